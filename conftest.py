@@ -1,0 +1,22 @@
+"""Enable the OpenDP features that every test, docstring and page needs, and collect the code of docstrings and pages."""
+
+from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
+
+import opendp.prelude as dp
+import pytest
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+from sybil.parsers.rest import DocTestParser
+
+dp.enable_features("contrib", "honest-but-curious")
+
+_flags = ELLIPSIS | NORMALIZE_WHITESPACE
+_docstrings = Sybil(parsers=[DocTestParser(optionflags=_flags)], patterns=["opendp_bayes/**/*.py"])
+_pages = Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=_flags), SkipParser()], patterns=["README.md", "docs/**/*.md"])
+pytest_collect_file = (_docstrings + _pages).pytest()
+
+
+@pytest.fixture(autouse=True)
+def _features() -> None:
+    """A test may disable a feature; the next one starts with all of them again."""
+    dp.enable_features("contrib", "honest-but-curious")

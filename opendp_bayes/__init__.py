@@ -1,0 +1,83 @@
+"""Private posteriors of categorical data, as an extension of OpenDP.
+
+The names below are loaded when first used, so the mathematics can be used without importing OpenDP or polars.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opendp_bayes.conjugate import binomial_beta as binomial_beta
+    from opendp_bayes.conjugate import multinomial_dirichlet as multinomial_dirichlet
+    from opendp_bayes.framework.context import enable as enable
+    from opendp_bayes.framework.context import posterior as posterior
+    from opendp_bayes.framework.counts import make_categorical_counts as make_categorical_counts
+    from opendp_bayes.framework.counts import make_count_vector as make_count_vector
+    from opendp_bayes.framework.counts import then_categorical_counts as then_categorical_counts
+    from opendp_bayes.framework.counts import then_count_vector as then_count_vector
+    from opendp_bayes.framework.frames import on_disk as on_disk
+    from opendp_bayes.framework.inference import make_beta_binomial as make_beta_binomial
+    from opendp_bayes.framework.inference import make_dirichlet_multinomial as make_dirichlet_multinomial
+    from opendp_bayes.framework.inference import then_beta_binomial as then_beta_binomial
+    from opendp_bayes.framework.inference import then_dirichlet_multinomial as then_dirichlet_multinomial
+    from opendp_bayes.framework.measurements import make_hellinger_exponential as make_hellinger_exponential
+    from opendp_bayes.framework.measurements import make_laplace_parameters as make_laplace_parameters
+    from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
+    from opendp_bayes.framework.measurements import make_smooth_hellinger_exponential as make_smooth_hellinger_exponential
+    from opendp_bayes.framework.measurements import then_hellinger_exponential as then_hellinger_exponential
+    from opendp_bayes.framework.measurements import then_laplace_parameters as then_laplace_parameters
+    from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
+    from opendp_bayes.framework.measurements import then_smooth_hellinger_exponential as then_smooth_hellinger_exponential
+    from opendp_bayes.hellinger import hellinger_distance as hellinger_distance
+    from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
+    from opendp_bayes.mechanisms import LaplaceParameters as LaplaceParameters
+    from opendp_bayes.mechanisms import Mechanism as Mechanism
+    from opendp_bayes.mechanisms.registry import available_mechanisms as available_mechanisms
+    from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
+    from opendp_bayes.mechanisms import SmoothHellingerExponential as SmoothHellingerExponential
+    from opendp_bayes.privacy_loss import PrivacyLoss as PrivacyLoss
+    from opendp_bayes.release import Release as Release
+    from opendp_bayes.sensitivity import global_sensitivity as global_sensitivity
+    from opendp_bayes.sensitivity import local_sensitivity as local_sensitivity
+    from opendp_bayes.sensitivity import smooth_sensitivity as smooth_sensitivity
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "conjugate": ("binomial_beta", "multinomial_dirichlet"),
+    "framework.context": ("enable", "posterior"),
+    "framework.counts": ("make_categorical_counts", "make_count_vector", "then_categorical_counts", "then_count_vector"),
+    "framework.frames": ("on_disk",),
+    "framework.inference": ("make_beta_binomial", "make_dirichlet_multinomial", "then_beta_binomial", "then_dirichlet_multinomial"),
+    "framework.measurements": (
+        "make_hellinger_exponential",
+        "make_laplace_parameters",
+        "make_mechanism",
+        "make_smooth_hellinger_exponential",
+        "then_hellinger_exponential",
+        "then_laplace_parameters",
+        "then_mechanism",
+        "then_smooth_hellinger_exponential",
+    ),
+    "hellinger": ("hellinger_distance",),
+    "mechanisms": ("HellingerExponential", "LaplaceParameters", "Mechanism", "SmoothHellingerExponential"),
+    "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
+    "privacy_loss": ("PrivacyLoss",),
+    "release": ("Release",),
+    "sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'opendp_bayes' has no attribute {name!r}")
+    value = getattr(import_module(f"opendp_bayes.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Everything that touches OpenDP and polars: frames to counts to posterior spaces to measurements, and the Context."""

@@ -1,0 +1,140 @@
+"""A categorical column: which values it can hold, in which category each is counted, and the polars query that counts them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from opendp_bayes._validation import Integers
+from opendp_bayes.framework.guard import ContractError
+from opendp_bayes.release import Label
+
+
+@dataclass(frozen=True)
+class CategoricalColumn:
+    """A column with its categories and the positions of the buckets for nulls and for other values (None where they cannot occur)."""
+
+    column: str
+    dtype: pl.DataType
+    categories: tuple[Label, ...]
+    labels: tuple[Label, ...]
+    nulls: int | None
+    unknown: int | None
+
+    @classmethod
+    def build(
+        cls,
+        column: str,
+        dtype: pl.DataType,
+        *,
+        nullable: bool,
+        categories: Sequence[Label] | None,
+        nulls: Label | None,
+        unknown: Label | None,
+    ) -> "CategoricalColumn":
+        """Check the policy against the type; `labels` are the categories followed by the buckets the policy adds."""
+        own = _own_categories(column, dtype, categories)
+        covered = _covers(dtype, own)
+        if nullable and nulls is None:
+            raise ValueError(
+                f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count them under: one of the categories, or a new "
+                "one, such as nulls='missing'. (OpenDP calls every column nullable when it infers the domain; fill nulls in the plan and declare "
+                "the domain to say otherwise.)"
+            )
+        if not covered and unknown is None:
+            raise ValueError(
+                f"unknown=None: column {column!r} of type {dtype} may hold values outside the categories. Pass unknown= with the label to count "
+                "them under: one of the categories, or a new one, such as unknown='other'."
+            )
+        labels = list(own)
+        positions = []
+        for name, label in (("nulls", nulls), ("unknown", unknown)):
+            if label is not None:
+                _check_label(name, label)
+                if not _contains(labels, label):
+                    labels.append(label)
+            positions.append(None if label is None else _position(labels, label))
+        if len(labels) < 2:
+            raise ValueError(f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and unknown values.")
+        return cls(column, dtype, own, tuple(labels), positions[0], positions[1])
+
+    def count(self, frame: pl.LazyFrame) -> Integers:
+        """The number of records of each label, shape `(k,)`, in one streaming pass."""
+        value = pl.col(self.column)
+        # Without a position of its own a null is a value outside the categories, and one grouping key is enough.
+        apart = self.nulls is not None and self.unknown is not None and self.nulls != self.unknown
+        is_null = value.is_null() if apart else pl.lit(self.unknown is None)
+        keys = [self._index(value).alias("index")] + ([is_null.alias("null")] if apart else [])
+        groups = frame.select(keys).group_by([key.meta.output_name() for key in keys]).len().collect(engine="streaming")
+        index = groups["index"].to_numpy() if groups["index"].null_count() == 0 else groups["index"].cast(pl.Int64).fill_null(-1).to_numpy()
+        index = index.astype(np.int64)
+        only = self.nulls if self.unknown is None else self.unknown
+        other = np.where(groups["null"].to_numpy(), self.nulls, self.unknown) if apart else np.full(index.shape, -1 if only is None else only)
+        index = np.where(index < 0, other, index)
+        if np.any(index < 0):
+            raise ContractError(f"column {self.column!r} holds values that its declared domain excludes.")
+        counts = np.zeros(len(self.labels), dtype=np.int64)
+        np.add.at(counts, index, groups["len"].to_numpy().astype(np.int64))
+        return counts
+
+    def _index(self, value: pl.Expr) -> pl.Expr:
+        """The position of the value among the categories; null for a null or another value."""
+        if isinstance(self.dtype, pl.Enum):
+            known = self.dtype.categories.to_list()
+            if list(self.categories) == known:
+                return value.to_physical()
+            return value.to_physical().replace_strict(
+                [known.index(label) for label in self.categories], range(len(self.categories)), default=None, return_dtype=pl.UInt32
+            )
+        if self.dtype in (pl.String, pl.Categorical):
+            # A Categorical's own encoding depends on the data, so it is left behind.
+            return value.cast(pl.String).cast(pl.Enum(list(self.categories)), strict=False).to_physical()
+        comparable = value if self.dtype == pl.Boolean else value.cast(pl.Int64, strict=False)
+        return comparable.replace_strict(list(self.categories), range(len(self.categories)), default=None, return_dtype=pl.UInt32)
+
+
+def _own_categories(column: str, dtype: pl.DataType, categories: Sequence[Label] | None) -> tuple[Label, ...]:
+    """The categories before any bucket, checked against the type of the column."""
+    if not (isinstance(dtype, (pl.Enum, pl.Categorical)) or dtype in (pl.String, pl.Boolean) or dtype.is_integer()):
+        raise TypeError(f"column={column!r}: has type {dtype}; must be Enum, String, Categorical, integer or Boolean. Bin or cast it in the plan.")
+    if categories is None:
+        if not isinstance(dtype, pl.Enum):
+            raise ValueError(
+                f"categories=None: column {column!r} of type {dtype} does not say publicly which categories there are. Pass categories=, or cast "
+                "the column to pl.Enum in the plan."
+            )
+        categories = dtype.categories.to_list()
+    if isinstance(categories, str) or not isinstance(categories, Sequence):
+        raise TypeError(f"categories={categories!r}: must be a sequence of labels.")
+    if not categories:
+        raise ValueError("categories=[]: must name at least one category.")
+    expected = bool if dtype == pl.Boolean else int if dtype.is_integer() else str
+    for label in categories:
+        if type(label) is not expected:
+            raise TypeError(f"categories={list(categories)!r}: {label!r} does not fit a column of type {dtype}; every label must be {expected.__name__}.")
+        if expected is int and not -(2**63) <= label < 2**63:
+            raise ValueError(f"categories={list(categories)!r}: {label!r} is outside the range of 64-bit integers.")
+    if len(set(categories)) < len(categories):
+        raise ValueError(f"categories={list(categories)!r}: must not repeat a label.")
+    return tuple(categories)
+
+
+def _covers(dtype: pl.DataType, categories: tuple[Label, ...]) -> bool:
+    """Whether the type excludes values outside the categories."""
+    if isinstance(dtype, pl.Enum):
+        return set(dtype.categories.to_list()) <= set(categories)
+    return dtype == pl.Boolean and len(categories) == 2
+
+
+def _check_label(name: str, label: object) -> None:
+    if not isinstance(label, (str, int)):
+        raise TypeError(f"{name}={label!r}: must be a label (str, int or bool).")
+
+
+def _contains(labels: list[Label], label: Label) -> bool:
+    return any(type(known) is type(label) and known == label for known in labels)
+
+
+def _position(labels: list[Label], label: Label) -> int:
+    return next(i for i, known in enumerate(labels) if type(known) is type(label) and known == label)

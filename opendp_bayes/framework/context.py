@@ -1,0 +1,213 @@
+"""Posterior queries in an OpenDP Context: the user's plan, then counts, posterior and a mechanism whose scale fits the budget."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from numpy.typing import ArrayLike
+from opendp.context import Context, Query
+from opendp.domains import _lazyframe_from_domain
+from opendp.extras.polars import LazyFrameQuery
+from opendp.measures import approximate, max_divergence
+from opendp.mod import (
+    ChangeOneIdDistance,
+    Domain,
+    FrameDistance,
+    Measurement,
+    Metric,
+    OdometerQueryable,
+    OpenDPException,
+    SymmetricIdDistance,
+    Transformation,
+    binary_search,
+)
+from opendp.transformations import make_stable_lazyframe
+
+from opendp_bayes._rounding import round_up
+from opendp_bayes.framework.counts import then_categorical_counts
+from opendp_bayes.framework.guard import require_features
+from opendp_bayes.framework.inference import then_dirichlet_multinomial
+from opendp_bayes.framework.measurements import default_total, loss_in, make_mechanism
+from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
+from opendp_bayes.mechanisms.registry import load_mechanism
+from opendp_bayes.privacy_loss import PrivacyLoss
+from opendp_bayes.release import Label, Release
+
+_SCALES = (2.0**-30, 2.0**60)  # the search bounds; any budget anybody would set needs a scale well inside
+
+
+def posterior(
+    query: LazyFrameQuery,
+    column: str,
+    *,
+    prior: ArrayLike = 1.0,
+    categories: Sequence[Label] | None = None,
+    size: int | None = None,
+    nulls: Label | None = None,
+    unknown: Label | None = None,
+    mechanism: str | Mechanism = "auto",
+    **options: Any,
+) -> "PosteriorQuery":
+    """Ask a Context for the posterior of the category probabilities of one column; `.release()` debits the Context and returns a `Release`.
+
+    Parameters
+    ----------
+    query : `context.query()`, with any plan of the user's own after it (filter, with_columns, casts, truncation by identifier).
+    column, categories, size, nulls, unknown : as in `make_categorical_counts`.
+    prior : a positive number for every category, or one for each, buckets included.
+    mechanism : `"auto"`, which is discrete Laplace noise; the name of a built-in or installed mechanism, whose scale is then found from the
+        budget of the query; or a mechanism value, which is used as it is and must fit into the budget.
+    **options : parameters of the mechanism named, other than its scale, for example `gamma=0.2`.
+
+    Raises `ValueError`/`TypeError` for arguments that do not fit each other or the Context, before any data is read or budget spent.
+    """
+    require_features("posterior")
+    if not isinstance(query, LazyFrameQuery):
+        raise TypeError(f"query: must be a query on a polars frame, as `context.query()` gives, not {type(query).__name__}.")
+    plan = object.__getattribute__(query, "polars_plan")
+    base: Query = object.__getattribute__(query, "_query")
+    chain = (
+        _stable_plan(*base._chain, plan)  # type: ignore[misc]
+        >> then_categorical_counts(column=column, categories=categories, size=size, nulls=nulls, unknown=unknown)
+        >> then_dirichlet_multinomial(prior=prior)
+    )
+    return PosteriorQuery(chain, base, _mechanism_of_scale(mechanism, options, chain.output_domain.descriptor))
+
+
+class PosteriorQuery(Query):
+    """A query for a `Release`. Made by `posterior`; `resolve` gives the measurement, `param` its scale, `release` the result."""
+
+    def __init__(self, chain: Transformation, base: Query, mechanism: Callable[[float], Mechanism] | Mechanism) -> None:
+        super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
+        self._mechanism = mechanism
+        self._space: PosteriorSpace = chain.output_domain.descriptor  # type: ignore[attr-defined]
+        self._distance: int = chain.map(self._d_in)
+
+    def new_with(self, *, chain: Any, wrap_release: Any = None) -> Query:
+        """Chaining further constructors, such as OpenDP's post-processors, gives a plain query on the posterior."""
+        return Query(chain, self._output_measure, self._d_in, self._d_out, self._context, wrap_release)
+
+    def resolve(self, allow_transformations: bool = False, bounds: Any = None, T: Any = None) -> Measurement:
+        """Return the measurement, with the smallest scale whose loss is within the budget of the query.
+
+        Raises `ValueError` if the query has no budget or no scale satisfies it. The arguments are those of `Query.resolve` and are not needed.
+        """
+        if self._d_out is None:
+            raise ValueError("query: has no budget of its own; say how much to spend, as in `context.query(epsilon=0.5)`.")
+        mechanism = self._fitted()
+        measurement = self._chain >> self._measure(mechanism)  # type: ignore[operator]
+        measurement.param = mechanism.scale
+        return measurement
+
+    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> Release:
+        """Make the release and debit the Context, after checking that its remaining budget suffices."""
+        if data is not None or self._context is None:
+            raise ValueError("release: the query must belong to a Context, which holds the data.")
+        measurement = self.resolve()
+        _check_remaining(self._context, measurement.map(self._d_in))
+        released: Release = self._context(measurement)
+        loss = self._loss(released.mechanism)
+        return released.with_loss(d_in=self._distance, loss=loss, measure=released.measure)
+
+    @property
+    def _delta(self) -> float:
+        uses_delta = self._output_measure == approximate(max_divergence()) and self._d_out is not None
+        return float(self._d_out[1]) if uses_delta else 0.0  # type: ignore[index]
+
+    def _loss(self, mechanism: Mechanism) -> PrivacyLoss:
+        return mechanism.proven_loss(self._distance, size=self._space.size, prior=self._space.prior_array, delta=self._delta)
+
+    def _measure(self, mechanism: Mechanism) -> Measurement:
+        return make_mechanism(*self._chain.output_space, self._output_measure, mechanism, delta=self._delta)  # type: ignore[union-attr]
+
+    def _fitted(self) -> Mechanism:
+        budget = self._d_out if isinstance(self._d_out, tuple) else (self._d_out,)
+        measured = loss_in(self._output_measure)
+
+        def fits(mechanism: Mechanism) -> bool:
+            return all(loss <= limit for loss, limit in zip(measured(self._loss(mechanism)), budget, strict=True))  # type: ignore[operator]
+
+        if not callable(self._mechanism):
+            if not fits(self._mechanism):
+                raise ValueError(
+                    f"mechanism={self._mechanism}: its privacy loss {measured(self._loss(self._mechanism))} exceeds the budget of the query, {budget}. "
+                    "Raise its scale, or name the mechanism to have the scale found."
+                )
+            return self._mechanism
+        make = self._mechanism
+        largest = make(_SCALES[1])
+        largest.check(size=self._space.size, prior=self._space.prior_array)
+        if not fits(largest):
+            raise ValueError(f"mechanism={largest.name!r}: has no proven privacy loss within the budget of the query, {budget}, at any scale.")
+        return make(binary_search(lambda scale: fits(make(scale)), bounds=_SCALES, T=float))
+
+
+class _BayesNamespace:
+    """`query.bayes`: the functions of this package that take a query, as methods."""
+
+    def __init__(self, query: LazyFrameQuery) -> None:
+        self._query = query
+
+    def posterior(self, column: str, **arguments: Any) -> PosteriorQuery:
+        """`opendp_bayes.posterior(query, column, ...)`."""
+        return posterior(self._query, column, **arguments)
+
+
+def enable() -> None:
+    """Give OpenDP's polars queries a `bayes` namespace: `query.bayes.posterior(column, ...)`. Calling it again changes nothing."""
+    LazyFrameQuery.bayes = property(_BayesNamespace)
+
+
+def _stable_plan(domain: Domain, metric: Metric, plan: Any) -> Transformation:
+    """The user's plan as a stable transformation to `frame_distance(symmetric_distance())`."""
+    output = "FrameDistance<SymmetricDistance>"
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    try:
+        if isinstance(inner, ChangeOneIdDistance):
+            # OpenDP moves from change-one to symmetric identifiers only in a step of its own.
+            identity = make_stable_lazyframe(domain, metric, _lazyframe_from_domain(domain), MO=output)
+            return identity >> make_stable_lazyframe(*identity.output_space, plan, MO=output)
+        return make_stable_lazyframe(domain, metric, plan, MO=output)
+    except OpenDPException as error:
+        if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
+            raise ValueError(
+                f"query: OpenDP does not find its plan stable under {metric}. With an identifier as the privacy unit the plan must limit the rows "
+                f"of each, with `query.truncate_per_group(k)`. OpenDP says: {error.message}"
+            ) from None
+        raise
+
+
+def _mechanism_of_scale(mechanism: str | Mechanism, options: dict[str, Any], space: PosteriorSpace) -> Callable[[float], Mechanism] | Mechanism:
+    """A mechanism value as it is, or the function from a scale to the mechanism that a name and its options describe."""
+    if not isinstance(mechanism, str):
+        if not isinstance(mechanism, Mechanism):
+            raise TypeError(f"mechanism={mechanism!r}: must be 'auto', the name of a mechanism or a mechanism value.")
+        if options:
+            raise TypeError(f"{', '.join(options)}: go with the name of a mechanism; a mechanism value already has its parameters.")
+        mechanism.check(size=space.size, prior=space.prior_array)
+        return mechanism
+    kind = LaplaceParameters if mechanism == "auto" else load_mechanism(mechanism)
+    if kind is LaplaceParameters:
+        options = {"total": default_total(space.size), **options}
+    try:
+        template: Mechanism = kind(scale=1.0, **options)
+    except TypeError as error:
+        raise TypeError(f"mechanism={mechanism!r}: does not accept these options: {error}") from None
+    template.check(size=space.size, prior=space.prior_array)
+    return lambda scale: replace(template, scale=scale)  # type: ignore[type-var]
+
+
+def _check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
+    """Raise `ValueError` if a privacy filter would refuse `loss`: a filter that has refused once refuses everything after."""
+    if context.d_out is None or not isinstance(context.queryable, OdometerQueryable):
+        return
+    spent = _as_tuple(context.current_privacy_loss())
+    limits = _as_tuple(context.d_out)
+    if any(round_up(Fraction(a) + Fraction(b)) > limit for a, b, limit in zip(spent, _as_tuple(loss), limits, strict=True)):
+        raise ValueError(f"query: its privacy loss {loss} exceeds what is left of the Context's budget, {context.remaining_privacy_loss()}.")
+
+
+def _as_tuple(distance: Any) -> tuple[float, ...]:
+    return distance if isinstance(distance, tuple) else (distance,)

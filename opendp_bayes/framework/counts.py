@@ -1,0 +1,158 @@
+"""Frame to counts: `make_categorical_counts`, and the step from counts to OpenDP's own integer vectors."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import polars as pl
+from opendp.domains import _lazyframe_from_domain, atom_domain, vector_domain
+from opendp.extras._utilities import to_then
+from opendp.metrics import change_one_distance, frame_distance, l1_distance, symmetric_distance
+from opendp.mod import ChangeOneIdDistance, Domain, FrameDistance, LazyFrameDomain, Metric, SymmetricIdDistance, Transformation
+from opendp.transformations import make_user_transformation
+
+from opendp_bayes._validation import Integers, as_distance, as_size
+from opendp_bayes.framework.columns import CategoricalColumn
+from opendp_bayes.framework.guard import descriptor_of, guarded, require_features
+from opendp_bayes.framework.spaces import CountsSpace
+from opendp_bayes.release import Label
+
+
+def make_categorical_counts(
+    input_domain: Domain,
+    input_metric: Metric,
+    *,
+    column: str,
+    categories: Sequence[Label] | None = None,
+    size: int | None = None,
+    nulls: Label | None = None,
+    unknown: Label | None = None,
+) -> Transformation:
+    """Count the records of each category of one column.
+
+    Parameters
+    ----------
+    input_domain : a `LazyFrameDomain`.
+    input_metric : `symmetric_distance()`, `change_one_distance()`, or `frame_distance(symmetric_distance())` with Bounds, which is what
+        `make_stable_lazyframe` gives after a plan, after truncation by identifier included.
+    column : an Enum, String, Categorical, integer or Boolean column.
+    categories : the public category labels, in the order of the counts. Not needed for an Enum column, which carries its own.
+    size : the number of records, where it is public: required under `change_one_distance()` (and wherever a margin says `invariant="lengths"`),
+        refused otherwise. With it, neighbours are change-one; without it, add/remove.
+    nulls : label of the category in which nulls are counted: one of the categories, or a new one, which is appended. Required if the column is
+        nullable.
+    unknown : the same for values outside the categories. Required unless the column's type excludes them.
+
+    The output is an int64 array of shape `(k,)` in a space whose identity includes categories, size and neighbour relation. The stability map
+    returns the number of records changed, or added and removed (`docs/proofs.md`, "Counts").
+
+    Raises `ValueError`/`TypeError` for a column, metric or policy that does not fit.
+    """
+    require_features("make_categorical_counts")
+    if not isinstance(input_domain, LazyFrameDomain):
+        raise TypeError(f"input_domain={input_domain}: must be a LazyFrameDomain, as `dp.domain_of(frame, infer=True)` makes.")
+    distance = _counted_distance(input_metric)
+    schema = _lazyframe_from_domain(input_domain).collect_schema()
+    if column not in schema:
+        raise ValueError(f"column={column!r}: is not in the frame; its columns are {', '.join(map(repr, schema))}.")
+    source = CategoricalColumn.build(
+        column,
+        schema[column],
+        nullable=input_domain.get_series_domain(column).nullable,
+        categories=categories,
+        nulls=nulls,
+        unknown=unknown,
+    )
+    size = _public_size(input_domain, input_metric, size)
+    space = CountsSpace(source.labels, size)
+
+    def function(frame: pl.LazyFrame) -> Integers:
+        return space.counts(source.count(frame))
+
+    def stability_map(d_in: Any) -> int:
+        moved = distance(d_in)
+        # Under equal sizes as many records leave as arrive; a change is one of each.
+        return moved // 2 if size is not None and input_metric != change_one_distance() else moved
+
+    return make_user_transformation(
+        input_domain, input_metric, space.domain, space.metric, guarded(function, "make_categorical_counts: counting"), stability_map
+    )
+
+
+def make_count_vector(input_domain: Domain, input_metric: Metric) -> Transformation:
+    """Cast counts to OpenDP's own space, `vector_domain(atom_domain(T="i64"), size=k)` under `l1_distance(T="i64")`.
+
+    This lets OpenDP's measurements, such as `then_laplace`, follow `make_categorical_counts`. A record changed moves the vector by 2, a record
+    added or removed by 1. `input_domain` and `input_metric` are the output of `make_categorical_counts`.
+    """
+    require_features("make_count_vector")
+    space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
+    space.check_metric(input_metric)
+    per_unit = 1 if space.size is None else 2
+
+    def function(value: Any) -> Integers:
+        return space.counts(value)
+
+    return make_user_transformation(
+        input_domain,
+        input_metric,
+        vector_domain(atom_domain(T="i64"), size=space.k),
+        l1_distance(T="i64"),
+        guarded(function, "make_count_vector"),
+        lambda d_in: per_unit * as_distance(d_in),
+    )
+
+
+then_categorical_counts = to_then(make_categorical_counts)
+then_count_vector = to_then(make_count_vector)
+
+
+def _counted_distance(metric: Metric) -> Callable[[Any], int]:
+    """The map from a distance of `metric` to a number of records; refuses every metric that is not known to bound one."""
+    if metric in (symmetric_distance(), change_one_distance()):
+        return as_distance
+    if metric == frame_distance(symmetric_distance()):
+        return _records_of_bounds
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
+        raise ValueError(
+            f"input_metric={metric}: a person may own any number of records. Limit them first, with `query.truncate_per_group(k)` in a Context, or "
+            "with a truncating plan in make_stable_lazyframe(..., MO='FrameDistance<SymmetricDistance>')."
+        )
+    raise ValueError(
+        f"input_metric={metric}: must be symmetric_distance(), change_one_distance() or frame_distance(symmetric_distance()). Order does not matter "
+        "to counts: use symmetric_distance() for insert-delete and change_one_distance() for Hamming distances."
+    )
+
+
+def _records_of_bounds(bounds: Any) -> int:
+    """The largest number of records that a list of `Bound` lets one unit add and remove: the smallest that any one of them proves.
+
+    A bound with `per_group` and `num_groups` allows their product, whatever it groups by; without grouping there is one group. One with a
+    `None` it needs says nothing.
+    """
+    proven = []
+    for bound in bounds if isinstance(bounds, Sequence) else [bounds]:
+        groups = 1 if not bound.by else bound.num_groups
+        if bound.per_group is not None and groups is not None:
+            proven.append(bound.per_group * groups)
+    if not proven:
+        raise ValueError(
+            f"d_in={bounds!r}: no Bound limits the number of records of a unit. Give Bound(by=[], per_group=...), or per_group= together with "
+            "num_groups=; with an identifier, truncate first with `query.truncate_per_group(k)`."
+        )
+    return min(proven)
+
+
+def _public_size(domain: LazyFrameDomain, metric: Metric, size: int | None) -> int | None:
+    """Check `size` against what the space says of the number of records, and return it."""
+    is_public = metric == change_one_distance() or domain.get_margin([]).invariant == "lengths"
+    if size is not None:
+        size = as_size(size)
+    if is_public and size is None:
+        raise ValueError("size=None: under change-one neighbours the number of records is public; pass size=, the number of rows.")
+    if size is not None and not is_public:
+        raise ValueError(
+            f"size={size}: the number of records is private here, so it cannot be stated. It is public under change-one neighbours "
+            "(`dp.unit_of(changes=1)`), until a plan drops that knowledge: a filter or a select does, so pick the column with column= instead."
+        )
+    return size

@@ -1,0 +1,47 @@
+"""In-memory frames: a temporary file that OpenDP scans, instead of the frame itself, which it would copy with every query."""
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from types import TracebackType
+
+import polars as pl
+
+
+class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan`
+    """Write a frame to a private temporary IPC file and scan it from there.
+
+    A frame held in memory is serialised into OpenDP and back for every query: slow, and memory that is never freed. A scan crosses as a file name.
+
+    >>> import polars as pl
+    >>> with on_disk(pl.DataFrame({"vote": ["a", "b"]})) as scan:
+    ...     scan.collect().height
+    2
+
+    The file is readable by its owner only and is removed at the end of the `with` block, or, without one, by `close()`, when the object is
+    collected or when the interpreter exits. It is needed for as long as a Context uses the scan.
+    """
+
+    def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
+        if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+            raise TypeError(f"frame: must be a polars DataFrame or LazyFrame, not {type(frame).__name__}.")
+        directory = tempfile.mkdtemp(prefix="opendp-bayes-")  # mode 0700
+        self._remove = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+        self._path = Path(directory) / "frame.arrow"
+        frame.lazy().sink_ipc(self._path, compression="uncompressed")
+
+    @property
+    def scan(self) -> pl.LazyFrame:
+        """A LazyFrame over the file."""
+        return pl.scan_ipc(self._path)
+
+    def close(self) -> None:
+        """Remove the file; scans of it stop working."""
+        self._remove()
+
+    def __enter__(self) -> pl.LazyFrame:
+        return self.scan
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()

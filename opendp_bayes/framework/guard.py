@@ -1,0 +1,82 @@
+"""The boundary between our Python and OpenDP's core: feature flags, callbacks, and checks of the maps OpenDP takes on trust.
+
+OpenDP believes a privacy map whatever it returns, shows the text of a callback's exception to the analyst, and aborts the interpreter on a
+`BaseException` inside a callback. Every callback of this package goes through `guarded`; every map through `checked_map`.
+"""
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from opendp.mod import GLOBAL_FEATURES, Domain, ExtrinsicDomain
+
+_FEATURES = ("contrib", "honest-but-curious")
+_PROBES = (0, 1, 2, 3, 4, 8, 16, 64)  # distances at which a map is checked when it is built
+
+
+class ContractError(ValueError):
+    """The input is outside the declared domain in a way that is public. The only error whose message may leave a callback."""
+
+
+def require_features(caller: str) -> None:
+    """Raise `ValueError` saying what to type unless the OpenDP features that user-defined components need are enabled."""
+    missing = [feature for feature in _FEATURES if feature not in GLOBAL_FEATURES]
+    if missing:
+        raise ValueError(
+            f"{caller} builds on components that OpenDP has not vetted, so it needs these OpenDP features enabled first: "
+            f"{', '.join(missing)}. Run `import opendp.prelude as dp; dp.enable_features({', '.join(map(repr, _FEATURES))})`."
+        )
+
+
+def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
+    """Wrap a callback so that it fails only with a message that cannot depend on the data.
+
+    The original exception is dropped outside its `except` block, so that not even its context reaches the analyst.
+    """
+
+    @wraps(function)
+    def callback(arg: Any) -> Any:
+        message = f"{what} failed. The cause is withheld, because it may depend on the data; run the same plan on public data to see it."
+        try:
+            return function(arg)
+        except ContractError as error:
+            message = str(error)
+        except BaseException:  # noqa: BLE001 - anything else crossing into OpenDP's core would abort the interpreter
+            pass
+        raise RuntimeError(message)
+
+    return callback
+
+
+def checked_map(privacy_map: Callable[[int], tuple[float, ...]], what: str) -> Callable[[int], tuple[float, ...]]:
+    """Check a privacy map, which returns a tuple of bounds, and wrap it so that each later value is checked too.
+
+    At construction it must be zero at distance 0, defined, non-negative and non-decreasing at `_PROBES`. Infinity, which promises nothing, is
+    allowed. Raises `ValueError` otherwise.
+    """
+
+    def checked(d_in: int) -> tuple[float, ...]:
+        values = privacy_map(d_in)
+        for value in values:
+            if not isinstance(value, (int, float)) or math.isnan(value) or value < 0:
+                raise ValueError(f"{what}: its privacy map returned {values!r} at d_in={d_in}; every bound must be a number of at least 0.")
+        return tuple(float(value) for value in values)
+
+    previous: tuple[float, ...] | None = None
+    for d_in in _PROBES:
+        current = checked(d_in)
+        if previous is None and any(current):
+            raise ValueError(f"{what}: its privacy map returned {current!r} at d_in=0; it must be 0 there.")
+        if previous is not None and any(now < before for now, before in zip(current, previous, strict=True)):
+            raise ValueError(f"{what}: its privacy map falls from {previous!r} to {current!r} at d_in={d_in}; it must not decrease.")
+        previous = current
+    return checked
+
+
+def descriptor_of(domain: Domain, kind: type, made_by: str) -> Any:
+    """Return the descriptor of an OpenDP user domain if it is of `kind`, otherwise raise `ValueError` naming what makes such a domain."""
+    descriptor = domain.descriptor if isinstance(domain, ExtrinsicDomain) else None
+    if not isinstance(descriptor, kind):
+        raise ValueError(f"input_domain={domain}: must be the output of {made_by}.")
+    return descriptor

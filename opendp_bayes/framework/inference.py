@@ -1,0 +1,52 @@
+"""Counts to posterior: the conjugate updates as transformations."""
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+from opendp.extras._utilities import to_then
+from opendp.mod import Domain, Metric, Transformation
+from opendp.transformations import make_user_transformation
+
+from opendp_bayes._validation import Floats, as_distance, as_prior
+from opendp_bayes.framework.guard import descriptor_of, guarded, require_features
+from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
+
+
+def make_dirichlet_multinomial(input_domain: Domain, input_metric: Metric, *, prior: ArrayLike) -> Transformation:
+    """Update a Dirichlet prior with counts: the concentration of the posterior, `prior + counts`, a float64 array of shape `(k,)`.
+
+    `prior` is a positive number for every category or has shape `(k,)`. The output space names categories, size, prior and neighbour relation,
+    so that pieces made for another model do not chain. Distances are kept (`docs/proofs.md`, "Inference").
+
+    Raises `ValueError`/`TypeError` for a prior that does not fit or an input that is not from `make_categorical_counts`.
+    Source: tailoring paper, section 2.
+    """
+    require_features("make_dirichlet_multinomial")
+    counts_space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
+    if isinstance(counts_space, PosteriorSpace):
+        raise ValueError(f"input_domain={input_domain}: is a posterior already; must be the output of make_categorical_counts.")
+    counts_space.check_metric(input_metric)
+    space = PosteriorSpace(counts_space.categories, counts_space.size, tuple(as_prior(prior, counts_space.k).tolist()))
+
+    def function(value: Any) -> Floats:
+        return space.concentration(counts_space.counts(value))
+
+    return make_user_transformation(
+        input_domain, input_metric, space.domain, space.metric, guarded(function, "make_dirichlet_multinomial"), as_distance
+    )
+
+
+def make_beta_binomial(input_domain: Domain, input_metric: Metric, *, prior: ArrayLike) -> Transformation:
+    """Update a Beta prior with the counts of two categories; `make_dirichlet_multinomial` for `k = 2`, whose first category is the success.
+
+    Raises `ValueError` if there are not exactly two categories.
+    """
+    require_features("make_beta_binomial")
+    space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
+    if space.k != 2:
+        raise ValueError(f"input_domain={input_domain}: has {space.k} categories; must have 2. Use make_dirichlet_multinomial.")
+    return make_dirichlet_multinomial(input_domain, input_metric, prior=prior)
+
+
+then_beta_binomial = to_then(make_beta_binomial)
+then_dirichlet_multinomial = to_then(make_dirichlet_multinomial)

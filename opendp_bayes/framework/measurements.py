@@ -1,0 +1,171 @@
+"""Posterior to release: every mechanism as an OpenDP measurement that carries its privacy map."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from opendp.domains import atom_domain, vector_domain
+from opendp.extras._utilities import to_then
+from opendp.measurements import make_laplace, make_user_measurement
+from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
+from opendp.metrics import l1_distance
+from opendp.mod import Domain, Measure, Measurement, Metric
+
+from opendp_bayes._validation import Floats, Integers, as_choice, as_distance
+from opendp_bayes.framework.guard import checked_map, descriptor_of, guarded, require_features
+from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mechanisms import HellingerExponential, LaplaceParameters, Mechanism, SmoothHellingerExponential
+from opendp_bayes.privacy_loss import PrivacyLoss
+from opendp_bayes.release import Release
+
+Accounting = Literal["proven"]
+
+
+def make_mechanism(
+    input_domain: Domain, input_metric: Metric, output_measure: Measure, mechanism: Mechanism, *, delta: float = 0.0
+) -> Measurement:
+    """Make any mechanism value a measurement on a posterior space; it returns a `Release`.
+
+    Parameters
+    ----------
+    input_domain, input_metric : output of `make_dirichlet_multinomial` or `make_beta_binomial`.
+    output_measure : `max_divergence()`, `zero_concentrated_divergence()`, or `approximate(...)` of either.
+    mechanism : a frozen mechanism value, built in or from a plugin.
+    delta : the δ that the privacy map may use, only under `approximate(max_divergence())` and only for a mechanism that profits from one.
+
+    The privacy map is `mechanism.proven_loss`, checked to be defined, non-negative and non-decreasing. The release states the loss at distance 1;
+    a Context restates it for its own unit. Raises `ValueError`/`TypeError` for pieces that do not fit.
+    """
+    require_features("make_mechanism")
+    space: PosteriorSpace = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial")
+    space.check_metric(input_metric)
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(f"mechanism={mechanism!r}: must be a mechanism value, such as LaplaceParameters(scale=1.0).")
+    measured = loss_in(output_measure)
+    if not 0 <= delta < 1 or (delta and output_measure != approximate(max_divergence())):
+        raise ValueError(f"delta={delta!r}: must be 0, or below 1 under approximate(max_divergence()).")
+    prior = space.prior_array
+    mechanism.check(size=space.size, prior=prior)
+    draw = _drawer(mechanism, space)
+
+    def loss(d_in: int) -> PrivacyLoss:
+        return mechanism.proven_loss(as_distance(d_in), size=space.size, prior=prior, delta=delta)
+
+    privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
+    unit_loss = loss(1)
+
+    def function(concentration: Floats) -> Release:
+        released = draw(space.counts(concentration))
+        return Release(
+            counts=tuple(int(count) for count in released),
+            categories=space.categories,
+            prior=space.prior,
+            mechanism=mechanism,
+            size=space.size,
+            d_in=1,
+            loss=unit_loss,
+            measure=repr(output_measure),
+        )
+
+    def opendp_map(d_in: int) -> float | tuple[float, ...]:
+        values = privacy_map(d_in)
+        return values[0] if len(values) == 1 else values
+
+    return make_user_measurement(
+        input_domain, input_metric, output_measure, guarded(function, f"{type(mechanism).__name__}: sampling"), opendp_map
+    )
+
+
+def make_laplace_parameters(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    scale: float,
+    *,
+    noise: Literal["discrete", "floored"] = "discrete",
+    total: Literal["remainder", "bounded", "private"] | None = None,
+) -> Measurement:
+    """Release a posterior whose counts carry integer Laplace noise of `scale` records; `LaplaceParameters` says what `noise` and `total` mean.
+
+    `total` is `"remainder"` under change-one neighbours and `"private"` under add/remove unless given. Discrete noise is drawn by OpenDP's own
+    `make_laplace`. The map is `moved d_in / scale` with the number of noised counts that one record moves, which is exact.
+    """
+    space: PosteriorSpace = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial")
+    return make_mechanism(input_domain, input_metric, output_measure, LaplaceParameters(scale, noise, total or default_total(space.size)))
+
+
+def make_hellinger_exponential(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    scale: float,
+    *,
+    sensitivity: Literal["global", "local"] = "global",
+    accounting: Accounting = "proven",
+) -> Measurement:
+    """Release a posterior with probability proportional to `exp(-H / scale)` (EHD), or `exp(-H / (scale LS(x)))` (EHDL).
+
+    The map is `2 d_in GS / scale` plus the sampler's error for EHD, and infinite for EHDL. Change-one neighbours only. `accounting="proven"` names
+    the closed-form bound.
+    """
+    as_choice(accounting, "accounting", ("proven",))
+    return make_mechanism(input_domain, input_metric, output_measure, HellingerExponential(scale, sensitivity))
+
+
+def make_smooth_hellinger_exponential(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    scale: float,
+    *,
+    gamma: float | None = None,
+    beta: float | None = None,
+    delta: float = 0.0,
+    accounting: Accounting = "proven",
+) -> Measurement:
+    """Release a posterior with probability proportional to `exp(-H / (scale S(x)))` for the γ-smooth (γ = 1 unless given) or β-smooth S.
+
+    The map is `2 (1 + gamma) d_in / scale` plus the sampler's error (EHDS), or the bound proved for β, which may use `delta` under
+    `approximate(max_divergence())`. Change-one neighbours only. `accounting="proven"` names the closed-form bound.
+    """
+    as_choice(accounting, "accounting", ("proven",))
+    return make_mechanism(input_domain, input_metric, output_measure, SmoothHellingerExponential(scale, gamma, beta), delta=delta)
+
+
+then_mechanism = to_then(make_mechanism)
+then_laplace_parameters = to_then(make_laplace_parameters)
+then_hellinger_exponential = to_then(make_hellinger_exponential)
+then_smooth_hellinger_exponential = to_then(make_smooth_hellinger_exponential)
+
+
+def default_total(size: int | None) -> Literal["remainder", "private"]:
+    """The `total` of `LaplaceParameters` that suits a public (`int`) or private (`None`) number of records."""
+    return "private" if size is None else "remainder"
+
+
+def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...]]:
+    """How a privacy loss is expressed in an OpenDP measure; `ValueError` for a measure that is not supported."""
+    expressions: list[tuple[Measure, Callable[[PrivacyLoss], tuple[float, ...]]]] = [
+        (max_divergence(), lambda loss: (loss.epsilon,)),
+        (zero_concentrated_divergence(), lambda loss: (loss.rho,)),
+        (approximate(max_divergence()), lambda loss: (loss.epsilon, loss.delta)),
+        (approximate(zero_concentrated_divergence()), lambda loss: (loss.rho, 0.0)),
+    ]
+    for measure, expression in expressions:
+        if output_measure == measure:
+            return expression
+    raise ValueError(f"output_measure={output_measure}: must be one of {', '.join(repr(measure) for measure, _ in expressions)}.")
+
+
+def _drawer(mechanism: Mechanism, space: PosteriorSpace) -> Callable[[Integers], Integers]:
+    """One release from counts: by OpenDP's own Laplace where the mechanism is that, otherwise by the mechanism's sampler."""
+    if isinstance(mechanism, LaplaceParameters) and mechanism.noise == "discrete":
+        length = space.k - 1 if mechanism.total == "remainder" else space.k
+        add_noise = make_laplace(vector_domain(atom_domain(T="i64"), size=length), l1_distance(T="i64"), mechanism.scale)
+
+        def draw(counts: Integers) -> Integers:
+            noised = np.array(add_noise(mechanism.noised_part(counts)), dtype=np.int64)
+            return mechanism.assemble(noised, int(counts.sum()))
+
+        return draw
+    return lambda counts: mechanism.sample(counts, space.prior_array)[0]

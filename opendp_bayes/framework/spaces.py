@@ -1,0 +1,91 @@
+"""The metric spaces between frame and release. Everything that tells two of them apart is in the identifier, the only thing OpenDP compares."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from opendp.domains import user_domain
+from opendp.metrics import user_distance
+from opendp.mod import Domain, Metric
+
+from opendp_bayes._validation import Floats, Integers, as_counts
+from opendp_bayes.framework.guard import ContractError
+from opendp_bayes.release import Label, relation_of
+
+
+@dataclass(frozen=True)
+class CountsSpace:
+    """Counts of `k` categories. `size` is the public number of records (change-one neighbours), or None (add/remove neighbours).
+
+    The distance is the number of records changed, or added and removed.
+    """
+
+    categories: tuple[Label, ...]
+    size: int | None
+
+    @property
+    def k(self) -> int:
+        return len(self.categories)
+
+    @property
+    def identifier(self) -> str:
+        return f"CategoricalCounts(categories={list(self.categories)!r}, size={self.size})"
+
+    @property
+    def domain(self) -> Domain:
+        return user_domain(self.identifier, self.is_member, self)
+
+    @property
+    def metric(self) -> Metric:
+        return user_distance(f"CountsDistance({relation_of(self.size)})", relation_of(self.size))
+
+    def check_metric(self, metric: Metric) -> None:
+        if metric != self.metric:
+            raise ValueError(f"input_metric={metric}: must be the metric that belongs to the input domain, {self.metric}.")
+
+    def is_member(self, value: Any) -> bool:
+        try:
+            self.counts(value)
+        except ContractError:
+            return False
+        return True
+
+    def counts(self, value: Any) -> Integers:
+        """Return a member as int64 counts; `ContractError` if it is not one."""
+        return self._validated(value)
+
+    def _validated(self, value: Any) -> Integers:
+        try:
+            counts = as_counts(value, self.k)
+        except (TypeError, ValueError):
+            counts = None
+        if counts is None:
+            raise ContractError(f"the input must hold {self.k} non-negative whole numbers, one for each category.")
+        if self.size is not None and counts.sum() != self.size:
+            raise ContractError(f"the number of records is not size={self.size}, the public number that was declared; pass the true one.")
+        return counts
+
+
+@dataclass(frozen=True)
+class PosteriorSpace(CountsSpace):
+    """Dirichlet posteriors of counts under one prior, as concentrations of shape `(k,)`. Beta posteriors are the case `k = 2`."""
+
+    prior: tuple[float, ...]
+
+    @property
+    def identifier(self) -> str:
+        return f"DirichletPosterior(categories={list(self.categories)!r}, size={self.size}, prior={list(self.prior)!r})"
+
+    @property
+    def prior_array(self) -> Floats:
+        return np.array(self.prior)
+
+    def concentration(self, counts: Integers) -> Floats:
+        return np.asarray(self.prior_array + counts)
+
+    def counts(self, value: Any) -> Integers:
+        """Recover the counts of a concentration, exactly: the limit on priors and sizes keeps the sum's rounding below one half."""
+        array = np.asarray(value)
+        if array.shape != (self.k,) or array.dtype != np.float64 or not np.all(np.isfinite(array)):
+            raise ContractError(f"the input must be a float64 array of {self.k} concentrations.")
+        return self._validated(np.rint(array - self.prior_array))

@@ -1,0 +1,49 @@
+"""Mechanisms by name: the built-in ones, and those that installed packages register under an entry point.
+
+An entry point's code runs inside the privacy boundary, so it is loaded only when the user names it to `load_mechanism`.
+"""
+
+import dataclasses
+from importlib.metadata import entry_points
+from typing import Any
+
+from opendp_bayes.mechanisms import HellingerExponential, LaplaceParameters, SmoothHellingerExponential
+
+#: Entry point group in which a package registers its mechanism classes, each under the class's `name`.
+GROUP = "opendp_bayes.mechanisms"
+
+_known: dict[str, type[Any]] = {kind.name: kind for kind in (LaplaceParameters, HellingerExponential, SmoothHellingerExponential)}
+
+
+def available_mechanisms() -> list[str]:
+    """Names of the built-in mechanisms and of those that installed packages register; loads nothing.
+
+    >>> available_mechanisms()[:2]
+    ['hellinger_exponential', 'laplace_parameters']
+    """
+    return sorted({*_known, *entry_points(group=GROUP).names})
+
+
+def load_mechanism(name: str) -> type[Any]:
+    """Return the mechanism class registered under `name`, importing the package that provides it if it is not built in.
+
+    Raises `ValueError` for an unknown name and `TypeError` for an entry point that is not a mechanism.
+    """
+    if name not in _known:
+        found = list(entry_points(group=GROUP, name=name))
+        if len(found) != 1:
+            problem = "is not an installed mechanism" if not found else f"is registered by {len(found)} packages"
+            raise ValueError(f"mechanism={name!r}: {problem}; available: {', '.join(available_mechanisms())}.")
+        kind = found[0].load()
+        required = ("check", "log_pmf", "sample", "proven_loss")
+        if not (dataclasses.is_dataclass(kind) and getattr(kind, "name", None) == name and all(callable(getattr(kind, m, None)) for m in required)):
+            raise TypeError(f"mechanism={name!r}: {found[0].value} must be a dataclass with name = {name!r} and the methods {', '.join(required)}.")
+        _known[name] = kind
+    return _known[name]
+
+
+def known_mechanism(name: str) -> type[Any]:
+    """Return a built-in or already loaded class; `ValueError` otherwise, without importing anything."""
+    if name not in _known:
+        raise ValueError(f"mechanism={name!r}: is not built in; if an installed package provides it, call load_mechanism({name!r}) first.")
+    return _known[name]

@@ -1,0 +1,95 @@
+"""EHDS and the notes' β variant: the exponential mechanism on the Hellinger score scaled by a smooth sensitivity."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
+from opendp_bayes._validation import Floats, Integers, as_distance, as_positive, as_size
+from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
+from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
+from opendp_bayes.sensitivity import smallest_local_sensitivity, smooth_sensitivity
+from opendp_bayes.simplex import number_of_candidates
+
+_LIBM_ERROR = 2.0**-50  # relative error of exp, expm1 and log in the C library, generously
+_LARGEST_GROWTH = 600.0  # of beta d_in; beyond it the bound e^(beta d_in) would leave the float range
+
+
+@dataclass(frozen=True)
+class SmoothHellingerExponential(PosteriorExponential):
+    """Release a posterior `r` with probability proportional to `exp(-H(posterior(x), r) / (scale S(x)))` for a smooth sensitivity S.
+
+    Parameters
+    ----------
+    scale : positive number. The papers' ε is `2 (1 + gamma) / scale`.
+    gamma : positive number; S is γ-smooth (EHDS). 1 unless `beta` is given.
+    beta : positive number; S is β-smooth (the notes' variant). Exactly one of the two is used.
+
+    Needs a public number of records. Near the edge of the simplex (a rare category) S is as large as the global sensitivity and the release is
+    little better than a uniform one; see `docs/limits.md`.
+
+    Source: tailoring paper, Definitions 3 and 4 (Algorithm 6 of "Private mechanisms"); notes, section 3.
+
+    >>> from opendp_bayes import SmoothHellingerExponential
+    >>> SmoothHellingerExponential(scale=4.0)
+    SmoothHellingerExponential(scale=4.0, gamma=1.0, beta=None)
+    """
+
+    scale: float
+    gamma: float | None = None
+    beta: float | None = None
+    name: ClassVar[str] = "smooth_hellinger_exponential"
+
+    def __post_init__(self) -> None:
+        as_positive(self.scale, "scale")
+        if self.gamma is not None and self.beta is not None:
+            raise ValueError(f"gamma={self.gamma!r}, beta={self.beta!r}: give at most one of the two.")
+        if self.beta is not None:
+            as_positive(self.beta, "beta")
+        elif self.gamma is None:
+            object.__setattr__(self, "gamma", 1.0)
+        else:
+            as_positive(self.gamma, "gamma")
+
+    def _width(self, counts: Integers, prior: Floats) -> float:
+        return self.scale * smooth_sensitivity(counts, prior, gamma=self.gamma, beta=self.beta)
+
+    def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
+        """`2 (1 + gamma) d_in / scale` (γ), or `2 D / scale` with the change D of the scaled score proved for β, plus the sampler's error.
+
+        The β bound is pure; with `delta > 0` the score need only be followed where all but `delta` of the probability lies, and the smaller of
+        the two is returned (`docs/proofs.md`, "EHDS" and "The β-smooth variant").
+        """
+        d_in, size = as_distance(d_in), as_size(size)
+        if d_in == 0:
+            return NO_LOSS
+        smallest = smallest_local_sensitivity(size, prior)
+        error = exponent_error(round_down(Fraction(self.scale) * Fraction(smallest)), prior.size)
+        scale = Fraction(self.scale)
+        if self.beta is None:
+            assert self.gamma is not None
+            return certified_loss(2 * (1 + Fraction(self.gamma)) * d_in / scale, error)
+
+        if self.beta * d_in > _LARGEST_GROWTH:
+            return NO_BOUND
+        largest_score = 1 / Fraction(smallest)  # H / S <= 1 / S <= 1 / min LS
+        pure = certified_loss(2 * _beta_change(self.beta, d_in, largest_score) / scale, error)
+        if not 0 < delta < 1:
+            return pure
+        log_odds = math.log(number_of_candidates(size, prior.size)) - math.log(delta)
+        typical_score = (Fraction(upper_end(log_odds, 8 * _LIBM_ERROR)) + 2 * error) * scale
+        if typical_score >= largest_score:
+            return pure
+        log_loss = Fraction(upper_end(-math.log1p(-delta), _LIBM_ERROR))
+        typical = 2 * _beta_change(self.beta, d_in, typical_score) / scale + log_loss + 4 * error
+        if typical >= Fraction(pure.epsilon):
+            return pure
+        return PrivacyLoss(epsilon=round_up(typical), delta=delta, range=pure.range, rho=pure.rho)
+
+
+def _beta_change(beta: float, d_in: int, score: Fraction) -> Fraction:
+    """Bound on the change of `H / S` over `d_in` steps where it is at most `score`: `sum over i < d_in of e^(beta i) + (e^(beta d_in) - 1) score`."""
+    growth = Fraction(upper_end(math.expm1(beta * d_in * (1 + 2.0**-50)), _LIBM_ERROR))
+    steps = growth / Fraction(lower_end(math.expm1(beta), _LIBM_ERROR)) if d_in > 1 else Fraction(1)
+    return steps + growth * score

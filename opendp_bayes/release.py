@@ -1,0 +1,199 @@
+"""What the analyst holds: a frozen release, with its JSON form and the papers' plug-in posterior."""
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from scipy import stats
+
+from opendp_bayes._validation import Floats
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.registry import known_mechanism
+from opendp_bayes.privacy_loss import PrivacyLoss
+
+Label = str | bool | int
+Relation = Literal["change-one", "add/remove"]
+
+_FORMAT = "opendp-bayes release"
+_VERSION = 1
+
+
+def relation_of(size: int | None) -> Relation:
+    """The neighbour relation that goes with a public (`int`) or private (`None`) number of records."""
+    return "add/remove" if size is None else "change-one"
+
+
+@dataclass(frozen=True, eq=True)
+class Release:
+    """A private release of a posterior. Plain data: everything here may be published.
+
+    Attributes
+    ----------
+    counts : released counts, one for each category, non-negative.
+    categories : the category labels.
+    prior : concentration of the prior, one entry for each category.
+    mechanism : the mechanism that made the release, with its scale.
+    size : the public number of records under change-one neighbours; None under add/remove, where it is private.
+    d_in : the distance between neighbouring data sets that `loss` is for, in records changed, or added and removed.
+    loss : certified upper bounds on the privacy loss (`PrivacyLoss`).
+    measure : the OpenDP privacy measure the release was made under.
+    """
+
+    counts: tuple[int, ...]
+    categories: tuple[Label, ...]
+    prior: tuple[float, ...]
+    mechanism: Mechanism
+    size: int | None
+    d_in: int
+    loss: PrivacyLoss
+    measure: str
+
+    @property
+    def k(self) -> int:
+        """Number of categories."""
+        return len(self.categories)
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbour relation: `"change-one"` or `"add/remove"`."""
+        return relation_of(self.size)
+
+    @property
+    def concentration(self) -> Floats:
+        """Concentration of the released posterior, `prior + counts`, shape `(k,)`."""
+        return np.array(self.prior) + np.array(self.counts)
+
+    @property
+    def epsilon(self) -> float:
+        """Upper bound on ε, holding together with `delta`."""
+        return self.loss.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The δ that goes with `epsilon`; 0 for a pure guarantee."""
+        return self.loss.delta
+
+    @property
+    def rho(self) -> float:
+        """Upper bound on ρ of zero-concentrated differential privacy."""
+        return self.loss.rho
+
+    @property
+    def plug_in(self) -> Any:
+        """The papers' posterior: the released counts taken as if they were the data.
+
+        A frozen `scipy.stats.beta` (k = 2, probability of the first category) or `scipy.stats.dirichlet`. It leaves the noise out of account, so
+        its intervals are too short (`docs/limits.md`).
+        """
+        return stats.beta(*self.concentration) if self.k == 2 else stats.dirichlet(self.concentration)
+
+    def with_loss(self, *, d_in: int, loss: PrivacyLoss, measure: str) -> "Release":
+        """The same release with its privacy loss stated for another distance or measure."""
+        return replace(self, d_in=d_in, loss=loss, measure=measure)
+
+    def to_json(self) -> str:
+        """The release as JSON; `Release.from_json` reads it back."""
+        document = _Document(
+            format=_FORMAT,
+            version=_VERSION,
+            counts=list(self.counts),
+            categories=list(self.categories),
+            prior=list(self.prior),
+            mechanism=_Mechanism(name=self.mechanism.name, parameters=asdict(self.mechanism)),  # type: ignore[call-overload]
+            size=self.size,
+            d_in=self.d_in,
+            loss=_Loss(**{name: _finite_or_none(value) for name, value in asdict(self.loss).items()}),
+            measure=self.measure,
+        )
+        return msgspec.json.encode(document).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Release":
+        """Read a release written by `to_json`, checking its format, version and every constraint on its values.
+
+        A mechanism from a plugin must have been named to `load_mechanism` before: a document does not choose what code is loaded. Raises
+        `ValueError` that names the field and what is wrong with it.
+        """
+        try:
+            document = msgspec.json.decode(text, type=_Document)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"text: is not a release in JSON: {error}") from None
+        document.check()
+        return cls(
+            counts=tuple(document.counts),
+            categories=tuple(document.categories),
+            prior=tuple(document.prior),
+            mechanism=document.mechanism.value(),
+            size=document.size,
+            d_in=document.d_in,
+            loss=PrivacyLoss(**{name: math.inf if value is None else value for name, value in msgspec.structs.asdict(document.loss).items()}),
+            measure=document.measure,
+        )
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{label!r}: {count}" for label, count in zip(self.categories, self.counts, strict=True))
+        size = f"size={self.size}, " if self.size is not None else ""
+        return (
+            f"Release({{{counts}}}, prior={list(self.prior)}, mechanism={self.mechanism}, relation={self.relation!r}, {size}"
+            f"d_in={self.d_in}, epsilon={self.epsilon:.6g}, delta={self.delta:.3g}, rho={self.rho:.6g}, measure={self.measure!r})"
+        )
+
+
+class _Mechanism(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    parameters: dict[str, float | str | None]
+
+    def value(self) -> Mechanism:
+        kind = known_mechanism(self.name)
+        try:
+            return kind(**self.parameters)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"mechanism: {self.name} does not accept these parameters: {error}") from None
+
+
+class _Loss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`None` stands for infinity, which JSON does not have."""
+
+    epsilon: float | None
+    rho: float | None
+    range: float | None
+    delta: float
+    method: str
+
+
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: str
+    version: int
+    counts: list[int]
+    categories: list[str | bool | int]
+    prior: list[float]
+    mechanism: _Mechanism
+    size: int | None
+    d_in: int
+    loss: _Loss
+    measure: str
+
+    def check(self) -> None:
+        """Raise `ValueError` for values that no release has."""
+        k = len(self.categories)
+        bounds = [bound for bound in (self.loss.epsilon, self.loss.rho, self.loss.range) if bound is not None]
+        rules = [
+            (self.format == _FORMAT, f"format={self.format!r}: must be {_FORMAT!r}."),
+            (self.version == _VERSION, f"version={self.version}: this package reads version {_VERSION}; use the package version that wrote it."),
+            (k >= 2 and len({(type(c), c) for c in self.categories}) == k, f"categories={self.categories!r}: must be at least 2 different labels."),
+            (len(self.counts) == k and min(self.counts, default=-1) >= 0, f"counts={self.counts!r}: must be {k} numbers of at least 0."),
+            (len(self.prior) == k and all(0 < p < math.inf for p in self.prior), f"prior={self.prior!r}: must be {k} numbers greater than 0."),
+            (self.size is None or self.size >= 1, f"size={self.size!r}: must be null or at least 1."),
+            (self.d_in >= 0, f"d_in={self.d_in!r}: must be at least 0."),
+            (min(bounds, default=0.0) >= 0, f"loss={self.loss!r}: every bound must be null or at least 0."),
+            (0 <= self.loss.delta <= 1, f"loss.delta={self.loss.delta!r}: must be between 0 and 1."),
+        ]
+        for holds, message in rules:
+            if not holds:
+                raise ValueError(message)
+
+
+def _finite_or_none(value: Any) -> Any:
+    return None if value == math.inf else value

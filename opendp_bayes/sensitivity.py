@@ -1,0 +1,192 @@
+r"""Sensitivities of the Hellinger score `u(x, r) = -H(posterior(x), r)` under change-one neighbours, for any `n`, `k` and prior.
+
+With `g(t) = h(t, t + 1) = -ln phi(t)` (decreasing and convex) the posteriors of neighbours `x` and `x - e_i + e_j` are at distance
+`sqrt(1 - exp(-g(a_i - 1) - g(a_j)))`, where `a = prior + x`. Everything below maximises the exponent, which is called the *gap* of a data set.
+
+The results are floats within `RELATIVE_ERROR` of the true value; `docs/numerics.md` derives the bound. Use `upper_end` or `lower_end` of
+`opendp_bayes._rounding` where a certified side is needed.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes._rounding import lower_end
+from opendp_bayes._validation import Floats, Integers, as_counts, as_positive, as_prior, as_size
+from opendp_bayes.hellinger import distance_from_divergence, log_gamma_gap
+
+#: Bound on the relative error of every sensitivity in this module.
+RELATIVE_ERROR = 2.0**-45
+
+_LARGEST_BLOCK = 1 << 20  # entries of one block of the smooth-sensitivity search; bounds its memory
+
+
+def local_sensitivity(counts: ArrayLike, prior: ArrayLike) -> float:
+    """Local sensitivity `LS(x) = max over neighbours x' of H(posterior(x), posterior(x'))`; 0 for an empty data set, which has no neighbour.
+
+    `counts` has shape `(k,)`; `prior` is a scalar or has shape `(k,)`. Raises `ValueError`/`TypeError` for other input.
+
+    Source: tailoring paper, section 4.2.2; `docs/proofs.md`, "Sensitivities".
+
+    >>> from opendp_bayes import local_sensitivity
+    >>> round(local_sensitivity([5, 5], 1.0), 6)
+    0.209949
+    """
+    counts = as_counts(counts)
+    prior = as_prior(prior, counts.size)
+    if counts.sum() == 0:
+        return 0.0
+    return _distance(next(_gaps_by_distance(counts, prior))[0])
+
+
+def global_sensitivity(size: int, prior: ArrayLike) -> float:
+    """Global sensitivity: the largest local sensitivity over data sets of `size` records; `prior` has shape `(k,)`.
+
+    Source: `docs/proofs.md`, "Sensitivities". The papers' constant `sqrt(1 - pi/4)` is the case of an all-ones prior with `k >= 3` or `size = 1`.
+
+    >>> from opendp_bayes import global_sensitivity
+    >>> round(global_sensitivity(100, [1.0, 1.0]), 6), round(global_sensitivity(100, [1.0, 1.0, 1.0]), 6)
+    (0.337941, 0.463251)
+    """
+    size, prior = as_size(size), as_prior(prior)
+    if prior.size == 2:
+        return _distance(np.max(_g(prior) + _g(prior[::-1] + (size - 1))))
+    return _distance(np.sum(_g(np.partition(prior, 1)[:2])))
+
+
+def smooth_sensitivity(counts: ArrayLike, prior: ArrayLike, *, gamma: float | None = None, beta: float | None = None) -> float:
+    """Smooth sensitivity of `counts`, of shape `(k,)`; exactly one of `gamma` and `beta` (positive) is given.
+
+    * `gamma`: `1/S(x) = min over x' of 1/LS(x') + gamma d(x, x')` (tailoring paper, Definition 3);
+    * `beta`: `S(x) = max over x' of LS(x') exp(-beta d(x, x'))` (notes, section 3.2),
+
+    over all data sets `x'` of the same size, with `d` the number of records changed. Found without enumerating data sets (`docs/proofs.md`,
+    "Smooth sensitivity by search"). Raises `ValueError` when neither or both parameters are given, or for invalid input; 0 for an empty data set.
+
+    >>> from opendp_bayes import smooth_sensitivity
+    >>> round(smooth_sensitivity([50, 50], 1.0, gamma=1.0), 6)
+    0.070183
+    """
+    if (gamma is None) == (beta is None):
+        raise ValueError(f"gamma={gamma!r}, beta={beta!r}: give exactly one of the two.")
+    counts = as_counts(counts)
+    prior = as_prior(prior, counts.size)
+    size = int(counts.sum())
+    if size == 0:
+        return 0.0
+    largest = global_sensitivity(size, prior)
+    first = 0
+    if gamma is not None:
+        gamma, inverse = as_positive(gamma, "gamma"), np.inf
+        for gaps in _gaps_by_distance(counts, prior):
+            distances = np.arange(first, first + gaps.size)
+            with np.errstate(divide="ignore"):  # a distance at which no data set has a neighbour to show has gap 0
+                inverse = min(inverse, np.min(1 / distance_from_divergence(gaps) + gamma * distances))
+            first += gaps.size
+            if gamma * first + 1 / largest >= inverse:  # no data set further away can be better
+                break
+        return float(1 / inverse)
+    beta, smooth = as_positive(beta, "beta"), 0.0
+    for gaps in _gaps_by_distance(counts, prior):
+        distances = np.arange(first, first + gaps.size)
+        smooth = max(smooth, np.max(distance_from_divergence(gaps) * np.exp(-beta * distances)))
+        first += gaps.size
+        if largest * np.exp(-beta * first) <= smooth:
+            break
+    return float(smooth)
+
+
+def smallest_local_sensitivity(size: int, prior: ArrayLike) -> float:
+    """A certified lower bound on `LS(x)` over all data sets of `size` records, and so on every smooth sensitivity.
+
+    Every admissible pair has `(a_i - 1) + a_j <= A - 1` with `A = sum(prior) + size`, and `ln phi` is concave, so
+    `phi(a_i - 1) phi(a_j) <= phi((A - 1) / 2)^2` (`docs/proofs.md`, "Sensitivities").
+    """
+    size, prior = as_size(size), as_prior(prior)
+    return lower_end(_distance(2 * _g((float(prior.sum()) + (size - 1)) / 2)), 2 * RELATIVE_ERROR)
+
+
+def _g(t: ArrayLike) -> Floats:
+    """`-ln phi(t)`, `phi(t) = G(t + 1/2) / sqrt(G(t) G(t + 1))`, for `t > 0`."""
+    t = np.asarray(t, dtype=np.float64)
+    return log_gamma_gap(t, t + 1)
+
+
+def _distance(gap: float) -> float:
+    return float(distance_from_divergence(gap))
+
+
+def _gaps_by_distance(counts: Integers, prior: Floats) -> Iterator[Floats]:
+    """Yield, in blocks, the largest gap over data sets at distance at most d from `counts`, for d = 0, 1, 2, ... up to the size.
+
+    The first block holds d = 0 alone, which is the local sensitivity.
+    """
+    size = int(counts.sum())
+    gaps_within = _gaps_within_two if counts.size == 2 else _gaps_within
+    occupied = np.where(counts > 0, prior + (counts - 1), np.inf)  # a_i - 1 where a record can leave category i
+    yield np.array([_largest_pair(occupied, prior + counts)])
+    first, block = 1, 64
+    largest_block = max(64, _LARGEST_BLOCK // counts.size)
+    while first <= size:
+        last = min(size, first + block - 1)
+        yield gaps_within(counts, prior, np.arange(first, last + 1))
+        first, block = last + 1, min(2 * block, largest_block)
+
+
+def _largest_pair(leaving: Floats, entering: Floats) -> float:
+    """`max over i != j of g(leaving_i) + g(entering_j)`; since g decreases, one of the two smallest entries of each suffices."""
+    best = -np.inf
+    for i in np.argsort(leaving, kind="stable")[:2]:
+        for j in np.argsort(entering, kind="stable")[:2]:
+            if i != j and np.isfinite(leaving[i]):
+                best = max(best, float(_g(leaving[i]) + _g(entering[j])))
+    return best
+
+
+def _gaps_within_two(counts: Integers, prior: Floats, distances: Integers) -> Floats:
+    """Two categories: the data sets at distance d are `x_1 - d` and `x_1 + d`, as far as they exist."""
+    size = counts.sum()
+    best = np.zeros(distances.shape)
+    for ones in (counts[0] - distances, counts[0] + distances):
+        here = np.stack([ones, size - ones])
+        for i, j in ((0, 1), (1, 0)):
+            valid = (here[i] >= 1) & (here[j] >= 0)
+            gap = _g(prior[i] + np.maximum(here[i] - 1, 0)) + _g(prior[j] + np.maximum(here[j], 0))
+            best = np.where(valid, np.maximum(best, gap), best)
+    return best
+
+
+def _gaps_within(counts: Integers, prior: Floats, distances: Integers) -> Floats:
+    """Three or more categories, d >= 1: the best pair (i, j) after d records have left i and j for some third category.
+
+    A pair's gap is convex in how the d removals are split between i and j, so the best split takes as many as it can from one of the two first
+    (docs: Smooth sensitivity by search). `spare` counts the removals that leave at least the record that must be able to leave category i.
+    """
+    spare = np.maximum(counts - 1, 0)
+    return np.maximum(
+        _drain_first(prior, spare, counts, distances),
+        _drain_first(prior, counts, spare, distances),
+    )
+
+
+def _drain_first(prior: Floats, drained: Integers, other: Integers, distances: Integers) -> Floats:
+    """`max over i != j` of the gap when `distances` records are removed from `i` (which has `drained_i`) and any rest from `j` (`other_j`)."""
+    start = prior + other
+    reach = prior[:, None] + np.maximum(drained[:, None] - distances, 0)  # (k, d): i after the removal
+    # The whole of d fits into i: the other category keeps its records, so the smallest of each suffices.
+    best = np.zeros(distances.shape)
+    columns = np.arange(distances.size)
+    by_reach = np.argpartition(reach, 1, axis=0)[:2]
+    for j in np.argsort(start, kind="stable")[:2]:
+        i = np.where(by_reach[0] == j, by_reach[1], by_reach[0])
+        smaller = np.where((by_reach[1] != j) & (reach[by_reach[1], columns] < reach[i, columns]), by_reach[1], i)
+        best = np.maximum(best, _g(reach[smaller, columns]) + _g(start[j]))
+    # i is emptied and the rest of d is taken from j. Only an i with fewer than d records can be emptied.
+    last = int(distances[-1])
+    for i in np.flatnonzero(drained < last):
+        rest = np.maximum(distances - drained[i], 0)
+        others = np.delete(np.arange(prior.size), i)
+        lowest = np.min(prior[others, None] + np.maximum(other[others, None] - rest, 0), axis=0)
+        best = np.maximum(best, np.where(distances >= drained[i], _g(prior[i]) + _g(lowest), 0.0))
+    return best

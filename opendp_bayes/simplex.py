@@ -1,0 +1,82 @@
+"""The candidates of the exponential mechanisms: every way to split `size` records over `k` categories, in lexicographic order."""
+
+from collections.abc import Iterator, Sequence
+from math import comb
+
+import numpy as np
+
+from opendp_bayes._validation import Floats, Integers
+
+#: Enumeration limits: candidates for two categories, and for three or more.
+LARGEST_SIZE_TWO = 100_000
+LARGEST_ENUMERATION = 1_000_000
+
+
+def number_of_candidates(size: int, k: int) -> int:
+    """`C(size + k - 1, k - 1)`."""
+    return comb(size + k - 1, k - 1)
+
+
+def check_enumerable(size: int, k: int) -> None:
+    """Raise `ValueError` if the candidates for `size` records and `k` categories are too many to enumerate."""
+    if k == 2 and size > LARGEST_SIZE_TWO:
+        raise ValueError(
+            f"size={size}: this mechanism enumerates its candidates, which for 2 categories needs size <= {LARGEST_SIZE_TWO}. "
+            "Use LaplaceParameters, which enumerates nothing."
+        )
+    count = number_of_candidates(size, k)
+    if k > 2 and count > LARGEST_ENUMERATION:
+        raise ValueError(
+            f"size={size}, {k} categories: this mechanism enumerates its candidates, and there are C(size + k - 1, k - 1) = {count:.3g}; "
+            f"must be at most {LARGEST_ENUMERATION}. Use fewer categories or LaplaceParameters, which enumerates nothing."
+        )
+
+
+def candidates(size: int, k: int) -> Integers:
+    """All candidates as an int64 array of shape `(c, k)`, lexicographically ascending.
+
+    >>> candidates(2, 2).tolist()
+    [[0, 2], [1, 1], [2, 0]]
+    """
+    result = np.zeros((1, 0), dtype=np.int64)
+    for parents, column, remaining in _columns(size, k):
+        result = np.column_stack([result[parents], column])
+    return np.column_stack([result, remaining])
+
+
+def candidate_sums(tables: Sequence[Floats]) -> Floats:
+    """`sum_i tables[i][y_i]` for every candidate `y`, shape `(c,)`, without storing the candidates; each table has shape `(size + 1,)`."""
+    k, size = len(tables), len(tables[0]) - 1
+    sums = np.zeros(1)
+    remaining = np.array([size])
+    for i, (parents, column, remaining) in enumerate(_columns(size, k)):
+        sums = sums[parents] + tables[i][column]
+    return sums + tables[-1][remaining]
+
+
+def candidate(index: int, size: int, k: int) -> list[int]:
+    """The candidate at `index` of the lexicographic order (unranking).
+
+    >>> [candidate(i, 2, 2) for i in range(3)]
+    [[0, 2], [1, 1], [2, 0]]
+    """
+    result = []
+    for parts in range(k - 1, 0, -1):
+        value = 0
+        while index >= (block := comb(size - value + parts - 1, parts - 1)):
+            index -= block
+            value += 1
+        result.append(value)
+        size -= value
+    return [*result, size]
+
+
+def _columns(size: int, k: int) -> Iterator[tuple[Integers, Integers, Integers]]:
+    """For each of the first k - 1 categories: the row each partial candidate extends, its new entry, and the records left after it."""
+    remaining = np.array([size], dtype=np.int64)
+    for _ in range(k - 1):
+        children = remaining + 1
+        parents = np.repeat(np.arange(remaining.size), children)
+        column = np.arange(parents.size) - np.repeat(np.cumsum(children) - children, children)
+        remaining = remaining[parents] - column
+        yield parents, column, remaining
