@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
     from opendp_bayes.mechanisms import LaplaceParameters as LaplaceParameters
     from opendp_bayes.mechanisms import Mechanism as Mechanism
+    from opendp_bayes.mechanisms import SmoothHellingerExponential as SmoothHellingerExponential
     from opendp_bayes.mechanisms.registry import available_mechanisms as available_mechanisms
     from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
-    from opendp_bayes.mechanisms import SmoothHellingerExponential as SmoothHellingerExponential
     from opendp_bayes.privacy_loss import PrivacyLoss as PrivacyLoss
     from opendp_bayes.release import Release as Release
     from opendp_bayes.sensitivity import global_sensitivity as global_sensitivity

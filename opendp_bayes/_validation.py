@@ -68,9 +68,8 @@ def as_counts(counts: ArrayLike, k: int | None = None) -> Integers:
     if array.ndim != 1 or array.size < 2 or (k is not None and array.size != k):
         wanted = "at least 2" if k is None else str(k)
         raise ValueError(f"counts: has shape {array.shape}; must have {wanted} entries, one for each category.")
-    if array.dtype.kind not in "iu":
-        if array.dtype.kind != "f" or not np.all(array == np.rint(array)):
-            raise TypeError(f"counts: has dtype {array.dtype}; must hold whole numbers.")
+    if array.dtype.kind not in "iu" and not (array.dtype.kind == "f" and np.all(array == np.rint(array))):
+        raise TypeError(f"counts: has dtype {array.dtype}; must hold whole numbers.")
     if not (np.all(array >= 0) and np.all(array <= LARGEST_CONCENTRATION)):
         raise ValueError(f"counts: every entry must be between 0 and {LARGEST_CONCENTRATION:.0e}.")
     return array.astype(np.int64)

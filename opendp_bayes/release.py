@@ -128,7 +128,7 @@ class Release:
             mechanism=document.mechanism.value(),
             size=document.size,
             d_in=document.d_in,
-            loss=PrivacyLoss(**{name: math.inf if value is None else value for name, value in msgspec.structs.asdict(document.loss).items()}),
+            loss=document.loss.value(),
             measure=document.measure,
         )
 
@@ -161,6 +161,10 @@ class _Loss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     range: float | None
     delta: float
     method: str
+
+    def value(self) -> PrivacyLoss:
+        epsilon, rho, spread = (math.inf if bound is None else bound for bound in (self.epsilon, self.rho, self.range))
+        return PrivacyLoss(epsilon=epsilon, rho=rho, range=spread, delta=self.delta, method=self.method)
 
 
 class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

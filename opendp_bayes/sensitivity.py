@@ -113,7 +113,7 @@ def _g(t: ArrayLike) -> Floats:
     return log_gamma_gap(t, t + 1)
 
 
-def _distance(gap: float) -> float:
+def _distance(gap: ArrayLike) -> float:
     return float(distance_from_divergence(gap))
 
 

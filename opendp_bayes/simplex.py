@@ -39,18 +39,18 @@ def candidates(size: int, k: int) -> Integers:
     [[0, 2], [1, 1], [2, 0]]
     """
     result = np.zeros((1, 0), dtype=np.int64)
-    for parents, column, remaining in _columns(size, k):
+    for parents, column in _columns(size, k):
         result = np.column_stack([result[parents], column])
-    return np.column_stack([result, remaining])
+    return np.column_stack([result, size - result.sum(axis=1)])
 
 
 def candidate_sums(tables: Sequence[Floats]) -> Floats:
     """`sum_i tables[i][y_i]` for every candidate `y`, shape `(c,)`, without storing the candidates; each table has shape `(size + 1,)`."""
     k, size = len(tables), len(tables[0]) - 1
-    sums = np.zeros(1)
-    remaining = np.array([size])
-    for i, (parents, column, remaining) in enumerate(_columns(size, k)):
-        sums = sums[parents] + tables[i][column]
+    sums, remaining = np.zeros(1), np.array([size])
+    for table, (parents, column) in zip(tables, _columns(size, k), strict=False):
+        sums = sums[parents] + table[column]
+        remaining = remaining[parents] - column
     return sums + tables[-1][remaining]
 
 
@@ -71,12 +71,12 @@ def candidate(index: int, size: int, k: int) -> list[int]:
     return [*result, size]
 
 
-def _columns(size: int, k: int) -> Iterator[tuple[Integers, Integers, Integers]]:
-    """For each of the first k - 1 categories: the row each partial candidate extends, its new entry, and the records left after it."""
+def _columns(size: int, k: int) -> Iterator[tuple[Integers, Integers]]:
+    """For each of the first k - 1 categories: the row of the previous column that each partial candidate extends, and its new entry."""
     remaining = np.array([size], dtype=np.int64)
     for _ in range(k - 1):
         children = remaining + 1
         parents = np.repeat(np.arange(remaining.size), children)
         column = np.arange(parents.size) - np.repeat(np.cumsum(children) - children, children)
         remaining = remaining[parents] - column
-        yield parents, column, remaining
+        yield parents, column

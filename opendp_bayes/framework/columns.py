@@ -10,6 +10,8 @@ from opendp_bayes._validation import Integers
 from opendp_bayes.framework.guard import ContractError
 from opendp_bayes.release import Label
 
+_NOT_A_CATEGORY = -1
+
 
 @dataclass(frozen=True)
 class CategoricalColumn:
@@ -62,21 +64,21 @@ class CategoricalColumn:
     def count(self, frame: pl.LazyFrame) -> Integers:
         """The number of records of each label, shape `(k,)`, in one streaming pass."""
         value = pl.col(self.column)
-        # Without a position of its own a null is a value outside the categories, and one grouping key is enough.
-        apart = self.nulls is not None and self.unknown is not None and self.nulls != self.unknown
-        is_null = value.is_null() if apart else pl.lit(self.unknown is None)
-        keys = [self._index(value).alias("index")] + ([is_null.alias("null")] if apart else [])
-        groups = frame.select(keys).group_by([key.meta.output_name() for key in keys]).len().collect(engine="streaming")
-        index = groups["index"].to_numpy() if groups["index"].null_count() == 0 else groups["index"].cast(pl.Int64).fill_null(-1).to_numpy()
-        index = index.astype(np.int64)
-        only = self.nulls if self.unknown is None else self.unknown
-        other = np.where(groups["null"].to_numpy(), self.nulls, self.unknown) if apart else np.full(index.shape, -1 if only is None else only)
-        index = np.where(index < 0, other, index)
-        if np.any(index < 0):
+        groups = frame.select(index=self._index(value), null=self._is_null(value)).group_by("index", "null").len().collect(engine="streaming")
+        index = groups["index"].cast(pl.Int64).fill_null(_NOT_A_CATEGORY).to_numpy()
+        buckets = [_NOT_A_CATEGORY if bucket is None else bucket for bucket in (self.unknown, self.nulls)]
+        index = np.where(index == _NOT_A_CATEGORY, np.take(buckets, groups["null"].cast(pl.Int64).to_numpy()), index)
+        if np.any(index == _NOT_A_CATEGORY):
             raise ContractError(f"column {self.column!r} holds values that its declared domain excludes.")
         counts = np.zeros(len(self.labels), dtype=np.int64)
         np.add.at(counts, index, groups["len"].to_numpy().astype(np.int64))
         return counts
+
+    def _is_null(self, value: pl.Expr) -> pl.Expr:
+        """Whether a value that is not a category is a null; a constant where there is only one bucket for both, which is quicker to group by."""
+        if self.unknown is None or self.nulls is None or self.unknown == self.nulls:
+            return pl.lit(self.unknown is None)
+        return value.is_null()
 
     def _index(self, value: pl.Expr) -> pl.Expr:
         """The position of the value among the categories; null for a null or another value."""
@@ -89,7 +91,7 @@ class CategoricalColumn:
             )
         if self.dtype in (pl.String, pl.Categorical):
             # A Categorical's own encoding depends on the data, so it is left behind.
-            return value.cast(pl.String).cast(pl.Enum(list(self.categories)), strict=False).to_physical()
+            return value.cast(pl.String).cast(pl.Enum([str(label) for label in self.categories]), strict=False).to_physical()
         comparable = value if self.dtype == pl.Boolean else value.cast(pl.Int64, strict=False)
         return comparable.replace_strict(list(self.categories), range(len(self.categories)), default=None, return_dtype=pl.UInt32)
 
@@ -112,8 +114,8 @@ def _own_categories(column: str, dtype: pl.DataType, categories: Sequence[Label]
     expected = bool if dtype == pl.Boolean else int if dtype.is_integer() else str
     for label in categories:
         if type(label) is not expected:
-            raise TypeError(f"categories={list(categories)!r}: {label!r} does not fit a column of type {dtype}; every label must be {expected.__name__}.")
-        if expected is int and not -(2**63) <= label < 2**63:
+            raise TypeError(f"categories={list(categories)!r}: {label!r} does not fit a column of type {dtype}; each must be {expected.__name__}.")
+        if isinstance(label, int) and not -(2**63) <= label < 2**63:
             raise ValueError(f"categories={list(categories)!r}: {label!r} is outside the range of 64-bit integers.")
     if len(set(categories)) < len(categories):
         raise ValueError(f"categories={list(categories)!r}: must not repeat a label.")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import ArrayLike
 from opendp.context import Context, Query
@@ -26,7 +26,7 @@ from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes._rounding import round_up
 from opendp_bayes.framework.counts import then_categorical_counts
-from opendp_bayes.framework.guard import require_features
+from opendp_bayes.framework.guard import descriptor_of, require_features
 from opendp_bayes.framework.inference import then_dirichlet_multinomial
 from opendp_bayes.framework.measurements import default_total, loss_in, make_mechanism
 from opendp_bayes.framework.spaces import PosteriorSpace
@@ -68,12 +68,13 @@ def posterior(
         raise TypeError(f"query: must be a query on a polars frame, as `context.query()` gives, not {type(query).__name__}.")
     plan = object.__getattribute__(query, "polars_plan")
     base: Query = object.__getattribute__(query, "_query")
+    input_domain, input_metric = cast(tuple[Domain, Metric], base._chain)
     chain = (
-        _stable_plan(*base._chain, plan)  # type: ignore[misc]
+        _stable_plan(input_domain, input_metric, plan)
         >> then_categorical_counts(column=column, categories=categories, size=size, nulls=nulls, unknown=unknown)
         >> then_dirichlet_multinomial(prior=prior)
     )
-    return PosteriorQuery(chain, base, _mechanism_of_scale(mechanism, options, chain.output_domain.descriptor))
+    return PosteriorQuery(chain, base, _mechanism_of_scale(mechanism, options, descriptor_of(chain.output_domain, PosteriorSpace, "posterior")))
 
 
 class PosteriorQuery(Query):
@@ -81,8 +82,9 @@ class PosteriorQuery(Query):
 
     def __init__(self, chain: Transformation, base: Query, mechanism: Callable[[float], Mechanism] | Mechanism) -> None:
         super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
+        self._transformation = chain
         self._mechanism = mechanism
-        self._space: PosteriorSpace = chain.output_domain.descriptor  # type: ignore[attr-defined]
+        self._space: PosteriorSpace = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
         self._distance: int = chain.map(self._d_in)
 
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> Query:
@@ -97,7 +99,7 @@ class PosteriorQuery(Query):
         if self._d_out is None:
             raise ValueError("query: has no budget of its own; say how much to spend, as in `context.query(epsilon=0.5)`.")
         mechanism = self._fitted()
-        measurement = self._chain >> self._measure(mechanism)  # type: ignore[operator]
+        measurement = self._transformation >> self._measure(mechanism)
         measurement.param = mechanism.scale
         return measurement
 
@@ -120,20 +122,21 @@ class PosteriorQuery(Query):
         return mechanism.proven_loss(self._distance, size=self._space.size, prior=self._space.prior_array, delta=self._delta)
 
     def _measure(self, mechanism: Mechanism) -> Measurement:
-        return make_mechanism(*self._chain.output_space, self._output_measure, mechanism, delta=self._delta)  # type: ignore[union-attr]
+        domain, metric = self._transformation.output_space
+        return make_mechanism(domain, metric, self._output_measure, mechanism, delta=self._delta)
 
     def _fitted(self) -> Mechanism:
-        budget = self._d_out if isinstance(self._d_out, tuple) else (self._d_out,)
+        budget = _as_tuple(self._d_out)
         measured = loss_in(self._output_measure)
 
         def fits(mechanism: Mechanism) -> bool:
-            return all(loss <= limit for loss, limit in zip(measured(self._loss(mechanism)), budget, strict=True))  # type: ignore[operator]
+            return all(loss <= limit for loss, limit in zip(measured(self._loss(mechanism)), budget, strict=True))
 
         if not callable(self._mechanism):
             if not fits(self._mechanism):
                 raise ValueError(
-                    f"mechanism={self._mechanism}: its privacy loss {measured(self._loss(self._mechanism))} exceeds the budget of the query, {budget}. "
-                    "Raise its scale, or name the mechanism to have the scale found."
+                    f"mechanism={self._mechanism}: its privacy loss {measured(self._loss(self._mechanism))} exceeds the budget of the query, "
+                    f"{budget}. Raise its scale, or name the mechanism to have the scale found."
                 )
             return self._mechanism
         make = self._mechanism
@@ -157,7 +160,7 @@ class _BayesNamespace:
 
 def enable() -> None:
     """Give OpenDP's polars queries a `bayes` namespace: `query.bayes.posterior(column, ...)`. Calling it again changes nothing."""
-    LazyFrameQuery.bayes = property(_BayesNamespace)
+    LazyFrameQuery.bayes = property(_BayesNamespace)  # type: ignore[attr-defined]
 
 
 def _stable_plan(domain: Domain, metric: Metric, plan: Any) -> Transformation:

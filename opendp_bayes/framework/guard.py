@@ -37,13 +37,12 @@ def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
 
     @wraps(function)
     def callback(arg: Any) -> Any:
-        message = f"{what} failed. The cause is withheld, because it may depend on the data; run the same plan on public data to see it."
         try:
             return function(arg)
         except ContractError as error:
             message = str(error)
         except BaseException:  # noqa: BLE001 - anything else crossing into OpenDP's core would abort the interpreter
-            pass
+            message = f"{what} failed. The cause is withheld, because it may depend on the data; run the same plan on public data to see it."
         raise RuntimeError(message)
 
     return callback

@@ -21,9 +21,7 @@ from opendp_bayes.release import Release
 Accounting = Literal["proven"]
 
 
-def make_mechanism(
-    input_domain: Domain, input_metric: Metric, output_measure: Measure, mechanism: Mechanism, *, delta: float = 0.0
-) -> Measurement:
+def make_mechanism(input_domain: Domain, input_metric: Metric, output_measure: Measure, mechanism: Mechanism, *, delta: float = 0.0) -> Measurement:
     """Make any mechanism value a measurement on a posterior space; it returns a `Release`.
 
     Parameters
@@ -71,9 +69,7 @@ def make_mechanism(
         values = privacy_map(d_in)
         return values[0] if len(values) == 1 else values
 
-    return make_user_measurement(
-        input_domain, input_metric, output_measure, guarded(function, f"{type(mechanism).__name__}: sampling"), opendp_map
-    )
+    return make_user_measurement(input_domain, input_metric, output_measure, guarded(function, f"{type(mechanism).__name__}: sampling"), opendp_map)
 
 
 def make_laplace_parameters(

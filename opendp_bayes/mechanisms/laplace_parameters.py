@@ -34,7 +34,7 @@ class LaplaceParameters:
 
     >>> from opendp_bayes import LaplaceParameters
     >>> candidates, log_p = LaplaceParameters(scale=1.0).log_pmf([1, 1], prior=1.0)
-    >>> [round(p, 4) for p in 2.718281828459045**log_p]
+    >>> (2.718281828459045**log_p).round(4).tolist()
     [0.2689, 0.4621, 0.2689]
     """
 

@@ -20,8 +20,11 @@ class Mechanism(Protocol):
 
     #: The name users type: snake case, unique among installed mechanisms.
     name: ClassVar[str]
-    #: Noise scale; `dataclasses.replace(mechanism, scale=...)` must work for any positive number.
-    scale: float
+
+    @property
+    def scale(self) -> float:
+        """Noise scale, a field; `dataclasses.replace(mechanism, scale=...)` must work for any positive number."""
+        ...
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the mechanism cannot be used for this size and this prior, of shape `(k,)`. Called at construction."""

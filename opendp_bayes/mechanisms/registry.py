@@ -34,9 +34,10 @@ def load_mechanism(name: str) -> type[Any]:
         if len(found) != 1:
             problem = "is not an installed mechanism" if not found else f"is registered by {len(found)} packages"
             raise ValueError(f"mechanism={name!r}: {problem}; available: {', '.join(available_mechanisms())}.")
-        kind = found[0].load()
+        kind: Any = found[0].load()
         required = ("check", "log_pmf", "sample", "proven_loss")
-        if not (dataclasses.is_dataclass(kind) and getattr(kind, "name", None) == name and all(callable(getattr(kind, m, None)) for m in required)):
+        is_mechanism: bool = dataclasses.is_dataclass(kind) and getattr(kind, "name", None) == name
+        if not (is_mechanism and all(callable(getattr(kind, method, None)) for method in required)):
             raise TypeError(f"mechanism={name!r}: {found[0].value} must be a dataclass with name = {name!r} and the methods {', '.join(required)}.")
         _known[name] = kind
     return _known[name]

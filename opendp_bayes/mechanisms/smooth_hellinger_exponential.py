@@ -67,14 +67,14 @@ class SmoothHellingerExponential(PosteriorExponential):
         smallest = smallest_local_sensitivity(size, prior)
         error = exponent_error(round_down(Fraction(self.scale) * Fraction(smallest)), prior.size)
         scale = Fraction(self.scale)
-        if self.beta is None:
-            assert self.gamma is not None
+        if self.gamma is not None:
             return certified_loss(2 * (1 + Fraction(self.gamma)) * d_in / scale, error)
 
-        if self.beta * d_in > _LARGEST_GROWTH:
+        beta = self.beta or 0.0  # never None: exactly one of the two is set
+        if beta * d_in > _LARGEST_GROWTH:
             return NO_BOUND
         largest_score = 1 / Fraction(smallest)  # H / S <= 1 / S <= 1 / min LS
-        pure = certified_loss(2 * _beta_change(self.beta, d_in, largest_score) / scale, error)
+        pure = certified_loss(2 * _beta_change(beta, d_in, largest_score) / scale, error)
         if not 0 < delta < 1:
             return pure
         log_odds = math.log(number_of_candidates(size, prior.size)) - math.log(delta)
@@ -82,7 +82,7 @@ class SmoothHellingerExponential(PosteriorExponential):
         if typical_score >= largest_score:
             return pure
         log_loss = Fraction(upper_end(-math.log1p(-delta), _LIBM_ERROR))
-        typical = 2 * _beta_change(self.beta, d_in, typical_score) / scale + log_loss + 4 * error
+        typical = 2 * _beta_change(beta, d_in, typical_score) / scale + log_loss + 4 * error
         if typical >= Fraction(pure.epsilon):
             return pure
         return PrivacyLoss(epsilon=round_up(typical), delta=delta, range=pure.range, rho=pure.rho)

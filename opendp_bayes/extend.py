@@ -1,0 +1,38 @@
+"""The tools for a mechanism of your own: validation, candidates, exact sampling and certified losses. See `docs/plugins.md`."""
+
+from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
+from opendp_bayes._validation import as_choice, as_counts, as_distance, as_positive, as_prior, as_size
+from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
+from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS
+from opendp_bayes.sampling import ExactCategorical, bernoulli_exp, discrete_laplace, draws, floored_laplace, geometric, weight_error
+from opendp_bayes.simplex import candidate, candidate_sums, candidates, check_enumerable, number_of_candidates
+
+__all__ = [
+    "NO_BOUND",
+    "NO_LOSS",
+    "ExactCategorical",
+    "PosteriorExponential",
+    "as_choice",
+    "as_counts",
+    "as_distance",
+    "as_positive",
+    "as_prior",
+    "as_size",
+    "bernoulli_exp",
+    "candidate",
+    "candidate_sums",
+    "candidates",
+    "certified_loss",
+    "check_enumerable",
+    "discrete_laplace",
+    "draws",
+    "exponent_error",
+    "floored_laplace",
+    "geometric",
+    "lower_end",
+    "number_of_candidates",
+    "round_down",
+    "round_up",
+    "upper_end",
+    "weight_error",
+]
