@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.measurements import then_laplace_parameters as then_laplace_parameters
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
     from opendp_bayes.framework.measurements import then_smooth_hellinger_exponential as then_smooth_hellinger_exponential
+    from opendp_bayes.hellinger import bhattacharyya_angle as bhattacharyya_angle
     from opendp_bayes.hellinger import hellinger_distance as hellinger_distance
     from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
     from opendp_bayes.mechanisms import LaplaceParameters as LaplaceParameters
@@ -59,7 +60,7 @@ _HOME = {
         "then_mechanism",
         "then_smooth_hellinger_exponential",
     ),
-    "hellinger": ("hellinger_distance",),
+    "hellinger": ("bhattacharyya_angle", "hellinger_distance"),
     "mechanisms": ("HellingerExponential", "LaplaceParameters", "Mechanism", "SmoothHellingerExponential"),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "privacy_loss": ("PrivacyLoss",),

@@ -9,10 +9,15 @@ function lose the gap, which is of order `(b - a)^2 / a`, in the rounding of `ln
 from its own expansion instead, in which every large term has been cancelled by hand (docs: Numerics).
 """
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes._validation import Floats
+
+#: Distances that are increasing functions of the Bhattacharyya divergence, and so share its sensitivities' extremal data sets.
+Distance = Literal["hellinger", "angle"]
 
 #: Bound on the relative error of `log_gamma_gap` (docs: Numerics, where it is derived).
 GAP_RELATIVE_ERROR = 2.0**-46
@@ -31,36 +36,94 @@ _STIRLING_GAPS: tuple[tuple[int, float, tuple[int, ...]], ...] = (
 
 
 def hellinger_distance(a: ArrayLike, b: ArrayLike) -> Floats:
-    """Hellinger distance between the Dirichlet distributions with concentrations `a` and `b`.
+    """Hellinger distance `sqrt(1 - BC)` between the Dirichlet distributions with concentrations `a` and `b`.
 
     Parameters are arrays of positive numbers of shape `(..., k)`, category axis last; leading axes broadcast. Returns an array of shape `(...)`
-    with values in `[0, 1]`; `k = 2` is the Beta distribution. Rows of equal total use the separable form.
+    with values in `[0, 1]`; `k = 2` is the Beta distribution.
 
     Raises `ValueError` if the arrays have different numbers of categories or an entry is not positive and finite.
 
     Source: tailoring paper, section 4.2; `docs/numerics.md` for the form used and its error.
 
     >>> from opendp_bayes import hellinger_distance
-    >>> float(hellinger_distance([2, 1], [1, 2])).__round__(6)
+    >>> float(hellinger_distance([2, 1], [1, 2]).round(6))
     0.463251
     """
+    return distance_from_divergence(_divergence(a, b))
+
+
+def bhattacharyya_angle(a: ArrayLike, b: ArrayLike) -> Floats:
+    """Bhattacharyya angle `arccos(BC)` between Dirichlet distributions, in `[0, pi/2]`; arguments, shapes and errors of `hellinger_distance`.
+
+    The angle is a metric too, the length of the shortest arc between the square roots of the densities, and an increasing function of the
+    Hellinger distance, `2 arcsin(H / sqrt(2))`.
+
+    >>> from opendp_bayes import bhattacharyya_angle
+    >>> float(bhattacharyya_angle([2, 1], [1, 2]).round(6))
+    0.667457
+    """
+    return distance_from_divergence(_divergence(a, b), "angle")
+
+
+def distance_from_divergence(divergence: ArrayLike, distance: Distance = "hellinger") -> Floats:
+    """The distance, an increasing function of the Bhattacharyya divergence `D = -ln BC >= 0`, accurate near 0 and near its largest value."""
+    hellinger = np.sqrt(-np.expm1(-np.asarray(divergence, dtype=np.float64)))
+    return hellinger if distance == "hellinger" else 2 * np.arcsin(hellinger / np.sqrt(2.0))
+
+
+def _divergence(a: ArrayLike, b: ArrayLike) -> Floats:
+    """`-ln BC`, shape `(...)`, of validated concentrations of shape `(..., k)`; rows of equal total use the separable form."""
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim == 0 or second.ndim == 0 or first.shape[-1] != second.shape[-1]:
         raise ValueError(f"a, b: have shapes {first.shape} and {second.shape}; the last axes must have the same length, one entry for each category.")
     for name, array in (("a", first), ("b", second)):
         if not (np.all(np.isfinite(array)) and np.all(array > 0)):
             raise ValueError(f"{name}: every concentration must be finite and greater than 0.")
+    first, second = np.broadcast_arrays(first, second)
+    unequal = first.sum(axis=-1) != second.sum(axis=-1)
     divergence = log_gamma_gap(first, second).sum(axis=-1)
-    total_a, total_b = np.broadcast_arrays(first.sum(axis=-1), second.sum(axis=-1))
-    unequal = total_a != total_b
     if np.any(unequal):
-        divergence = np.where(unequal, np.maximum(divergence - log_gamma_gap(total_a, total_b), 0.0), divergence)
-    return distance_from_divergence(divergence)
+        divergence = np.array(divergence)
+        divergence[unequal] = _divergence_of_unequal_totals(first[unequal], second[unequal])
+    return divergence
 
 
-def distance_from_divergence(divergence: ArrayLike) -> Floats:
-    """`H = sqrt(1 - exp(-D))` for the Bhattacharyya divergence `D = -ln BC >= 0`, accurate near 0 and near 1."""
-    return np.sqrt(-np.expm1(-np.asarray(divergence, dtype=np.float64)))
+def _divergence_of_unequal_totals(a: Floats, b: Floats) -> Floats:
+    """`-ln BC` of rows, shape `(rows, k)`, without cancellation between the categories and their total.
+
+    The leading part of a gap, `m G(d / m)` with `G(u) = u artanh(u) + ln(1 - u^2) / 2`, is homogeneous, so over categories less total it is a sum of
+    Bregman divergences of G, each of them positive. Categories that do not differ have no gap and take part unshifted (docs: Numerics).
+    """
+    d = (b - a) / 2
+    lower = np.minimum(a, b)
+    shift = np.where(d != 0, np.maximum(np.ceil(_STIRLING_FROM - lower), 0.0), 0.0)
+    m = lower + np.abs(d) + shift
+    total_lower = np.minimum(a.sum(axis=-1), b.sum(axis=-1))
+    total_shift, total_d, total_m = shift.sum(axis=-1), d.sum(axis=-1), m.sum(axis=-1)
+    leading = (_bregman(a + shift, d, m, total_d, total_m) + _bregman(b + shift, -d, m, -total_d, total_m)).sum(axis=-1)
+    steps = _steps(lower, np.abs(d), shift).sum(axis=-1) - _steps(total_lower, np.abs(total_d), total_shift)
+    rest = np.where(d != 0, _stirling_rest(np.maximum(lower + shift, _STIRLING_FROM), np.abs(d)), 0.0).sum(axis=-1)
+    rest = rest - _stirling_rest(np.maximum(total_lower + total_shift, _STIRLING_FROM), np.abs(total_d))
+    return np.maximum(leading + steps + rest, 0.0)
+
+
+def _bregman(a: Floats, d: Floats, m: Floats, total_d: Floats, total_m: Floats) -> Floats:
+    """The part of each category's Bregman divergence that comes from `a = m - d`: `p E(x) / 2` with `p = m A / M`, `x = (a / m) / (A / M) - 1`."""
+    total_a = a.sum(axis=-1)[..., None]
+    total_d, total_m = total_d[..., None], total_m[..., None]
+    close = np.abs(total_d) < total_m / 2  # then the small differences carry the digits, otherwise the small concentrations do
+    difference = np.where(close, total_d * m - d * total_m, a * total_m - total_a * m)
+    return m * (total_a / total_m) * _entropy_gap(difference / (m * total_a)) / 2
+
+
+def _entropy_gap(x: Floats) -> Floats:
+    """`(1 + x) ln(1 + x) - x >= 0` for `x > -1`, by its series near 0."""
+    small = np.abs(x) < 0.1
+    series = np.zeros(x.shape)
+    for n in range(18, 1, -1):
+        series = 1 / (n * (n - 1)) - x * series
+    direct = np.where(small, 0.5, x)
+    return np.where(small, series * x * x, (1 + direct) * np.log1p(direct) - direct)
 
 
 def log_gamma_gap(a: ArrayLike, b: ArrayLike) -> Floats:
@@ -72,27 +135,36 @@ def log_gamma_gap(a: ArrayLike, b: ArrayLike) -> Floats:
     a, b = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
     half_difference = np.abs(b - a) / 2
     lower = np.minimum(a, b)
-    gap = np.zeros(a.shape)
     shift = np.maximum(np.ceil(_STIRLING_FROM - lower), 0.0)
-    small = shift > 0
-    if np.any(small):
-        z, d = lower[small], half_difference[small]
-        steps = np.zeros(z.shape)
-        for i in range(int(_STIRLING_FROM)):
-            shifted = z + i
-            step = np.log1p((d / shifted) * (d / (shifted + 2 * d)))
-            steps += np.where(i < shift[small], step, 0.0)
-        gap[small] = steps / 2
-    return gap + _stirling_gap(lower + shift, half_difference)
+    shifted = lower + shift
+    return _steps(lower, half_difference, shift) + _stirling_leading(shifted, half_difference) + _stirling_rest(shifted, half_difference)
 
 
-def _stirling_gap(lower: Floats, d: Floats) -> Floats:
-    """The gap for `a = lower >= _STIRLING_FROM` and `b = lower + 2 d`, from Stirling's series to `z^-9`."""
+def _steps(lower: Floats, d: Floats, shift: Floats) -> Floats:
+    """The gap at `a = lower`, `b = lower + 2 d`, less the gap `shift` whole numbers further up: `sum of log1p(d^2 / (a b)) / 2` over the steps."""
+    steps = np.zeros(lower.shape)
+    needed = shift > 0
+    if np.any(needed):
+        z, width, last = lower[needed], d[needed], shift[needed]
+        total = np.zeros(z.shape)
+        for i in range(int(last.max())):
+            step = np.log1p((width / (z + i)) * (width / (z + i + 2 * width)))
+            total += np.where(i < last, step, 0.0)
+        steps[needed] = total / 2
+    return steps
+
+
+def _stirling_leading(lower: Floats, d: Floats) -> Floats:
+    """The leading part of the gap, `m G(d / m)`, for `lower >= _STIRLING_FROM`."""
+    log_ratio = np.log1p((d / lower) * (d / (lower + 2 * d)))
+    return (d * np.log1p(2 * d / lower) - (lower + d) * log_ratio) / 2
+
+
+def _stirling_rest(lower: Floats, d: Floats) -> Floats:
+    """What Stirling's series adds to the leading part: `log1p(d^2 / (a b)) / 4` and the gaps of `z^-1` to `z^-9`."""
     upper = lower + 2 * d
     middle = lower + d
-    ratio = (d / lower) * (d / upper)  # d^2 / (a b) = w / (1 - w) with w = (d / m)^2
-    log_ratio = np.log1p(ratio)
-    gap = (d * np.log1p(2 * d / lower) - middle * log_ratio) / 2 + log_ratio / 4
+    gap = np.log1p((d / lower) * (d / upper)) / 4
     w = (d / middle) ** 2
     scale = middle / lower / upper  # (m^-p) / (1 - w)^p is this to the power p
     for power, coefficient, polynomial in _STIRLING_GAPS:
@@ -100,4 +172,4 @@ def _stirling_gap(lower: Floats, d: Floats) -> Floats:
         for term in reversed(polynomial):
             value = (value + term) * w
         gap = gap + coefficient * scale**power * value
-    return np.maximum(gap, 0.0)
+    return gap

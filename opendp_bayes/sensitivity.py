@@ -1,7 +1,8 @@
-r"""Sensitivities of the Hellinger score `u(x, r) = -H(posterior(x), r)` under change-one neighbours, for any `n`, `k` and prior.
+r"""Sensitivities of a score `u(x, r) = -distance(posterior(x), r)` under change-one neighbours, for any `n`, `k` and prior.
 
 With `g(t) = h(t, t + 1) = -ln phi(t)` (decreasing and convex) the posteriors of neighbours `x` and `x - e_i + e_j` are at distance
-`sqrt(1 - exp(-g(a_i - 1) - g(a_j)))`, where `a = prior + x`. Everything below maximises the exponent, which is called the *gap* of a data set.
+`sqrt(1 - exp(-g(a_i - 1) - g(a_j)))`, where `a = prior + x`. Everything below maximises the exponent, which is called the *gap* of a data set;
+every distance that increases with the Bhattacharyya divergence has its sensitivities at the same data sets.
 
 The results are floats within `RELATIVE_ERROR` of the true value; `docs/numerics.md` derives the bound. Use `upper_end` or `lower_end` of
 `opendp_bayes._rounding` where a certified side is needed.
@@ -13,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes._rounding import lower_end
-from opendp_bayes._validation import Floats, Integers, as_counts, as_positive, as_prior, as_size
-from opendp_bayes.hellinger import distance_from_divergence, log_gamma_gap
+from opendp_bayes._validation import Floats, Integers, as_choice, as_counts, as_positive, as_prior, as_size
+from opendp_bayes.hellinger import Distance, distance_from_divergence, log_gamma_gap
 
 #: Bound on the relative error of every sensitivity in this module.
 RELATIVE_ERROR = 2.0**-45
@@ -22,10 +23,11 @@ RELATIVE_ERROR = 2.0**-45
 _LARGEST_BLOCK = 1 << 20  # entries of one block of the smooth-sensitivity search; bounds its memory
 
 
-def local_sensitivity(counts: ArrayLike, prior: ArrayLike) -> float:
+def local_sensitivity(counts: ArrayLike, prior: ArrayLike, *, distance: Distance = "hellinger") -> float:
     """Local sensitivity `LS(x) = max over neighbours x' of H(posterior(x), posterior(x'))`; 0 for an empty data set, which has no neighbour.
 
-    `counts` has shape `(k,)`; `prior` is a scalar or has shape `(k,)`. Raises `ValueError`/`TypeError` for other input.
+    `counts` has shape `(k,)`; `prior` is a scalar or has shape `(k,)`; `distance` is `"hellinger"` or `"angle"` (`bhattacharyya_angle`). Raises
+    `ValueError`/`TypeError` for other input.
 
     Source: tailoring paper, section 4.2.2; `docs/proofs.md`, "Sensitivities".
 
@@ -33,14 +35,15 @@ def local_sensitivity(counts: ArrayLike, prior: ArrayLike) -> float:
     >>> round(local_sensitivity([5, 5], 1.0), 6)
     0.209949
     """
+    as_choice(distance, "distance", ("hellinger", "angle"))
     counts = as_counts(counts)
     prior = as_prior(prior, counts.size)
     if counts.sum() == 0:
         return 0.0
-    return _distance(next(_gaps_by_distance(counts, prior))[0])
+    return float(distance_from_divergence(next(_gaps_by_distance(counts, prior))[0], distance))
 
 
-def global_sensitivity(size: int, prior: ArrayLike) -> float:
+def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hellinger") -> float:
     """Global sensitivity: the largest local sensitivity over data sets of `size` records; `prior` has shape `(k,)`.
 
     Source: `docs/proofs.md`, "Sensitivities". The papers' constant `sqrt(1 - pi/4)` is the case of an all-ones prior with `k >= 3` or `size = 1`.
@@ -49,13 +52,15 @@ def global_sensitivity(size: int, prior: ArrayLike) -> float:
     >>> round(global_sensitivity(100, [1.0, 1.0]), 6), round(global_sensitivity(100, [1.0, 1.0, 1.0]), 6)
     (0.337941, 0.463251)
     """
+    as_choice(distance, "distance", ("hellinger", "angle"))
     size, prior = as_size(size), as_prior(prior)
-    if prior.size == 2:
-        return _distance(np.max(_g(prior) + _g(prior[::-1] + (size - 1))))
-    return _distance(np.sum(_g(np.partition(prior, 1)[:2])))
+    gap = np.max(_g(prior) + _g(prior[::-1] + (size - 1))) if prior.size == 2 else np.sum(_g(np.partition(prior, 1)[:2]))
+    return float(distance_from_divergence(gap, distance))
 
 
-def smooth_sensitivity(counts: ArrayLike, prior: ArrayLike, *, gamma: float | None = None, beta: float | None = None) -> float:
+def smooth_sensitivity(
+    counts: ArrayLike, prior: ArrayLike, *, gamma: float | None = None, beta: float | None = None, distance: Distance = "hellinger"
+) -> float:
     """Smooth sensitivity of `counts`, of shape `(k,)`; exactly one of `gamma` and `beta` (positive) is given.
 
     * `gamma`: `1/S(x) = min over x' of 1/LS(x') + gamma d(x, x')` (tailoring paper, Definition 3);
@@ -75,14 +80,14 @@ def smooth_sensitivity(counts: ArrayLike, prior: ArrayLike, *, gamma: float | No
     size = int(counts.sum())
     if size == 0:
         return 0.0
-    largest = global_sensitivity(size, prior)
+    largest = global_sensitivity(size, prior, distance=distance)
     first = 0
     if gamma is not None:
         gamma, inverse = as_positive(gamma, "gamma"), np.inf
         for gaps in _gaps_by_distance(counts, prior):
             distances = np.arange(first, first + gaps.size)
             with np.errstate(divide="ignore"):  # a distance at which no data set has a neighbour to show has gap 0
-                inverse = min(inverse, np.min(1 / distance_from_divergence(gaps) + gamma * distances))
+                inverse = min(inverse, np.min(1 / distance_from_divergence(gaps, distance) + gamma * distances))
             first += gaps.size
             if gamma * first + 1 / largest >= inverse:  # no data set further away can be better
                 break
@@ -90,7 +95,7 @@ def smooth_sensitivity(counts: ArrayLike, prior: ArrayLike, *, gamma: float | No
     beta, smooth = as_positive(beta, "beta"), 0.0
     for gaps in _gaps_by_distance(counts, prior):
         distances = np.arange(first, first + gaps.size)
-        smooth = max(smooth, np.max(distance_from_divergence(gaps) * np.exp(-beta * distances)))
+        smooth = max(smooth, np.max(distance_from_divergence(gaps, distance) * np.exp(-beta * distances)))
         first += gaps.size
         if largest * np.exp(-beta * first) <= smooth:
             break
@@ -104,17 +109,14 @@ def smallest_local_sensitivity(size: int, prior: ArrayLike) -> float:
     `phi(a_i - 1) phi(a_j) <= phi((A - 1) / 2)^2` (`docs/proofs.md`, "Sensitivities").
     """
     size, prior = as_size(size), as_prior(prior)
-    return lower_end(_distance(2 * _g((float(prior.sum()) + (size - 1)) / 2)), 2 * RELATIVE_ERROR)
+    gap = 2 * _g((float(prior.sum()) + (size - 1)) / 2)
+    return lower_end(float(distance_from_divergence(gap)), 2 * RELATIVE_ERROR)
 
 
 def _g(t: ArrayLike) -> Floats:
     """`-ln phi(t)`, `phi(t) = G(t + 1/2) / sqrt(G(t) G(t + 1))`, for `t > 0`."""
     t = np.asarray(t, dtype=np.float64)
     return log_gamma_gap(t, t + 1)
-
-
-def _distance(gap: ArrayLike) -> float:
-    return float(distance_from_divergence(gap))
 
 
 def _gaps_by_distance(counts: Integers, prior: Floats) -> Iterator[Floats]:

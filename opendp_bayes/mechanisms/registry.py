@@ -18,8 +18,8 @@ _known: dict[str, type[Any]] = {kind.name: kind for kind in (LaplaceParameters, 
 def available_mechanisms() -> list[str]:
     """Names of the built-in mechanisms and of those that installed packages register; loads nothing.
 
-    >>> available_mechanisms()[:2]
-    ['hellinger_exponential', 'laplace_parameters']
+    >>> "laplace_parameters" in available_mechanisms()
+    True
     """
     return sorted({*_known, *entry_points(group=GROUP).names})
 
