@@ -10,6 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 #: Above this a float prior plus integer counts could lose the counts, which must be recoverable exactly from a concentration.
 LARGEST_CONCENTRATION = 1e12
+#: Below this the square of a ratio of concentrations could leave the float range.
+SMALLEST_PRIOR = 1e-100
+#: Scales outside this range mean no privacy or no information, and their samples would leave the range of machine numbers.
+SCALES = (2.0**-40, 2.0**60)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -23,6 +27,14 @@ def as_positive(value: Any, name: str) -> float:
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name}={value!r}: must be finite and greater than 0.")
     return number
+
+
+def as_scale(value: Any) -> float:
+    """Return `value` as the scale of a mechanism."""
+    scale = as_positive(value, "scale")
+    if not SCALES[0] <= scale <= SCALES[1]:
+        raise ValueError(f"scale={value!r}: must be between 2^-40 and 2^60.")
+    return scale
 
 
 def as_size(value: Any, name: str = "size") -> int:
@@ -57,8 +69,8 @@ def as_prior(prior: ArrayLike, k: int | None = None) -> Floats:
     if array.ndim != 1 or array.size < 2 or (k is not None and array.size != k):
         wanted = "at least 2" if k is None else str(k)
         raise ValueError(f"prior={prior!r}: has shape {array.shape}; must have {wanted} entries, one for each category.")
-    if not (np.all(np.isfinite(array)) and np.all(array > 0) and np.all(array <= LARGEST_CONCENTRATION)):
-        raise ValueError(f"prior={prior!r}: every entry must be greater than 0 and at most {LARGEST_CONCENTRATION:.0e}.")
+    if not (np.all(array >= SMALLEST_PRIOR) and np.all(array <= LARGEST_CONCENTRATION)):
+        raise ValueError(f"prior={prior!r}: every entry must be greater than 0, from {SMALLEST_PRIOR:.0e} to {LARGEST_CONCENTRATION:.0e}.")
     return array
 
 

@@ -25,6 +25,7 @@ from opendp.mod import (
 from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes._rounding import round_up
+from opendp_bayes._validation import SCALES
 from opendp_bayes.framework.counts import then_categorical_counts
 from opendp_bayes.framework.guard import descriptor_of, require_features
 from opendp_bayes.framework.inference import then_dirichlet_multinomial
@@ -34,8 +35,6 @@ from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.release import Label, Release
-
-_SCALES = (2.0**-30, 2.0**60)  # the search bounds; any budget anybody would set needs a scale well inside
 
 
 def posterior(
@@ -140,11 +139,11 @@ class PosteriorQuery(Query):
                 )
             return self._mechanism
         make = self._mechanism
-        largest = make(_SCALES[1])
+        largest = make(SCALES[1])
         largest.check(size=self._space.size, prior=self._space.prior_array)
         if not fits(largest):
             raise ValueError(f"mechanism={largest.name!r}: has no proven privacy loss within the budget of the query, {budget}, at any scale.")
-        return make(binary_search(lambda scale: fits(make(scale)), bounds=_SCALES, T=float))
+        return make(binary_search(lambda scale: fits(make(scale)), bounds=SCALES, T=float))
 
 
 class _BayesNamespace:

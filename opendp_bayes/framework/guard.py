@@ -5,10 +5,12 @@ OpenDP believes a privacy map whatever it returns, shows the text of a callback'
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import numpy as np
 from opendp.mod import GLOBAL_FEATURES, Domain, ExtrinsicDomain
 
 _FEATURES = ("contrib", "honest-but-curious")
@@ -38,7 +40,9 @@ def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
     @wraps(function)
     def callback(arg: Any) -> Any:
         try:
-            return function(arg)
+            with warnings.catch_warnings(), np.errstate(all="ignore"):  # a warning, too, may depend on the data
+                warnings.simplefilter("ignore")
+                return function(arg)
         except ContractError as error:
             message = str(error)
         except BaseException:  # noqa: BLE001 - anything else crossing into OpenDP's core would abort the interpreter

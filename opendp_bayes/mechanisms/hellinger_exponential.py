@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from opendp_bayes._rounding import upper_end
-from opendp_bayes._validation import Floats, Integers, as_choice, as_distance, as_positive, as_size
+from opendp_bayes._validation import Floats, Integers, as_choice, as_distance, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
 from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity, local_sensitivity
@@ -34,7 +34,7 @@ class HellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "hellinger_exponential"
 
     def __post_init__(self) -> None:
-        as_positive(self.scale, "scale")
+        as_scale(self.scale)
         as_choice(self.sensitivity, "sensitivity", ("global", "local"))
 
     def _width(self, counts: Integers, prior: Floats) -> float:

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes._rounding import round_up
-from opendp_bayes._validation import Floats, Integers, as_choice, as_counts, as_distance, as_positive, as_prior
+from opendp_bayes._validation import Floats, Integers, as_choice, as_counts, as_distance, as_prior, as_scale
 from opendp_bayes.privacy_loss import NO_LOSS, PrivacyLoss
 from opendp_bayes.sampling import discrete_laplace, floored_laplace
 from opendp_bayes.simplex import LARGEST_ENUMERATION
+
+_SATURATION = 2**62
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class LaplaceParameters:
     name: ClassVar[str] = "laplace_parameters"
 
     def __post_init__(self) -> None:
-        as_positive(self.scale, "scale")
+        as_scale(self.scale)
         as_choice(self.noise, "noise", ("discrete", "floored"))
         as_choice(self.total, "total", ("remainder", "bounded", "private"))
 
@@ -90,14 +92,13 @@ class LaplaceParameters:
         counts = as_counts(counts)
         as_prior(prior, counts.size)
         part = self.noised_part(counts)
-        return self.assemble(part + self.draw_noise((size, part.size)), int(counts.sum()))
+        return self.assemble(np.array([self._add_noise(part) for _ in range(size)], dtype=np.int64), int(counts.sum()))
 
-    def draw_noise(self, shape: tuple[int, ...]) -> Integers:
-        """Independent draws of the noise, exact for the rational value of `scale`."""
+    def _add_noise(self, part: Integers) -> list[int]:
+        """Counts plus independent noise, exact for the rational value of `scale`; the sum is saturated, which is post-processing."""
         scale = Fraction(self.scale)
         draw = discrete_laplace if self.noise == "discrete" else floored_laplace
-        number = math.prod(shape)
-        return np.array([draw(scale) for _ in range(number)], dtype=np.int64).reshape(shape)
+        return [max(-_SATURATION, min(count + draw(scale), _SATURATION)) for count in part.tolist()]
 
     def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
         """`L1 / scale`, where L1 is the largest total movement of the noised counts; tight (`docs/proofs.md`, "Laplace noise").

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
-from opendp_bayes._validation import Floats, Integers, as_distance, as_positive, as_size
+from opendp_bayes._validation import Floats, Integers, as_distance, as_positive, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
 from opendp_bayes.sensitivity import smallest_local_sensitivity, smooth_sensitivity
@@ -42,7 +42,7 @@ class SmoothHellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "smooth_hellinger_exponential"
 
     def __post_init__(self) -> None:
-        as_positive(self.scale, "scale")
+        as_scale(self.scale)
         if self.gamma is not None and self.beta is not None:
             raise ValueError(f"gamma={self.gamma!r}, beta={self.beta!r}: give at most one of the two.")
         if self.beta is not None:
