@@ -25,6 +25,9 @@ GAP_RELATIVE_ERROR = 2.0**-46
 #: Arguments are moved to at least this by `G(z + 1) = z G(z)` before the Stirling series is used.
 _STIRLING_FROM = 20.0
 
+#: From here on the terms z^-5 and beyond are below 2^-64 of the gap.
+_SHORT_SERIES_FROM = 1024.0
+
 #: For p = 1, 3, 5, ...: the Stirling coefficient of `z^-p` and the polynomial in w (lowest power first, from w^1) that its gap leaves.
 _STIRLING_GAPS: tuple[tuple[int, float, tuple[int, ...]], ...] = (
     (1, 1 / 12, (1,)),
@@ -102,9 +105,13 @@ def _divergence_of_unequal_totals(a: Floats, b: Floats) -> Floats:
     total_shift, total_d, total_m = shift.sum(axis=-1), d.sum(axis=-1), m.sum(axis=-1)
     leading = (_bregman(a + shift, d, m, total_d, total_m) + _bregman(b + shift, -d, m, -total_d, total_m)).sum(axis=-1)
     steps = _steps(lower, np.abs(d), shift).sum(axis=-1) - _steps(total_lower, np.abs(total_d), total_shift)
-    rest = np.where(d != 0, _stirling_rest(np.maximum(lower + shift, _STIRLING_FROM), np.abs(d)), 0.0).sum(axis=-1)
-    rest = rest - _stirling_rest(np.maximum(total_lower + total_shift, _STIRLING_FROM), np.abs(total_d))
+    rest = np.where(d != 0, _rest_from(lower + shift, np.abs(d)), 0.0).sum(axis=-1) - _rest_from(total_lower + total_shift, np.abs(total_d))
     return np.maximum(leading + steps + rest, 0.0)
+
+
+def _rest_from(lower: Floats, d: Floats) -> Floats:
+    lower = np.maximum(lower, _STIRLING_FROM)
+    return _stirling_rest(lower, d, _log_ratio(lower, d))
 
 
 def _bregman(a: Floats, d: Floats, m: Floats, total_d: Floats, total_m: Floats) -> Floats:
@@ -137,7 +144,10 @@ def log_gamma_gap(a: ArrayLike, b: ArrayLike) -> Floats:
     lower = np.minimum(a, b)
     shift = np.maximum(np.ceil(_STIRLING_FROM - lower), 0.0)
     shifted = lower + shift
-    return _steps(lower, half_difference, shift) + _stirling_leading(shifted, half_difference) + _stirling_rest(shifted, half_difference)
+    log_ratio = _log_ratio(shifted, half_difference)
+    # The leading part, m G(d / m), of Stirling's series.
+    leading = (half_difference * np.log1p(2 * half_difference / shifted) - (shifted + half_difference) * log_ratio) / 2
+    return _steps(lower, half_difference, shift) + leading + _stirling_rest(shifted, half_difference, log_ratio)
 
 
 def _steps(lower: Floats, d: Floats, shift: Floats) -> Floats:
@@ -148,28 +158,34 @@ def _steps(lower: Floats, d: Floats, shift: Floats) -> Floats:
         z, width, last = lower[needed], d[needed], shift[needed]
         total = np.zeros(z.shape)
         for i in range(int(last.max())):
-            step = np.log1p((width / (z + i)) * (width / (z + i + 2 * width)))
-            total += np.where(i < last, step, 0.0)
+            total += np.where(i < last, _log_ratio(z + i, width), 0.0)
         steps[needed] = total / 2
     return steps
 
 
-def _stirling_leading(lower: Floats, d: Floats) -> Floats:
-    """The leading part of the gap, `m G(d / m)`, for `lower >= _STIRLING_FROM`."""
-    log_ratio = np.log1p((d / lower) * (d / (lower + 2 * d)))
-    return (d * np.log1p(2 * d / lower) - (lower + d) * log_ratio) / 2
+def _log_ratio(lower: Floats, d: Floats) -> Floats:
+    """`ln(m^2 / (a b)) = log1p(d^2 / (a b))`, for `a = lower`, `m = a + d` and `b = a + 2 d`."""
+    return np.log1p((d / lower) * (d / (lower + 2 * d)))
 
 
-def _stirling_rest(lower: Floats, d: Floats) -> Floats:
-    """What Stirling's series adds to the leading part: `log1p(d^2 / (a b)) / 4` and the gaps of `z^-1` to `z^-9`."""
+def _stirling_rest(lower: Floats, d: Floats, log_ratio: Floats) -> Floats:
+    """What Stirling's series adds to the leading part: a quarter of the log ratio, and the gaps of `z^-1`, `z^-3`, ... as far as they count."""
     upper = lower + 2 * d
     middle = lower + d
-    gap = np.log1p((d / lower) * (d / upper)) / 4
     w = (d / middle) ** 2
     scale = middle / lower / upper  # (m^-p) / (1 - w)^p is this to the power p
-    for power, coefficient, polynomial in _STIRLING_GAPS:
-        value = np.zeros(w.shape)
+    gap = np.asarray(log_ratio / 4 + _power_gaps(w, scale, _STIRLING_GAPS[:2]))
+    near = lower < _SHORT_SERIES_FROM
+    if np.any(near):
+        gap[near] += _power_gaps(np.asarray(w)[near], np.asarray(scale)[near], _STIRLING_GAPS[2:])
+    return gap
+
+
+def _power_gaps(w: Floats, scale: Floats, terms: tuple[tuple[int, float, tuple[int, ...]], ...]) -> Floats:
+    gap = np.zeros_like(w)
+    for power, coefficient, polynomial in terms:
+        value = np.zeros_like(w)
         for term in reversed(polynomial):
             value = (value + term) * w
-        gap = gap + coefficient * scale**power * value
+        gap += coefficient * scale**power * value
     return gap

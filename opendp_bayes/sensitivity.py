@@ -125,15 +125,33 @@ def _gaps_by_distance(counts: Integers, prior: Floats) -> Iterator[Floats]:
     The first block holds d = 0 alone, which is the local sensitivity.
     """
     size = int(counts.sum())
-    gaps_within = _gaps_within_two if counts.size == 2 else _gaps_within
     occupied = np.where(counts > 0, prior + (counts - 1), np.inf)  # a_i - 1 where a record can leave category i
     yield np.array([_largest_pair(occupied, prior + counts)])
+    if counts.size == 2:
+        gaps_within = _gaps_within_two
+    else:
+        gaps_within = _gaps_within
+        kept = _undominated(counts, prior)
+        counts, prior = counts[kept], prior[kept]
     first, block = 1, 64
     largest_block = max(64, _LARGEST_BLOCK // counts.size)
     while first <= size:
         last = min(size, first + block - 1)
         yield gaps_within(counts, prior, np.arange(first, last + 1))
         first, block = last + 1, min(2 * block, largest_block)
+
+
+def _undominated(counts: Integers, prior: Floats) -> list[int]:
+    """Categories with fewer than two others that have no more records and no larger prior; the rest are in no pair that these do not match.
+
+    For equal priors these are the two smallest counts.
+    """
+    kept, smallest, second = [], np.inf, np.inf
+    for i in np.lexsort((prior, counts)).tolist():
+        if prior[i] < second:
+            kept.append(i)
+            smallest, second = sorted((smallest, second, prior[i]))[:2]
+    return kept
 
 
 def _largest_pair(leaving: Floats, entering: Floats) -> float:
