@@ -83,6 +83,8 @@ class CategoricalColumn:
     def _index(self, value: pl.Expr) -> pl.Expr:
         """The position of the value among the categories; null for a null or another value."""
         if isinstance(self.dtype, pl.Enum):
+            # Some plans keep the Enum in OpenDP's domain but not in the frame: polars makes fill_null with a string a String.
+            value = value.cast(self.dtype, strict=False)
             known = self.dtype.categories.to_list()
             if list(self.categories) == known:
                 return value.to_physical()

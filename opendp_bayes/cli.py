@@ -1,0 +1,12 @@
+"""The `opendp-bayes` command. Its commands are in `opendp_bayes.commands`, which needs the optional extra `cli`."""
+
+
+def main() -> None:
+    """Run the command line; exits with a message saying what to install where typer or rich is missing."""
+    try:
+        from opendp_bayes.commands import app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("typer", "rich"):
+            raise
+        raise SystemExit(f"opendp-bayes: the command line needs {error.name}, which is not installed: pip install 'opendp-bayes[cli]'") from None
+    app(prog_name="opendp-bayes")

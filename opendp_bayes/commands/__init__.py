@@ -1,0 +1,33 @@
+"""The commands of `opendp-bayes`, one a file, and what they share: `errors` for how they fail, `opendp_bayes.report` for how they print."""
+
+from typing import Annotated
+
+import typer
+
+from opendp_bayes import __version__
+from opendp_bayes.commands import demo, release
+
+app = typer.Typer(
+    help="Differentially private Bayesian posteriors of categorical data, as an extension of OpenDP.",
+    epilog="`opendp-bayes COMMAND --help` explains a command, with examples.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(release.release)
+app.command()(demo.demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"opendp-bayes {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)] = False,
+) -> None:
+    """The options that come before a command."""

@@ -1,0 +1,106 @@
+"""`opendp-bayes demo`: posteriors of public data sets, through OpenDP Contexts as if they were not public."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import opendp.prelude as dp
+import polars as pl
+import typer
+from rich.console import Console, Group
+from rich.text import Text
+
+from opendp_bayes.commands.errors import fail
+from opendp_bayes.framework.context import posterior
+from opendp_bayes.framework.frames import on_disk
+from opendp_bayes.release import Release
+from opendp_bayes.report import release_report
+
+# Codes 0, 1, 2, ... of the survey, as its documentation names them.
+_VOTES = ("Clinton", "Dole")
+_PARTIES = (
+    "Strong Democrat",
+    "Weak Democrat",
+    "Independent-Democrat",
+    "Independent-Independent",
+    "Independent-Republican",
+    "Weak Republican",
+    "Strong Republican",
+)
+_SPECIES = ("Adelie", "Chinstrap", "Gentoo")
+
+_NOTE = (
+    "The two questions were put to the same people, so for them ε adds up to 2.\n"
+    "True counts are never shown: a release is all that leaves a Context. Run it again to see other noise."
+)
+
+
+def demo(json: Annotated[bool, typer.Option("--json", help="Print the releases as a JSON list.")] = False) -> None:
+    """Release posteriors of real data at ε = 1 each, and show them with their guarantees.
+
+    * Species of the Palmer penguins (package palmerpenguins): 3 categories, private number of records.
+
+    * Expected vote in the American National Election Study of 1996 (package statsmodels): 2 categories, public number of records, smoothed
+      exponential mechanism.
+
+    * Party identification in the same survey: 7 categories, public number of records.
+
+    Examples:
+
+        opendp-bayes demo
+
+        opendp-bayes demo --json
+    """
+    dp.enable_features("contrib", "honest-but-curious")
+    try:
+        penguins, survey = _penguins(), _survey()
+    except ModuleNotFoundError as error:
+        fail(f"the demo needs {error.name}, which is not installed: pip install 'opendp-bayes[demo]'", code=1)
+    with Console(stderr=True).status("Releasing"):
+        releases = dict([*_penguin_releases(penguins), *_survey_releases(survey)])
+    if json:
+        typer.echo(f"[{','.join(release.to_json() for release in releases.values())}]")
+        return
+    reports = [part for title, release in releases.items() for part in (release_report(release, title=title), Text())]
+    Console().print(Group(*reports, Text(_NOTE)))
+
+
+def _penguins() -> pl.DataFrame:
+    from palmerpenguins import load_penguins
+
+    return pl.DataFrame({"species": pl.Series(list(load_penguins()["species"]), dtype=pl.Enum(_SPECIES))})
+
+
+def _survey() -> pl.DataFrame:
+    from statsmodels.datasets import anes96
+
+    answers = anes96.load_pandas().data
+    columns = {"vote": _VOTES, "party": _PARTIES}
+    codes = {"vote": answers["vote"], "party": answers["PID"]}
+    return pl.DataFrame({name: pl.Series([labels[int(code)] for code in codes[name]], dtype=pl.Enum(labels)) for name, labels in columns.items()})
+
+
+def _penguin_releases(penguins: pl.DataFrame) -> Iterator[tuple[str, Release]]:
+    with on_disk(penguins) as scan:
+        context = _context(scan, penguins.schema, dp.unit_of(contributions=1), releases=1)
+        yield "Species of Palmer penguins", posterior(context.query(), "species").release()
+
+
+def _survey_releases(survey: pl.DataFrame) -> Iterator[tuple[str, Release]]:
+    size = survey.height  # published with the survey
+    with on_disk(survey) as scan:
+        context = _context(scan, survey.schema, dp.unit_of(changes=1), releases=2)
+        vote = posterior(context.query(), "vote", size=size, mechanism="smooth_hellinger_exponential")
+        yield "Expected vote, American National Election Study 1996", vote.release()
+        yield "Party identification, same survey", posterior(context.query(), "party", size=size).release()
+
+
+def _context(scan: pl.LazyFrame, schema: pl.Schema, unit: Any, *, releases: int) -> Any:
+    """A Context that allows that many releases at ε = 1 each. Its domain says what the data sets document: no value is missing."""
+    columns = [dp.series_domain(name, dp.enum_domain(dtype.categories)) for name, dtype in schema.items() if isinstance(dtype, pl.Enum)]
+    return dp.Context.compositor(
+        data=scan,
+        privacy_unit=unit,
+        privacy_loss=dp.loss_of(epsilon=float(releases)),
+        split_evenly_over=releases,
+        domain=dp.lazyframe_domain(columns),
+    )

@@ -1,0 +1,44 @@
+"""How a command fails: one line on standard error, 2 where an option is wrong and 1 where the release could not be made."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import typer
+from opendp.mod import OpenDPException
+
+_ARGUMENT = re.compile(r"\b(categories|column|contributions|delta|epsilon|mechanism|nulls|prior|rho|size|unknown)=(None)?(?=(\S)?)")
+_CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
+
+
+def fail(message: str, *, code: int = 2) -> NoReturn:
+    """Print `message` as one line on standard error and exit with `code`."""
+    typer.echo(f"opendp-bayes: {' '.join(message.split())}", err=True)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def option_errors() -> Iterator[None]:
+    """Report an error of the library, raised before data is read, in terms of the options: `prior=-1` is `--prior -1`."""
+    try:
+        yield
+    except OpenDPException as error:
+        fail(f"OpenDP refuses these options: {error.message}")
+    except (TypeError, ValueError) as error:
+        fail(_in_options(str(error)))
+
+
+@contextmanager
+def release_errors() -> Iterator[None]:
+    """Report a failure while data is read. Only messages that are known not to depend on the data are repeated."""
+    try:
+        yield
+    except (OpenDPException, RuntimeError, ValueError) as error:
+        known = _CALLBACK_MESSAGE.search(str(error))
+        fail(_in_options(known[1]) if known else "the release failed; the cause is withheld, because it may depend on the data.", code=1)
+
+
+def _in_options(message: str) -> str:
+    """Name options instead of arguments: `size=5` becomes `--size 5`; `size=None`, and `size=` before a space or a comma, become `--size`."""
+    return _ARGUMENT.sub(lambda match: f"--{match[1]}{'' if match[2] or match[3] in (None, *',.;:)') else ' '}", message)

@@ -1,0 +1,27 @@
+"""Every example runs as a script and prints what it is about."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+PRINTED = {
+    "penguins.py": ("Release({'Adelie': ", "relation='add/remove'", "Penguins with flippers longer than 200 mm: "),
+    "framework.py": ("epsilon: 0.5 + 0.25 = 0.75", "OpenDP's noisy counts", "are equal: False"),
+    "mechanisms.py": ("Laplace, discrete                       2      0.0943", "Hellinger, smooth (EHDS), γ = 1"),
+}
+
+
+def test_every_example_is_run() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_example(name: str, tmp_path: Path) -> None:
+    arguments = [sys.executable, "-X", "utf8", str(EXAMPLES / name)]
+    result = subprocess.run(arguments, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=240, check=False)
+    assert result.returncode == 0, result.stderr
+    for part in PRINTED[name]:
+        assert part in result.stdout
