@@ -11,8 +11,8 @@ from sybil.parsers.rest import DocTestParser
 dp.enable_features("contrib", "honest-but-curious")
 
 _flags = ELLIPSIS | NORMALIZE_WHITESPACE
-_docstrings = Sybil(parsers=[DocTestParser(optionflags=_flags)], patterns=["opendp_bayes/**/*.py"])
-_pages = Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=_flags), SkipParser()], patterns=["README.md", "docs/**/*.md"])
+_docstrings = Sybil(parsers=[DocTestParser(optionflags=_flags)], patterns=["opendp_bayes/*.py", "opendp_bayes/**/*.py"])
+_pages = Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=_flags), SkipParser()], patterns=["README.md", "docs/*.md"])
 pytest_collect_file = (_docstrings + _pages).pytest()
 
 

@@ -2,7 +2,7 @@
 
 No floating-point operation stands between the random bits and a sample: parameters are floats taken at their exact rational value, and
 categorical weights are integers. The samplers of this module return their stated law exactly; only the step from a real weight to an integer
-one (`ExactCategorical`) has an error, which `WEIGHT_RELATIVE_ERROR` bounds.
+one (`ExactCategorical`) has an error, which `weight_error` bounds.
 """
 
 import secrets
@@ -84,10 +84,10 @@ class ExactCategorical:
         sorted_halvings = halvings[self._order]
         self._cumulative = np.cumsum(mantissas[self._order])
         starts = np.flatnonzero(np.diff(sorted_halvings, prepend=-1))
-        self._before = np.concatenate([[0], self._cumulative[starts[1:] - 1]]).tolist()
-        ends = np.append(self._before[1:], self._cumulative[-1])
+        ends = self._cumulative[np.append(starts[1:], exponents.size) - 1].tolist()
+        self._before = [0, *ends[:-1]]
         self._levels = sorted_halvings[starts].tolist()
-        self._totals = (ends - self._before).tolist()
+        self._totals = [end - before for end, before in zip(ends, self._before, strict=True)]
         self._remaining = [exponents.size - start for start in starts.tolist()] + [0]
 
     def draw(self) -> int:

@@ -116,6 +116,8 @@ class LaplaceParameters:
 
     def _log_clamped(self, count: int, size: int) -> Floats:
         """`ln P(clamp(count + Z, 0, size) = y)` for y = 0..size."""
+        if size == 0:
+            return np.zeros(1)
         rate = 1 / self.scale
         value = np.arange(size + 1)
         step = value - count
