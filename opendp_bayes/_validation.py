@@ -14,6 +14,8 @@ LARGEST_CONCENTRATION = 1e12
 SMALLEST_PRIOR = 1e-100
 #: Scales outside this range mean no privacy or no information, and their samples would leave the range of machine numbers.
 SCALES = (2.0**-40, 2.0**60)
+#: Range of the smoothness parameters gamma and beta.
+RATES = (2.0**-40, 2.0**40)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -31,10 +33,12 @@ def as_positive(value: Any, name: str) -> float:
 
 def as_scale(value: Any) -> float:
     """Return `value` as the scale of a mechanism."""
-    scale = as_positive(value, "scale")
-    if not SCALES[0] <= scale <= SCALES[1]:
-        raise ValueError(f"scale={value!r}: must be between 2^-40 and 2^60.")
-    return scale
+    return _as_between(value, "scale", SCALES)
+
+
+def as_rate(value: Any, name: str) -> float:
+    """Return `value` as a smoothness parameter."""
+    return _as_between(value, name, RATES)
 
 
 def as_size(value: Any, name: str = "size") -> int:
@@ -92,6 +96,13 @@ def as_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     if value not in choices:
         raise ValueError(f"{name}={value!r}: must be one of {', '.join(map(repr, choices))}.")
     return value
+
+
+def _as_between(value: Any, name: str, limits: tuple[float, float]) -> float:
+    number = as_positive(value, name)
+    if not limits[0] <= number <= limits[1]:
+        raise ValueError(f"{name}={value!r}: must be between 2^{math.log2(limits[0]):.0f} and 2^{math.log2(limits[1]):.0f}.")
+    return number
 
 
 def _as_integer(value: Any, name: str) -> int:

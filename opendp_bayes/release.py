@@ -101,7 +101,7 @@ class Release:
             counts=list(self.counts),
             categories=list(self.categories),
             prior=list(self.prior),
-            mechanism=_Mechanism(name=self.mechanism.name, parameters=asdict(self.mechanism)),  # type: ignore[call-overload]
+            mechanism=_Mechanism(name=self.mechanism.name, parameters=asdict(self.mechanism)),
             size=self.size,
             d_in=self.d_in,
             loss=_Loss(**{name: _finite_or_none(value) for name, value in asdict(self.loss).items()}),
@@ -187,7 +187,7 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             (self.format == _FORMAT, f"format={self.format!r}: must be {_FORMAT!r}."),
             (self.version == _VERSION, f"version={self.version}: this package reads version {_VERSION}; use the package version that wrote it."),
             (k >= 2 and len({(type(c), c) for c in self.categories}) == k, f"categories={self.categories!r}: must be at least 2 different labels."),
-            (len(self.counts) == k and min(self.counts, default=-1) >= 0, f"counts={self.counts!r}: must be {k} numbers of at least 0."),
+            (len(self.counts) == k and all(0 <= c < 2**63 for c in self.counts), f"counts={self.counts!r}: must be {k} numbers from 0 to 2^63."),
             (len(self.prior) == k and all(0 < p < math.inf for p in self.prior), f"prior={self.prior!r}: must be {k} numbers greater than 0."),
             (self.size is None or self.size >= 1, f"size={self.size!r}: must be null or at least 1."),
             (self.d_in >= 0, f"d_in={self.d_in!r}: must be at least 0."),

@@ -63,7 +63,7 @@ def release_report(release: Release, *, title: str | None = None) -> Group:
 
 def _described(mechanism: Mechanism) -> str:
     """The mechanism with the parameters that are set, numbers to six digits."""
-    values = asdict(mechanism)  # type: ignore[call-overload]
+    values = asdict(mechanism)
     parameters = [f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}" for name, value in values.items() if value is not None]
     return f"{type(mechanism).__name__}({', '.join(parameters)})"
 

@@ -69,7 +69,7 @@ def discrete_laplace(scale: Fraction) -> int:
 class ExactCategorical:
     """Sampler of an index with probability proportional to `exp(-exponents[index])`.
 
-    `exponents` is a float array of shape `(c,)`, `c <= 2^20`, entries non-negative and finite. Each weight is rounded to an integer of
+    `exponents` is a float array of shape `(c,)`, `c <= 2^20`, entries from 0 to 2^62. Each weight is rounded to an integer of
     `_WEIGHT_BITS` bits times a power of two; the law of those rounded weights is sampled exactly, however small they are, so no candidate
     loses its probability to underflow. The rounded weight is within a factor `exp(+-e)` of the real one, where
     `e = weight_error(max(exponents))`.
@@ -78,8 +78,12 @@ class ExactCategorical:
     def __init__(self, exponents: Floats) -> None:
         if exponents.size > LARGEST_SUPPORT:
             raise ValueError(f"exponents: has {exponents.size} entries; must have at most {LARGEST_SUPPORT}.")
+        if not (np.all(exponents >= 0) and np.all(exponents < 2.0**62)):
+            raise ValueError("exponents: every entry must be at least 0 and below 2^62.")
         halvings = np.floor(exponents / _LN2).astype(np.int64)
-        mantissas = np.rint(np.exp2(_WEIGHT_BITS - 1) * np.exp(halvings * _LN2 - exponents)).astype(np.int64)
+        # Beyond exponents of 2^50 the reduction loses all digits, as `weight_error` says; the limits keep the weights positive.
+        reduced = np.clip(halvings * _LN2 - exponents, -_LN2, 0.0)
+        mantissas = np.rint(np.exp2(_WEIGHT_BITS - 1) * np.exp(reduced)).astype(np.int64)
         self._order = np.argsort(halvings, kind="stable")
         sorted_halvings = halvings[self._order]
         self._cumulative = np.cumsum(mantissas[self._order])

@@ -8,6 +8,7 @@ The results are floats within `RELATIVE_ERROR` of the true value; `docs/numerics
 `opendp_bayes._rounding` where a certified side is needed.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -109,7 +110,7 @@ def smallest_local_sensitivity(size: int, prior: ArrayLike) -> float:
     `phi(a_i - 1) phi(a_j) <= phi((A - 1) / 2)^2` (`docs/proofs.md`, "Sensitivities").
     """
     size, prior = as_size(size), as_prior(prior)
-    gap = 2 * _g((float(prior.sum()) + (size - 1)) / 2)
+    gap = 2 * _g((math.fsum(prior) + (size - 1)) / 2)
     return lower_end(float(distance_from_divergence(gap)), 2 * RELATIVE_ERROR)
 
 
@@ -156,12 +157,11 @@ def _undominated(counts: Integers, prior: Floats) -> list[int]:
 
 def _largest_pair(leaving: Floats, entering: Floats) -> float:
     """`max over i != j of g(leaving_i) + g(entering_j)`; since g decreases, one of the two smallest entries of each suffices."""
-    best = -np.inf
-    for i in np.argsort(leaving, kind="stable")[:2]:
-        for j in np.argsort(entering, kind="stable")[:2]:
-            if i != j and np.isfinite(leaving[i]):
-                best = max(best, float(_g(leaving[i]) + _g(entering[j])))
-    return best
+    i, j = np.argsort(leaving, kind="stable")[:2], np.argsort(entering, kind="stable")[:2]
+    i = i[np.isfinite(leaving[i])]
+    gaps = _g(np.concatenate([leaving[i], entering[j]]))
+    pairs = gaps[: i.size, None] + gaps[i.size :]
+    return float(np.max(pairs, where=i[:, None] != j, initial=-np.inf))
 
 
 def _gaps_within_two(counts: Integers, prior: Floats, distances: Integers) -> Floats:

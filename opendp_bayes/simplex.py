@@ -1,6 +1,7 @@
 """The candidates of the exponential mechanisms: every way to split `size` records over `k` categories, in lexicographic order."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from math import comb
 
 import numpy as np
@@ -27,7 +28,7 @@ def check_enumerable(size: int, k: int) -> None:
     count = number_of_candidates(size, k)
     if k > 2 and count > LARGEST_ENUMERATION:
         raise ValueError(
-            f"size={size}, {k} categories: this mechanism enumerates its candidates, and there are C(size + k - 1, k - 1) = {count:.3g}; "
+            f"size={size}, {k} categories: this mechanism enumerates its candidates, and there are C(size + k - 1, k - 1) = {Decimal(count):.3g}; "
             f"must be at most {LARGEST_ENUMERATION}. Use fewer categories or LaplaceParameters, which enumerates nothing."
         )
 

@@ -1,5 +1,6 @@
 """Posterior queries in an OpenDP Context: the user's plan, then counts, posterior and a mechanism whose scale fits the budget."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -10,6 +11,7 @@ from opendp.context import Context, Query
 from opendp.domains import _lazyframe_from_domain
 from opendp.extras.polars import LazyFrameQuery
 from opendp.measures import approximate, max_divergence
+from opendp.metrics import frame_distance, symmetric_distance
 from opendp.mod import (
     ChangeOneIdDistance,
     Domain,
@@ -26,8 +28,8 @@ from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes._rounding import round_up
 from opendp_bayes._validation import SCALES
-from opendp_bayes.framework.counts import then_categorical_counts
-from opendp_bayes.framework.guard import descriptor_of, require_features
+from opendp_bayes.framework.counts import records_of_bounds, then_categorical_counts
+from opendp_bayes.framework.guard import descriptor_of, guarded_map, require_features
 from opendp_bayes.framework.inference import then_dirichlet_multinomial
 from opendp_bayes.framework.measurements import default_total, loss_in, make_mechanism
 from opendp_bayes.framework.spaces import PosteriorSpace
@@ -68,8 +70,11 @@ def posterior(
     plan = object.__getattribute__(query, "polars_plan")
     base: Query = object.__getattribute__(query, "_query")
     input_domain, input_metric = cast(tuple[Domain, Metric], base._chain)
+    stable = _stable_plan(input_domain, input_metric, plan)
+    if stable.output_metric == frame_distance(symmetric_distance()):
+        records_of_bounds(stable.map(base._d_in))  # refuse an unlimited unit here, with a message that OpenDP does not wrap
     chain = (
-        _stable_plan(input_domain, input_metric, plan)
+        stable
         >> then_categorical_counts(column=column, categories=categories, size=size, nulls=nulls, unknown=unknown)
         >> then_dirichlet_multinomial(prior=prior)
     )
@@ -143,7 +148,9 @@ class PosteriorQuery(Query):
         largest.check(size=self._space.size, prior=self._space.prior_array)
         if not fits(largest):
             raise ValueError(f"mechanism={largest.name!r}: has no proven privacy loss within the budget of the query, {budget}, at any scale.")
-        return make(binary_search(lambda scale: fits(make(scale)), bounds=SCALES, T=float))
+        if fits(make(SCALES[0])):
+            return make(SCALES[0])
+        return make(binary_search(guarded_map(lambda scale: fits(make(scale)), "posterior: the search for a scale"), bounds=SCALES, T=float))
 
 
 class _BayesNamespace:
@@ -174,11 +181,10 @@ def _stable_plan(domain: Domain, metric: Metric, plan: Any) -> Transformation:
         return make_stable_lazyframe(domain, metric, plan, MO=output)
     except OpenDPException as error:
         if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
-            raise ValueError(
-                f"query: OpenDP does not find its plan stable under {metric}. With an identifier as the privacy unit the plan must limit the rows "
-                f"of each, with `query.truncate_per_group(k)`. OpenDP says: {error.message}"
-            ) from None
-        raise
+            advice = "With an identifier as the privacy unit the plan must limit the rows of each, with `query.truncate_per_group(k)`."
+        else:
+            advice = "The privacy unit must be contributions= or changes=, and every step of the plan one that OpenDP supports."
+        raise ValueError(f"query: OpenDP does not find its plan stable under {metric}. {advice} OpenDP says: {error.message}") from None
 
 
 def _mechanism_of_scale(mechanism: str | Mechanism, options: dict[str, Any], space: PosteriorSpace) -> Callable[[float], Mechanism] | Mechanism:
@@ -198,7 +204,7 @@ def _mechanism_of_scale(mechanism: str | Mechanism, options: dict[str, Any], spa
     except TypeError as error:
         raise TypeError(f"mechanism={mechanism!r}: does not accept these options: {error}") from None
     template.check(size=space.size, prior=space.prior_array)
-    return lambda scale: replace(template, scale=scale)  # type: ignore[type-var]
+    return lambda scale: replace(template, scale=scale)
 
 
 def _check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
@@ -207,8 +213,15 @@ def _check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
         return
     spent = _as_tuple(context.current_privacy_loss())
     limits = _as_tuple(context.d_out)
-    if any(round_up(Fraction(a) + Fraction(b)) > limit for a, b, limit in zip(spent, _as_tuple(loss), limits, strict=True)):
-        raise ValueError(f"query: its privacy loss {loss} exceeds what is left of the Context's budget, {context.remaining_privacy_loss()}.")
+    if any(_sum_up(a, b) > limit for a, b, limit in zip(spent, _as_tuple(loss), limits, strict=True)):
+        raise ValueError(
+            f"query: its privacy loss {loss} exceeds what is left of the Context's budget: {context.d_out}, less {context.current_privacy_loss()} "
+            "already spent, where OpenDP rounds the sum up. Ask for less."
+        )
+
+
+def _sum_up(a: float, b: float) -> float:
+    return round_up(Fraction(a) + Fraction(b)) if math.isfinite(a + b) else math.inf
 
 
 def _as_tuple(distance: Any) -> tuple[float, ...]:

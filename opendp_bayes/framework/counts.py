@@ -12,7 +12,7 @@ from opendp.transformations import make_user_transformation
 
 from opendp_bayes._validation import Integers, as_distance, as_size
 from opendp_bayes.framework.columns import CategoricalColumn
-from opendp_bayes.framework.guard import descriptor_of, guarded, require_features
+from opendp_bayes.framework.guard import descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.spaces import CountsSpace
 from opendp_bayes.release import Label
 
@@ -70,11 +70,16 @@ def make_categorical_counts(
 
     def stability_map(d_in: Any) -> int:
         moved = distance(d_in)
-        # Under equal sizes as many records leave as arrive; a change is one of each.
-        return moved // 2 if size is not None and input_metric != change_one_distance() else moved
+        # Under equal sizes as many records leave as arrive; a change is one of each. An odd bound is rounded up: one record changed is no less.
+        return (moved + 1) // 2 if size is not None and input_metric != change_one_distance() else moved
 
     return make_user_transformation(
-        input_domain, input_metric, space.domain, space.metric, guarded(function, "make_categorical_counts: counting"), stability_map
+        input_domain,
+        input_metric,
+        space.domain,
+        space.metric,
+        guarded(function, "make_categorical_counts: counting"),
+        guarded_map(stability_map, "make_categorical_counts"),
     )
 
 
@@ -98,7 +103,7 @@ def make_count_vector(input_domain: Domain, input_metric: Metric) -> Transformat
         vector_domain(atom_domain(T="i64"), size=space.k),
         l1_distance(T="i64"),
         guarded(function, "make_count_vector"),
-        lambda d_in: per_unit * as_distance(d_in),
+        guarded_map(lambda d_in: per_unit * as_distance(d_in), "make_count_vector"),
     )
 
 
@@ -111,7 +116,7 @@ def _counted_distance(metric: Metric) -> Callable[[Any], int]:
     if metric in (symmetric_distance(), change_one_distance()):
         return as_distance
     if metric == frame_distance(symmetric_distance()):
-        return _records_of_bounds
+        return records_of_bounds
     inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
     if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
         raise ValueError(
@@ -124,7 +129,7 @@ def _counted_distance(metric: Metric) -> Callable[[Any], int]:
     )
 
 
-def _records_of_bounds(bounds: Any) -> int:
+def records_of_bounds(bounds: Any) -> int:
     """The largest number of records that a list of `Bound` lets one unit add and remove: the smallest that any one of them proves.
 
     A bound with `per_group` and `num_groups` allows their product, whatever it groups by; without grouping there is one group. One with a

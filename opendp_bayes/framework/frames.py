@@ -10,7 +10,7 @@ import polars as pl
 
 
 class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan`
-    """Write a frame to a private temporary IPC file and scan it from there.
+    """Write a frame to a private temporary Parquet file and scan it from there.
 
     A frame held in memory is serialised into OpenDP and back for every query: slow, and memory that is never freed. A scan crosses as a file name.
 
@@ -19,8 +19,9 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
     ...     scan.collect().height
     2
 
-    The file is readable by its owner only and is removed at the end of the `with` block, or, without one, by `close()`, when the object is
-    collected or when the interpreter exits. It is needed for as long as a Context uses the scan.
+    The whole frame is written, so select the columns that are needed first. The file is readable by its owner only and is removed at the end of the
+    `with` block, or, without one, by `close()`, when the object is collected or when the interpreter exits. It is needed for as long as a Context
+    uses the scan.
     """
 
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
@@ -28,13 +29,16 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
             raise TypeError(f"frame: must be a polars DataFrame or LazyFrame, not {type(frame).__name__}.")
         directory = tempfile.mkdtemp(prefix="opendp-bayes-")  # mode 0700
         self._remove = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
-        self._path = Path(directory) / "frame.arrow"
-        frame.lazy().sink_ipc(self._path, compression="uncompressed")
+        self._path = Path(directory) / "frame.parquet"
+        # An Enum is stored as its codes, which polars reads back several times faster.
+        self._enums = {name: dtype for name, dtype in frame.lazy().collect_schema().items() if isinstance(dtype, pl.Enum)}
+        codes = frame.lazy().with_columns(pl.col(name).to_physical() for name in self._enums)
+        codes.sink_parquet(self._path, compression="lz4", statistics=False)
 
     @property
     def scan(self) -> pl.LazyFrame:
         """A LazyFrame over the file."""
-        return pl.scan_ipc(self._path)
+        return pl.scan_parquet(self._path).cast(self._enums)  # type: ignore[arg-type]
 
     def close(self) -> None:
         """Remove the file; scans of it stop working."""

@@ -52,34 +52,50 @@ def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
     return callback
 
 
+def guarded_map(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
+    """Wrap a map, which never sees data: its own errors pass, and an interrupt does not abort the interpreter."""
+
+    @wraps(function)
+    def callback(d_in: Any) -> Any:
+        try:
+            return function(d_in)
+        except (TypeError, ValueError):
+            raise
+        except BaseException as error:  # noqa: BLE001 - see guarded
+            message = f"{what} stopped at {type(error).__name__}."
+        raise RuntimeError(message)
+
+    return callback
+
+
 def checked_map(privacy_map: Callable[[int], tuple[float, ...]], what: str) -> Callable[[int], tuple[float, ...]]:
     """Check a privacy map, which returns a tuple of bounds, and wrap it so that each later value is checked too.
 
-    At construction it must be zero at distance 0, defined, non-negative and non-decreasing at `_PROBES`. Infinity, which promises nothing, is
-    allowed. Raises `ValueError` otherwise.
+    At construction it must be zero at distance 0, defined, non-negative and non-decreasing at `_PROBES`; at each later distance, no less than at the
+    probes below it. Infinity, which promises nothing, is allowed. Raises `ValueError` otherwise.
     """
+    probed: dict[int, tuple[float, ...]] = {}
 
     def checked(d_in: int) -> tuple[float, ...]:
         values = privacy_map(d_in)
         for value in values:
             if not isinstance(value, (int, float)) or math.isnan(value) or value < 0:
                 raise ValueError(f"{what}: its privacy map returned {values!r} at d_in={d_in}; every bound must be a number of at least 0.")
+        below = max((probe for probe in probed if probe <= d_in), default=None)
+        if below is not None and any(now < before for now, before in zip(values, probed[below], strict=True)):
+            raise ValueError(f"{what}: its privacy map falls from {probed[below]!r} to {values!r} at d_in={d_in}; it must not decrease.")
         return tuple(float(value) for value in values)
 
-    previous: tuple[float, ...] | None = None
-    for d_in in _PROBES:
-        current = checked(d_in)
-        if previous is None and any(current):
-            raise ValueError(f"{what}: its privacy map returned {current!r} at d_in=0; it must be 0 there.")
-        if previous is not None and any(now < before for now, before in zip(current, previous, strict=True)):
-            raise ValueError(f"{what}: its privacy map falls from {previous!r} to {current!r} at d_in={d_in}; it must not decrease.")
-        previous = current
+    for probe in _PROBES:
+        probed[probe] = checked(probe)
+    if any(probed[0]):
+        raise ValueError(f"{what}: its privacy map returned {probed[0]!r} at d_in=0; it must be 0 there.")
     return checked
 
 
 def descriptor_of(domain: Domain, kind: type, made_by: str) -> Any:
     """Return the descriptor of an OpenDP user domain if it is of `kind`, otherwise raise `ValueError` naming what makes such a domain."""
     descriptor = domain.descriptor if isinstance(domain, ExtrinsicDomain) else None
-    if not isinstance(descriptor, kind):
+    if not (isinstance(descriptor, kind) and getattr(descriptor, "identifier", None) == repr(domain)):
         raise ValueError(f"input_domain={domain}: must be the output of {made_by}.")
     return descriptor

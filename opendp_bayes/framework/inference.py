@@ -8,7 +8,7 @@ from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
 from opendp_bayes._validation import Floats, as_distance, as_prior
-from opendp_bayes.framework.guard import descriptor_of, guarded, require_features
+from opendp_bayes.framework.guard import descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 
 
@@ -32,7 +32,12 @@ def make_dirichlet_multinomial(input_domain: Domain, input_metric: Metric, *, pr
         return space.concentration(counts_space.counts(value))
 
     return make_user_transformation(
-        input_domain, input_metric, space.domain, space.metric, guarded(function, "make_dirichlet_multinomial"), as_distance
+        input_domain,
+        input_metric,
+        space.domain,
+        space.metric,
+        guarded(function, "make_dirichlet_multinomial"),
+        guarded_map(as_distance, "make_dirichlet_multinomial"),
     )
 
 

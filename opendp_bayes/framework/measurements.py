@@ -1,6 +1,7 @@
 """Posterior to release: every mechanism as an OpenDP measurement that carries its privacy map."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from opendp.metrics import l1_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
 
 from opendp_bayes._validation import Floats, Integers, as_choice, as_distance
-from opendp_bayes.framework.guard import checked_map, descriptor_of, guarded, require_features
+from opendp_bayes.framework.guard import checked_map, descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms import HellingerExponential, LaplaceParameters, Mechanism, SmoothHellingerExponential
 from opendp_bayes.privacy_loss import PrivacyLoss
@@ -39,6 +40,9 @@ def make_mechanism(input_domain: Domain, input_metric: Metric, output_measure: M
     space.check_metric(input_metric)
     if not isinstance(mechanism, Mechanism):
         raise TypeError(f"mechanism={mechanism!r}: must be a mechanism value, such as LaplaceParameters(scale=1.0).")
+    if not getattr(type(mechanism), "__dataclass_params__").frozen:  # noqa: B009 - not in the type stubs
+        raise TypeError(f"mechanism={mechanism!r}: must be a frozen dataclass, so that the map and the sampler see the same parameters.")
+    mechanism = replace(mechanism)  # a value of our own, out of the caller's reach
     measured = loss_in(output_measure)
     if not 0 <= delta < 1 or (delta and output_measure != approximate(max_divergence())):
         raise ValueError(f"delta={delta!r}: must be 0, or below 1 under approximate(max_divergence()).")
@@ -69,7 +73,10 @@ def make_mechanism(input_domain: Domain, input_metric: Metric, output_measure: M
         values = privacy_map(d_in)
         return values[0] if len(values) == 1 else values
 
-    return make_user_measurement(input_domain, input_metric, output_measure, guarded(function, f"{type(mechanism).__name__}: sampling"), opendp_map)
+    name = type(mechanism).__name__
+    return make_user_measurement(
+        input_domain, input_metric, output_measure, guarded(function, f"{name}: sampling"), guarded_map(opendp_map, f"{name}: privacy map")
+    )
 
 
 def make_laplace_parameters(
@@ -155,7 +162,7 @@ def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...
 
 def _drawer(mechanism: Mechanism, space: PosteriorSpace) -> Callable[[Integers], Integers]:
     """One release from counts: by OpenDP's own Laplace where the mechanism is that, otherwise by the mechanism's sampler."""
-    if isinstance(mechanism, LaplaceParameters) and mechanism.noise == "discrete":
+    if type(mechanism) is LaplaceParameters and mechanism.noise == "discrete":
         length = space.k - 1 if mechanism.total == "remainder" else space.k
         add_noise = make_laplace(vector_domain(atom_domain(T="i64"), size=length), l1_distance(T="i64"), mechanism.scale)
 

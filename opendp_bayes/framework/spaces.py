@@ -85,7 +85,7 @@ class PosteriorSpace(CountsSpace):
 
     def counts(self, value: Any) -> Integers:
         """Recover the counts of a concentration, exactly: the limit on priors and sizes keeps the sum's rounding below one half."""
-        array = np.asarray(value)
-        if array.shape != (self.k,) or array.dtype != np.float64 or not np.all(np.isfinite(array)):
+        is_array = isinstance(value, np.ndarray) and value.shape == (self.k,) and value.dtype == np.float64
+        if not is_array or not np.all(np.isfinite(value)):
             raise ContractError(f"the input must be a float64 array of {self.k} concentrations.")
-        return self._validated(np.rint(array - self.prior_array))
+        return self._validated(np.rint(value - self.prior_array))

@@ -34,7 +34,7 @@ class HellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "hellinger_exponential"
 
     def __post_init__(self) -> None:
-        as_scale(self.scale)
+        object.__setattr__(self, "scale", as_scale(self.scale))  # a float, whatever number was given
         as_choice(self.sensitivity, "sensitivity", ("global", "local"))
 
     def _width(self, counts: Integers, prior: Floats) -> float:

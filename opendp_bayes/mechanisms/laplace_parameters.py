@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -46,7 +47,7 @@ class LaplaceParameters:
     name: ClassVar[str] = "laplace_parameters"
 
     def __post_init__(self) -> None:
-        as_scale(self.scale)
+        object.__setattr__(self, "scale", as_scale(self.scale))  # a float, whatever number was given
         as_choice(self.noise, "noise", ("discrete", "floored"))
         as_choice(self.total, "total", ("remainder", "bounded", "private"))
 
@@ -81,7 +82,9 @@ class LaplaceParameters:
         size, part = int(counts.sum()), self.noised_part(counts)
         number = (size + 1) ** part.size
         if number > LARGEST_ENUMERATION:
-            raise ValueError(f"counts: there are {number:.3g} candidates for {size} records; must be at most {LARGEST_ENUMERATION} to enumerate.")
+            raise ValueError(
+                f"counts: there are {Decimal(number):.3g} candidates for {size} records; must be at most {LARGEST_ENUMERATION} to enumerate."
+            )
         values = np.indices((size + 1,) * part.size).reshape(part.size, -1)
         marginals = [self._log_clamped(int(count), size) for count in part]
         log_p = sum((marginal[value] for marginal, value in zip(marginals, values, strict=True)), start=np.zeros(number))
@@ -92,7 +95,8 @@ class LaplaceParameters:
         counts = as_counts(counts)
         as_prior(prior, counts.size)
         part = self.noised_part(counts)
-        return self.assemble(np.array([self._add_noise(part) for _ in range(size)], dtype=np.int64), int(counts.sum()))
+        noised = np.array([self._add_noise(part) for _ in range(size)], dtype=np.int64).reshape(size, part.size)
+        return self.assemble(noised, int(counts.sum()))
 
     def _add_noise(self, part: Integers) -> list[int]:
         """Counts plus independent noise, exact for the rational value of `scale`; the sum is saturated, which is post-processing."""

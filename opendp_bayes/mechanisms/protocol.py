@@ -1,6 +1,6 @@
 """The contract between a mechanism and everything that uses it: the sampler, the accountant, the OpenDP constructors, the release."""
 
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 
@@ -18,6 +18,7 @@ class Mechanism(Protocol):
     `docs/plugins.md` shows how to write one, and how a separately installed package registers it.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     #: The name users type: snake case, unique among installed mechanisms.
     name: ClassVar[str]
 

@@ -36,7 +36,7 @@ def load_mechanism(name: str) -> type[Any]:
             raise ValueError(f"mechanism={name!r}: {problem}; available: {', '.join(available_mechanisms())}.")
         kind: Any = found[0].load()
         required = ("check", "log_pmf", "sample", "proven_loss")
-        is_mechanism: bool = dataclasses.is_dataclass(kind) and getattr(kind, "name", None) == name
+        is_mechanism: bool = isinstance(kind, type) and dataclasses.is_dataclass(kind) and getattr(kind, "name", None) == name
         if not (is_mechanism and all(callable(getattr(kind, method, None)) for method in required)):
             raise TypeError(f"mechanism={name!r}: {found[0].value} must be a dataclass with name = {name!r} and the methods {', '.join(required)}.")
         _known[name] = kind

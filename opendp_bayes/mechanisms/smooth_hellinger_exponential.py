@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
-from opendp_bayes._validation import Floats, Integers, as_distance, as_positive, as_scale, as_size
+from opendp_bayes._validation import Floats, Integers, as_distance, as_rate, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
 from opendp_bayes.sensitivity import smallest_local_sensitivity, smooth_sensitivity
@@ -42,15 +42,13 @@ class SmoothHellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "smooth_hellinger_exponential"
 
     def __post_init__(self) -> None:
-        as_scale(self.scale)
+        object.__setattr__(self, "scale", as_scale(self.scale))  # a float, whatever number was given
         if self.gamma is not None and self.beta is not None:
             raise ValueError(f"gamma={self.gamma!r}, beta={self.beta!r}: give at most one of the two.")
         if self.beta is not None:
-            as_positive(self.beta, "beta")
-        elif self.gamma is None:
-            object.__setattr__(self, "gamma", 1.0)
+            object.__setattr__(self, "beta", as_rate(self.beta, "beta"))
         else:
-            as_positive(self.gamma, "gamma")
+            object.__setattr__(self, "gamma", 1.0 if self.gamma is None else as_rate(self.gamma, "gamma"))
 
     def _width(self, counts: Integers, prior: Floats) -> float:
         return self.scale * smooth_sensitivity(counts, prior, gamma=self.gamma, beta=self.beta)

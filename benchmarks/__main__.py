@@ -1,0 +1,31 @@
+"""Run every benchmark, each in a process of its own, and write RESULTS.md."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.reporting import MARKDOWN
+
+HERE = Path(__file__).parent
+NAMES = ("counting", "memory", "hellinger", "release")
+PACKAGES = ("opendp", "polars", "numpy", "scipy")
+
+INTRODUCTION = f"""# Benchmarks
+
+Written by `make bench` on a machine with 2 cores: Python {sys.version.split()[0]}, {", ".join(f"{name} {version(name)}" for name in PACKAGES)}.
+Every time is the shortest of several, and what a row compares was measured in turn. Ratios tell more than milliseconds.
+
+"""
+
+
+def main() -> None:
+    results = HERE / "RESULTS.md"
+    results.write_text(INTRODUCTION)
+    for name in NAMES:
+        subprocess.run([sys.executable, HERE / f"{name}.py", *sys.argv[1:]], check=True, env=os.environ | {MARKDOWN: str(results)})  # noqa: S603
+    results.write_text(results.read_text().rstrip() + "\n")
+
+
+main()

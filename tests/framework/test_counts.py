@@ -1,0 +1,354 @@
+"""Frame to counts through OpenDP: values, metrics, stability maps against all neighbours of small frames, the rules for `size`, users' plans."""
+
+from collections import Counter
+from itertools import combinations, product
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opendp.mod import OpenDPException
+
+import opendp_bayes as ob
+
+SYMMETRIC = dp.symmetric_distance()
+CHANGE_ONE = dp.change_one_distance()
+BOUNDED = dp.frame_distance(SYMMETRIC)
+MO = "FrameDistance<SymmetricDistance>"
+Bound = dp.polars.Bound
+ABC = pl.Enum(["a", "b", "c"])
+POLICY = {"nulls": "none", "unknown": "other"}
+
+
+def frame_of(values, dtype=ABC):
+    return pl.LazyFrame({"x": pl.Series(values, dtype=dtype)})
+
+
+def domain(dtype=ABC):
+    return dp.domain_of(frame_of([], dtype), infer=True)
+
+
+def counting(metric, dtype=ABC, **arguments):
+    return ob.make_categorical_counts(domain(dtype), metric, column="x", **{**POLICY, **arguments})
+
+
+# --- values ----------------------------------------------------------------------------------------------------------------------------------
+
+TYPES = {
+    "Enum": (ABC, None, ["a", "b", "c"]),
+    "Enum in part and reordered": (ABC, ["c", "a"], ["a", "b", "c"]),
+    "String": (pl.String, ["b", "a"], ["a", "b", "zz", ""]),
+    "Categorical": (pl.Categorical, ["b", "a"], ["a", "b", "zz"]),
+    "Int32": (pl.Int32, [7, -1], [-1, 7, 0]),
+    "Int64": (pl.Int64, [2**62, -1], [-1, 2**62, 0]),
+    "UInt32": (pl.UInt32, [7, 1], [1, 7, 0]),
+    "UInt64": (pl.UInt64, [7, 1], [1, 7, 2**64 - 1]),
+    "Boolean": (pl.Boolean, [True, False], [True, False]),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_counts_of_random_frames_equal_a_count_in_python(name, data):
+    dtype, categories, values = TYPES[name]
+    own = categories or values
+    nulls = data.draw(st.sampled_from(["none", "both", own[0]]))
+    unknown = data.draw(st.sampled_from(["other", "both", own[-1]]))
+    rows = data.draw(st.lists(st.sampled_from([None, *values]), max_size=15))
+    labels = [*own, *(label for label in dict.fromkeys([nulls, unknown]) if label not in own)]
+    counted = Counter(nulls if row is None else row if row in own else unknown for row in rows)
+    counts = counting(SYMMETRIC, dtype, categories=categories, nulls=nulls, unknown=unknown)(frame_of(rows, dtype))
+    assert counts.dtype == np.int64
+    assert counts.tolist() == [counted[label] for label in labels]
+
+
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.Int16, pl.UInt8, pl.UInt16])
+def test_small_integers_are_refused_by_opendp_itself(dtype):
+    """So nothing of ours has to; `pl.col(...).cast(pl.Int32)` before the Context is the way."""
+    with pytest.raises((OpenDPException, ValueError), match=r"concrete type|unrecognized dtype"):
+        domain(dtype)
+
+
+def test_a_column_that_cannot_hold_nulls_needs_no_policy():
+    declared = dp.lazyframe_domain([dp.series_domain("x", dp.atom_domain(T="bool"))])
+    counts = ob.make_categorical_counts(declared, SYMMETRIC, column="x", categories=[True, False])
+    assert counts(pl.LazyFrame({"x": [True, False, True]})).tolist() == [2, 1]
+    assert counts(pl.LazyFrame({"x": [False, None]})).tolist() == [1, 1], "failing would tell that there is a null"
+
+
+def test_the_space_names_categories_buckets_and_size():
+    assert repr(counting(SYMMETRIC).output_domain) == "CategoricalCounts(categories=['a', 'b', 'c', 'none', 'other'], size=None)"
+    assert repr(counting(CHANGE_ONE, size=4).output_domain) == "CategoricalCounts(categories=['a', 'b', 'c', 'none', 'other'], size=4)"
+    assert repr(counting(SYMMETRIC).output_metric) == "CountsDistance(add/remove)"
+    assert repr(counting(CHANGE_ONE, size=4).output_metric) == "CountsDistance(change-one)"
+
+
+def test_count_vector_feeds_opendp_s_own_laplace():
+    laplace = counting(SYMMETRIC) >> ob.then_count_vector() >> dp.m.then_laplace(scale=2.0)
+    assert laplace.map(1) == 0.5
+    assert len(laplace(frame_of(["a", None]))) == 5
+    assert (counting(CHANGE_ONE, size=2) >> ob.then_count_vector() >> dp.m.then_laplace(scale=2.0)).map(1) == 1.0
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------------------------------------
+
+IDENTIFIER = pl.col("x")
+UNORDERED = "must be symmetric_distance"
+UNLIMITED = "a person may own any number of records"
+REFUSED = {
+    "InsertDeleteDistance": (dp.insert_delete_distance(), UNORDERED),
+    "HammingDistance": (dp.hamming_distance(), UNORDERED),
+    "DiscreteDistance": (dp.discrete_distance(), UNORDERED),
+    "L1Distance": (dp.l1_distance(T="i64"), UNORDERED),
+    "L2Distance": (dp.l2_distance(T="f64"), UNORDERED),
+    "AbsoluteDistance": (dp.absolute_distance(T="i64"), UNORDERED),
+    "SymmetricIdDistance": (dp.symmetric_id_distance(IDENTIFIER), UNLIMITED),
+    "ChangeOneIdDistance": (dp.change_one_id_distance(IDENTIFIER), UNLIMITED),
+    "FrameDistance.SymmetricIdDistance": (dp.frame_distance(dp.symmetric_id_distance(IDENTIFIER)), UNLIMITED),
+    "FrameDistance.InsertDeleteDistance": (dp.frame_distance(dp.insert_delete_distance()), UNORDERED),
+    "anything": (dp.user_distance("anything"), UNORDERED),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("size", [None, 3])
+def test_metrics_outside_the_whitelist_are_refused_by_name(name, size):
+    metric, reason = REFUSED[name]
+    with pytest.raises(ValueError, match=rf"input_metric={name.replace('.', '.*')}.*{reason}"):
+        counting(metric, size=size)
+
+
+# --- stability maps --------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d_in", [0, 1, 2, 7, 1000])
+def test_plain_metrics_keep_the_distance(d_in):
+    assert counting(SYMMETRIC).map(d_in) == d_in
+    assert counting(CHANGE_ONE, size=5).map(d_in) == d_in
+
+
+BOUNDS = {
+    "no grouping": ([Bound(per_group=3)], 3),
+    "no grouping, groups stated": ([Bound(per_group=3, num_groups=4)], 3),
+    "nobody": ([Bound(per_group=0)], 0),
+    "own column": ([Bound(by=["x"], per_group=2, num_groups=3)], 6),
+    "another column": ([Bound(by=["y"], per_group=2, num_groups=5)], 10),
+    "the product is smaller": ([Bound(per_group=7), Bound(by=["x"], per_group=2, num_groups=3)], 6),
+    "the product is larger": ([Bound(by=["x"], per_group=2, num_groups=3), Bound(per_group=5)], 5),
+    "the smallest of three": ([Bound(per_group=9), Bound(by=["x"], per_group=2, num_groups=3), Bound(by=["y"], per_group=4, num_groups=1)], 4),
+    "None beside a number": ([Bound(by=["x"], per_group=1), Bound(by=["y"], num_groups=1), Bound(per_group=5)], 5),
+}
+UNUSABLE = {
+    "nothing": [],
+    "no number of groups": [Bound(by=["x"], per_group=2)],
+    "no number per group": [Bound(by=["x"], num_groups=2), Bound(num_groups=1)],
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_bounds_give_the_smallest_number_they_prove(name):
+    bounds, records = BOUNDS[name]
+    assert counting(BOUNDED).map(bounds) == records
+    assert (counting(BOUNDED) >> ob.then_count_vector()).map(bounds) == records
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_bounds_that_prove_nothing_are_an_error(name):
+    with pytest.raises(OpenDPException, match=r"no Bound limits the number of records of a unit\. Give Bound\(by=\[\], per_group=\.\.\.\)"):
+        counting(BOUNDED).map(UNUSABLE[name])
+
+
+def test_change_one_after_a_plan_is_halved_while_the_length_is_public():
+    """OpenDP restates a change as one record removed and one added, and the public length as a margin."""
+    identity = dp.t.make_stable_lazyframe(domain(), CHANGE_ONE, frame_of([]), MO=MO)
+    counts = identity >> ob.then_categorical_counts(column="x", size=4, **POLICY)
+    assert identity.map(1) == [Bound(by=[], per_group=2)]
+    assert [counts.map(d_in) for d_in in (0, 1, 2, 5)] == [0, 1, 2, 5]
+    assert repr(counts.output_metric) == "CountsDistance(change-one)"
+
+    filtered = dp.t.make_stable_lazyframe(domain(), CHANGE_ONE, frame_of([]).filter(pl.col("x") != "b"), MO=MO)
+    counts = filtered >> ob.then_categorical_counts(column="x", **POLICY)
+    assert [counts.map(d_in) for d_in in (0, 1, 2, 5)] == [0, 2, 4, 10]
+    assert repr(counts.output_metric) == "CountsDistance(add/remove)"
+
+
+# --- stability maps against every neighbour of small frames ----------------------------------------------------------------------------------
+
+VALUES = ["a", "b", None, "zz"]
+SMALL = {n: list(product(VALUES, repeat=n)) for n in range(4)}
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    """The count vector of every frame of up to three records over two categories, a null and an unknown value."""
+    vector = counting(SYMMETRIC, pl.String, categories=["a", "b"]) >> ob.then_count_vector()
+    return {rows: np.array(vector(frame_of(rows, pl.String))) for n in SMALL for rows in SMALL[n]}
+
+
+def removed(rows, positions):
+    return tuple(row for i, row in enumerate(rows) if i not in positions)
+
+
+def violations(pairs, vectors, claimed):
+    """The pairs of frames whose count vectors are further apart, in L1, than a map claims."""
+    return [pair for pair in pairs if np.abs(vectors[pair[0]] - vectors[pair[1]]).sum() > claimed]
+
+
+@pytest.mark.parametrize("d_in", [1, 2])
+def test_add_remove_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
+    pairs = [(rows, removed(rows, gone)) for n in SMALL if n >= d_in for rows in SMALL[n] for gone in combinations(range(n), d_in)]
+    if d_in == 2:  # one record removed and one added is also at distance 2
+        pairs += [(a, b) for a in SMALL[3] for b in SMALL[3] if sum(x != y for x, y in zip(a, b, strict=True)) == 1]
+    claimed = (counting(SYMMETRIC) >> ob.then_count_vector()).map(d_in)
+    assert claimed == counting(SYMMETRIC).map(d_in) == d_in
+    assert not violations(pairs, vectors, claimed)
+    assert violations(pairs, vectors, claimed - 1), "a map that claims less must be caught"
+
+
+@pytest.mark.parametrize("d_in", [1, 2, 3])
+def test_change_one_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
+    pairs = [(a, b) for a in SMALL[3] for b in SMALL[3] if sum(x != y for x, y in zip(a, b, strict=True)) <= d_in]
+    counts = counting(CHANGE_ONE, size=3)
+    claimed = (counts >> ob.then_count_vector()).map(d_in)
+    assert claimed == 2 * counts.map(d_in) == 2 * d_in
+    assert not violations(pairs, vectors, claimed)
+    assert violations(pairs, vectors, claimed - 1), "a map that claims less must be caught"
+
+
+def test_product_of_bounds_holds_for_every_unit_that_satisfies_them_and_is_tight():
+    """A unit owns at most one record in each group and records in at most two groups; frames of up to four records over three groups."""
+    rows_of = list(product(["p", "q", "r"], ["a", "b"]))
+    empty = pl.LazyFrame(schema={"g": pl.String, "x": pl.String})
+    vector = (
+        ob.make_categorical_counts(dp.domain_of(empty, infer=True), BOUNDED, column="x", categories=["a", "b"], **POLICY) >> ob.then_count_vector()
+    )
+    bounds = [Bound(by=["g"], per_group=1, num_groups=2)]
+    assert vector.map(bounds) == 2
+
+    def count(rows):
+        return np.array(vector(pl.LazyFrame({"g": [g for g, _ in rows], "x": [x for _, x in rows]}, schema=empty.collect_schema())))
+
+    moved = set()
+    for others in product(rows_of, repeat=1):
+        base = count(others)
+        for number in range(3):
+            for own in combinations(rows_of, number):
+                if len({g for g, _ in own}) == number:  # one in each group
+                    moved.add(int(np.abs(count([*others, *own]) - base).sum()))
+    assert max(moved) == vector.map(bounds)
+    assert max(moved) > Bound(per_group=1).per_group, "per_group alone would claim less"
+
+
+@pytest.mark.parametrize(("unit", "records"), [({"contributions": 1}, 2), ({"changes": 1}, 4)])
+def test_truncation_by_identifier_holds_for_every_person_of_small_frames(unit, records):
+    """Person 1 is removed (contributions) or given other records (changes); two records of each person are kept."""
+    empty = pl.LazyFrame(schema={"id": pl.Int64, "x": pl.String})
+    context = dp.Context.compositor(
+        data=empty, privacy_unit=dp.unit_of(identifier="id", **unit), privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1
+    )
+    query = ob.posterior(context.query().truncate_per_group(2, keep="first"), "x", categories=["a", "b"], **POLICY)
+    assert query._chain.map(1) == records
+
+    def count(rows):
+        frame = pl.LazyFrame({"id": [i for i, _ in rows], "x": [x for _, x in rows]}, schema=empty.collect_schema())
+        return query._chain(frame) - 1.0  # the prior
+
+    others = [(2, "a"), (2, "b"), (2, "b")]
+    owned = [tuple(product([1], xs)) for number in range(4) for xs in product(["a", "b"], repeat=number)]
+    counts = {rows: count([*rows, *others]) for rows in map(tuple, owned)}
+    pairs = [((), rows) for rows in counts] if "contributions" in unit else list(combinations(counts, 2))
+    assert not violations(pairs, counts, records)
+    assert violations(pairs, counts, records - 1), "a map that claims less must be caught"
+
+
+# --- the number of records -------------------------------------------------------------------------------------------------------------------
+
+SIZES = {
+    "change-one needs one": (CHANGE_ONE, None, ValueError, "size=None: under change-one neighbours the number of records is public; pass size="),
+    "add/remove refuses one": (SYMMETRIC, 5, ValueError, "size=5: the number of records is private here"),
+    "bounds refuse one": (BOUNDED, 5, ValueError, "size=5: the number of records is private here"),
+    "zero": (CHANGE_ONE, 0, ValueError, "size=0: must be between 1 and"),
+    "negative": (CHANGE_ONE, -4, ValueError, "size=-4: must be between 1 and"),
+    "too large": (CHANGE_ONE, 10**13, ValueError, "size=10000000000000: must be between 1 and"),
+    "fraction": (CHANGE_ONE, 4.0, TypeError, "size=4.0: must be a whole number, not float"),
+    "bool": (CHANGE_ONE, True, TypeError, "size=True: must be a whole number, not bool"),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_rules_for_size(name):
+    metric, size, kind, message = SIZES[name]
+    with pytest.raises(kind, match=message):
+        counting(metric, size=size)
+
+
+@pytest.mark.parametrize("rows", [[], ["a"], ["a"] * 3])
+def test_a_wrong_size_fails_with_a_public_message(rows):
+    with pytest.raises(OpenDPException, match="the number of records is not size=2, the public number that was declared; pass the true one"):
+        counting(CHANGE_ONE, size=2)(frame_of(rows))
+
+
+def test_a_public_length_in_a_margin_makes_neighbours_change_one():
+    sized = dp.with_margin(domain(), dp.polars.Margin(by=[], invariant="lengths"))
+    with pytest.raises(ValueError, match="size=None: under change-one"):
+        ob.make_categorical_counts(sized, SYMMETRIC, column="x", **POLICY)
+    counts = ob.make_categorical_counts(sized, SYMMETRIC, column="x", size=2, **POLICY)
+    assert [counts.map(d_in) for d_in in (0, 1, 2, 3, 4)] == [0, 1, 1, 2, 2]
+
+
+# --- other arguments -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_other_bad_input():
+    with pytest.raises(ValueError, match="column='y': is not in the frame; its columns are 'x'"):
+        ob.make_categorical_counts(domain(), SYMMETRIC, column="y", **POLICY)
+    with pytest.raises(TypeError, match=r"input_domain=AtomDomain\(T=i32\): must be a LazyFrameDomain"):
+        ob.make_categorical_counts(dp.atom_domain(T="i32"), SYMMETRIC, column="x", **POLICY)
+    with pytest.raises(TypeError, match="column='x': has type Float64; must be Enum, String, Categorical, integer or Boolean"):
+        counting(SYMMETRIC, pl.Float64)
+    with pytest.raises(ValueError, match=r"nulls=None: column 'x' may hold nulls\. Pass nulls="):
+        counting(SYMMETRIC, nulls=None)
+    with pytest.raises(ValueError, match=r"unknown=None: column 'x' of type String may hold values outside the categories\. Pass unknown="):
+        counting(SYMMETRIC, pl.String, categories=["a"], unknown=None)
+    with pytest.raises(ValueError, match="must be the output of make_categorical_counts"):
+        ob.make_count_vector(domain(), SYMMETRIC)
+    with pytest.raises(ValueError, match="must be the metric that belongs to the input domain"):
+        ob.make_count_vector(counting(SYMMETRIC).output_domain, counting(CHANGE_ONE, size=1).output_metric)
+
+
+# --- users' plans ----------------------------------------------------------------------------------------------------------------------------
+
+DATA = pl.LazyFrame({"s": ["a", "b", None, "zz", "a"], "i": [1, 2, 3, None, 1], "id": [1, 1, 2, 2, 3]})
+AB = pl.Enum(["a", "b"])
+TEXT = {"column": "s", "categories": ["a", "b"], **POLICY}
+PLANS = {
+    "identity": (lambda frame: frame, TEXT, [2, 1, 1, 1]),
+    "filter": (lambda frame: frame.filter(pl.col("id") < 3), TEXT, [1, 1, 1, 1]),
+    "select": (lambda frame: frame.select("s"), TEXT, [2, 1, 1, 1]),
+    "cast to Enum": (lambda frame: frame.with_columns(pl.col("s").cast(AB, strict=False)), {"column": "s", "nulls": "none"}, [2, 1, 2]),
+    "fill nulls": (lambda frame: frame.with_columns(pl.col("s").fill_null("a")), {**TEXT, "nulls": None}, [3, 1, 1]),
+    "cast to Enum and fill nulls": (lambda frame: frame.with_columns(pl.col("s").cast(AB, strict=False).fill_null("a")), {"column": "s"}, [4, 1]),
+    "condition": (
+        lambda frame: frame.with_columns(large=pl.col("i") > 1),
+        {"column": "large", "categories": [False, True], "nulls": "none"},
+        [2, 2, 1],
+    ),
+    "bins": (
+        lambda frame: frame.with_columns(bin=pl.col("i").cut([1, 2], labels=["low", "middle", "high"])),
+        {"column": "bin", "categories": ["low", "middle", "high"], **POLICY},
+        [2, 1, 1, 1, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_counts_after_a_plan(name):
+    plan, arguments, expected = PLANS[name]
+    stable = dp.t.make_stable_lazyframe(dp.domain_of(DATA, infer=True), SYMMETRIC, plan(DATA.clear()), MO=MO)
+    counts = stable >> ob.then_categorical_counts(**arguments)
+    assert counts(DATA).tolist() == expected
+    assert counts(DATA).sum() == plan(DATA).collect().height
+    assert counts.map(3) == 3
