@@ -1,0 +1,263 @@
+"""Independent constructions that the package is compared with: definitions, written out by enumeration, with ball arithmetic for functions.
+
+Nothing here uses a closed form or a search of the package. Real functions are evaluated with python-flint's `arb` at 200 bits (60 digits), so
+that a difference of two log-gammas of 1e9 keeps 40 of them; every float argument is taken at its exact rational value.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations, permutations, product
+
+import numpy as np
+from flint import arb, ctx, fmpq
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import logsumexp
+
+ctx.prec = 200
+
+#: The probability with which one statistical check rejects a correct sampler. The sampling tests make about 200 such checks, so a run of a
+#: correct package fails with probability about 2e-4. Samples are large enough that a scale wrong by 30 % is rejected practically always:
+#: every check has a negative control that says so. Cells are pooled until each expects 20, where the chi-square tail is accurate at this level.
+FALSE_ALARM = 1e-6
+_SMALLEST_CELL = 20.0
+
+Floats = NDArray[np.float64]
+Counts = tuple[int, ...]
+Law = dict[Counts, float]
+
+
+# Hellinger distance, by its definition as a ratio of multivariate beta functions.
+
+
+@lru_cache(maxsize=200_000)
+def log_gamma(value: Fraction) -> arb:
+    return real(value).lgamma()
+
+
+def real(value: Fraction | float | int) -> arb:
+    exact = Fraction(value)
+    return arb(fmpq(exact.numerator, exact.denominator))
+
+
+def log_beta(concentration: Sequence[Fraction]) -> arb:
+    return sum((log_gamma(a) for a in concentration), start=arb(0)) - log_gamma(sum(concentration, start=Fraction(0)))
+
+
+def hellinger(a: Iterable[float | Fraction], b: Iterable[float | Fraction]) -> arb:
+    """Distance between Dirichlet distributions, `sqrt(1 - B((a + b) / 2) / sqrt(B(a) B(b)))`."""
+    first, second = [Fraction(v) for v in a], [Fraction(v) for v in b]
+    if first == second:
+        return arb(0)
+    middle = [(v + w) / 2 for v, w in zip(first, second, strict=True)]
+    return (-(log_beta(middle) - (log_beta(first) + log_beta(second)) / 2).expm1()).sqrt()
+
+
+def gap(a: float | Fraction, b: float | Fraction) -> arb:
+    """`(ln G(a) + ln G(b)) / 2 - ln G((a + b) / 2)`."""
+    first, second = Fraction(a), Fraction(b)
+    return (log_gamma(first) + log_gamma(second)) / 2 - log_gamma((first + second) / 2)
+
+
+def relative_error(value: float, truth: arb) -> float:
+    return float(abs(real(value) - truth) / truth) if truth != 0 else abs(float(value))
+
+
+# Data sets, neighbours and sensitivities, by enumeration.
+
+
+@lru_cache(maxsize=64)
+def data_sets(size: int, k: int) -> tuple[Counts, ...]:
+    """Every histogram of `size` records over `k` categories, ascending: stars and bars."""
+    bars = combinations(range(size + k - 1), k - 1)
+    return tuple(sorted(tuple(right - left - 1 for left, right in zip((-1, *bar), (*bar, size + k - 1), strict=True)) for bar in bars))
+
+
+def neighbours(counts: Counts) -> Iterator[Counts]:
+    """Histograms of the data sets in which one record has changed its category."""
+    for i, j in permutations(range(len(counts)), 2):
+        if counts[i] > 0:
+            yield tuple(count - (index == i) + (index == j) for index, count in enumerate(counts))
+
+
+def posterior(counts: Iterable[int], prior: Iterable[float]) -> tuple[Fraction, ...]:
+    return tuple(Fraction(float(alpha)) + int(count) for alpha, count in zip(prior, counts, strict=True))
+
+
+def local_sensitivity(counts: Counts, prior: Sequence[float]) -> arb:
+    """The largest distance to the posterior of a neighbour (the score moves by at most that, and by that at `r = posterior(x)`)."""
+    return max((hellinger(posterior(counts, prior), posterior(other, prior)) for other in neighbours(counts)), key=float, default=arb(0))
+
+
+@lru_cache(maxsize=256)
+def local_sensitivities(size: int, prior: tuple[float, ...]) -> Floats:
+    return np.array([float(local_sensitivity(counts, prior)) for counts in data_sets(size, len(prior))])
+
+
+@lru_cache(maxsize=64)
+def distances(size: int, k: int) -> NDArray[np.int64]:
+    """Number of records changed, for every pair of data sets."""
+    sets = np.array(data_sets(size, k))
+    return np.abs(sets[:, None] - sets[None]).sum(axis=-1) // 2
+
+
+def angle(distance: Floats) -> Floats:
+    """The Bhattacharyya angle `arccos(BC)` of a Hellinger distance `sqrt(1 - BC)`."""
+    return 2 * np.arcsin(distance / math.sqrt(2))
+
+
+def smooth_sensitivities(
+    size: int, prior: tuple[float, ...], *, gamma: float | None = None, beta: float | None = None, of: Callable[[Floats], Floats] = np.asarray
+) -> Floats:
+    """Both definitions of a smooth sensitivity, as an optimum over all data sets, for every data set; `of` gives another distance's from H."""
+    local, away = of(local_sensitivities(size, prior)), distances(size, len(prior))
+    if gamma is not None:
+        return 1 / np.min(1 / local + gamma * away, axis=1)
+    assert beta is not None
+    return np.max(local * np.exp(-beta * away), axis=1)
+
+
+# The laws of the mechanisms, from the papers' algorithms.
+
+
+def exponential_law(counts: Counts, prior: Sequence[float], width: float) -> Law:
+    """`P(r) ∝ exp(-H(posterior(x), r) / width)` over every posterior of the same size."""
+    centre = posterior(counts, prior)
+    candidates = data_sets(sum(counts), len(counts))
+    weights = [(-hellinger(centre, posterior(candidate, prior)) / real(width)).exp() for candidate in candidates]
+    total = sum(weights, start=arb(0))
+    return {candidate: float(weight / total) for candidate, weight in zip(candidates, weights, strict=True)}
+
+
+def width(kind: str, counts: Counts, prior: tuple[float, ...], *, gamma: float | None = None, beta: float | None = None) -> float:
+    """The sensitivity that divides the score: `one`, `global`, `local`, or `smooth` with its parameter."""
+    size = sum(counts)
+    index = data_sets(size, len(counts)).index(counts)
+    if kind == "one":
+        return 1.0
+    if kind == "smooth":
+        return float(smooth_sensitivities(size, prior, gamma=gamma, beta=beta)[index])
+    local = local_sensitivities(size, prior)
+    return float(local.max() if kind == "global" else local[index])
+
+
+def floored_laplace_cell(value: int, scale: float) -> float:
+    """`P(floor(L) = value)`, the Laplace probability of the cell `[value, value + 1)`, from the tail `P(L > t) = exp(-t / scale) / 2`."""
+    near = value if value >= 0 else -value - 1
+    return math.exp(-near / scale) / 2 - math.exp(-(near + 1) / scale) / 2
+
+
+def discrete_laplace_cell(value: int, scale: float) -> float:
+    """`P(value) ∝ exp(-|value| / scale)`, normalised by summation."""
+    return math.exp(-abs(value) / scale) / _discrete_laplace_total(scale)
+
+
+@lru_cache(maxsize=64)
+def _discrete_laplace_total(scale: float) -> float:
+    reach = math.ceil(50 * scale) + 1
+    return math.fsum(math.exp(-abs(t) / scale) for t in range(-reach, reach + 1))
+
+
+def laplace_law(counts: Counts, scale: float, noise: str, total: str) -> Law:
+    """Noise on the counts, clamped and completed: the sum over every value of the noise on every noised count."""
+    size = sum(counts)
+    cell = {"discrete": discrete_laplace_cell, "floored": floored_laplace_cell}[noise]
+    noised = counts[:-1] if total == "remainder" else counts
+    reach = size + math.ceil(50 * scale) + 2
+    marginals = []
+    for count in noised:
+        terms: list[list[float]] = [[] for _ in range(size + 1)]
+        for step in range(-reach, reach + 1):
+            terms[min(max(count + step, 0), size)].append(cell(step, scale))
+        marginals.append([math.fsum(term) for term in terms])
+    law: Law = {}
+    for values in product(range(size + 1), repeat=len(noised)):
+        released = (*values, min(max(size - sum(values), 0), size)) if total == "remainder" else values
+        law[released] = law.get(released, 0.0) + math.prod(marginal[value] for marginal, value in zip(marginals, values, strict=True))
+    return law
+
+
+def law_of(mechanism: object, counts: Counts, prior: Sequence[float]) -> Law:
+    """What a mechanism says its law is, as a mapping."""
+    candidates, log_p = mechanism.log_pmf(counts, prior)  # type: ignore[attr-defined]
+    assert candidates.shape == (log_p.size, len(counts))
+    law = {tuple(candidate): float(p) for candidate, p in zip(candidates.tolist(), np.exp(log_p), strict=True)}
+    assert len(law) == log_p.size, "a candidate is listed twice"
+    return law
+
+
+def largest_relative_difference(law: Mapping[Hashable, float], other: Mapping[Hashable, float]) -> float:
+    return max(abs(law.get(outcome, 0.0) / p - 1) for outcome, p in other.items()) if law.keys() == other.keys() else math.inf
+
+
+# Statistical checks.
+
+
+def rejects(observed: Iterable[Hashable] | Counter[Hashable], law: Mapping[Hashable, float]) -> bool:
+    """Whether a chi-square test at level `FALSE_ALARM` rejects that the observations are independent draws of `law`.
+
+    What the law leaves to one is the probability of every outcome it does not list.
+    """
+    counts = observed if isinstance(observed, Counter) else Counter(observed)
+    number = counts.total()
+    rest = max(1 - math.fsum(law.values()), 0.0)
+    cells = sorted(
+        [(number * p, counts[outcome]) for outcome, p in law.items()] + [(number * rest, sum(counts[o] for o in counts.keys() - law.keys()))]
+    )
+    pooled: list[tuple[float, int]] = []
+    expected, seen = 0.0, 0
+    for cell_expected, cell_seen in cells:
+        expected, seen = expected + cell_expected, seen + cell_seen
+        if expected >= _SMALLEST_CELL:
+            pooled.append((expected, seen))
+            expected, seen = 0.0, 0
+    if pooled:
+        pooled[-1] = (pooled[-1][0] + expected, pooled[-1][1] + seen)
+    assert len(pooled) >= 2, "the law has no two cells that this number of observations can tell apart"
+    if any(outcome not in law or law[outcome] == 0 for outcome in counts) and rest < 1e-12:
+        return True
+    statistic = sum((seen - expected) ** 2 / expected for expected, seen in pooled)
+    return bool(stats.chi2.sf(statistic, len(pooled) - 1) < FALSE_ALARM)
+
+
+# Privacy losses, from the probabilities alone.
+
+
+@lru_cache(maxsize=256)
+def log_laws(mechanism: object, size: int, prior: tuple[float, ...]) -> tuple[tuple[Counts, ...], Floats]:
+    """Every data set and, a row for each, the log-probabilities of the (common) candidates."""
+    sets = data_sets(size, len(prior))
+    rows = [mechanism.log_pmf(counts, prior) for counts in sets]  # type: ignore[attr-defined]
+    assert all(np.array_equal(candidates, rows[0][0]) for candidates, _ in rows)
+    return sets, np.array([log_p for _, log_p in rows])
+
+
+def over_pairs(log_p: Floats, away: NDArray[np.int64], d_in: int, loss: Callable[[Floats, Floats], Floats]) -> float:
+    """The largest `loss(P, Q)` over ordered pairs of data sets within `d_in` changes, an upper bound being owed for all of them."""
+    worst = 0.0
+    for row, near in zip(log_p, (away > 0) & (away <= d_in), strict=True):
+        worst = max(worst, float(np.max(loss(row, log_p[near]), initial=0.0)))
+    return worst
+
+
+def epsilon_between(p: Floats, q: Floats) -> Floats:
+    return np.max(np.abs(p - q), axis=-1)
+
+
+def range_between(p: Floats, q: Floats) -> Floats:
+    return np.max(p - q, axis=-1) - np.min(p - q, axis=-1)
+
+
+_ORDERS = np.concatenate([[1.01, 1.05, 1.1], np.geomspace(1.25, 200, 12)])
+
+
+def rho_between(p: Floats, q: Floats) -> Floats:
+    """The largest Renyi divergence divided by its order, over a grid of orders from 1.01 to 200."""
+    return np.max([logsumexp(order * p - (order - 1) * q, axis=-1) / (order - 1) / order for order in _ORDERS], axis=0)
+
+
+def hockey_stick(epsilon: float) -> Callable[[Floats, Floats], Floats]:
+    return lambda p, q: np.maximum(np.exp(p) - math.exp(epsilon) * np.exp(q), 0.0).sum(axis=-1)
