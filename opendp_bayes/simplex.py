@@ -1,7 +1,6 @@
 """The candidates of the exponential mechanisms: every way to split `size` records over `k` categories, in lexicographic order."""
 
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from math import comb
 
 import numpy as np
@@ -25,12 +24,14 @@ def check_enumerable(size: int, k: int) -> None:
             f"size={size}: this mechanism enumerates its candidates, which for 2 categories needs size <= {LARGEST_SIZE_TWO}. "
             "Use LaplaceParameters, which enumerates nothing."
         )
-    count = number_of_candidates(size, k)
-    if k > 2 and count > LARGEST_ENUMERATION:
-        raise ValueError(
-            f"size={size}, {k} categories: this mechanism enumerates its candidates, and there are C(size + k - 1, k - 1) = {Decimal(count):.3g}; "
-            f"must be at most {LARGEST_ENUMERATION}. Use fewer categories or LaplaceParameters, which enumerates nothing."
-        )
+    count = 1
+    for i in range(1, k if k > 2 else 1):
+        count = count * (size + i) // i  # C(size + i, i), which grows with i
+        if count > LARGEST_ENUMERATION:
+            raise ValueError(
+                f"size={size}, {k} categories: this mechanism enumerates its C(size + k - 1, k - 1) candidates, which "
+                f"must be at most {LARGEST_ENUMERATION}. Use fewer categories or LaplaceParameters, which enumerates nothing."
+            )
 
 
 def candidates(size: int, k: int) -> Integers:
