@@ -10,7 +10,7 @@ import polars as pl
 
 
 class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan`
-    """Write a frame to a private temporary Parquet file and scan it from there.
+    """Write a frame to a private temporary file (Arrow for Enum columns alone, otherwise Parquet) and scan it from there.
 
     A frame held in memory is serialised into OpenDP and back for every query: slow, and memory that is never freed. A scan crosses as a file name.
 
@@ -29,16 +29,22 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
             raise TypeError(f"frame: must be a polars DataFrame or LazyFrame, not {type(frame).__name__}.")
         directory = tempfile.mkdtemp(prefix="opendp-bayes-")  # mode 0700
         self._remove = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
-        self._path = Path(directory) / "frame.parquet"
+        self._path = Path(directory) / "frame"
+        schema = frame.lazy().collect_schema()
         # An Enum is stored as its codes, which polars reads back several times faster.
-        self._enums = {name: dtype for name, dtype in frame.lazy().collect_schema().items() if isinstance(dtype, pl.Enum)}
+        self._enums = {name: dtype for name, dtype in schema.items() if isinstance(dtype, pl.Enum)}
         codes = frame.lazy().with_columns(pl.col(name).to_physical() for name in self._enums)
-        codes.sink_parquet(self._path, compression="lz4", statistics=False)
+        self._is_arrow = len(self._enums) == len(schema)  # the quicker format for codes, the slower one for anything else
+        if self._is_arrow:
+            codes.sink_ipc(self._path, compression="uncompressed")
+        else:
+            codes.sink_parquet(self._path, compression="lz4", statistics=False)
 
     @property
     def scan(self) -> pl.LazyFrame:
         """A LazyFrame over the file."""
-        return pl.scan_parquet(self._path).cast(self._enums)  # type: ignore[arg-type]
+        scan = pl.scan_ipc(self._path) if self._is_arrow else pl.scan_parquet(self._path)
+        return scan.cast(self._enums)  # type: ignore[arg-type]
 
     def close(self) -> None:
         """Remove the file; scans of it stop working."""
