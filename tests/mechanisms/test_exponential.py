@@ -171,7 +171,7 @@ def test_refuses_a_private_size_and_too_many_candidates(kind: str) -> None:
     value.check(size=100, prior=np.ones(2))
     with pytest.raises(ValueError, match=r"Exponential: its candidates are .* so the number of records must be public\."):
         value.check(size=None, prior=np.ones(2))
-    with pytest.raises(ValueError, match=r"size=1000, 4 categories: this mechanism enumerates its candidates"):
+    with pytest.raises(ValueError, match=r"size=1000, 4 categories: this mechanism enumerates its C"):
         value.check(size=1000, prior=np.ones(4))
     with pytest.raises(ValueError, match=r"size=200000: .* needs size <= 100000"):
         value.log_pmf([100_000, 100_000], 1.0)
