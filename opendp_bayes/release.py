@@ -116,6 +116,8 @@ class Release:
         A mechanism from a plugin must have been named to `load_mechanism` before: a document does not choose what code is loaded. Raises
         `ValueError` that names the field and what is wrong with it.
         """
+        if not isinstance(text, (str, bytes)):
+            raise TypeError(f"text: must be str or bytes, not {type(text).__name__}.")
         try:
             document = msgspec.json.decode(text, type=_Document)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -165,7 +165,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         ("vote", "--categories a,b --epsilon 1 --contributions 0", r"--contributions 0: must be between 1"),
         ("vote", "--categories a,b --epsilon 1 --prior x", r"--prior x: must be one number, or numbers separated by commas"),
         ("vote", "--categories a,b --epsilon 1 --prior 0", r"--prior 0.0: every entry must be greater than 0"),
-        ("vote", "--categories a,b --epsilon 1 --prior 1,2,3", r"--prior \[1.0, 2.0, 3.0\]: has shape \(3,\); must have 2 entries"),
+        ("vote", "--categories a,b --epsilon 1 --prior 1,2,3", r"--prior \[1.0, 2.0, 3.0\]: has 3 entries; must have 2"),
         (
             "vote",
             "--categories a,b --epsilon 1 --mechanism nope",
@@ -305,3 +305,50 @@ def test_the_installed_script(files: Path) -> None:
     arguments = [script, "release", "votes.csv", "--column", "vote", "--categories", "a,b,c", *EXACT, "--json"]
     result = subprocess.run(arguments, cwd=files, capture_output=True, text=True, timeout=120, check=True)
     assert ob.Release.from_json(result.stdout).counts == (30, 20, 10)
+
+
+def test_a_csv_file_without_a_header_keeps_its_first_record_to_itself(tmp_path: Path) -> None:
+    path = tmp_path / "bare.csv"
+    path.write_text("secret,yes\nother,no\n", encoding="utf-8")
+    message = run("release", path, "--column", "vote", "--categories", "yes,no", "--epsilon", 1, code=2)
+    assert "is not in the first line of bare.csv, which must name the columns" in message
+    assert "secret" not in message
+
+
+def test_parameters_of_a_mechanism(files: Path) -> None:
+    options = ("--column", "vote", "--categories", "a,b,c", "--size", 70, "--nulls", "a", "--unknown", "b", "--epsilon", 5)
+    smooth = released(files / "votes.csv", *options, "--mechanism", "smooth_hellinger_exponential", "--parameter", "gamma=0.2")
+    assert isinstance(smooth.mechanism, ob.SmoothHellingerExponential)
+    assert smooth.mechanism.gamma == 0.2
+    floored = released(
+        files / "votes.csv", *options, "--mechanism", "laplace_parameters", "--parameter", "noise=floored", "--parameter", "total=bounded"
+    )
+    assert floored.mechanism == ob.LaplaceParameters(floored.mechanism.scale, "floored", "bounded")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("gamma", "--parameter gamma: must be NAME=VALUE"),
+        ("gama=1", "is not an option of .*; must be one of gamma, beta"),
+        ("scale=1", "not an option"),
+    ],
+)
+def test_wrong_parameters_of_a_mechanism(files: Path, setting: str, message: str) -> None:
+    options = ("--column", "vote", "--categories", "a,b,c", "--size", 70, "--nulls", "a", "--unknown", "b", "--epsilon", 5)
+    text = run("release", files / "votes.csv", *options, "--mechanism", "smooth_hellinger_exponential", "--parameter", setting, code=2)
+    assert re.search(message, text)
+
+
+@pytest.mark.parametrize(
+    ("policy", "note"),
+    [
+        ((), "Rows without a value and with a value that is not a category were left out."),
+        (("--nulls", "none"), "Rows with a value that is not a category were left out."),
+        (("--nulls", "none", "--unknown", "other"), ""),
+    ],
+)
+def test_the_report_says_which_rows_were_left_out(files: Path, policy: tuple[str, ...], note: str) -> None:
+    text = run("release", files / "votes.csv", "--column", "vote", "--categories", "a,b,c", "--epsilon", 1, *policy)
+    assert ("were left out" in text) == bool(note)
+    assert note in text

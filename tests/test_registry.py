@@ -185,3 +185,8 @@ except RuntimeError as error:
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout.strip() == "was imported"
+
+
+def test_a_typing_error_gets_a_suggestion() -> None:
+    with pytest.raises(ValueError, match=r"mechanism='laplce_parameters': is not an installed mechanism; .* Did you mean 'laplace_parameters'\?"):
+        load_mechanism("laplce_parameters")

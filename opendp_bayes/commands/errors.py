@@ -8,8 +8,9 @@ from typing import NoReturn
 import typer
 from opendp.mod import OpenDPException
 
+from opendp_bayes.framework.guard import ReleaseError
+
 _ARGUMENT = re.compile(r"\b(categories|column|contributions|delta|epsilon|mechanism|nulls|prior|rho|size|unknown)=(None)?(?=(\S)?)")
-_CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
 
 
 def fail(message: str, *, code: int = 2) -> NoReturn:
@@ -34,9 +35,10 @@ def release_errors() -> Iterator[None]:
     """Report a failure while data is read. Only messages that are known not to depend on the data are repeated."""
     try:
         yield
-    except (OpenDPException, RuntimeError, ValueError) as error:
-        known = _CALLBACK_MESSAGE.search(str(error))
-        fail(_in_options(known[1]) if known else "the release failed; the cause is withheld, because it may depend on the data.", code=1)
+    except ReleaseError as error:
+        fail(_in_options(str(error)), code=1)
+    except (OpenDPException, RuntimeError, ValueError):
+        fail("the release failed; the cause is withheld, because it may depend on the data.", code=1)
 
 
 def _in_options(message: str) -> str:

@@ -24,6 +24,8 @@ def scan_column(path: Path, column: str) -> tuple[pl.LazyFrame, pl.DataType]:
     except (pl.exceptions.PolarsError, OSError):
         fail(f"FILE {path}: cannot be read as {EXTENSIONS[path.suffix.lower()]}; check that it is what its extension says.")
     if column not in schema:
+        if path.suffix.lower() == ".csv":  # without a header line the names are somebody's record, so they are not shown
+            fail(f"--column {column!r}: is not in the first line of {path.name}, which must name the columns; check the spelling and the header.")
         fail(f"--column {column!r}: is not in {path.name}; must be one of {', '.join(map(repr, schema))}.")
     dtype = _plain(schema[column])
     if dtype is None:

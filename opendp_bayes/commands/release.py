@@ -44,11 +44,17 @@ def release(
             rich_help_panel=_MODEL,
         ),
     ] = "auto",
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A parameter of the mechanism named, such as gamma=0.2; may be repeated.", rich_help_panel=_MODEL),
+    ] = None,
     epsilon: Annotated[float | None, typer.Option(help="Budget ε. Give either this or --rho.", rich_help_panel=_PRIVACY)] = None,
     rho: Annotated[float | None, typer.Option(help="Budget ρ of zero-concentrated privacy.", rich_help_panel=_PRIVACY)] = None,
     delta: Annotated[float | None, typer.Option(help="The δ that goes with ε or ρ.", rich_help_panel=_PRIVACY)] = None,
     size: Annotated[int | None, typer.Option(help="The number of rows, if it is public.", rich_help_panel=_PRIVACY)] = None,
-    contributions: Annotated[int, typer.Option(help="The most rows that one person has.", rich_help_panel=_PRIVACY)] = 1,
+    contributions: Annotated[
+        int, typer.Option(help="The most rows that one person has. A promise: it is not enforced.", rich_help_panel=_PRIVACY)
+    ] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the release as JSON, for Release.from_json.", rich_help_panel=_OUTPUT)] = False,
 ) -> None:
     """Release the posterior of the category probabilities of one column of FILE.
@@ -61,6 +67,8 @@ def release(
 
     The first line of a CSV file names the columns. All its values are text, empty ones are nulls.
 
+    To limit the rows of a person by an identifier, use the Python interface (docs: The guarantee).
+
     Each run spends its own budget: what several runs reveal about the same people adds up.
 
     Examples:
@@ -72,7 +80,7 @@ def release(
         opendp-bayes release poll.ipc --column vote --size 944 --nulls NA --rho 0.1
     """
     with option_errors():
-        loss, model = _budget(epsilon, rho, delta), {"prior": _prior(prior), "mechanism": mechanism}
+        loss, model = _budget(epsilon, rho, delta), {"prior": _prior(prior), "mechanism": mechanism, **_parameters(parameter or [])}
         query = _query(file, column, categories, nulls, unknown, size, contributions, loss, model)
         query.resolve()
     with release_errors(), Console(stderr=True).status("Counting"):
@@ -81,6 +89,11 @@ def release(
         typer.echo(released.to_json())
     else:
         Console().print(release_report(released, title=column))
+        if size is None and (nulls is None or unknown is None):
+            left_out = " and ".join(
+                name for name, label in (("without a value", nulls), ("with a value that is not a category", unknown)) if label is None
+            )
+            typer.echo(f"Rows {left_out} were left out.")
 
 
 def _query(
@@ -163,6 +176,20 @@ def _budget(epsilon: float | None, rho: float | None, delta: float | None) -> An
         fail(f"--delta {delta}: must be greater than 0 and less than 1; leave it out for 0.")
     limits = {name: as_positive(value, name) for name, value in (("epsilon", epsilon), ("rho", rho)) if value is not None}
     return dp.loss_of(**limits, delta=delta)
+
+
+def _parameters(settings: list[str]) -> dict[str, float | str]:
+    """`gamma=0.2` as a keyword argument, a number where it reads as one."""
+    parameters: dict[str, float | str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not (name.isidentifier() and equals and value):
+            fail(f"--parameter {setting}: must be NAME=VALUE, such as --parameter gamma=0.2.")
+        try:
+            parameters[name] = float(value)
+        except ValueError:
+            parameters[name] = value
+    return parameters
 
 
 def _prior(text: str) -> list[float] | float:

@@ -41,8 +41,8 @@ class CategoricalColumn:
         if nullable and nulls is None:
             raise ValueError(
                 f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count them under: one of the categories, or a new "
-                "one, such as nulls='missing'. (OpenDP calls every column nullable when it infers the domain; fill nulls in the plan and declare "
-                "the domain to say otherwise.)"
+                "one, such as nulls='missing'. (OpenDP calls every column nullable when it infers the domain. Filling nulls in the plan, with "
+                "fill_null, settles it too.)"
             )
         if not covered and unknown is None:
             raise ValueError(
@@ -109,6 +109,8 @@ def _own_categories(column: str, dtype: pl.DataType, categories: Any) -> tuple[L
             raise TypeError(f"categories={list(categories)!r}: {label!r} does not fit a column of type {dtype}; each must be {expected.__name__}.")
         if isinstance(label, int) and not -(2**63) <= label < 2**63:
             raise ValueError(f"categories={list(categories)!r}: {label!r} is outside the range of 64-bit integers.")
+    if isinstance(dtype, pl.Enum) and (absent := [label for label in categories if label not in dtype.categories.to_list()]):
+        raise ValueError(f"categories={list(categories)!r}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur.")
     if len(set(categories)) < len(categories):
         raise ValueError(f"categories={list(categories)!r}: must not repeat a label.")
     return tuple(categories)

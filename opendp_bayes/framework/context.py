@@ -1,8 +1,9 @@
 """Posterior queries in an OpenDP Context: the user's plan, then counts, posterior and a mechanism whose scale fits the budget."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, cast
 
@@ -29,7 +30,7 @@ from opendp.transformations import make_stable_lazyframe
 from opendp_bayes._rounding import round_up
 from opendp_bayes._validation import SCALES
 from opendp_bayes.framework.counts import records_of_bounds, then_categorical_counts
-from opendp_bayes.framework.guard import descriptor_of, guarded_map, require_features
+from opendp_bayes.framework.guard import ReleaseError, descriptor_of, guarded_map, require_features
 from opendp_bayes.framework.inference import then_dirichlet_multinomial
 from opendp_bayes.framework.measurements import default_total, loss_in, make_mechanism
 from opendp_bayes.framework.spaces import PosteriorSpace
@@ -37,6 +38,8 @@ from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.release import Label, Release
+
+_CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)  # what `guarded` raises, in OpenDP's account of it
 
 
 def posterior(
@@ -100,6 +103,8 @@ class PosteriorQuery(Query):
 
         Raises `ValueError` if the query has no budget or no scale satisfies it. The arguments are those of `Query.resolve` and are not needed.
         """
+        if self._d_out is not None and not _as_tuple(self._d_out)[0] > 0:
+            raise ValueError(f"query: has a budget of {self._d_out}; epsilon or rho must be greater than 0.")
         if self._d_out is None:
             raise ValueError("query: has no budget of its own; say how much to spend, as in `context.query(epsilon=0.5)`.")
         mechanism = self._fitted()
@@ -108,12 +113,21 @@ class PosteriorQuery(Query):
         return measurement
 
     def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> Release:
-        """Make the release and debit the Context, after checking that its remaining budget suffices."""
+        """Make the release and debit the Context, after checking that its remaining budget suffices.
+
+        Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does not depend on them.
+        """
         if data is not None or self._context is None:
             raise ValueError("release: the query must belong to a Context, which holds the data.")
         measurement = self.resolve()
         _check_remaining(self._context, measurement.map(self._d_in))
-        released: Release = self._context(measurement)
+        try:
+            released: Release = self._context(measurement)
+        except OpenDPException as error:
+            ours = _CALLBACK_MESSAGE.search(str(error))
+            if ours is None:
+                raise
+            raise ReleaseError(ours[1]) from None
         loss = self._loss(released.mechanism)
         return released.with_loss(d_in=self._distance, loss=loss, measure=released.measure)
 
@@ -139,15 +153,18 @@ class PosteriorQuery(Query):
         if not callable(self._mechanism):
             if not fits(self._mechanism):
                 raise ValueError(
-                    f"mechanism={self._mechanism}: its privacy loss {measured(self._loss(self._mechanism))} exceeds the budget of the query, "
-                    f"{budget}. Raise its scale, or name the mechanism to have the scale found."
+                    f"mechanism={self._mechanism}: its privacy loss {_shown(measured(self._loss(self._mechanism)))} exceeds the budget of the query, "
+                    f"{_shown(budget)}. Raise its scale, or name the mechanism to have the scale found."
                 )
             return self._mechanism
         make = self._mechanism
         largest = make(SCALES[1])
         largest.check(size=self._space.size, prior=self._space.prior_array)
         if not fits(largest):
-            raise ValueError(f"mechanism={largest.name!r}: has no proven privacy loss within the budget of the query, {budget}, at any scale.")
+            raise ValueError(
+                f"mechanism={largest}: has no proven privacy loss within the budget of the query, {self._d_out}, at any scale; "
+                "choose another mechanism."
+            )
         if fits(make(SCALES[0])):
             return make(SCALES[0])
         return make(binary_search(guarded_map(lambda scale: fits(make(scale)), "posterior: the search for a scale"), bounds=SCALES, T=float))
@@ -193,16 +210,18 @@ def _mechanism_of_scale(mechanism: str | Mechanism, options: dict[str, Any], spa
         if not isinstance(mechanism, Mechanism):
             raise TypeError(f"mechanism={mechanism!r}: must be 'auto', the name of a mechanism or a mechanism value.")
         if options:
-            raise TypeError(f"{', '.join(options)}: go with the name of a mechanism; a mechanism value already has its parameters.")
+            raise TypeError(f"{', '.join(options)}: cannot be added to a mechanism value, which has its parameters; give the mechanism by name.")
         mechanism.check(size=space.size, prior=space.prior_array)
         return mechanism
     kind = LaplaceParameters if mechanism == "auto" else load_mechanism(mechanism)
+    accepted = [field.name for field in fields(kind) if field.name != "scale"]
+    for name in options:
+        if mechanism == "auto" or name not in accepted:
+            remedy = "name the mechanism it belongs to" if mechanism == "auto" else f"must be one of {', '.join(accepted)}"
+            raise TypeError(f"{name}={options[name]!r}: is not an option of mechanism={mechanism!r}; {remedy}. The scale follows from the budget.")
     if kind is LaplaceParameters:
         options = {"total": default_total(space.size), **options}
-    try:
-        template: Mechanism = kind(scale=1.0, **options)
-    except TypeError as error:
-        raise TypeError(f"mechanism={mechanism!r}: does not accept these options: {error}") from None
+    template: Mechanism = kind(scale=1.0, **options)
     template.check(size=space.size, prior=space.prior_array)
     return lambda scale: replace(template, scale=scale)
 
@@ -222,6 +241,10 @@ def _check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
 
 def _sum_up(a: float, b: float) -> float:
     return round_up(Fraction(a) + Fraction(b)) if math.isfinite(a + b) else math.inf
+
+
+def _shown(values: tuple[float, ...]) -> str:
+    return str(values[0]) if len(values) == 1 else str(values)
 
 
 def _as_tuple(distance: Any) -> tuple[float, ...]:

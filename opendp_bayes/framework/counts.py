@@ -50,6 +50,8 @@ def make_categorical_counts(
     require_features("make_categorical_counts")
     if not isinstance(input_domain, LazyFrameDomain):
         raise TypeError(f"input_domain={input_domain}: must be a LazyFrameDomain, as `dp.domain_of(frame, infer=True)` makes.")
+    if not isinstance(column, str):
+        raise TypeError(f"column={column!r}: must be the name of a column, a str; compute it in the plan first.")
     distance = _counted_distance(input_metric)
     schema = _lazyframe_from_domain(input_domain).collect_schema()
     if column not in schema:

@@ -21,6 +21,10 @@ class ContractError(ValueError):
     """The input is outside the declared domain in a way that is public. The only error whose message may leave a callback."""
 
 
+class ReleaseError(RuntimeError):
+    """A release failed while data were read. The message does not depend on the data."""
+
+
 def require_features(caller: str) -> None:
     """Raise `ValueError` saying what to type unless the OpenDP features that user-defined components need are enabled."""
     missing = [feature for feature in _FEATURES if feature not in GLOBAL_FEATURES]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from opendp.extras._utilities import to_then
 from opendp.mod import Domain, Metric, Transformation
@@ -26,6 +27,9 @@ def make_dirichlet_multinomial(input_domain: Domain, input_metric: Metric, *, pr
     if isinstance(counts_space, PosteriorSpace):
         raise ValueError(f"input_domain={input_domain}: is a posterior already; must be the output of make_categorical_counts.")
     counts_space.check_metric(input_metric)
+    if np.size(prior) not in (1, counts_space.k):
+        labels = ", ".join(map(repr, counts_space.categories))
+        raise ValueError(f"prior={prior!r}: has {np.size(prior)} entries; must have {counts_space.k}, one for each of {labels}, or be one number.")
     space = PosteriorSpace(counts_space.categories, counts_space.size, tuple(as_prior(prior, counts_space.k).tolist()))
 
     def function(value: Any) -> Floats:

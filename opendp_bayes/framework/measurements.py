@@ -13,7 +13,7 @@ from opendp.metrics import l1_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
 
 from opendp_bayes._validation import Floats, Integers, as_choice, as_distance
-from opendp_bayes.framework.guard import checked_map, descriptor_of, guarded, guarded_map, require_features
+from opendp_bayes.framework.guard import ContractError, checked_map, descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms import HellingerExponential, LaplaceParameters, Mechanism, SmoothHellingerExponential
 from opendp_bayes.privacy_loss import PrivacyLoss
@@ -171,4 +171,11 @@ def _drawer(mechanism: Mechanism, space: PosteriorSpace) -> Callable[[Integers],
             return mechanism.assemble(noised, int(counts.sum()))
 
         return draw
-    return lambda counts: mechanism.sample(counts, space.prior_array)[0]
+    return lambda counts: _one_release(mechanism.sample(counts, space.prior_array), space.k)
+
+
+def _one_release(samples: Integers, k: int) -> Integers:
+    """The only row of a sample, checked: a mechanism from a plugin may return anything."""
+    if not (isinstance(samples, np.ndarray) and samples.shape == (1, k) and samples.dtype.kind in "iu" and np.all(samples >= 0)):
+        raise ContractError("the mechanism's sample must be an array of non-negative integers of shape (size, k).")
+    return samples[0]

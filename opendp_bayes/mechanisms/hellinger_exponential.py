@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from opendp_bayes._rounding import upper_end
-from opendp_bayes._validation import Floats, Integers, as_choice, as_distance, as_scale, as_size
+from opendp_bayes._validation import Floats, Integers, as_choice, as_distance, as_prior, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
 from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity, local_sensitivity
@@ -42,7 +42,7 @@ class HellingerExponential(PosteriorExponential):
 
     def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
         """`epsilon = range = 2 d_in GS / scale` plus the sampler's error for EHD; infinite for EHDL (`docs/proofs.md`, "EHD")."""
-        d_in, size = as_distance(d_in), as_size(size)
+        d_in, size, prior = as_distance(d_in), as_size(size), as_prior(prior)
         if d_in == 0:
             return NO_LOSS
         if self.sensitivity == "local":

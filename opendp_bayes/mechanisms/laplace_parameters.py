@@ -110,7 +110,7 @@ class LaplaceParameters:
         A record changed moves one noised count by 1 if only one is noised, otherwise two; a record added or removed moves one. `rho` adds
         `(movement / scale)^2 / 2` over the counts that move, which is at most two by `d_in` each.
         """
-        d_in = as_distance(d_in)
+        d_in, prior = as_distance(d_in), as_prior(prior)
         if d_in == 0:
             return NO_LOSS
         moved = 1 if size is None or (self.total == "remainder" and prior.size == 2) else 2

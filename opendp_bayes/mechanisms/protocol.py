@@ -24,7 +24,7 @@ class Mechanism(Protocol):
 
     @property
     def scale(self) -> float:
-        """Noise scale, a field; `dataclasses.replace(mechanism, scale=...)` must work for any positive number."""
+        """Noise scale, a field; `dataclasses.replace(mechanism, scale=...)` must work for any number from 2^-40 to 2^60."""
         ...
 
     def check(self, *, size: int | None, prior: Floats) -> None:

@@ -4,6 +4,7 @@ An entry point's code runs inside the privacy boundary, so it is loaded only whe
 """
 
 import dataclasses
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -33,7 +34,9 @@ def load_mechanism(name: str) -> type[Any]:
         found = list(entry_points(group=GROUP, name=name))
         if len(found) != 1:
             problem = "is not an installed mechanism" if not found else f"is registered by {len(found)} packages"
-            raise ValueError(f"mechanism={name!r}: {problem}; available: {', '.join(available_mechanisms())}.")
+            close = get_close_matches(name, available_mechanisms(), n=1)
+            hint = f" Did you mean {close[0]!r}?" if close and not found else ""
+            raise ValueError(f"mechanism={name!r}: {problem}; available: {', '.join(available_mechanisms())}.{hint}")
         kind: Any = found[0].load()
         required = ("check", "log_pmf", "sample", "proven_loss")
         is_mechanism: bool = isinstance(kind, type) and dataclasses.is_dataclass(kind) and getattr(kind, "name", None) == name

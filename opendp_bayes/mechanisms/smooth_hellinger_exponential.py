@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
-from opendp_bayes._validation import Floats, Integers, as_distance, as_rate, as_scale, as_size
+from opendp_bayes._validation import Floats, Integers, as_distance, as_prior, as_rate, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
 from opendp_bayes.sensitivity import smallest_local_sensitivity, smooth_sensitivity
@@ -59,7 +59,7 @@ class SmoothHellingerExponential(PosteriorExponential):
         The β bound is pure; with `delta > 0` the score need only be followed where all but `delta` of the probability lies, and the smaller of
         the two is returned (`docs/proofs.md`, "EHDS" and "The β-smooth variant").
         """
-        d_in, size = as_distance(d_in), as_size(size)
+        d_in, size, prior = as_distance(d_in), as_size(size), as_prior(prior)
         if d_in == 0:
             return NO_LOSS
         smallest = smallest_local_sensitivity(size, prior)

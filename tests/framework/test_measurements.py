@@ -8,9 +8,11 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
+from opendp.mod import OpenDPException
 from scipy import stats
 
 import opendp_bayes as ob
+from opendp_bayes.framework.spaces import PosteriorSpace
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROX, APPROX_ZCDP = dp.approximate(PURE), dp.approximate(ZCDP)
@@ -297,3 +299,18 @@ def test_a_mechanism_by_value_needs_no_registration():
     assert measurement.map(10) == 0.0
     assert measurement(DATA).counts == (2, 2, 2)
     assert measurement(DATA).loss.method == "trivial"
+
+
+@pytest.mark.parametrize("sample", [np.array([[-1, 3]]), np.array([[1.5, 2.0]]), np.array([[1, 2, 3]]), np.array([1, 2]), [[1, 2]], None])
+def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
+    @dataclass(frozen=True)
+    class Careless(ob.LaplaceParameters):
+        name = "careless"
+
+        def sample(self, counts, prior, size=1):
+            return sample
+
+    space = PosteriorSpace(("a", "b"), 3, (1.0, 1.0))
+    measurement = ob.make_mechanism(space.domain, space.metric, dp.max_divergence(), Careless(1.0))
+    with pytest.raises(OpenDPException, match=r"the mechanism's sample must be an array of non-negative integers of shape \(size, k\)"):
+        measurement(np.array([2.0, 3.0]))
