@@ -21,16 +21,19 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.inference import then_beta_binomial as then_beta_binomial
     from opendp_bayes.framework.inference import then_dirichlet_multinomial as then_dirichlet_multinomial
     from opendp_bayes.framework.measurements import make_hellinger_exponential as make_hellinger_exponential
+    from opendp_bayes.framework.measurements import make_knorm_parameters as make_knorm_parameters
     from opendp_bayes.framework.measurements import make_laplace_parameters as make_laplace_parameters
     from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
     from opendp_bayes.framework.measurements import make_smooth_hellinger_exponential as make_smooth_hellinger_exponential
     from opendp_bayes.framework.measurements import then_hellinger_exponential as then_hellinger_exponential
+    from opendp_bayes.framework.measurements import then_knorm_parameters as then_knorm_parameters
     from opendp_bayes.framework.measurements import then_laplace_parameters as then_laplace_parameters
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
     from opendp_bayes.framework.measurements import then_smooth_hellinger_exponential as then_smooth_hellinger_exponential
     from opendp_bayes.hellinger import bhattacharyya_angle as bhattacharyya_angle
     from opendp_bayes.hellinger import hellinger_distance as hellinger_distance
     from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
+    from opendp_bayes.mechanisms import KNormParameters as KNormParameters
     from opendp_bayes.mechanisms import LaplaceParameters as LaplaceParameters
     from opendp_bayes.mechanisms import Mechanism as Mechanism
     from opendp_bayes.mechanisms import SmoothHellingerExponential as SmoothHellingerExponential
@@ -52,16 +55,18 @@ _HOME = {
     "framework.inference": ("make_beta_binomial", "make_dirichlet_multinomial", "then_beta_binomial", "then_dirichlet_multinomial"),
     "framework.measurements": (
         "make_hellinger_exponential",
+        "make_knorm_parameters",
         "make_laplace_parameters",
         "make_mechanism",
         "make_smooth_hellinger_exponential",
         "then_hellinger_exponential",
+        "then_knorm_parameters",
         "then_laplace_parameters",
         "then_mechanism",
         "then_smooth_hellinger_exponential",
     ),
     "hellinger": ("bhattacharyya_angle", "hellinger_distance"),
-    "mechanisms": ("HellingerExponential", "LaplaceParameters", "Mechanism", "SmoothHellingerExponential"),
+    "mechanisms": ("HellingerExponential", "KNormParameters", "LaplaceParameters", "Mechanism", "SmoothHellingerExponential"),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "privacy_loss": ("PrivacyLoss",),
     "release": ("Release",),

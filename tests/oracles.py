@@ -204,8 +204,9 @@ def rejects(observed: Iterable[Hashable] | Counter[Hashable], law: Mapping[Hasha
     counts = observed if isinstance(observed, Counter) else Counter(observed)
     number = counts.total()
     rest = max(1 - math.fsum(law.values()), 0.0)
-    cells = sorted(
-        [(number * p, counts[outcome]) for outcome, p in law.items()] + [(number * rest, sum(counts[o] for o in counts.keys() - law.keys()))]
+    cells = sorted(  # by what is expected alone: pooling must not depend on what was observed
+        [(number * p, counts[outcome]) for outcome, p in law.items()] + [(number * rest, sum(counts[o] for o in counts.keys() - law.keys()))],
+        key=lambda cell: cell[0],
     )
     pooled: list[tuple[float, int]] = []
     expected, seen = 0.0, 0

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from opendp_bayes import HellingerExponential, LaplaceParameters, SmoothHellingerExponential, available_mechanisms, load_mechanism
+from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential, available_mechanisms, load_mechanism
 from opendp_bayes.mechanisms import Mechanism, registry
 from opendp_bayes.mechanisms.registry import known_mechanism
 
@@ -83,10 +83,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_built_in_mechanisms(install: Any) -> None:
-    built_in = [HellingerExponential, LaplaceParameters, SmoothHellingerExponential]
-    assert (
-        available_mechanisms() == [kind.name for kind in built_in] == ["hellinger_exponential", "laplace_parameters", "smooth_hellinger_exponential"]
-    )
+    built_in = [HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential]
+    names = ["hellinger_exponential", "knorm_parameters", "laplace_parameters", "smooth_hellinger_exponential"]
+    assert available_mechanisms() == [kind.name for kind in built_in] == names
     for kind in built_in:
         assert load_mechanism(kind.name) is known_mechanism(kind.name) is kind
 
@@ -128,9 +127,7 @@ def test_a_plugin_cannot_replace_a_built_in_mechanism(install: Any) -> None:
 
 
 def test_refuses_an_unknown_name(install: Any) -> None:
-    with pytest.raises(
-        ValueError, match=r"mechanism='laplace': is not an installed mechanism; available: hellinger_exponential, laplace_parameters, "
-    ):
+    with pytest.raises(ValueError, match=r"mechanism='laplace': is not an installed mechanism; available: hellinger_exponential, knorm_parameters, "):
         load_mechanism("laplace")
 
 

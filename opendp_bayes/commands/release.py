@@ -39,8 +39,8 @@ def release(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="auto (discrete Laplace noise), the name of an installed mechanism, or, with --size, hellinger_exponential or "
-            "smooth_hellinger_exponential. Its scale follows from the budget.",
+            help="auto (discrete Laplace noise), the name of an installed mechanism, or, with --size, knorm_parameters, "
+            "hellinger_exponential or smooth_hellinger_exponential. Its scale follows from the budget.",
             rich_help_panel=_MODEL,
         ),
     ] = "auto",

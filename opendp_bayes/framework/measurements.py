@@ -15,7 +15,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric
 from opendp_bayes._validation import Floats, Integers, as_choice, as_distance
 from opendp_bayes.framework.guard import ContractError, checked_map, descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.spaces import PosteriorSpace
-from opendp_bayes.mechanisms import HellingerExponential, LaplaceParameters, Mechanism, SmoothHellingerExponential
+from opendp_bayes.mechanisms import HellingerExponential, KNormParameters, LaplaceParameters, Mechanism, SmoothHellingerExponential
 from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.release import Release
 
@@ -97,6 +97,14 @@ def make_laplace_parameters(
     return make_mechanism(input_domain, input_metric, output_measure, LaplaceParameters(scale, noise, total or default_total(space.size)))
 
 
+def make_knorm_parameters(input_domain: Domain, input_metric: Metric, output_measure: Measure, scale: float) -> Measurement:
+    """Release a posterior whose counts carry K-norm noise of `scale` records changed; `KNormParameters` says what it is.
+
+    The map is `d_in / scale` for any number of categories, which is exact. Change-one neighbours only: the number of records is kept.
+    """
+    return make_mechanism(input_domain, input_metric, output_measure, KNormParameters(scale))
+
+
 def make_hellinger_exponential(
     input_domain: Domain,
     input_metric: Metric,
@@ -137,6 +145,7 @@ def make_smooth_hellinger_exponential(
 
 then_mechanism = to_then(make_mechanism)
 then_laplace_parameters = to_then(make_laplace_parameters)
+then_knorm_parameters = to_then(make_knorm_parameters)
 then_hellinger_exponential = to_then(make_hellinger_exponential)
 then_smooth_hellinger_exponential = to_then(make_smooth_hellinger_exponential)
 

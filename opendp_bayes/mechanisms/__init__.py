@@ -1,8 +1,9 @@
 """Mechanisms: frozen values that know their law, how to sample it and what it costs. One mechanism a file; adding one is adding a file."""
 
 from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
+from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
 
-__all__ = ["HellingerExponential", "LaplaceParameters", "Mechanism", "SmoothHellingerExponential"]
+__all__ = ["HellingerExponential", "KNormParameters", "LaplaceParameters", "Mechanism", "SmoothHellingerExponential"]

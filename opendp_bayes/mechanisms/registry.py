@@ -8,12 +8,12 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any
 
-from opendp_bayes.mechanisms import HellingerExponential, LaplaceParameters, SmoothHellingerExponential
+from opendp_bayes.mechanisms import HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential
 
 #: Entry point group in which a package registers its mechanism classes, each under the class's `name`.
 GROUP = "opendp_bayes.mechanisms"
 
-_known: dict[str, type[Any]] = {kind.name: kind for kind in (LaplaceParameters, HellingerExponential, SmoothHellingerExponential)}
+_known: dict[str, type[Any]] = {kind.name: kind for kind in (HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential)}
 
 
 def available_mechanisms() -> list[str]:
