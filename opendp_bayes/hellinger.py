@@ -84,10 +84,11 @@ def _divergence(a: ArrayLike, b: ArrayLike) -> Floats:
             raise ValueError(f"{name}: every concentration must be finite and greater than 0.")
     first, second = np.broadcast_arrays(first, second)
     unequal = first.sum(axis=-1) != second.sum(axis=-1)
-    divergence = log_gamma_gap(first, second).sum(axis=-1)
-    if np.any(unequal):
-        divergence = np.array(divergence)
-        divergence[unequal] = _divergence_of_unequal_totals(first[unequal], second[unequal])
+    if not np.any(unequal):
+        return log_gamma_gap(first, second).sum(axis=-1)
+    divergence = np.empty(unequal.shape)
+    divergence[~unequal] = log_gamma_gap(first[~unequal], second[~unequal]).sum(axis=-1)
+    divergence[unequal] = _divergence_of_unequal_totals(first[unequal], second[unequal])
     return divergence
 
 

@@ -10,6 +10,7 @@ The results are floats within `RELATIVE_ERROR` of the true value; `docs/numerics
 
 import math
 from collections.abc import Iterator
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,7 +37,7 @@ def local_sensitivity(counts: ArrayLike, prior: ArrayLike, *, distance: Distance
     >>> round(local_sensitivity([5, 5], 1.0), 6)
     0.21151
     """
-    as_choice(distance, "distance", ("hellinger", "angle"))
+    as_choice(distance, "distance", get_args(Distance))
     counts = as_counts(counts)
     prior = as_prior(prior, counts.size)
     if counts.sum() == 0:
@@ -53,7 +54,7 @@ def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hel
     >>> round(global_sensitivity(100, [1.0, 1.0]), 6), round(global_sensitivity(100, [1.0, 1.0, 1.0]), 6)
     (0.33894, 0.463251)
     """
-    as_choice(distance, "distance", ("hellinger", "angle"))
+    as_choice(distance, "distance", get_args(Distance))
     size, prior = as_size(size), as_prior(prior)
     gap = np.max(_g(prior) + _g(prior[::-1] + (size - 1))) if prior.size == 2 else np.sum(_g(np.partition(prior, 1)[:2]))
     return float(distance_from_divergence(gap, distance))

@@ -73,12 +73,35 @@ def candidate(index: int, size: int, k: int) -> list[int]:
     return [*result, size]
 
 
+def ranks(counts: Integers, size: int) -> Integers:
+    """The index of each row of `counts`, shape `(c, k)`, in `candidates(size, k)`."""
+    k = counts.shape[1]
+    remaining = np.full(len(counts), size, dtype=np.int64)
+    rank = np.zeros(len(counts), dtype=np.int64)
+    for place in range(k - 1):
+        # With r left for this place and the p after it, C(r + p, p) candidates begin as this row does; those with less than this entry precede it.
+        following = k - 1 - place
+        begin = np.array([comb(r + following, following) for r in range(size + 1)], dtype=np.int64)
+        left = remaining - counts[:, place]
+        rank += begin[remaining] - begin[left]
+        remaining = left
+    return rank
+
+
 def _columns(size: int, k: int) -> Iterator[tuple[Integers, Integers]]:
     """For each of the first k - 1 categories: the row of the previous column that each partial candidate extends, and its new entry."""
     remaining = np.array([size], dtype=np.int64)
     for _ in range(k - 1):
-        children = remaining + 1
-        parents = np.repeat(np.arange(remaining.size), children)
-        column = np.arange(parents.size) - np.repeat(np.cumsum(children) - children, children)
+        parents, column = branches(remaining + 1)
         remaining = remaining[parents] - column
         yield parents, column
+
+
+def branches(children: Integers) -> tuple[Integers, Integers]:
+    """For rows with so many children each: the row of every child, and which of its row's children it is, from 0.
+
+    >>> [array.tolist() for array in branches(np.array([2, 1]))]
+    [[0, 0, 1], [0, 1, 0]]
+    """
+    parents = np.repeat(np.arange(children.size), children)
+    return parents, np.arange(parents.size) - np.repeat(np.cumsum(children) - children, children)

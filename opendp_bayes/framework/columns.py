@@ -54,7 +54,7 @@ class CategoricalColumn:
         for name, label in (("nulls", nulls), ("unknown", unknown)):
             if label is not None:
                 _check_label(name, label)
-                if not _contains(labels, label):
+                if _position(labels, label) is None:
                     labels.append(label)
             positions.append(None if label is None else _position(labels, label))
         if len(labels) < 2:
@@ -128,9 +128,6 @@ def _check_label(name: str, label: object) -> None:
         raise TypeError(f"{name}={label!r}: must be a label (str, int or bool).")
 
 
-def _contains(labels: list[Label], label: Label) -> bool:
-    return any(type(known) is type(label) and known == label for known in labels)
-
-
-def _position(labels: list[Label], label: Label) -> int:
-    return next(i for i, known in enumerate(labels) if type(known) is type(label) and known == label)
+def _position(labels: list[Label], label: Label) -> int | None:
+    """Where `label` is among `labels`, None if it is not; labels of different types, such as 1 and True, differ."""
+    return next((i for i, known in enumerate(labels) if type(known) is type(label) and known == label), None)

@@ -81,34 +81,31 @@ def posterior(
         >> then_categorical_counts(column=column, categories=categories, size=size, nulls=nulls, unknown=unknown)
         >> then_dirichlet_multinomial(prior=prior)
     )
-    return PosteriorQuery(chain, base, _mechanism_of_scale(mechanism, options, descriptor_of(chain.output_domain, PosteriorSpace, "posterior")))
+    space: PosteriorSpace = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
+    return PosteriorQuery(chain, space, base, _mechanism_of_scale(mechanism, options, space))
 
 
 class PosteriorQuery(Query):
     """A query for a `Release`. Made by `posterior`; `resolve` gives the measurement, `param` its scale, `release` the result."""
 
-    def __init__(self, chain: Transformation, base: Query, mechanism: Callable[[float], Mechanism] | Mechanism) -> None:
+    def __init__(self, chain: Transformation, space: PosteriorSpace, base: Query, mechanism: Callable[[float], Mechanism] | Mechanism) -> None:
         super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
-        self._transformation = chain
+        self._space = space
         self._mechanism = mechanism
-        self._space: PosteriorSpace = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
         self._distance: int = chain.map(self._d_in)
-
-    def new_with(self, *, chain: Any, wrap_release: Any = None) -> Query:
-        """Chaining further constructors, such as OpenDP's post-processors, gives a plain query on the posterior."""
-        return Query(chain, self._output_measure, self._d_in, self._d_out, self._context, wrap_release)
 
     def resolve(self, allow_transformations: bool = False, bounds: Any = None, T: Any = None) -> Measurement:
         """Return the measurement, with the smallest scale whose loss is within the budget of the query.
 
         Raises `ValueError` if the query has no budget or no scale satisfies it. The arguments are those of `Query.resolve` and are not needed.
         """
-        if self._d_out is not None and not _as_tuple(self._d_out)[0] > 0:
-            raise ValueError(f"query: has a budget of {self._d_out}; epsilon or rho must be greater than 0.")
         if self._d_out is None:
             raise ValueError("query: has no budget of its own; say how much to spend, as in `context.query(epsilon=0.5)`.")
+        if not _as_tuple(self._d_out)[0] > 0:
+            raise ValueError(f"query: has a budget of {self._d_out}; epsilon or rho must be greater than 0.")
         mechanism = self._fitted()
-        measurement = self._transformation >> self._measure(mechanism)
+        chain = cast(Transformation, self._chain)
+        measurement = chain >> make_mechanism(*chain.output_space, self._output_measure, mechanism, delta=self._delta)
         measurement.param = mechanism.scale
         return measurement
 
@@ -139,10 +136,6 @@ class PosteriorQuery(Query):
     def _loss(self, mechanism: Mechanism) -> PrivacyLoss:
         return mechanism.proven_loss(self._distance, size=self._space.size, prior=self._space.prior_array, delta=self._delta)
 
-    def _measure(self, mechanism: Mechanism) -> Measurement:
-        domain, metric = self._transformation.output_space
-        return make_mechanism(domain, metric, self._output_measure, mechanism, delta=self._delta)
-
     def _fitted(self) -> Mechanism:
         budget = _as_tuple(self._d_out)
         measured = loss_in(self._output_measure)
@@ -159,7 +152,6 @@ class PosteriorQuery(Query):
             return self._mechanism
         make = self._mechanism
         largest = make(SCALES[1])
-        largest.check(size=self._space.size, prior=self._space.prior_array)
         if not fits(largest):
             raise ValueError(
                 f"mechanism={largest}: has no proven privacy loss within the budget of the query, {self._d_out}, at any scale; "

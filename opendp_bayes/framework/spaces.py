@@ -52,9 +52,6 @@ class CountsSpace:
 
     def counts(self, value: Any) -> Integers:
         """Return a member as int64 counts; `ContractError` if it is not one."""
-        return self._validated(value)
-
-    def _validated(self, value: Any) -> Integers:
         try:
             counts = as_counts(value, self.k)
         except (TypeError, ValueError):
@@ -88,4 +85,4 @@ class PosteriorSpace(CountsSpace):
         is_array = isinstance(value, np.ndarray) and value.shape == (self.k,) and value.dtype == np.float64
         if not is_array or not np.all(np.isfinite(value)):
             raise ContractError(f"the input must be a float64 array of {self.k} concentrations.")
-        return self._validated(np.rint(value - self.prior_array))
+        return super().counts(np.rint(value - self.prior_array))

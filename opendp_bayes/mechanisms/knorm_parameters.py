@@ -18,7 +18,7 @@ from opendp_bayes._validation import Floats, Integers, as_counts, as_distance, a
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
 from opendp_bayes.privacy_loss import NO_LOSS, PrivacyLoss
 from opendp_bayes.sampling import geometric
-from opendp_bayes.simplex import candidates
+from opendp_bayes.simplex import branches, candidates, ranks
 
 #: Integers that `log_pmf` may hold: noise vectors times categories.
 LARGEST_ENUMERATION = 4_000_000
@@ -77,7 +77,7 @@ class KNormParameters:
             return np.zeros((1, k), dtype=np.int64), np.zeros(1)
         largest = self._norm_to_enumerate(size - int(counts.min()), k)
         noise = noise_vectors(largest, k)
-        outcome = _ranks(nearest_counts(counts + noise, size), size)
+        outcome = ranks(nearest_counts(counts + noise, size), size)
         # How many noise vectors of each norm lead to each candidate, by candidate and then norm; then a short sum for each.
         norm = np.maximum(noise, 0).sum(axis=1)
         keys, multiplicity = np.unique(outcome * (largest + 1) + norm, return_counts=True)
@@ -248,8 +248,8 @@ def noise_vectors(largest: int, k: int) -> Integers:
     risen = fallen = np.zeros(1, dtype=np.int64)
     for _ in range(k - 1):
         children = 2 * largest + 1 - risen - fallen  # from -(largest - fallen) to largest - risen
-        parents = np.repeat(np.arange(risen.size), children)
-        column = np.arange(parents.size) - np.repeat(np.cumsum(children) - children, children) - (largest - fallen)[parents]
+        parents, child = branches(children)
+        column = child - (largest - fallen)[parents]
         risen, fallen = risen[parents] + np.maximum(column, 0), fallen[parents] - np.minimum(column, 0)
         result = np.column_stack([result[parents], column])
     return np.column_stack([result, fallen - risen])
@@ -279,18 +279,3 @@ def _log_normaliser(k: int, scale: float) -> float:
     terms = [2 * math.log(math.comb(k - 1, i)) - i / scale for i in range(k)]
     largest = max(terms)
     return largest + math.log(math.fsum(math.exp(term - largest) for term in terms)) - (k - 1) * math.log(-math.expm1(-1 / scale))
-
-
-def _ranks(counts: Integers, size: int) -> Integers:
-    """The index of each row of `counts`, shape `(c, k)`, in `candidates(size, k)`."""
-    k = counts.shape[1]
-    remaining = np.full(len(counts), size, dtype=np.int64)
-    rank = np.zeros(len(counts), dtype=np.int64)
-    for place in range(k - 1):
-        # With r left for this place and the p after it, C(r + p, p) candidates begin as this row does; those with less than this entry precede it.
-        following = k - 1 - place
-        begin = np.array([math.comb(r + following, following) for r in range(size + 1)], dtype=np.int64)
-        left = remaining - counts[:, place]
-        rank += begin[remaining] - begin[left]
-        remaining = left
-    return rank
