@@ -15,7 +15,7 @@ $(INSTALLED): pyproject.toml constraints.txt plugins/opendp-bayes-template/pypro
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group test --group lint --group docs \
-		--editable '.[demo]' --editable plugins/opendp-bayes-template
+		--editable '.[composition,demo]' --editable plugins/opendp-bayes-template
 	touch $@
 
 demo: $(INSTALLED) ## Release private posteriors of real data

@@ -7,6 +7,7 @@ that a difference of two log-gammas of 1e9 keeps 40 of them; every float argumen
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, permutations, product
@@ -262,3 +263,138 @@ def rho_between(p: Floats, q: Floats) -> Floats:
 
 def hockey_stick(epsilon: float) -> Callable[[Floats, Floats], Floats]:
     return lambda p, q: np.maximum(np.exp(p) - math.exp(epsilon) * np.exp(q), 0.0).sum(axis=-1)
+
+
+# Exact accounting: the laws in ball arithmetic, at the exact rational value of every parameter.
+
+
+@dataclass(frozen=True)
+class BallLaws:
+    """Log-probabilities of a mechanism for every data set, as balls, with the pairs of data sets at each distance."""
+
+    log_p: list[list[arb]]
+    p: list[list[arb]]
+    away: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, log_p: list[list[arb]], size: int, k: int) -> "BallLaws":
+        laws = cls(log_p, [[value.exp() for value in row] for row in log_p], distances(size, k))
+        for row in laws.p:
+            assert abs(sum(row, start=arb(0)) - 1) < 1e-30, "a law does not sum to one"
+        return laws
+
+    def pairs(self, d_in: int) -> Iterator[tuple[int, int]]:
+        """Ordered pairs of data sets within `d_in` changes."""
+        for i, j in zip(*np.nonzero((self.away > 0) & (self.away <= d_in)), strict=True):
+            yield int(i), int(j)
+
+    def ratio(self, i: int, j: int) -> list[arb]:
+        return [a - b for a, b in zip(self.log_p[i], self.log_p[j], strict=True)]
+
+    def losses(self, d_in: int = 1) -> tuple[arb, arb]:
+        """ε and the range."""
+        epsilon, spread = arb(0), arb(0)
+        for i, j in self.pairs(d_in):
+            if i < j:
+                ratio = self.ratio(i, j)
+                highest, lowest = max(ratio, key=float), min(ratio, key=float)
+                epsilon = max(epsilon, highest, -lowest, key=float)
+                spread = max(spread, highest - lowest, key=float)
+        return epsilon, spread
+
+    def delta(self, epsilon: float, d_in: int = 1) -> arb:
+        """`max over ordered pairs of sum of (P - e^epsilon Q)+`."""
+        return max((self.delta_between(i, j, epsilon) for i, j in self.pairs(d_in)), key=float, default=arb(0))
+
+    def delta_between(self, i: int, j: int, epsilon: float) -> arb:
+        factor = real(epsilon).exp()
+        excess = (p - factor * q for p, q in zip(self.p[i], self.p[j], strict=True))
+        return sum((value for value in excess if value > 0), start=arb(0))
+
+    def rho(self, orders: Iterable[float], d_in: int = 1) -> arb:
+        """The largest Renyi divergence over its order, for the orders given."""
+        worst = arb(0)
+        for i, j in self.pairs(d_in):
+            ratio = self.ratio(i, j)
+            for order in orders:
+                moment = sum((p * (real(order - 1) * value).exp() for p, value in zip(self.p[i], ratio, strict=True)), start=arb(0))
+                worst = max(worst, moment.log() / real(order - 1) / real(order), key=float)
+        return worst
+
+
+def ball_widths(kind: str, size: int, prior: tuple[float, ...], *, gamma: float | None = None, beta: float | None = None) -> list[arb]:
+    """What divides the score, for every data set: `one`, `local`, or `smooth` with its parameter."""
+    sets = data_sets(size, len(prior))
+    if kind == "one":
+        return [arb(1)] * len(sets)
+    local = _ball_local_sensitivities(size, prior)
+    if kind == "local":
+        return local
+    away = distances(size, len(prior)).tolist()
+    if gamma is not None:
+        inverse = [1 / value for value in local]
+        return [1 / min((v + real(gamma) * d for v, d in zip(inverse, row, strict=True)), key=float) for row in away]
+    assert beta is not None
+    decay = [(-real(beta) * d).exp() for d in range(size + 1)]
+    return [max((v * decay[d] for v, d in zip(local, row, strict=True)), key=float) for row in away]
+
+
+@lru_cache(maxsize=8)
+def _ball_local_sensitivities(size: int, prior: tuple[float, ...]) -> list[arb]:
+    return [local_sensitivity(counts, prior) for counts in data_sets(size, len(prior))]
+
+
+@lru_cache(maxsize=2)
+def _ball_distances(size: int, prior: tuple[float, ...]) -> list[list[arb]]:
+    posteriors = [posterior(counts, prior) for counts in data_sets(size, len(prior))]
+    above = {(i, j): hellinger(posteriors[i], posteriors[j]) for i in range(len(posteriors)) for j in range(i + 1)}
+    return [[above[max(i, j), min(i, j)] for j in range(len(posteriors))] for i in range(len(posteriors))]
+
+
+def ball_exponential_laws(size: int, prior: tuple[float, ...], scale: float, widths: Sequence[arb]) -> BallLaws:
+    """`P(r) ∝ exp(-H(posterior(x), r) / (scale width(x)))`."""
+    rows = []
+    for row, width in zip(_ball_distances(size, prior), widths, strict=True):
+        exponents = [-value / (real(scale) * width) for value in row]
+        log_total = sum((value.exp() for value in exponents), start=arb(0)).log()
+        rows.append([value - log_total for value in exponents])
+    return BallLaws.of(rows, size, len(prior))
+
+
+def ball_laplace_laws(size: int, k: int, scale: float, noise: str, total: str) -> BallLaws:
+    """Noise on the counts, clamped to `0..size`; for `remainder` the last count is a function of the others and is left out."""
+    marginals = [_ball_clamped(count, size, scale, noise) for count in range(size + 1)]
+    noised = [counts[:-1] if total == "remainder" else counts for counts in data_sets(size, k)]
+    rows = [[sum(values, start=arb(0)) for values in product(*(marginals[count] for count in part))] for part in noised]
+    return BallLaws.of(rows, size, k)
+
+
+def _ball_clamped(count: int, size: int, scale: float, noise: str) -> list[arb]:
+    """`ln P(clamp(count + Z) = y)` for y = 0..size; that these sum to one is checked where a law is made of them."""
+    if size == 0:
+        return [arb(0)]
+    q = (-1 / real(scale)).exp()
+    above = size - count
+    if noise == "discrete":  # P(Z = z) = (1 - q) / (1 + q) q^|z|, and P(Z >= m) = P(Z <= -m) = q^m / (1 + q) for m >= 0
+        cells = [q ** abs(y - count) * (1 - q) / (1 + q) for y in range(size + 1)]
+        ends = q**count / (1 + q), q**above / (1 + q)
+    else:  # P(floor(L) = z) from the tails P(L >= m) = P(L < -m) = q^m / 2
+        cells = [(q ** (y - count) if y >= count else q ** (count - y - 1)) * (1 - q) / 2 for y in range(size + 1)]
+        ends = q ** (count - 1) / 2 if count else 1 - q / 2, q**above / 2
+    return [value.log() for value in (ends[0], *cells[1:-1], ends[1])]
+
+
+def ball_knorm_pair(k: int, scale: float, norm: int, moved: int = 1) -> tuple[list[arb], list[arb]]:
+    """Probabilities of noise `P(z) ∝ exp(-||z||_1 / (2 scale))` on the z of sum 0, and of the same noise with `moved` records changed.
+
+    Outcomes are those whose noise has `||z||_1 / 2` at most `norm`, which the caller chooses so large that the rest does not matter.
+    """
+    q = (-1 / real(scale)).exp()
+    step = (moved, -moved, *(0,) * (k - 2))
+    outcomes = [(*z, -sum(z)) for z in product(range(-norm, norm + 1), repeat=k - 1)]
+    outcomes = [z for z in outcomes if sum(map(abs, z)) <= 2 * norm]
+    powers = [q**d for d in range(norm + moved + 1)]
+    first = [sum(map(abs, z)) // 2 for z in outcomes]
+    second = [sum(abs(v - s) for v, s in zip(z, step, strict=True)) // 2 for z in outcomes]
+    total = sum((powers[d] for d in first), start=arb(0))
+    return [powers[d] / total for d in first], [powers[d] / total for d in second]

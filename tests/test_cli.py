@@ -161,7 +161,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         ("vote", "--categories a,b --epsilon -1", r"--epsilon -1.0: must be finite and greater than 0"),
         ("vote", "--categories a,b --rho inf", r"--rho inf: must be finite and greater than 0"),
         ("vote", "--categories a,b --epsilon 1 --delta 1", r"--delta 1.0: must be greater than 0 and less than 1"),
-        ("vote", "--categories a,b --epsilon 1e-30", r"no proven privacy loss within the budget of the query"),
+        ("vote", "--categories a,b --epsilon 1e-30", r"its privacy loss exceeds what is asked for at every scale"),
         ("vote", "--categories a,b --epsilon 1 --contributions 0", r"--contributions 0: must be between 1"),
         ("vote", "--categories a,b --epsilon 1 --prior x", r"--prior x: must be one number, or numbers separated by commas"),
         ("vote", "--categories a,b --epsilon 1 --prior 0", r"--prior 0.0: every entry must be greater than 0"),

@@ -7,7 +7,7 @@ import oracles
 import pytest
 
 from opendp_bayes import global_sensitivity, local_sensitivity, smooth_sensitivity
-from opendp_bayes.sensitivity import RELATIVE_ERROR, smallest_local_sensitivity
+from opendp_bayes.sensitivity import RELATIVE_ERROR, local_sensitivities, smallest_local_sensitivity, smooth_sensitivities
 
 #: Of a value of the package and one of the oracle, which is rounded to a float; the smooth ones add a few operations.
 CLOSE = RELATIVE_ERROR + 2.0**-50
@@ -60,6 +60,49 @@ def test_local_and_global(prior: tuple[float, ...]) -> None:
 def test_smooth(prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
     for size in (1, 3, QUICK[len(prior)]):
         check_smooth(size, prior, smoothness)
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=label)
+def test_all_data_sets_at_once(prior: tuple[float, ...]) -> None:
+    """In the order of the candidates, which is that of the oracle."""
+    for size in (1, 2, QUICK[len(prior)]):
+        np.testing.assert_allclose(local_sensitivities(size, prior), oracles.local_sensitivities(size, prior), rtol=CLOSE)
+        for smoothness in SMOOTHNESS:
+            np.testing.assert_allclose(
+                smooth_sensitivities(size, prior, **smoothness), oracles.smooth_sensitivities(size, prior, **smoothness), rtol=CLOSE
+            )
+
+
+@pytest.mark.parametrize("smoothness", [*SMOOTHNESS, {"gamma": 1e-9}, {"gamma": 1e9}, {"beta": 1e-9}, {"beta": 1e9}], ids=label)
+@pytest.mark.parametrize("prior", [(1.0, 1.0), (0.01, 30.0)], ids=label)
+def test_all_data_sets_of_two_thousand_records_at_once(prior: tuple[float, float], smoothness: dict[str, float]) -> None:
+    """The lower envelope against the optimum over all pairs, from the same local sensitivities."""
+    size = 2000
+    local = local_sensitivities(size, prior)
+    away = np.abs(np.arange(size + 1)[:, None] - np.arange(size + 1))
+    if "gamma" in smoothness:
+        truth = 1 / np.min(1 / local + smoothness["gamma"] * away, axis=1)
+    else:
+        truth = np.max(local * np.exp(-smoothness["beta"] * away), axis=1)
+    np.testing.assert_allclose(smooth_sensitivities(size, prior, **smoothness), truth, rtol=CLOSE)
+
+
+@pytest.mark.parametrize("smoothness", [{"gamma": 0.1}, {"beta": 0.01}], ids=label)
+def test_all_data_sets_of_many_records_at_once(smoothness: dict[str, float]) -> None:
+    """As for one data set by search."""
+    size, prior = 50_000, (0.3, 2.0)
+    local, smooth = local_sensitivities(size, prior), smooth_sensitivities(size, prior, **smoothness)
+    for t in (0, 1, 17, 400, 25_000, 49_000, 49_999, 50_000):
+        assert close(float(local[t]), local_sensitivity([t, size - t], prior))
+        assert close(float(smooth[t]), smooth_sensitivity([t, size - t], prior, **smoothness))
+
+
+@pytest.mark.parametrize("both", [{}, {"gamma": 1.0, "beta": 1.0}])
+def test_all_at_once_needs_exactly_one_parameter(both: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"gamma=.*, beta=.*: give exactly one of the two\."):
+        smooth_sensitivities(3, [1.0, 1.0], **both)
+    with pytest.raises(ValueError, match=r"gamma=-1\.0: must be finite and greater than 0\."):
+        smooth_sensitivities(3, [1.0, 1.0], gamma=-1.0)
 
 
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.05, 0.3), (0.5, 1.0, 2.0)], ids=label)

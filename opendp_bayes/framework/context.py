@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from opendp.context import Context, Query
 from opendp.domains import _lazyframe_from_domain
 from opendp.extras.polars import LazyFrameQuery
-from opendp.measures import approximate, max_divergence
+from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
 from opendp.metrics import frame_distance, symmetric_distance
 from opendp.mod import (
     ChangeOneIdDistance,
@@ -23,14 +24,15 @@ from opendp.mod import (
     OpenDPException,
     SymmetricIdDistance,
     Transformation,
-    binary_search,
 )
 from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes._rounding import round_up
 from opendp_bayes._validation import SCALES
+from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, relative_loss
+from opendp_bayes.accounting.exact import feasible_loss
 from opendp_bayes.framework.counts import records_of_bounds, then_categorical_counts
-from opendp_bayes.framework.guard import ReleaseError, descriptor_of, guarded_map, require_features
+from opendp_bayes.framework.guard import ReleaseError, descriptor_of, require_features
 from opendp_bayes.framework.inference import then_dirichlet_multinomial
 from opendp_bayes.framework.measurements import default_total, loss_in, make_mechanism
 from opendp_bayes.framework.spaces import PosteriorSpace
@@ -39,6 +41,7 @@ from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.release import Label, Release
 
+Loss = Callable[[Mechanism], float]
 _CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)  # what `guarded` raises, in OpenDP's account of it
 
 
@@ -63,7 +66,8 @@ def posterior(
     prior : a positive number for every category, or one for each, buckets included.
     mechanism : `"auto"`, which is discrete Laplace noise; the name of a built-in or installed mechanism, whose scale is then found from the
         budget of the query; or a mechanism value, which is used as it is and must fit into the budget.
-    **options : parameters of the mechanism named, other than its scale, for example `gamma=0.2`.
+    **options : parameters of the mechanism named, other than its scale, for example `gamma=0.2`. Without any, `smooth_hellinger_exponential` uses the
+        γ with the smallest expected error for equal proportions (`calibrate`).
 
     Raises `ValueError`/`TypeError` for arguments that do not fit each other or the Context, before any data is read or budget spent.
     """
@@ -82,13 +86,13 @@ def posterior(
         >> then_dirichlet_multinomial(prior=prior)
     )
     space: PosteriorSpace = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
-    return PosteriorQuery(chain, space, base, _mechanism_of_scale(mechanism, options, space))
+    return PosteriorQuery(chain, space, base, _fit(mechanism, options, space))
 
 
 class PosteriorQuery(Query):
     """A query for a `Release`. Made by `posterior`; `resolve` gives the measurement, `param` its scale, `release` the result."""
 
-    def __init__(self, chain: Transformation, space: PosteriorSpace, base: Query, mechanism: Callable[[float], Mechanism] | Mechanism) -> None:
+    def __init__(self, chain: Transformation, space: PosteriorSpace, base: Query, mechanism: Callable[[Loss], Mechanism] | Mechanism) -> None:
         super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
         self._space = space
         self._mechanism = mechanism
@@ -134,32 +138,24 @@ class PosteriorQuery(Query):
         return float(self._d_out[1]) if uses_delta else 0.0  # type: ignore[index]
 
     def _loss(self, mechanism: Mechanism) -> PrivacyLoss:
-        return mechanism.proven_loss(self._distance, size=self._space.size, prior=self._space.prior_array, delta=self._delta)
+        return feasible_loss(mechanism, size=self._space.size, prior=self._space.prior_array, d_in=self._distance, delta=self._delta)
 
     def _fitted(self) -> Mechanism:
         budget = _as_tuple(self._d_out)
         measured = loss_in(self._output_measure)
-
-        def fits(mechanism: Mechanism) -> bool:
-            return all(loss <= limit for loss, limit in zip(measured(self._loss(mechanism)), budget, strict=True))
-
         if not callable(self._mechanism):
-            if not fits(self._mechanism):
+            spent = measured(self._loss(self._mechanism))
+            if any(loss > limit for loss, limit in zip(spent, budget, strict=True)):
                 raise ValueError(
-                    f"mechanism={self._mechanism}: its privacy loss {_shown(measured(self._loss(self._mechanism)))} exceeds the budget of the query, "
-                    f"{_shown(budget)}. Raise its scale, or name the mechanism to have the scale found."
+                    f"mechanism={self._mechanism}: its privacy loss {_shown(spent)} exceeds the budget of the query, {_shown(budget)}. "
+                    "Raise its scale, or name the mechanism to have the scale found."
                 )
             return self._mechanism
-        make = self._mechanism
-        largest = make(SCALES[1])
-        if not fits(largest):
-            raise ValueError(
-                f"mechanism={largest}: has no proven privacy loss within the budget of the query, {self._d_out}, at any scale; "
-                "choose another mechanism."
-            )
-        if fits(make(SCALES[0])):
-            return make(SCALES[0])
-        return make(binary_search(guarded_map(lambda scale: fits(make(scale)), "posterior: the search for a scale"), bounds=SCALES, T=float))
+        limit = min(budget[0], sys.float_info.max)
+        concentrated = self._output_measure in (zero_concentrated_divergence(), approximate(zero_concentrated_divergence()))
+        loss = relative_loss(rho=limit) if concentrated else relative_loss(epsilon=limit, delta=self._delta or None)
+        size, prior = self._space.size, self._space.prior_array
+        return self._mechanism(lambda mechanism: loss(mechanism, size, prior, self._distance, "exact"))
 
 
 class _BayesNamespace:
@@ -196,8 +192,8 @@ def _stable_plan(domain: Domain, metric: Metric, plan: Any) -> Transformation:
         raise ValueError(f"query: OpenDP does not find its plan stable under {metric}. {advice} OpenDP says: {error.message}") from None
 
 
-def _mechanism_of_scale(mechanism: str | Mechanism, options: dict[str, Any], space: PosteriorSpace) -> Callable[[float], Mechanism] | Mechanism:
-    """A mechanism value as it is, or the function from a scale to the mechanism that a name and its options describe."""
+def _fit(mechanism: str | Mechanism, options: dict[str, Any], space: PosteriorSpace) -> Callable[[Loss], Mechanism] | Mechanism:
+    """A mechanism value as it is, or the function from a loss to the mechanism that a name and its options describe, at its smallest scale."""
     if not isinstance(mechanism, str):
         if not isinstance(mechanism, Mechanism):
             raise TypeError(f"mechanism={mechanism!r}: must be 'auto', the name of a mechanism or a mechanism value.")
@@ -214,8 +210,12 @@ def _mechanism_of_scale(mechanism: str | Mechanism, options: dict[str, Any], spa
     if kind is LaplaceParameters:
         options = {"total": default_total(space.size), **options}
     template: Mechanism = kind(scale=1.0, **options)
-    template.check(size=space.size, prior=space.prior_array)
-    return lambda scale: replace(template, scale=scale)
+    replace(template, scale=SCALES[0]).check(size=space.size, prior=space.prior_array)  # the scale found is checked when the measurement is made
+    prior = space.prior_array
+    # A smoothness that is not given is chosen for equal proportions.
+    open_to_choice = space.size is not None and not options
+    guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None
+    return lambda loss: fitted(template, loss, guess, prior)
 
 
 def _check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:

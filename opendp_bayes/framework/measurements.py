@@ -2,38 +2,48 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from opendp.domains import atom_domain, vector_domain
 from opendp.extras._utilities import to_then
 from opendp.measurements import make_laplace, make_user_measurement
-from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
+from opendp.measures import approximate, max_divergence, new_privacy_profile, smoothed_max_divergence, zero_concentrated_divergence
 from opendp.metrics import l1_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
 
 from opendp_bayes._validation import Floats, Integers, as_choice, as_distance
+from opendp_bayes.accounting.exact import Accounting, delta_from_bounds, feasible_loss, privacy_profile
 from opendp_bayes.framework.guard import ContractError, checked_map, descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms import HellingerExponential, KNormParameters, LaplaceParameters, Mechanism, SmoothHellingerExponential
 from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.release import Release
 
-Accounting = Literal["proven"]
 
-
-def make_mechanism(input_domain: Domain, input_metric: Metric, output_measure: Measure, mechanism: Mechanism, *, delta: float = 0.0) -> Measurement:
+def make_mechanism(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    mechanism: Mechanism,
+    *,
+    delta: float = 0.0,
+    accounting: Accounting = "exact",
+) -> Measurement:
     """Make any mechanism value a measurement on a posterior space; it returns a `Release`.
 
     Parameters
     ----------
     input_domain, input_metric : output of `make_dirichlet_multinomial` or `make_beta_binomial`.
-    output_measure : `max_divergence()`, `zero_concentrated_divergence()`, or `approximate(...)` of either.
+    output_measure : `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or `smoothed_max_divergence()`.
     mechanism : a frozen mechanism value, built in or from a plugin.
-    delta : the δ that the privacy map may use, only under `approximate(max_divergence())` and only for a mechanism that profits from one.
+    delta : the δ that the privacy map uses under `approximate(max_divergence())`.
+    accounting : `"exact"`, the mechanism's own loss where computing it takes at most a few seconds, or `"proven"`, its closed-form bound.
 
-    The privacy map is `mechanism.proven_loss`, checked to be defined, non-negative and non-decreasing. The release states the loss at distance 1;
-    a Context restates it for its own unit. Raises `ValueError`/`TypeError` for pieces that do not fit.
+    The privacy map is `exact_loss` or `mechanism.proven_loss`, checked to be defined, non-negative and non-decreasing; under
+    `smoothed_max_divergence()` it is the privacy profile, whose `delta(epsilon)` may be asked. The attribute `accounting` of the measurement says
+    how its loss at distance 1 was obtained: "exact", "windowed" or "proven". The release states that loss; a Context restates it for its own
+    unit. Raises `ValueError`/`TypeError` for pieces that do not fit.
     """
     require_features("make_mechanism")
     space: PosteriorSpace = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial")
@@ -43,7 +53,9 @@ def make_mechanism(input_domain: Domain, input_metric: Metric, output_measure: M
     if not getattr(type(mechanism), "__dataclass_params__").frozen:  # noqa: B009 - not in the type stubs
         raise TypeError(f"mechanism={mechanism!r}: must be a frozen dataclass, so that the map and the sampler see the same parameters.")
     mechanism = replace(mechanism)  # a value of our own, out of the caller's reach
-    measured = loss_in(output_measure)
+    as_choice(accounting, "accounting", get_args(Accounting))
+    smoothed = output_measure == smoothed_max_divergence()
+    measured = loss_in(max_divergence() if smoothed else output_measure)
     if not 0 <= delta < 1 or (delta and output_measure != approximate(max_divergence())):
         raise ValueError(f"delta={delta!r}: must be 0, or below 1 under approximate(max_divergence()).")
     prior = space.prior_array
@@ -51,7 +63,7 @@ def make_mechanism(input_domain: Domain, input_metric: Metric, output_measure: M
     draw = _drawer(mechanism, space)
 
     def loss(d_in: int) -> PrivacyLoss:
-        return mechanism.proven_loss(as_distance(d_in), size=space.size, prior=prior, delta=delta)
+        return feasible_loss(mechanism, size=space.size, prior=prior, d_in=as_distance(d_in), delta=delta, accounting=accounting)
 
     privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
     unit_loss = loss(1)
@@ -69,14 +81,30 @@ def make_mechanism(input_domain: Domain, input_metric: Metric, output_measure: M
             measure=repr(output_measure),
         )
 
-    def opendp_map(d_in: int) -> float | tuple[float, ...]:
+    def opendp_map(d_in: int) -> Any:
         values = privacy_map(d_in)
+        if smoothed:
+            return _curve(mechanism, space, d_in, loss(d_in), accounting)
         return values[0] if len(values) == 1 else values
 
     name = type(mechanism).__name__
-    return make_user_measurement(
+    measurement = make_user_measurement(
         input_domain, input_metric, output_measure, guarded(function, f"{name}: sampling"), guarded_map(opendp_map, f"{name}: privacy map")
     )
+    measurement.accounting = unit_loss.method
+    return measurement
+
+
+def _curve(mechanism: Mechanism, space: PosteriorSpace, d_in: int, loss: PrivacyLoss, accounting: Accounting) -> Any:
+    """The privacy profile at one distance, as OpenDP's measures take it."""
+    profile = privacy_profile(mechanism, size=space.size, prior=space.prior_array, d_in=d_in)
+
+    def delta(epsilon: float) -> float:
+        if not epsilon >= 0:
+            raise ValueError(f"epsilon={epsilon!r}: must be at least 0.")
+        return float(profile(epsilon)) if accounting == "exact" else delta_from_bounds(loss, epsilon)
+
+    return new_privacy_profile(guarded_map(delta, f"{type(mechanism).__name__}: privacy profile")).curve
 
 
 def make_laplace_parameters(
@@ -112,15 +140,14 @@ def make_hellinger_exponential(
     scale: float,
     *,
     sensitivity: Literal["global", "local"] = "global",
-    accounting: Accounting = "proven",
+    accounting: Accounting = "exact",
 ) -> Measurement:
     """Release a posterior with probability proportional to `exp(-H / scale)` (EHD), or `exp(-H / (scale LS(x)))` (EHDL).
 
-    The map is `2 d_in GS / scale` plus the sampler's error for EHD, and infinite for EHDL. Change-one neighbours only. `accounting="proven"` names
-    the closed-form bound.
+    With `accounting="exact"` the map is the mechanism's own loss, where that is feasible (`make_mechanism`); otherwise it is `2 d_in GS / scale` plus
+    the sampler's error for EHD, and infinite for EHDL. Change-one neighbours only.
     """
-    as_choice(accounting, "accounting", ("proven",))
-    return make_mechanism(input_domain, input_metric, output_measure, HellingerExponential(scale, sensitivity))
+    return make_mechanism(input_domain, input_metric, output_measure, HellingerExponential(scale, sensitivity), accounting=accounting)
 
 
 def make_smooth_hellinger_exponential(
@@ -132,15 +159,16 @@ def make_smooth_hellinger_exponential(
     gamma: float | None = None,
     beta: float | None = None,
     delta: float = 0.0,
-    accounting: Accounting = "proven",
+    accounting: Accounting = "exact",
 ) -> Measurement:
     """Release a posterior with probability proportional to `exp(-H / (scale S(x)))` for the γ-smooth (γ = 1 unless given) or β-smooth S.
 
-    The map is `2 (1 + gamma) d_in / scale` plus the sampler's error (EHDS), or the bound proved for β, which may use `delta` under
-    `approximate(max_divergence())`. Change-one neighbours only. `accounting="proven"` names the closed-form bound.
+    With `accounting="exact"` the map is the mechanism's own loss, where that is feasible (`make_mechanism`); otherwise it is
+    `d_in (1 + sqrt(1 + gamma^2)) / scale` plus the sampler's error, or the bound proved for β. Under `approximate(max_divergence())` it may use
+    `delta`. Change-one neighbours only.
     """
-    as_choice(accounting, "accounting", ("proven",))
-    return make_mechanism(input_domain, input_metric, output_measure, SmoothHellingerExponential(scale, gamma, beta), delta=delta)
+    mechanism = SmoothHellingerExponential(scale, gamma, beta)
+    return make_mechanism(input_domain, input_metric, output_measure, mechanism, delta=delta, accounting=accounting)
 
 
 then_mechanism = to_then(make_mechanism)

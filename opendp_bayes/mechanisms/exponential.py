@@ -27,6 +27,18 @@ class PosteriorExponential(ABC):
     def _width(self, counts: Integers, prior: Floats) -> float:
         """`w(x)`, within `RELATIVE_ERROR` and two roundings."""
 
+    def _widths(self, size: int, prior: Floats) -> Floats:
+        """`w(x)` of every data set of `size` records, in the order of `simplex.candidates`, as accurate as `_width`."""
+        return np.array([self._width(counts, prior) for counts in candidates(size, prior.size)])
+
+    @abstractmethod
+    def _smallest_width(self, size: int, prior: Floats) -> float:
+        """A lower bound on `w(x)` over all data sets of `size` records."""
+
+    def log_error(self, size: int, prior: Floats) -> float:
+        """Bound on the difference between any log-probability as computed and as sampled: both are within `2 exponent_error` of the ideal."""
+        return round_up(4 * exponent_error(self._smallest_width(size, prior), prior.size))
+
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` where the size is private (the candidate set depends on it) or there are too many candidates."""
         if size is None:

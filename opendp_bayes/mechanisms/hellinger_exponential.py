@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from opendp_bayes._rounding import upper_end
+import numpy as np
+
+from opendp_bayes._rounding import round_down, upper_end
 from opendp_bayes._validation import Floats, Integers, as_choice, as_distance, as_prior, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
-from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity, local_sensitivity
+from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity, local_sensitivities, local_sensitivity, smallest_local_sensitivity
+from opendp_bayes.simplex import number_of_candidates
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,15 @@ class HellingerExponential(PosteriorExponential):
     def _width(self, counts: Integers, prior: Floats) -> float:
         return self.scale if self.sensitivity == "global" else self.scale * local_sensitivity(counts, prior)
 
+    def _widths(self, size: int, prior: Floats) -> Floats:
+        if self.sensitivity == "global":
+            return np.full(number_of_candidates(size, prior.size), self.scale)
+        return self.scale * local_sensitivities(size, prior)
+
+    def _smallest_width(self, size: int, prior: Floats) -> float:
+        least = 1.0 if self.sensitivity == "global" else smallest_local_sensitivity(size, prior)
+        return round_down(Fraction(self.scale) * Fraction(least))
+
     def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
         """`epsilon = range = 2 d_in GS / scale` plus the sampler's error for EHD; infinite for EHDL (`docs/proofs.md`, "EHD")."""
         d_in, size, prior = as_distance(d_in), as_size(size), as_prior(prior)
@@ -48,4 +60,4 @@ class HellingerExponential(PosteriorExponential):
         if self.sensitivity == "local":
             return NO_BOUND
         largest_change = Fraction(upper_end(global_sensitivity(size, prior), RELATIVE_ERROR))
-        return certified_loss(2 * d_in * largest_change / Fraction(self.scale), exponent_error(self.scale, prior.size))
+        return certified_loss(2 * d_in * largest_change / Fraction(self.scale), exponent_error(self._smallest_width(size, prior), prior.size))

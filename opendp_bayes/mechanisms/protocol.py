@@ -27,6 +27,10 @@ class Mechanism(Protocol):
         """Noise scale, a field; `dataclasses.replace(mechanism, scale=...)` must work for any number from 2^-40 to 2^60."""
         ...
 
+    def __hash__(self) -> int:
+        """Equal values are one mechanism: what is computed for it is kept."""
+        ...
+
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the mechanism cannot be used for this size and this prior, of shape `(k,)`. Called at construction."""
         ...

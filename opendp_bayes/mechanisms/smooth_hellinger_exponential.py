@@ -8,8 +8,8 @@ from typing import ClassVar
 from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
 from opendp_bayes._validation import Floats, Integers, as_distance, as_prior, as_rate, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
-from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
-from opendp_bayes.sensitivity import smallest_local_sensitivity, smooth_sensitivity
+from opendp_bayes.privacy_loss import NO_LOSS, PrivacyLoss
+from opendp_bayes.sensitivity import smallest_local_sensitivity, smooth_sensitivities, smooth_sensitivity
 from opendp_bayes.simplex import number_of_candidates
 
 _LIBM_ERROR = 2.0**-50  # relative error of exp, expm1 and log in the C library, generously
@@ -22,7 +22,7 @@ class SmoothHellingerExponential(PosteriorExponential):
 
     Parameters
     ----------
-    scale : positive number. The papers' ε is `2 (1 + gamma) / scale`.
+    scale : positive number. The papers' ε is `2 (1 + gamma) / scale`; what is proved here is `(1 + sqrt(1 + gamma^2)) / scale`.
     gamma : positive number; S is γ-smooth (EHDS). 1 unless `beta` is given.
     beta : positive number; S is β-smooth (the notes' variant). Exactly one of the two is used.
 
@@ -53,26 +53,32 @@ class SmoothHellingerExponential(PosteriorExponential):
     def _width(self, counts: Integers, prior: Floats) -> float:
         return self.scale * smooth_sensitivity(counts, prior, gamma=self.gamma, beta=self.beta)
 
-    def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
-        """`2 (1 + gamma) d_in / scale` (γ), or `2 D / scale` with the change D of the scaled score proved for β, plus the sampler's error.
+    def _widths(self, size: int, prior: Floats) -> Floats:
+        return self.scale * smooth_sensitivities(size, prior, gamma=self.gamma, beta=self.beta)
 
-        The β bound is pure; with `delta > 0` the score need only be followed where all but `delta` of the probability lies, and the smaller of
-        the two is returned (`docs/proofs.md`, "EHDS" and "The β-smooth variant").
+    def _smallest_width(self, size: int, prior: Floats) -> float:
+        return round_down(Fraction(self.scale) * Fraction(smallest_local_sensitivity(size, prior)))
+
+    def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
+        """`d_in (1 + sqrt(1 + gamma^2)) / scale` plus the sampler's error, of ε and of the range; less than the papers' `2 (1 + gamma) d_in / scale`.
+
+        For β the same with the change of `1 / S` in place of gamma. That bound is pure; with `delta > 0` the score need only be followed where all
+        but `delta` of the probability lies, and the smaller of the two is returned (`docs/proofs.md`, "EHDS" and "The β-smooth variant").
         """
         d_in, size, prior = as_distance(d_in), as_size(size), as_prior(prior)
         if d_in == 0:
             return NO_LOSS
-        smallest = smallest_local_sensitivity(size, prior)
-        error = exponent_error(round_down(Fraction(self.scale) * Fraction(smallest)), prior.size)
+        error = exponent_error(self._smallest_width(size, prior), prior.size)
         scale = Fraction(self.scale)
         if self.gamma is not None:
-            return certified_loss(2 * (1 + Fraction(self.gamma)) * d_in / scale, error)
+            return certified_loss(d_in * _score_range(Fraction(self.gamma)) / scale, error)
 
         beta = self.beta or 0.0  # never None: exactly one of the two is set
+        largest_score = 1 / Fraction(smallest_local_sensitivity(size, prior))  # H / S <= 1 / S <= 1 / min LS
+        change = Fraction(upper_end(-math.expm1(-beta), _LIBM_ERROR)) * largest_score  # of 1 / S, from S(x') <= exp(beta) S(x)
+        pure = certified_loss(d_in * _score_range(change) / scale, error)
         if beta * d_in > _LARGEST_GROWTH:
-            return NO_BOUND
-        largest_score = 1 / Fraction(smallest)  # H / S <= 1 / S <= 1 / min LS
-        pure = certified_loss(2 * _beta_change(beta, d_in, largest_score) / scale, error)
+            return pure
         if not 0 < delta < 1:
             return pure
         log_odds = math.log(number_of_candidates(size, prior.size)) - math.log(delta)
@@ -84,6 +90,12 @@ class SmoothHellingerExponential(PosteriorExponential):
         if typical >= Fraction(pure.epsilon):
             return pure
         return PrivacyLoss(epsilon=round_up(typical), delta=delta, range=pure.range, rho=pure.rho)
+
+
+def _score_range(change: Fraction) -> Fraction:
+    """Upper bound on the range over r of `H(x, r) / S(x) - H(x', r) / S(x')` for neighbours whose `1 / S` differ by at most `change`."""
+    root = math.sqrt(round_up(1 + change**2))
+    return 1 + Fraction(upper_end(root, 2.0**-52)) if math.isfinite(root) else 2 + change
 
 
 def _beta_change(beta: float, d_in: int, score: Fraction) -> Fraction:

@@ -1,0 +1,129 @@
+r"""Any number of categories: all pairs of data sets over all candidates, one pair for each orbit of the permutations that keep the prior.
+
+Exchanging categories of equal prior maps a mechanism on posteriors to itself, so the first data set of a pair may be taken with its counts
+descending among them, and the second one not before the first in lexicographic order of such arrangements (the reversed pair is examined too).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+
+import numpy as np
+from scipy.special import logsumexp
+
+from opendp_bayes._validation import Floats, Integers
+from opendp_bayes.accounting.divergences import Block
+from opendp_bayes.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mechanisms.exponential import PosteriorExponential
+from opendp_bayes.mechanisms.knorm_parameters import shell_size
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.simplex import candidates, number_of_candidates, ranks
+
+_ENTRIES = 1 << 21  # of one matrix of distances
+_CACHED = 8  # such matrices
+_MOST_CANDIDATES = 200_000
+_BATCH = 1 << 17  # probabilities of one block
+
+
+@dataclass(frozen=True)
+class EnumeratedPairs:
+    """Every pair of data sets of `size` records at the given distance, up to the symmetries of the prior, with the laws of `mechanism`."""
+
+    mechanism: Mechanism
+    size: int
+    prior: tuple[float, ...]
+    distance: int
+    log_error: float
+    method: str = "exact"
+
+    def blocks(self) -> Iterator[Block]:
+        for number, (sets, first, second) in enumerate(_chunks(self.size, self.prior, self.distance)):
+            laws = self._log_laws(number, sets)
+            step = max(1, _BATCH // laws.shape[1])
+            for start in range(0, first.size, step):
+                one, other = first[start : start + step], second[start : start + step]
+                yield Block(first=sets[one], second=sets[other], log_p=laws[one].T, log_q=laws[other].T)
+
+    def _log_laws(self, number: int, sets: Integers) -> Floats:
+        """Log-probabilities of the candidates, a row for each data set."""
+        prior = np.array(self.prior)
+        if not isinstance(self.mechanism, PosteriorExponential):
+            return np.stack([self.mechanism.log_pmf(counts, prior)[1] for counts in sets])
+        widths = self.mechanism._widths(self.size, prior)[ranks(sets, self.size)]
+        exponents = _distances(self.size, self.prior, self.distance, number) / widths[:, None]
+        return -exponents - logsumexp(-exponents, axis=1, keepdims=True)
+
+
+def work(size: int, prior: tuple[float, ...], distance: int) -> int:
+    """About the number of probabilities that have to be compared; at least `_MOST_CANDIDATES` squared where there are more candidates than that."""
+    k, number = len(prior), 1
+    for i in range(1, k):
+        number = number * (size + i) // i
+        if number > _MOST_CANDIDATES:
+            return number**2
+    return number * _arrangements(size, prior) * (shell_size(distance, k) // 2 + 1)
+
+
+def _arrangements(size: int, prior: tuple[float, ...]) -> int:
+    """How many data sets have their counts descending among categories of equal prior: partitions, by their generating function."""
+    ways = [1] + [0] * size
+    for same in _classes(prior):
+        for part in range(1, len(same) + 1):
+            for total in range(part, size + 1):
+                ways[total] += ways[total - part]
+    return ways[size]
+
+
+def _classes(prior: tuple[float, ...]) -> list[list[int]]:
+    """The categories of equal prior."""
+    order = sorted(range(len(prior)), key=prior.__getitem__)
+    return [list(same) for _, same in groupby(order, key=prior.__getitem__)]
+
+
+def _arranged(counts: Integers, prior: tuple[float, ...]) -> Integers:
+    """Counts, shape `(c, k)`, descending among categories of equal prior."""
+    result = counts.copy()
+    for same in _classes(prior):
+        result[:, same] = -np.sort(-counts[:, same], axis=1)
+    return result
+
+
+@lru_cache(maxsize=8)
+def _chunks(size: int, prior: tuple[float, ...], distance: int) -> list[tuple[Integers, Integers, Integers]]:
+    """Groups of pairs: data sets, shape `(sets, k)`, and indices into them of the first and the second of each pair."""
+    k = len(prior)
+    everything = candidates(size, k)
+    first = everything[(_arranged(everything, prior) == everything).all(axis=1)]
+    steps = candidates(distance, k)
+    moves = np.unique((steps[:, None] - steps[None]).reshape(-1, k), axis=0)
+    moves = moves[np.abs(moves).sum(axis=1) == 2 * distance]
+    rows = max(1, _ENTRIES // (number_of_candidates(size, k) * (len(moves) + 1)))
+    chunks = []
+    for start in range(0, len(first), rows):
+        here = first[start : start + rows]
+        there = (here[:, None] + moves[None]).reshape(-1, k)
+        one = np.repeat(np.arange(len(here)), len(moves))
+        kept = (there >= 0).all(axis=1)
+        there, one = there[kept], one[kept]
+        kept = ranks(_arranged(there, prior), size) >= ranks(here, size)[one]
+        there, one = there[kept], one[kept]
+        if one.size:
+            sets, place = np.unique(np.concatenate([here, there]), axis=0, return_inverse=True)
+            place = place.ravel()
+            chunks.append((sets, place[one], place[len(here) :]))
+    return chunks
+
+
+@lru_cache(maxsize=_CACHED)
+def _distances(size: int, prior: tuple[float, ...], distance: int, number: int) -> Floats:
+    """Hellinger distances between the data sets of one chunk and every candidate, shape `(sets, candidates)`."""
+    sets = _chunks(size, prior, distance)[number][0]
+    support = candidates(size, len(prior))
+    values = np.arange(size + 1)
+    lower, half = np.minimum(values[:, None], values), np.abs(values[:, None] - values) / 2
+    divergence = np.zeros((len(sets), len(support)))
+    for i, alpha in enumerate(prior):
+        gaps = gap_above(alpha + lower, half)
+        divergence += gaps[sets[:, i]][:, support[:, i]]
+    return distance_from_divergence(divergence)

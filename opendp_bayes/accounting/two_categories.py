@@ -1,0 +1,161 @@
+r"""The exponential mechanisms on two categories: all pairs of neighbours, each over a window of outcomes.
+
+For data `x = (t, n - t)` and an outcome at offset j from t the exponent is `H(t, t + j) / w(t)`. Outcomes whose Hellinger distance is 1 to the last
+bit have equal probability, so a window of `O(sqrt(n))` offsets and their number describe the whole distribution (`docs/proofs.md`, "Exact
+accounting"). Distances are tabulated by blocks of data sets, offsets by rows, so that the outcome of a pair `(t, t + m)` is one row apart.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from opendp_bayes._validation import Floats, Integers
+from opendp_bayes.accounting.divergences import Block
+from opendp_bayes.hellinger import distance_from_divergence, gap_above
+
+#: Bound on the relative error of a tabulated distance.
+TABLE_ERROR = 2.0**-43
+#: Beyond this Bhattacharyya divergence, `1 - H < e^-40 / 2 < 2^-58`.
+_FAR = 40.0
+_ENTRIES = 1 << 19  # of one block
+_CACHED_ENTRIES = 1 << 24  # of all blocks of one size and prior, above which they are computed again at each use
+_NODES = 18
+#: Interpolation is used where a block of data sets is at most this part of the smallest concentration it meets.
+_NARROW = 0.25
+
+
+@dataclass(frozen=True)
+class TwoCategoryPairs:
+    """Every pair `(t, n - t)`, `(t + distance, n - t - distance)`, for mechanisms with the given widths, shape `(size + 1,)`.
+
+    With `symmetric`, those of the mirrored data sets are left out.
+    """
+
+    size: int
+    prior: tuple[float, float]
+    widths: Floats
+    distance: int
+    log_error: float
+    symmetric: bool
+
+    @property
+    def method(self) -> str:
+        return "exact" if window(self.size, self.prior) + self.distance >= self.size else "windowed"
+
+    def blocks(self) -> Iterator[Block]:
+        n, m = self.size, self.distance
+        last = (n - m) // 2 if self.symmetric else n - m
+        rate = 1 / self.widths
+        reach = min(window(n, self.prior) + m, n)  # so that what is outside the window of one of the two is far from both
+        for first, table in distance_tables(n, self.prior, reach, last, m):
+            t = np.arange(first, first + table.shape[1])
+            exponent = table * rate[t]
+            outside = np.maximum(reach - t, 0) + np.maximum(t + reach - n, 0)
+            far = n + 1 - (2 * reach + 1 - outside)  # outcomes beyond the window
+            # Relative to the outcome t itself, whose exponent is 0, so the sum is at least 1.
+            weights = np.exp(-exponent)
+            log_total = np.log(weights.sum(axis=0) + far * np.exp(-rate[t]))
+            log_p, log_q = -exponent[m:, :-m] - log_total[:-m], -exponent[:-m, m:] - log_total[m:]
+            common = np.minimum(t[:-m] + reach, n) - np.maximum(t[m:] - reach, 0) + 1
+            with np.errstate(divide="ignore"):
+                log_far = np.log((n + 1 - common).astype(np.float64))
+            yield Block(
+                first=np.stack([t[:-m], n - t[:-m]], axis=1),
+                second=np.stack([t[m:], n - t[m:]], axis=1),
+                log_p=np.concatenate([log_p, (log_far - rate[t[:-m]] - log_total[:-m])[None]]),
+                log_q=np.concatenate([log_q, (log_far - rate[t[m:]] - log_total[m:])[None]]),
+            )
+
+
+def work(size: int, prior: tuple[float, float]) -> int:
+    """Number of distances that are needed."""
+    pairs = (size + 1) // 2 if prior[0] == prior[1] else size + 1
+    return pairs * (2 * window(size, prior) + 1)
+
+
+@lru_cache(maxsize=64)
+def window(size: int, prior: tuple[float, float]) -> int:
+    """The smallest offset beyond which every outcome has a divergence of at least `_FAR` from every data set; `size` if there is none."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        if _smallest_divergence(size, prior, middle + 1) < _FAR:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _smallest_divergence(size: int, prior: tuple[float, float], offset: int) -> float:
+    """The smallest divergence of an outcome at this offset from its data set. It increases with the offset."""
+    t = np.arange(size - offset + 1)
+    return float(np.min(_divergence(prior, size, t[None], np.array([[offset]]))))
+
+
+def distance_tables(size: int, prior: tuple[float, float], reach: int, last: int, overlap: int) -> Iterator[tuple[int, Floats]]:
+    """Blocks of data sets `first, ...`: the first, and `H(t, t + j)` of shape `(2 reach + 1, data sets)`, infinite where `t + j` is no outcome.
+
+    Together they cover `0..last + overlap`, each with the first `overlap` columns of the next.
+    """
+    if (2 * reach + 1) * (last + 1) <= _CACHED_ENTRIES:
+        yield from _cached_tables(size, prior, reach, last, overlap)
+    else:
+        yield from _tables(size, prior, reach, last, overlap)
+
+
+@lru_cache(maxsize=4)
+def _cached_tables(size: int, prior: tuple[float, float], reach: int, last: int, overlap: int) -> list[tuple[int, Floats]]:
+    return list(_tables(size, prior, reach, last, overlap))
+
+
+def _tables(size: int, prior: tuple[float, float], reach: int, last: int, overlap: int) -> Iterator[tuple[int, Floats]]:
+    columns = max(_ENTRIES // (2 * reach + 1), 16)
+    offsets = np.arange(-reach, reach + 1)[:, None]
+    first = 0
+    while first <= last:
+        t = np.arange(first, min(first + columns, last + 1) + overlap)
+        yield first, _distances(prior, size, t, offsets)
+        first += columns
+
+
+def _distances(prior: tuple[float, float], size: int, t: Integers, offsets: Integers) -> Floats:
+    reach, length = int(offsets[-1, 0]), float(t[-1] - t[0])
+    smallest = min(prior[0] + t[0], prior[1] + size - t[-1]) - reach
+    if t.size > _NODES and smallest > 0 and length <= _NARROW * smallest:
+        nodes, matrix = _interpolation(t)
+        divergence = _divergence(prior, size, nodes[None], offsets) @ matrix
+    else:
+        divergence = _divergence(prior, size, t[None], offsets)
+    near = int(np.searchsorted(-divergence.min(axis=1)[: reach + 1], -0.5))  # rows from here to its mirror image need expm1
+    table = np.empty_like(divergence)
+    inner = slice(near, 2 * reach + 1 - near)
+    table[inner] = distance_from_divergence(divergence[inner])
+    for outer in (slice(0, near), slice(2 * reach + 1 - near, None)):
+        table[outer] = np.sqrt(1 - np.exp(-divergence[outer]))
+    if t[0] < reach or t[-1] + reach > size:
+        outcome = t + offsets
+        table[(outcome < 0) | (outcome > size)] = np.inf
+    return table
+
+
+def _divergence(prior: tuple[float, float], size: int, t: Floats | Integers, offsets: Integers) -> Floats:
+    """`-ln BC` between the posteriors of t and of `t + offset`, broadcast; only meaningful where both are data sets."""
+    half = np.abs(offsets) / 2
+    lower = np.maximum(t + np.minimum(offsets, 0), 0)
+    other = np.maximum(size - t - np.maximum(offsets, 0), 0)
+    return np.asarray(gap_above(prior[0] + lower, half) + gap_above(prior[1] + other, half))
+
+
+def _interpolation(t: Integers) -> tuple[Floats, Floats]:
+    """Chebyshev nodes of the interval of t, shape `(q,)`, and the matrix that takes values there to values at t, shape `(q, t.size)`."""
+    angle = (2 * np.arange(_NODES) + 1) * np.pi / (2 * _NODES)
+    middle, radius = (t[0] + t[-1]) / 2, (t[-1] - t[0]) / 2
+    nodes = middle + radius * np.cos(angle)
+    weights = (-1.0) ** np.arange(_NODES) * np.sin(angle)
+    difference = t[None] - nodes[:, None]
+    exact = difference == 0
+    terms = weights[:, None] / np.where(exact, 1.0, difference)
+    terms = np.where(exact.any(axis=0), exact, terms)
+    return nodes, terms / terms.sum(axis=0)

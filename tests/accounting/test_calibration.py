@@ -1,0 +1,176 @@
+"""Calibration: as private as asked, with the smallest scale, and with the smoothness that serves the stated guess."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    SmoothHellingerExponential,
+    calibrate,
+    exact_loss,
+    hellinger_distance,
+    privacy_profile,
+)
+from opendp_bayes.accounting.calibration import counts_in_proportion
+from opendp_bayes.accounting.exact import delta_from_bounds
+
+BETA_ONE = (1.0, 1.0)
+MECHANISMS: list[Any] = [
+    HellingerExponential(1.0),
+    HellingerExponential(1.0, sensitivity="local"),
+    SmoothHellingerExponential(1.0, gamma=0.3),
+    SmoothHellingerExponential(1.0, beta=0.1),
+    LaplaceParameters(1.0),
+    LaplaceParameters(1.0, noise="floored", total="bounded"),
+    KNormParameters(1.0),
+]
+TARGETS: list[dict[str, float]] = [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 0.5, "delta": 1e-3}, {"delta": 0.1}]
+MORE_TARGETS: list[dict[str, float]] = [{"epsilon": 0.05}, {"epsilon": 1.0, "delta": 1e-9}]
+
+
+def within(mechanism: Any, size: int, prior: tuple[float, ...], d_in: int, accounting: str, target: dict[str, float]) -> bool:
+    """Whether the loss asked for is kept, by the functions that tell the loss."""
+    if accounting == "exact":
+        loss = exact_loss(mechanism, size=size, prior=prior, d_in=d_in)
+        profile = privacy_profile(mechanism, size=size, prior=prior, d_in=d_in)
+        if "delta" in target:
+            return bool(profile(target.get("epsilon", 0.0)) <= target["delta"])
+    else:
+        delta = target.get("delta", 0.0)
+        loss = mechanism.proven_loss(d_in, size=size, prior=np.array(prior))
+        if delta:
+            spent = mechanism.proven_loss(d_in, size=size, prior=np.array(prior), delta=delta)
+            at = target.get("epsilon", 0.0)
+            return spent.epsilon <= at or delta_from_bounds(loss, at) <= delta
+    return bool(loss.rho <= target["rho"]) if "rho" in target else bool(loss.epsilon <= target["epsilon"])
+
+
+@pytest.mark.parametrize("target", [*TARGETS, *(pytest.param(target, marks=pytest.mark.slow) for target in MORE_TARGETS)], ids=str)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+def test_private_as_asked_and_no_more(mechanism: Any, target: dict[str, float]) -> None:
+    for accounting, d_in, (size, prior) in (
+        ("exact", 1, (30, BETA_ONE)),
+        ("exact", 2, (12, (0.05, 2.0))),
+        ("exact", 1, (5, (1.0, 1.0, 1.0))),
+        ("proven", 1, (300, (0.3, 0.3))),
+        ("proven", 2, (8, (1.0, 0.1, 1.0))),
+    ):
+        if accounting == "proven" and getattr(mechanism, "sensitivity", "") == "local":
+            continue
+        if isinstance(mechanism, (LaplaceParameters, KNormParameters)) and size not in (8, 12):
+            continue  # noise does not depend on the size
+        found = calibrate(mechanism, size=size, prior=prior, accounting=accounting, d_in=d_in, tune=False, **target)  # type: ignore[arg-type]
+        assert type(found) is type(mechanism)
+        assert within(found, size, prior, d_in, accounting, target), f"{found}, {accounting}, d_in = {d_in}"
+        if found.scale > 2.0**-40 and math.isfinite(found.scale):
+            assert not within(replace(found, scale=0.99 * found.scale), size, prior, d_in, accounting, target), f"{found} has too much noise"
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-2, 0.3])
+@pytest.mark.parametrize("beta", [0.003, 0.01])
+def test_a_proven_bound_with_a_delta_is_no_pure_one(beta: float, delta: float) -> None:
+    """Where the ε of the β-smooth bound holds with δ alone, no part of that δ is left for what exceeds ε."""
+    found = calibrate(
+        SmoothHellingerExponential(1.0, beta=beta), size=10**5, prior=BETA_ONE, epsilon=1.0, delta=delta, accounting="proven", tune=False
+    )
+    assert within(found, 10**5, BETA_ONE, 1, "proven", {"epsilon": 1.0, "delta": delta})
+
+
+def test_nothing_is_asked_where_nobody_differs() -> None:
+    assert calibrate(LaplaceParameters(1.0), size=5, prior=BETA_ONE, epsilon=1.0, d_in=0).scale == 2.0**-40
+
+
+def test_add_and_remove() -> None:
+    found = calibrate(LaplaceParameters(1.0, total="private"), size=None, prior=BETA_ONE, epsilon=0.5, d_in=2)
+    assert found.scale == pytest.approx(4.0, rel=1e-6)
+    assert found.scale >= 4.0
+
+
+def mean_error(mechanism: Any, counts: Any, prior: tuple[float, ...]) -> float:
+    """Expected Hellinger distance between the release and the posterior of `counts`."""
+    candidates, log_p = mechanism.log_pmf(counts, prior)
+    return float(np.exp(log_p) @ hellinger_distance(candidates + np.array(prior), np.array(counts) + np.array(prior)))
+
+
+def test_balanced_error_for_two_categories() -> None:
+    """The papers' calibration of EHDS has a mean error of 0.048, LSHist 0.0242."""
+    found = calibrate(SmoothHellingerExponential(1.0), size=1000, prior=BETA_ONE, epsilon=1.0)
+    assert mean_error(found, [500, 500], BETA_ONE) <= 0.020
+    assert exact_loss(found, size=1000, prior=BETA_ONE).epsilon <= 1.0
+    assert mean_error(SmoothHellingerExponential(4.0), [500, 500], BETA_ONE) > 0.045
+
+
+def test_balanced_error_for_three_categories() -> None:
+    """0.71 with the papers' calibration; the size is smaller than in the slow test."""
+    prior = (1.0, 1.0, 1.0)
+    found = calibrate(SmoothHellingerExponential(1.0), size=24, prior=prior, epsilon=1.0)
+    assert mean_error(found, [8, 8, 8], prior) < 0.75 * mean_error(SmoothHellingerExponential(4.0), [8, 8, 8], prior)
+
+
+@pytest.mark.slow
+def test_balanced_error_for_three_categories_and_eighty_records() -> None:
+    prior = (1.0, 1.0, 1.0)
+    found = calibrate(SmoothHellingerExponential(1.0), size=80, prior=prior, epsilon=1.0)
+    assert mean_error(found, [27, 27, 26], prior) <= 0.23
+
+
+@pytest.mark.parametrize(("template", "name"), [(SmoothHellingerExponential(1.0), "gamma"), (SmoothHellingerExponential(1.0, beta=1.0), "beta")])
+def test_the_smoothness_chosen_is_shown_and_serves_the_guess(template: Any, name: str) -> None:
+    """No smoothness of a grid has a much smaller error at the guess; the other parameter is left alone."""
+    size, prior, proportions = 60, (1.0, 1.0), (0.8, 0.2)
+    found = calibrate(template, size=size, prior=prior, epsilon=1.0, proportions=proportions)
+    assert f"{name}={getattr(found, name)!r}" in repr(found)
+    assert getattr(found, name) != getattr(template, name)
+    counts = counts_in_proportion(size, np.array(prior), proportions)
+    assert counts.tolist() == [48, 12]
+    others = [
+        calibrate(replace(template, **{name: value}), size=size, prior=prior, epsilon=1.0, tune=False)
+        for value in np.geomspace(0.02, 1.9, 12).tolist()
+    ]
+    errors = [mean_error(other, counts, prior) for other in others]
+    assert mean_error(found, counts, prior) <= 1.01 * min(errors) < 0.9 * max(errors)
+    untuned = calibrate(template, size=size, prior=prior, epsilon=1.0, tune=False)
+    assert getattr(untuned, name) == getattr(template, name)
+
+
+def test_counts_in_proportion() -> None:
+    assert counts_in_proportion(10, np.ones(3)).tolist() == [4, 3, 3]
+    assert counts_in_proportion(7, np.ones(3), [0, 1, 1]).tolist() == [0, 4, 3]
+    for proportions in ([0.31, 0.29, 0.4], [1e-9, 1.0, 5.0]):
+        counts = counts_in_proportion(1003, np.ones(3), proportions)
+        assert counts.sum() == 1003
+        assert np.max(np.abs(counts - 1003 * np.array(proportions) / sum(proportions))) < 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, r"epsilon=None, delta=None, rho=None: give epsilon, delta, both of these, or rho alone\."),
+        ({"epsilon": 1.0, "rho": 1.0}, r"epsilon=1\.0, delta=None, rho=1\.0: give"),
+        ({"delta": 0.1, "rho": 1.0}, r"epsilon=None, delta=0\.1, rho=1\.0: give"),
+        ({"epsilon": 0.0}, r"epsilon=0\.0: must be finite and greater than 0\."),
+        ({"epsilon": math.inf}, r"epsilon=inf: must be finite and greater than 0\."),
+        ({"rho": -1.0}, r"rho=-1\.0: must be finite and greater than 0\."),
+        ({"delta": 0.0}, r"delta=0\.0: must be between 0 and 1\."),
+        ({"epsilon": 1.0, "delta": 1.0}, r"delta=1\.0: must be between 0 and 1\."),
+        ({"epsilon": 1.0, "accounting": "best"}, r"accounting='best': must be one of 'exact', 'proven'\."),
+        ({"epsilon": 1.0, "proportions": [1.0]}, r"proportions=\[1\.0\]: must be 2 numbers of at least 0, not all 0, one for each category\."),
+        ({"epsilon": 1.0, "proportions": [1.0, -1.0]}, r"proportions=.*: must be 2 numbers"),
+        ({"epsilon": 1.0, "proportions": [0.0, 0.0]}, r"proportions=.*: must be 2 numbers"),
+        ({"epsilon": 1.0, "d_in": -1}, r"d_in=-1: must be 0 or greater"),
+    ],
+)
+def test_refuses(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        calibrate(SmoothHellingerExponential(1.0), size=10, prior=BETA_ONE, **arguments)
+
+
+def test_refuses_a_mechanism_without_a_bound() -> None:
+    with pytest.raises(ValueError, match=r"its privacy loss exceeds what is asked for at every scale; choose another mechanism or a larger loss\."):
+        calibrate(HellingerExponential(1.0, sensitivity="local"), size=10, prior=BETA_ONE, epsilon=1.0, accounting="proven")

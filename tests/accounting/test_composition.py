@@ -1,0 +1,119 @@
+"""Privacy loss distributions for `dp-accounting`: above the certified profile alone, and above every pair's own profile when composed."""
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    SmoothHellingerExponential,
+    privacy_loss_distribution,
+    privacy_profile,
+)
+from opendp_bayes.accounting.exact import worst_pair
+
+pytest.importorskip("dp_accounting")
+from dp_accounting.pld.privacy_loss_distribution import from_two_probability_mass_functions
+
+CASES: list[tuple[Any, int, tuple[float, ...]]] = [
+    (HellingerExponential(0.4), 10, (1.0, 1.0)),
+    (SmoothHellingerExponential(1.5, gamma=0.3), 40, (0.1, 2.0)),
+    (HellingerExponential(1.0, sensitivity="local"), 12, (0.05, 0.05)),
+    (SmoothHellingerExponential(1.0), 4, (1.0, 1.0, 1.0)),
+    (LaplaceParameters(1.3, noise="floored"), 20, (1.0, 1.0)),
+    (KNormParameters(0.9), 20, (1.0, 1.0, 1.0)),
+]
+
+
+@pytest.mark.parametrize("interval", [5e-3, 1e-3])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_above_the_profile_and_close_to_it(case: Any, interval: float) -> None:
+    mechanism, size, prior = case
+    pld = privacy_loss_distribution(mechanism, size=size, prior=prior, interval=interval)
+    profile = privacy_profile(mechanism, size=size, prior=prior)
+    for epsilon in np.linspace(0, 1.1 * profile.loss.epsilon, 57):
+        delta = pld.get_delta_for_epsilon(float(epsilon))
+        assert profile(float(epsilon)) - 1e-12 <= delta <= profile(float(epsilon)) + interval / 5
+
+
+def composed_delta(p: Any, q: Any, epsilon: float) -> float:
+    """δ of two independent releases, by every pair of outcomes."""
+    both_p, both_q = np.multiply.outer(p, p), np.multiply.outer(q, q)
+    return float(np.maximum(both_p - math.exp(epsilon) * both_q, 0).sum())
+
+
+@pytest.mark.parametrize("case", CASES[:4], ids=str)
+def test_two_releases(case: Any) -> None:
+    """The composition of what dominates each release dominates the composition, for every pair of neighbours."""
+    mechanism, size, prior = case
+    pld = privacy_loss_distribution(mechanism, size=size, prior=prior, interval=2e-3)
+    twice = pld.self_compose(2)
+    _, log_p = oracles.log_laws(mechanism, size, prior)
+    laws, away = np.exp(log_p), oracles.distances(size, len(prior))
+    largest = privacy_profile(mechanism, size=size, prior=prior).loss.epsilon
+    for share in (0.0, 0.3, 0.8, 1.2, 1.9):
+        truth = max(composed_delta(laws[i], laws[j], share * largest) for i, j in zip(*np.nonzero(away == 1), strict=True))
+        assert truth <= twice.get_delta_for_epsilon(share * largest) + 1e-13
+        assert twice.get_delta_for_epsilon(share * largest) <= 1.5 * truth + 5e-3
+    assert twice.get_delta_for_epsilon(2.01 * largest) <= 1e-12
+
+
+def test_composes_with_another_mechanism() -> None:
+    """With discrete Laplace noise of its own, beside the sum of both pure losses and a weaker sum."""
+    first = privacy_loss_distribution(HellingerExponential(0.4), size=10, prior=(1.0, 1.0))
+    second = privacy_loss_distribution(LaplaceParameters(2.0), size=10, prior=(1.0, 1.0))
+    both = first.compose(second)
+    alone = [privacy_profile(mechanism, size=10, prior=(1.0, 1.0)) for mechanism in (HellingerExponential(0.4), LaplaceParameters(2.0))]
+    total = sum(profile.loss.epsilon for profile in alone)
+    assert both.get_delta_for_epsilon(total + 0.02) <= 1e-12
+    assert max(profile(0.3) for profile in alone) <= both.get_delta_for_epsilon(0.3) <= sum(profile(0.15) for profile in alone)
+
+
+def test_the_pair_with_the_largest_epsilon_does_not_dominate() -> None:
+    """Negative control: the privacy loss distribution of that pair alone promises too little δ at a smaller ε, by more than a third here."""
+    mechanism, size, prior = SmoothHellingerExponential(0.44, gamma=0.56), 22, (0.14, 0.023)
+    worst = worst_pair(mechanism, size=size, prior=prior)
+    assert worst is not None
+    sets, log_p = oracles.log_laws(mechanism, size, prior)
+    i, j = sets.index(worst.first), sets.index(worst.second)
+    away = oracles.distances(size, len(prior))
+    pld = privacy_loss_distribution(mechanism, size=size, prior=prior)
+    alone = from_two_probability_mass_functions(*({outcome: float(p) for outcome, p in enumerate(log_p[row])} for row in (i, j)))
+    below = 0
+    for share in (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95):
+        epsilon = share * worst.epsilon
+        truth = oracles.over_pairs(log_p, away, 1, oracles.hockey_stick(epsilon))
+        below += alone.get_delta_for_epsilon(epsilon) < 0.67 * truth
+        assert truth <= pld.get_delta_for_epsilon(epsilon) + 1e-13
+    assert below >= 1
+
+
+def test_group() -> None:
+    mechanism, size, prior = HellingerExponential(0.5), 12, (1.0, 1.0)
+    profile = privacy_profile(mechanism, size=size, prior=prior, d_in=3)
+    pld = privacy_loss_distribution(mechanism, size=size, prior=prior, d_in=3)
+    for epsilon in np.linspace(0, profile.loss.epsilon, 9):
+        assert profile(float(epsilon)) <= pld.get_delta_for_epsilon(float(epsilon)) + 1e-13
+
+
+def test_refuses() -> None:
+    with pytest.raises(ValueError, match=r"interval=0\.0: must be finite and greater than 0\."):
+        privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0), interval=0.0)
+    with pytest.raises(ValueError, match=r"interval=1e-09: the privacy loss of .* must be at most 100000 intervals\."):
+        privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0), interval=1e-9)
+    with pytest.raises(ValueError, match=r"goes up to inf; that must be at most"):
+        privacy_loss_distribution(HellingerExponential(1.0, sensitivity="local"), size=1000, prior=(1.0, 1.0, 1.0))
+
+
+def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "dp_accounting"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    with pytest.raises(ImportError, match=r"privacy_loss_distribution needs the package dp-accounting: pip install 'opendp-bayes\[composition\]'\."):
+        privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0))

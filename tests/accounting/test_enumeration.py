@@ -1,0 +1,86 @@
+"""Pairs of data sets with any number of categories, up to the symmetries of the prior: each of them is there, and with the right laws."""
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+
+from opendp_bayes import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes.accounting.divergences import extremes
+from opendp_bayes.accounting.enumeration import EnumeratedPairs, _arranged, _arrangements, work
+from opendp_bayes.accounting.exact import _pairs
+
+PRIORS = [(1.0, 1.0, 1.0), (0.3, 2.0, 0.3), (0.3, 2.0, 0.7), (0.5, 0.5, 0.5, 0.5), (0.5, 3.0, 3.0, 0.5)]
+
+
+def pairs_of(mechanism: Any, size: int, prior: tuple[float, ...], distance: int) -> EnumeratedPairs:
+    pairs = _pairs(mechanism, size, prior, distance, 10**12)
+    assert isinstance(pairs, EnumeratedPairs)
+    return pairs
+
+
+def listed(pairs: EnumeratedPairs) -> set[tuple[oracles.Counts, oracles.Counts]]:
+    return {
+        (tuple(first), tuple(second)) for block in pairs.blocks() for first, second in zip(block.first.tolist(), block.second.tolist(), strict=True)
+    }
+
+
+def orbit(pair: tuple[oracles.Counts, oracles.Counts], prior: tuple[float, ...]) -> set[tuple[oracles.Counts, oracles.Counts]]:
+    """All images of a pair, and of the reversed one, under the permutations of categories that keep the prior."""
+    images = set()
+    for places in permutations(range(len(prior))):
+        if all(prior[a] == prior[b] for a, b in enumerate(places)):
+            first, second = (tuple(counts[place] for place in places) for counts in pair)
+            images |= {(first, second), (second, first)}
+    return images
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize(("size", "distance"), [(1, 1), (4, 1), (4, 2), (3, 3)])
+def test_every_orbit_of_pairs(prior: tuple[float, ...], size: int, distance: int) -> None:
+    sets, away = oracles.data_sets(size, len(prior)), oracles.distances(size, len(prior))
+    everything = {(sets[i], sets[j]) for i, j in zip(*np.nonzero(away == distance), strict=True)}
+    found = listed(pairs_of(HellingerExponential(1.0), size, prior, distance))
+    assert found <= everything
+    assert set().union(*(orbit(pair, prior) for pair in found)) == everything
+    if len(set(prior)) < len(prior) and size > 1:
+        assert len(found) < len(everything) / 2
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_losses_are_those_of_all_pairs(prior: tuple[float, ...]) -> None:
+    mechanism, size = SmoothHellingerExponential(0.6, gamma=0.3), 5
+    _, log_p = oracles.log_laws(mechanism, size, prior)
+    away = oracles.distances(size, len(prior))
+    for distance in (1, 2, 5):
+        pairs = pairs_of(mechanism, size, prior, distance)
+        ends = [extremes(block) for block in pairs.blocks()]
+        exactly = (away == distance).astype(np.int64)
+        epsilon = oracles.over_pairs(log_p, exactly, 1, oracles.epsilon_between)
+        spread = oracles.over_pairs(log_p, exactly, 1, oracles.range_between)
+        assert abs(max(max(high.max(), -low.min()) for low, high in ends) - epsilon) <= 2 * pairs.log_error
+        assert abs(max((high - low).max() for low, high in ends) - spread) <= 4 * pairs.log_error
+
+
+def test_notices_a_symmetry_that_the_prior_does_not_have() -> None:
+    """Negative control: the pairs of an equal prior miss orbits of one that differs."""
+    found = listed(pairs_of(HellingerExponential(1.0), 4, (1.0, 1.0, 1.0), 1))
+    everything = listed(pairs_of(HellingerExponential(1.0), 4, (0.3, 2.0, 0.7), 1))
+    covered = set().union(*(orbit(pair, (0.3, 2.0, 0.7)) for pair in found))
+    assert not everything <= covered
+
+
+@pytest.mark.parametrize("prior", [*PRIORS, (1.0,) * 5, (1.0, 2.0, 1.0, 2.0, 2.0)])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_number_of_arrangements(prior: tuple[float, ...], size: int) -> None:
+    sets = np.array(oracles.data_sets(size, len(prior)))
+    assert _arrangements(size, prior) == len(np.unique(_arranged(sets, prior), axis=0))
+
+
+def test_the_work_is_not_underestimated_for_many_categories() -> None:
+    """Few data sets are fixed by no exchange of categories, so there are many more arrangements than data sets over permutations."""
+    for size, prior in ((6, (1.0,) * 6), (8, (1.0,) * 5)):
+        compared = sum(block.log_p.size for block in pairs_of(HellingerExponential(1.0), size, prior, 1).blocks())
+        assert compared <= 1.1 * work(size, prior, 1)

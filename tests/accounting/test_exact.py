@@ -1,0 +1,361 @@
+"""Exact losses and profiles against their definitions in ball arithmetic, over all pairs of data sets: never below, and hardly above."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    SmoothHellingerExponential,
+    exact_loss,
+    global_sensitivity,
+    privacy_profile,
+)
+from opendp_bayes.accounting import exact
+from opendp_bayes.accounting.exact import delta_from_bounds, feasible_loss, worst_pair
+from opendp_bayes.privacy_loss import PrivacyLoss
+
+#: How far above the truth a certified bound may lie: of a loss, relative where it exceeds one; of a δ, absolute.
+ABOVE = 1e-9
+#: Orders for the concentrated loss; the package's own lie elsewhere.
+ORDERS = (1.001, 1.2, 1.6, 2.2, 3.3, 5.0, 8.0, 20.0)
+SHARES = (0.0, 0.03, 0.4, 0.8, 0.999)
+
+Case = tuple[Any, int, tuple[float, ...]]
+
+
+def random_prior(rng: np.random.Generator, k: int) -> tuple[float, ...]:
+    """Equal entries, or all different, or two equal ones of three, from 0.01 to 10."""
+    values = [float(10 ** rng.uniform(-2, 1)) for _ in range(k)]
+    kind = rng.integers(3)
+    if kind == 0:
+        values = [values[0]] * k
+    elif kind == 1 and k == 3:
+        values[int(rng.integers(3))] = values[int(rng.integers(3))]
+    return tuple(values)
+
+
+def random_cases(seed: int, number: int, largest: dict[int, int]) -> Iterator[Case]:
+    """Mechanisms, sizes and priors at random; `largest` is the largest size for each number of categories."""
+    rng = np.random.default_rng(seed)
+    for _ in range(number):
+        k = 2 if rng.random() < 0.6 else 3
+        scale = float(np.exp(rng.uniform(math.log(0.05), math.log(20))))
+        gamma, beta = float(10 ** rng.uniform(math.log10(0.02), math.log10(5))), float(10 ** rng.uniform(-2.5, 0.3))
+        mechanism: Any = [
+            HellingerExponential(scale),
+            HellingerExponential(scale, sensitivity="local"),
+            SmoothHellingerExponential(scale, gamma=gamma),
+            SmoothHellingerExponential(scale, gamma=gamma),
+            SmoothHellingerExponential(scale, beta=beta),
+            LaplaceParameters(
+                max(scale, 0.2),
+                noise=str(rng.choice(["floored", "discrete"])),
+                total=str(rng.choice(["remainder", "bounded"])),  # type: ignore[arg-type]
+            ),
+        ][rng.integers(6)]
+        if isinstance(mechanism, LaplaceParameters):
+            noised = k - (mechanism.total == "remainder")
+            yield mechanism, int(rng.integers(4, {1: largest[2], 2: min(largest[3], 8), 3: 4}[noised] + 1)), (1.0,) * k
+        else:
+            yield mechanism, int(rng.integers(1, largest[k] + 1)), random_prior(rng, k)
+
+
+def ball_laws(mechanism: Any, size: int, prior: tuple[float, ...]) -> oracles.BallLaws:
+    if isinstance(mechanism, LaplaceParameters):
+        return oracles.ball_laplace_laws(size, len(prior), mechanism.scale, mechanism.noise, mechanism.total)
+    if isinstance(mechanism, SmoothHellingerExponential):
+        widths = oracles.ball_widths("smooth", size, prior, gamma=mechanism.gamma, beta=mechanism.beta)
+    else:
+        widths = oracles.ball_widths("one" if mechanism.sensitivity == "global" else "local", size, prior)
+    return oracles.ball_exponential_laws(size, prior, mechanism.scale, widths)
+
+
+def excess(bound: float, truth: oracles.arb) -> float:
+    """How far above the truth the bound lies, relative where the truth exceeds one."""
+    return float((oracles.real(bound) - truth) / max(truth, oracles.arb(1), key=float))
+
+
+def check(case: Case, judged_by: Any = None) -> None:
+    """`judged_by` is the mechanism whose bounds are taken, for the negative controls."""
+    mechanism, size, prior = case
+    bounded = judged_by or mechanism
+    laws, loss = ball_laws(*case), exact_loss(bounded, size=size, prior=prior)
+    epsilon, spread = laws.losses()
+    for name, bound, truth in (("epsilon", loss.epsilon, epsilon), ("range", loss.range, spread)):
+        assert 0 <= excess(bound, truth) <= ABOVE, f"{name}: {bound} for {truth} of {case}"
+    few = ORDERS if len(laws.p) <= 30 else ORDERS[2::3]
+    assert laws.rho(few) <= oracles.real(loss.rho), f"rho of {case}"
+    profile = privacy_profile(bounded, size=size, prior=prior)
+    for share in SHARES:
+        at = share * float(epsilon)
+        delta, truth = profile(at), laws.delta(at)
+        assert truth <= oracles.real(delta), f"delta({at}) = {delta} is below {truth} for {case}"
+        assert oracles.real(delta) <= truth + ABOVE, f"delta({at}) = {delta} is above {truth} for {case}"
+    assert profile(math.nextafter(loss.epsilon, math.inf)) == 0.0
+    delta = profile(0.4 * loss.epsilon)
+    if 0 < delta < 1:
+        found = profile.epsilon(delta)
+        assert laws.delta(found) <= oracles.real(delta), f"epsilon({delta}) = {found} for {case}"
+        assert found == pytest.approx(0.4 * loss.epsilon, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_mechanisms(seed: int) -> None:
+    for case in random_cases(seed, 10, {2: 14, 3: 4}):
+        check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_many_random_mechanisms(seed: int) -> None:
+    for case in random_cases(seed, 26, {2: 40, 3: 8}):
+        check(case)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.999_99, 1.000_01, 2.0])
+@pytest.mark.parametrize("kind", [HellingerExponential, SmoothHellingerExponential, LaplaceParameters])
+def test_notices_another_scale(kind: Any, factor: float) -> None:
+    """Negative control: one part in a hundred thousand of the scale."""
+    honest = kind(0.7)
+    with pytest.raises(AssertionError, match=r"epsilon: .* for "):
+        check((replace(honest, scale=0.7 * factor), 12, (1.0, 1.0)), judged_by=honest)
+
+
+# K-norm noise, whose outcomes are infinitely many; truncated where the rest of the probability is below 1e-13.
+
+
+@pytest.mark.parametrize(("k", "scale", "norm"), [(2, 0.4, 20), (2, 3.0, 110), (3, 0.3, 14), (3, 0.8, 36), (4, 0.3, 15)])
+def test_knorm(k: int, scale: float, norm: int) -> None:
+    """The noise before it returns to counts, by enumeration of vectors; the loss has a closed form, the profile three outcomes."""
+    p, q = oracles.ball_knorm_pair(k, scale, norm)
+    prior = (1.0,) * k
+    profile = privacy_profile(KNormParameters(scale), size=200, prior=prior)
+    epsilon = max((a / b).log() for a, b in zip(p, q, strict=True))
+    assert 0 <= excess(profile.loss.epsilon, epsilon) <= ABOVE
+    for share in SHARES:
+        factor = oracles.real(share / scale).exp()
+        truth = sum((a - factor * b for a, b in zip(p, q, strict=True) if a > factor * b), start=oracles.arb(0))
+        assert float(truth) - 1e-12 <= profile(share / scale) <= float(truth) + ABOVE
+    rho = exact_loss(KNormParameters(scale), size=200, prior=prior).rho
+    orders = [1.001, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0]
+    truth = max(
+        sum((a**order * b ** (1 - order) for a, b in zip(p, q, strict=True)), start=oracles.arb(0)).log() / order / (order - 1)
+        for order in map(oracles.real, orders)
+    )
+    assert float(truth) - 1e-12 <= rho <= 1.05 * float(truth)
+
+
+@pytest.mark.parametrize(("size", "k", "scale"), [(1, 2, 1.0), (4, 3, 0.7), (7, 3, 2.0), (3, 4, 0.8)])
+def test_knorm_as_released(size: int, k: int, scale: float) -> None:
+    """What is released is a function of the noised counts, and loses no more."""
+    mechanism, prior = KNormParameters(scale), (1.0,) * k
+    _, log_p = oracles.log_laws(mechanism, size, prior)
+    away = oracles.distances(size, k)
+    profile = privacy_profile(mechanism, size=size, prior=prior)
+    assert oracles.over_pairs(log_p, away, 1, oracles.epsilon_between) <= profile.loss.epsilon + 1e-12
+    assert oracles.over_pairs(log_p, away, 1, oracles.rho_between) <= exact_loss(mechanism, size=size, prior=prior).rho + 1e-12
+    for share in SHARES:
+        assert oracles.over_pairs(log_p, away, 1, oracles.hockey_stick(share / scale)) <= profile(share / scale) + 1e-12
+
+
+# Published exact losses at nominal ε = 1 under the papers' calibration.
+
+CALIBRATED: dict[str, Any] = {
+    "EHD": lambda size: HellingerExponential(2 * global_sensitivity(size, (1.0, 1.0))),
+    "EHDL": lambda size: HellingerExponential(2.0, sensitivity="local"),
+    "EHDS, γ = 1": lambda size: SmoothHellingerExponential(4.0),
+    "EHDS, γ = 0.1": lambda size: SmoothHellingerExponential(2.2, gamma=0.1),
+}
+PUBLISHED = {10: (0.6328, 0.6328, 0.3181, 0.5762), 100: (0.5314, 0.8039, 0.3999, 0.4820), 1000: (0.5036, 0.9076, 0.4429, 0.4576)}
+
+
+@pytest.mark.parametrize("size", PUBLISHED)
+def test_published_losses(size: int) -> None:
+    losses = [exact_loss(make(size), size=size, prior=(1.0, 1.0)) for make in CALIBRATED.values()]
+    assert tuple(round(loss.epsilon, 4) for loss in losses) == PUBLISHED[size]
+    assert {loss.method for loss in losses} == {"exact" if size == 10 else "windowed"}
+
+
+def test_the_local_sensitivity_has_a_finite_loss_that_depends_on_the_prior() -> None:
+    """EHDL at nominal ε = 1: above 1.1 for one prior and below 1 for another, so that passing it off as smooth is noticed."""
+    local = HellingerExponential(2.0, sensitivity="local")
+    assert 1.10 < exact_loss(local, size=500, prior=(0.01, 0.01)).epsilon < 1.2
+    assert exact_loss(local, size=500, prior=(1.0, 1.0)).epsilon < 1
+    assert exact_loss(SmoothHellingerExponential(4.0), size=500, prior=(0.01, 0.01)).epsilon < 1
+    assert local.proven_loss(1, size=500, prior=np.ones(2)).epsilon == math.inf
+
+
+def test_the_papers_constant_is_noticed() -> None:
+    """EHD with `sqrt(1 - pi/4)` as the global sensitivity, at a prior below one where the true one is larger."""
+    scale = 2 * math.sqrt(1 - math.pi / 4)
+    assert exact_loss(HellingerExponential(scale), size=10, prior=(0.01, 0.01)).epsilon > 1.13
+    assert exact_loss(HellingerExponential(2 * global_sensitivity(10, (0.01, 0.01))), size=10, prior=(0.01, 0.01)).epsilon <= 1
+
+
+# Groups.
+
+GROUPS: list[Case] = [
+    (HellingerExponential(0.3), 9, (1.0, 1.0)),
+    (HellingerExponential(1.0, sensitivity="local"), 9, (0.02, 0.5)),
+    (SmoothHellingerExponential(1.0, gamma=0.3), 12, (0.05, 0.05)),
+    (SmoothHellingerExponential(0.4, beta=0.2), 4, (1.0, 1.0, 0.3)),
+    (HellingerExponential(0.5), 4, (0.5, 0.5, 0.5)),
+    (LaplaceParameters(1.5, noise="floored"), 8, (1.0, 1.0)),
+    (LaplaceParameters(1.5), 6, (1.0, 1.0, 1.0)),
+]
+
+
+@pytest.mark.parametrize("case", GROUPS, ids=str)
+def test_groups(case: Case) -> None:
+    """Certified for every pair within the distance, and equal to the largest where all are examined."""
+    mechanism, size, prior = case
+    laws = ball_laws(*case)
+    earlier = 0.0
+    for d_in in (1, 2, 3):
+        epsilon, spread = laws.losses(d_in)
+        loss, profile = exact_loss(mechanism, size=size, prior=prior, d_in=d_in), privacy_profile(mechanism, size=size, prior=prior, d_in=d_in)
+        assert 0 <= excess(loss.epsilon, epsilon) <= ABOVE
+        assert 0 <= excess(loss.range, spread) <= ABOVE
+        assert laws.rho((1.001, 2.2, 8.0), d_in) <= oracles.real(loss.rho)
+        for share in SHARES:
+            truth = laws.delta(share * float(epsilon), d_in)
+            assert truth <= oracles.real(profile(share * float(epsilon)))
+            if not isinstance(mechanism, LaplaceParameters) or len(prior) == 2 or d_in == 1:
+                assert oracles.real(profile(share * float(epsilon))) <= truth + ABOVE
+        assert loss.epsilon >= earlier
+        earlier = loss.epsilon
+
+
+@pytest.mark.parametrize("prior", [(1.0, 1.0), (0.5, 0.5, 0.5)])
+def test_large_groups(prior: tuple[float, ...]) -> None:
+    """Finite, non-decreasing, at most the proven bound and the sum over the steps; beyond the size nothing changes."""
+    size = 30 if len(prior) == 2 else 6
+    mechanism = SmoothHellingerExponential(2.0, gamma=0.3)
+    losses = {d_in: exact_loss(mechanism, size=size, prior=prior, d_in=d_in) for d_in in (0, 1, 2, 3, 5, 7, 8, 9, 13, 17, 24, 40, 10**9)}
+    for field in ("epsilon", "range", "rho"):
+        values = [getattr(loss, field) for loss in losses.values()]
+        assert values == sorted(values)
+        assert math.isfinite(values[-1])
+    assert losses[0].epsilon == 0.0
+    assert losses[40] == losses[10**9]
+    for d_in, loss in losses.items():
+        proven = mechanism.proven_loss(d_in, size=size, prior=np.array(prior))
+        assert loss.epsilon <= proven.epsilon
+        assert loss.epsilon <= min(d_in, size) * losses[1].epsilon * (1 + 1e-12)
+    assert losses[2].epsilon < 2 * losses[1].epsilon
+
+
+def test_a_group_beyond_those_examined_is_bounded_by_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With at most two records examined: five are twice two and one, and never below the truth."""
+    mechanism, size, prior = SmoothHellingerExponential(1.0, gamma=0.3), 12, (0.05, 0.2)
+    laws = ball_laws(mechanism, size, prior)
+    one, two = (exact_loss(mechanism, size=size, prior=prior, d_in=d_in).epsilon for d_in in (1, 2))
+    monkeypatch.setattr(exact, "_LARGEST_GROUP", 2)
+    exact._loss.cache_clear()
+    five = exact_loss(mechanism, size=size, prior=prior, d_in=5).epsilon
+    profile = privacy_profile(mechanism, size=size, prior=prior, d_in=5)
+    assert profile.method == "proven"
+    for at in (0.0, 0.2 * five, 0.7 * five):
+        assert laws.delta(at, 5) <= oracles.real(profile(at))
+    exact._loss.cache_clear()
+    assert five == pytest.approx(2 * two + one, rel=1e-12)
+    assert laws.losses(5)[0] <= oracles.real(five)
+
+
+# Bounds that use ε and the range alone.
+
+
+@pytest.mark.parametrize(("epsilon", "spread"), [(1.0, 1.0), (1.0, 2.0), (0.3, 0.4), (2.0, 1e-3), (20.0, 40.0), (0.5, 0.5)])
+def test_delta_from_bounds(epsilon: float, spread: float) -> None:
+    """Against laws of two outcomes with every admissible pair of log-ratios: never below, and attained."""
+    loss = PrivacyLoss(epsilon=min(epsilon, spread), range=spread, rho=1.0)
+    highest = np.linspace(0, 1, 4001)[1:] * min(epsilon, spread)
+    lowest = np.maximum(highest - spread, -min(epsilon, spread))
+    with np.errstate(over="ignore"):
+        p = np.exp(highest) * -np.expm1(lowest) / (np.exp(highest) - np.exp(lowest))  # of the outcome with the high ratio
+    for at in np.linspace(0, min(epsilon, spread), 23):
+        truth = float(np.max(np.where(highest > at, p * -np.expm1(at - highest), 0.0)))
+        bound = delta_from_bounds(loss, float(at))
+        assert truth * (1 - 1e-12) <= bound
+        # What either bound alone allows: the two together are a little less.
+        assert bound <= min(1.0, 1.5 * truth + 1e-9) or spread > epsilon
+
+
+def test_delta_from_no_bounds() -> None:
+    local = HellingerExponential(2.0, sensitivity="local").proven_loss(1, size=10, prior=np.ones(2))
+    assert delta_from_bounds(local, 3.0) == 1.0
+
+
+# What the constructors use.
+
+
+def test_feasible_loss_with_a_delta() -> None:
+    mechanism, size, prior = SmoothHellingerExponential(1.0, gamma=0.2), 30, (1.0, 1.0)
+    pure = feasible_loss(mechanism, size=size, prior=prior, d_in=1)
+    spent = feasible_loss(mechanism, size=size, prior=prior, d_in=1, delta=0.05)
+    assert (pure.delta, spent.delta) == (0.0, 0.05)
+    assert spent.epsilon < pure.epsilon
+    assert ball_laws(mechanism, size, prior).delta(spent.epsilon) <= 0.05
+    proven = feasible_loss(mechanism, size=size, prior=prior, d_in=1, accounting="proven")
+    assert proven == mechanism.proven_loss(1, size=size, prior=np.array(prior))
+    assert pure.epsilon < 0.7 * proven.epsilon
+
+
+def test_a_smaller_delta_needs_a_larger_epsilon() -> None:
+    profile = privacy_profile(SmoothHellingerExponential(2.0), size=60, prior=(1.0, 1.0))
+    found = [profile.epsilon(delta) for delta in (0.0, 1e-300, 1e-9, 1e-4, 0.01, 0.9, 1.0)]
+    assert found == sorted(found, reverse=True)
+    assert (found[0], found[-1]) == (profile.loss.epsilon, 0.0)
+    np.testing.assert_array_equal(profile([[0.0, 0.1]]), [[profile(0.0), profile(0.1)]])
+
+
+def test_where_there_is_too_much_to_compare() -> None:
+    mechanism = SmoothHellingerExponential(2.0)
+    loss = exact_loss(mechanism, size=1000, prior=np.ones(3))
+    assert loss == mechanism.proven_loss(1, size=1000, prior=np.ones(3))
+    profile = privacy_profile(mechanism, size=1000, prior=np.ones(3))
+    assert profile.method == "proven"
+    assert profile(loss.epsilon / 2) == delta_from_bounds(loss, loss.epsilon / 2)
+    assert worst_pair(mechanism, size=1000, prior=np.ones(3)) is None
+
+
+def test_worst_pair() -> None:
+    """Its own log-ratio is the exact loss; near the edge, where neighbours differ most."""
+    mechanism, size, prior = HellingerExponential(0.5), 20, (1.0, 1.0)
+    worst = worst_pair(mechanism, size=size, prior=prior)
+    assert worst is not None
+    _, p = mechanism.log_pmf(worst.first, prior)
+    _, q = mechanism.log_pmf(worst.second, prior)
+    assert np.abs(p - q).max() == pytest.approx(worst.epsilon, rel=1e-12)
+    assert worst.epsilon <= exact_loss(mechanism, size=size, prior=prior).epsilon <= worst.epsilon * (1 + 1e-9)
+    assert worst_pair(LaplaceParameters(1.0), size=20, prior=prior) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: exact_loss(1.0, size=3, prior=[1.0, 1.0]), TypeError, r"mechanism=1\.0: must be a mechanism value, such as LaplaceParameters"),  # type: ignore[arg-type]
+        (lambda: exact_loss(LaplaceParameters(1.0), size=None, prior=[1.0, 1.0]), ValueError, r"total='remainder': needs a public number"),
+        (lambda: exact_loss(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0], d_in=-1), ValueError, r"d_in=-1: must be 0 or greater"),
+        (lambda: exact_loss(LaplaceParameters(1.0), size=0, prior=[1.0, 1.0]), ValueError, r"size=0: must be between 1 and"),
+        (lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0]), ValueError, r"prior=.*: has shape \(1,\)"),
+        (lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0])(-0.1), ValueError, r"epsilon=-0\.1: must be at least 0\."),
+        (lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0])([0.0, math.nan]), ValueError, r"epsilon=.*: must be at least 0\."),
+        (
+            lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0]).epsilon(1.5),
+            ValueError,
+            r"delta=1\.5: must be between 0 and 1\.",
+        ),
+    ],
+)
+def test_refuses(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()

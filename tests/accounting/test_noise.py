@@ -1,0 +1,194 @@
+"""Additive noise: the pair that stands for all neighbours against all neighbours, and Rényi divergences against a fine grid of orders."""
+
+import math
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+from scipy.special import logsumexp
+
+from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential, exact_loss, privacy_profile
+from opendp_bayes.accounting.divergences import ORDERS_LESS_ONE, Block, concentrated, extremes, hockey_stick
+from opendp_bayes.accounting.noise import knorm_step, laplace_shift
+
+EPSILONS = (0.0, 0.2, 0.7, 1.3, 2.9)
+FINE = np.concatenate([[1e-6, 1e-4], np.geomspace(1e-3, 300, 800)])
+
+
+def one_pair(log_p: Any, log_q: Any) -> Block:
+    none = np.zeros((1, 0), dtype=np.int64)
+    return Block(none, none, np.asarray(log_p, dtype=np.float64)[:, None], np.asarray(log_q, dtype=np.float64)[:, None])
+
+
+def independent(laws: Any) -> tuple[Any, Any]:
+    """The pair of products of pairs of distributions."""
+    log_p, log_q = np.zeros(1), np.zeros(1)
+    for p, q in laws:
+        log_p, log_q = np.add.outer(log_p, p).ravel(), np.add.outer(log_q, q).ravel()
+    return log_p, log_q
+
+
+def profile_of(log_p: Any, log_q: Any) -> list[float]:
+    block = one_pair(log_p, log_q)
+    return [float(hockey_stick(block, epsilon)[0]) for epsilon in EPSILONS]
+
+
+def cell(noise: str) -> Any:
+    return {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}[noise]
+
+
+@pytest.mark.parametrize("noise", ["discrete", "floored"])
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("moved", [1, 2, 3, 4])
+def test_laplace_shift(noise: str, scale: float, moved: int) -> None:
+    """Noise and the same noise moved, over integers as far as floats reach."""
+    log_p, log_q = laplace_shift(moved, scale, noise)
+    assert np.exp([logsumexp(log_p), logsumexp(log_q)]) == pytest.approx([1, 1], abs=1e-14)
+    reach = math.ceil(40 * scale) + moved
+    p, q = (np.array([cell(noise)(z - m, scale) for z in range(-reach, reach + 1)]) for m in (0, moved))
+    assert float(np.max(log_p - log_q)) == pytest.approx(moved / scale, rel=1e-12)
+    for epsilon, value in zip(EPSILONS, profile_of(log_p, log_q), strict=True):
+        assert value == pytest.approx(float(np.maximum(p - math.exp(epsilon) * q, 0).sum()), abs=1e-12)
+
+
+@pytest.mark.parametrize("noise", ["discrete", "floored"])
+@pytest.mark.parametrize("total", ["remainder", "bounded"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_laplace_noise_on_counts(noise: Any, total: Any, k: int) -> None:
+    """Clamped to few records, over all pairs within the distance: never above the profile, and equal to it where no clamp is in the way."""
+    for scale, size, d_in in product((0.4, 2.0), (1, 2, 5) if k == 2 or total == "remainder" else (1, 3), (1, 2, 4)):
+        mechanism = LaplaceParameters(scale, noise=noise, total=total)
+        _, log_p = oracles.log_laws(mechanism, size, (1.0,) * k)
+        away = oracles.distances(size, k)
+        profile = privacy_profile(mechanism, size=size, prior=(1.0,) * k, d_in=d_in)
+        for epsilon in EPSILONS:
+            found = oracles.over_pairs(log_p, away, d_in, oracles.hockey_stick(epsilon))
+            assert found <= profile(epsilon) + 1e-13
+            if k == 2 and d_in <= 2 and size == 5:
+                assert found == pytest.approx(profile(epsilon), abs=1e-9)
+        if d_in == size == 2:
+            rho = exact_loss(mechanism, size=size, prior=(1.0,) * k, d_in=d_in).rho
+            assert oracles.over_pairs(log_p, away, d_in, oracles.rho_between) <= rho + 1e-12
+
+
+@pytest.mark.parametrize("noise", ["discrete", "floored"])
+@pytest.mark.parametrize("size", [None, 12])
+def test_laplace_noise_with_a_private_total(noise: Any, size: int | None) -> None:
+    """Two counts, clamped at zero only, and every way to add, remove or change records."""
+    scale = 0.8
+    marginal = {}
+    for count in range(6):
+        below = sum(cell(noise)(z, scale) for z in range(-60, -count + 1))
+        marginal[count] = np.log([below, *(cell(noise)(y - count, scale) for y in range(1, 50))])
+    laws = {counts: (marginal[counts[0]][:, None] + marginal[counts[1]]).ravel() for counts in product(range(6), repeat=2)}
+    for d_in in (1, 2, 3):
+        profile = privacy_profile(LaplaceParameters(scale, noise=noise, total="private"), size=size, prior=[1.0, 1.0], d_in=d_in)
+        for epsilon in EPSILONS:
+            found = 0.0
+            for first, second in product(laws, repeat=2):
+                step = np.subtract(second, first)
+                near = np.abs(step).sum() <= d_in if size is None else step.sum() == 0 and np.abs(step).sum() <= 2 * d_in
+                if near and any(step):
+                    found = max(found, float(oracles.hockey_stick(epsilon)(laws[first], laws[second])))
+            assert found == pytest.approx(profile(epsilon), abs=1e-9)
+            assert found <= profile(epsilon)
+
+
+@pytest.mark.parametrize("noise", ["discrete", "floored"])
+@pytest.mark.parametrize("scale", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize("parts", [(1, 1), (2, 1), (1, 1, 1), (2, 2), (3, 1), (2, 1, 1), (1, 1, 1, 1)])
+def test_moving_one_count_dominates_moving_several(noise: str, scale: float, parts: tuple[int, ...]) -> None:
+    """A distance that several counts share gives no larger δ at any ε, nor a larger Rényi divergence."""
+    alone = one_pair(*laplace_shift(sum(parts), scale, noise))
+    shared = one_pair(*independent([laplace_shift(part, scale, noise) for part in parts]))
+    largest = sum(parts) / scale
+    strictly = 0.0
+    for epsilon in np.linspace(0, largest, 60):
+        less, more = float(hockey_stick(shared, epsilon)[0]), float(hockey_stick(alone, epsilon)[0])
+        assert less <= more + 1e-14
+        strictly = max(strictly, more - less)
+    assert strictly > 1e-4
+    for order in (1.01, 2.0, 7.0):
+        assert renyi(shared, order) <= renyi(alone, order) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("k", "scale"), [(2, 0.3), (2, 3.0), (3, 0.3), (3, 1.0), (4, 0.4)])
+def test_knorm_step(k: int, scale: float) -> None:
+    log_p, log_q = knorm_step(k, scale)
+    assert np.exp(logsumexp(log_p)) == pytest.approx(1, abs=1e-14)
+    p, q = oracles.ball_knorm_pair(k, scale, math.ceil(27 * scale))
+    for epsilon, value in zip(EPSILONS, profile_of(log_p, log_q), strict=True):
+        factor = oracles.real(epsilon).exp()
+        assert value == pytest.approx(sum(float(a - factor * b) for a, b in zip(p, q, strict=True) if a > factor * b), abs=1e-8)
+
+
+# Rényi divergences.
+
+
+def renyi(block: Block, order: float) -> float:
+    """The larger of both orders, for one pair."""
+    p, q = block.log_p[:, 0], block.log_q[:, 0]
+    return max(float(logsumexp(order * a - (order - 1) * b)) / (order - 1) for a, b in ((p, q), (q, p)))
+
+
+PAIRS = {
+    "Laplace": one_pair(*laplace_shift(1, 0.7, "discrete")),
+    "Laplace, far": one_pair(*laplace_shift(4, 0.5, "floored")),
+    "two counts": one_pair(*independent([laplace_shift(2, 3.0, "discrete")] * 2)),
+    "K-norm": one_pair(*knorm_step(4, 1.5)),
+    "lopsided": one_pair(np.log([0.999, 0.001]), np.log([0.9999, 0.0001])),
+    "reversed": one_pair(np.log([0.9999, 0.0001]), np.log([0.999, 0.001])),
+    "nearly equal": one_pair(np.log([0.5, 0.5]), np.log([0.5 + 1e-2, 0.5 - 1e-2])),
+    "rare": one_pair([math.log1p(-1e-9), math.log(1e-9)], [math.log1p(-1e-30), math.log(1e-30)]),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_concentrated(name: str) -> None:
+    """Never below the divergence over its order on a fine grid, and at most some per cent above."""
+    block = PAIRS[name]
+    truth = max(renyi(block, 1 + t) / (1 + t) for t in FINE)
+    low, high = extremes(block)
+    largest = np.maximum(high, -low)
+    bound = float(concentrated(block, 0.0, largest)[0])
+    assert truth * (1 - 1e-6) <= bound
+    # Beyond the last order a small ε alone is a poor bound; there the range gives a good one, which callers take with it.
+    assert min(bound, float((high - low)[0]) ** 2 / 8) <= 1.15 * truth
+    assert bound <= float(concentrated(block, 1e-6, largest)[0])
+
+
+def test_concentrated_takes_the_larger_order() -> None:
+    assert concentrated(PAIRS["lopsided"], 0.0, np.array([3.0])) == pytest.approx(concentrated(PAIRS["reversed"], 0.0, np.array([3.0])), rel=1e-12)
+
+
+def test_orders_between_those_evaluated_are_bounded() -> None:
+    """Negative control: the largest value at the orders alone is below the truth, which the chords are not."""
+    block = PAIRS["Laplace, far"]
+    at_orders = max(renyi(block, 1 + t) / (1 + t) for t in ORDERS_LESS_ONE)
+    truth = max(renyi(block, 1 + t) / (1 + t) for t in FINE)
+    assert at_orders < truth <= float(concentrated(block, 0.0, np.array([8.0]))[0])
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        HellingerExponential(0.4),
+        HellingerExponential(2.0, sensitivity="local"),
+        SmoothHellingerExponential(1.0),
+        KNormParameters(0.6),
+        LaplaceParameters(0.6),
+    ],
+    ids=str,
+)
+def test_the_concentrated_loss(mechanism: Any) -> None:
+    """Over all pairs, a few per cent above the supremum and below what the range alone gives."""
+    size, prior = 30, (1.0, 1.0)
+    _, log_p = oracles.log_laws(mechanism, size, prior)
+    truth = 0.0
+    for p, q in pairwise(log_p):
+        truth = max(truth, max(renyi(one_pair(p, q), 1 + t) / (1 + t) for t in FINE[::8]))
+    loss = exact_loss(mechanism, size=size, prior=prior)
+    assert truth * (1 - 1e-6) <= loss.rho <= 1.05 * truth
+    assert loss.rho <= loss.range**2 / 8 * (1 + 1e-12)

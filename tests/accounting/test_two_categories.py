@@ -1,0 +1,188 @@
+"""Windows and tables for two categories, against the distance in ball arithmetic, plain sums and the plain enumeration."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+
+from opendp_bayes import HellingerExponential, SmoothHellingerExponential, exact_loss
+from opendp_bayes.accounting import two_categories
+from opendp_bayes.accounting.divergences import extremes, hockey_stick
+from opendp_bayes.accounting.exact import _pairs
+from opendp_bayes.accounting.two_categories import TABLE_ERROR, TwoCategoryPairs, window
+
+PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.3, 7.0)]
+
+
+def pairs_of(mechanism: Any, size: int, prior: tuple[float, float], distance: int = 1) -> TwoCategoryPairs:
+    pairs = _pairs(mechanism, size, prior, distance, 10**12)
+    assert isinstance(pairs, TwoCategoryPairs)
+    return pairs
+
+
+def truth(size: int, prior: tuple[float, float], t: int, other: int) -> oracles.arb:
+    return oracles.hellinger(oracles.posterior((t, size - t), prior), oracles.posterior((other, size - other), prior))
+
+
+def worst_table_error(size: int, prior: tuple[float, float], first: int, number: int, rng: np.random.Generator, change: float = 0.0) -> float:
+    """Of 25 entries of one block of the table, from the middle and all over, relative; `change` spoils the table."""
+    reach = min(window(size, prior) + 1, size)
+    t = np.arange(first, first + number)
+    table = two_categories._distances(prior, size, t, np.arange(-reach, reach + 1)[:, None]) * (1 + change)
+    worst = 0.0
+    for offset in [-1, 1, 2, *rng.integers(-reach, reach + 1, size=22)]:
+        column = int(rng.integers(number))
+        there = int(t[column] + offset)
+        value = float(table[offset + reach, column])
+        if not 0 <= there <= size:
+            assert value == math.inf
+        elif offset == 0:
+            assert value == 0.0
+        else:
+            worst = max(worst, oracles.relative_error(value, truth(size, prior, int(t[column]), there)))
+    return worst
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("size", [40, 3000, 20_000])
+def test_tables(size: int, prior: tuple[float, float]) -> None:
+    """Blocks next to both ends, where distances are computed, and in between, where they are interpolated."""
+    rng = np.random.default_rng(size)
+    columns = min(max((1 << 19) // (2 * window(size, prior) + 3), 16), size // 4)
+    interpolated = 0
+    with pytest.MonkeyPatch.context() as patch:
+        original = two_categories._interpolation
+
+        def counted(t: Any) -> Any:
+            nonlocal interpolated
+            interpolated += 1
+            return original(t)
+
+        patch.setattr(two_categories, "_interpolation", counted)
+        for first in [0, columns, size // 3, size // 2, 2 * size // 3, size - columns + 1]:
+            assert worst_table_error(size, prior, first, columns, rng) <= TABLE_ERROR
+    assert interpolated >= 2 or size < 20_000
+
+
+def test_notices_a_table_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    assert worst_table_error(20_000, (1.0, 1.0), 10_000, 100, rng, change=2e-13) > TABLE_ERROR
+    monkeypatch.setattr(two_categories, "_NODES", 6)
+    assert worst_table_error(20_000, (1.0, 1.0), 10_000, 800, rng) > TABLE_ERROR
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("size", [1, 30, 200, 3000, 20_000])
+def test_window(size: int, prior: tuple[float, float]) -> None:
+    """Outside, distances are one to within `2^-57`, from every data set; one offset less would not do, and half the window by far not."""
+    reach = window(size, prior)
+    if reach == size:
+        return
+    starts = {0, 1, size - reach - 1, (size - reach) // 2, *np.random.default_rng(2).integers(0, size - reach, size=12).tolist()}
+    for t in starts:
+        assert 1 - truth(size, prior, t, t + reach + 1) < 2.0**-57
+    assert min(float(1 - truth(size, prior, t, t + reach // 2)) for t in starts) < 1e-3
+    assert max(1 - truth(size, prior, t, t + reach // 2) for t in starts) > 2.0**-57
+    assert two_categories._smallest_divergence(size, prior, reach) < 40 <= two_categories._smallest_divergence(size, prior, reach + 1)
+
+
+def errors_of_laws(pairs: TwoCategoryPairs, mechanism: Any) -> tuple[float, float]:
+    """Of log-probabilities against plain enumeration, the far outcomes summed; and of their total against one."""
+    rng = np.random.default_rng(3)
+    worst, total = 0.0, 0.0
+    for block in pairs.blocks():
+        rows = block.log_p.shape[0] - 1  # the last is the far outcomes together; the others are within reach of both data sets
+        reach = (rows - 1 + pairs.distance) // 2
+        for column in rng.integers(0, block.first.shape[0], size=2):
+            for counts, log_p in ((block.first[column], block.log_p[:, column]), (block.second[column], block.log_q[:, column])):
+                _, plain = mechanism.log_pmf(counts, pairs.prior)
+                outcomes = block.second[column, 0] - reach + np.arange(rows)
+                inside = (outcomes >= 0) & (outcomes <= pairs.size)
+                assert np.all(np.isneginf(log_p[:-1][~inside]))
+                worst = max(worst, float(np.max(np.abs(log_p[:-1][inside] - plain[outcomes[inside]]))))
+                far = np.delete(plain, outcomes[inside])
+                assert np.isneginf(log_p[-1]) == (far.size == 0)
+                if far.size:
+                    worst = max(worst, abs(float(log_p[-1]) - float(np.logaddexp.reduce(far))))
+                total = max(total, abs(math.fsum(np.exp(log_p)) - 1))
+    return worst, total
+
+
+MECHANISMS: list[Any] = [HellingerExponential(0.3), HellingerExponential(1.0, sensitivity="local"), SmoothHellingerExponential(2.0, gamma=0.3)]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+@pytest.mark.parametrize(("size", "prior", "distance"), [(20, (1.0, 1.0), 1), (400, (0.3, 7.0), 1), (700, (1.0, 1.0), 4), (1500, (0.01, 0.01), 1)])
+def test_laws(mechanism: Any, size: int, prior: tuple[float, float], distance: int) -> None:
+    pairs = pairs_of(mechanism, size, prior, distance)
+    assert pairs.method == ("exact" if size == 20 else "windowed")
+    worst, total = errors_of_laws(pairs, mechanism)
+    assert worst <= pairs.log_error
+    assert total <= pairs.log_error
+
+
+def test_notices_a_window_that_is_too_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = HellingerExponential(0.02)
+    pairs = pairs_of(mechanism, 1500, (1.0, 1.0))
+    assert max(errors_of_laws(pairs, mechanism)) <= pairs.log_error
+    monkeypatch.setattr(two_categories, "window", lambda size, prior: window(size, prior) // 2)
+    assert errors_of_laws(pairs, mechanism)[0] > 10 * pairs.log_error
+
+
+def test_notices_a_missing_tail() -> None:
+    pairs = pairs_of(HellingerExponential(0.3), 1500, (1.0, 1.0))
+    block = next(iter(pairs.blocks()))
+    assert np.max(np.abs(np.exp(block.log_p[:-1]).sum(axis=0) - 1)) > 1e-3
+
+
+@pytest.mark.parametrize(("size", "prior", "distance"), [(1, (1.0, 1.0), 1), (9, (1.0, 1.0), 9), (4000, (1.0, 1.0), 1), (4000, (0.3, 7.0), 3)])
+def test_every_pair_once(size: int, prior: tuple[float, float], distance: int) -> None:
+    pairs = pairs_of(HellingerExponential(1.0), size, prior, distance)
+    seen = np.concatenate([block.first[:, 0] for block in pairs.blocks()])
+    other = np.concatenate([block.second[:, 0] for block in pairs.blocks()])
+    np.testing.assert_array_equal(other - seen, distance)
+    found = {tuple(sorted(pair)) for t, s in zip(seen.tolist(), other.tolist(), strict=True) for pair in ((t, s), (size - t, size - s))}
+    if not pairs.symmetric:
+        found = set(zip(seen.tolist(), other.tolist(), strict=True))
+        assert len(seen) == size - distance + 1
+    assert found == {(t, t + distance) for t in range(size - distance + 1)}
+    assert len(np.unique(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+@pytest.mark.parametrize("size", [1, 2, 33, 34, 900])
+def test_half_of_the_pairs_suffices_by_symmetry(mechanism: Any, size: int) -> None:
+    half = pairs_of(mechanism, size, (0.7, 0.7))
+    full = replace(half, symmetric=False)
+    assert half.symmetric
+
+    def summary(pairs: TwoCategoryPairs) -> list[float]:
+        blocks = list(pairs.blocks())
+        ends = [extremes(block) for block in blocks]
+        epsilon = max(max(float(high.max()), -float(low.min())) for low, high in ends)
+        spread = max(float((high - low).max()) for low, high in ends)
+        return [epsilon, spread, *(max(float(hockey_stick(block, share * epsilon).max()) for block in blocks) for share in (0.0, 0.5))]
+
+    np.testing.assert_allclose(summary(half), summary(full), rtol=1e-9)
+
+
+def test_the_windowed_loss_is_that_of_plain_enumeration() -> None:
+    mechanism, size, prior = HellingerExponential(3.0, sensitivity="local"), 700, (0.3, 7.0)
+    laws = np.array([mechanism.log_pmf((t, size - t), prior)[1] for t in range(size + 1)])
+    difference = np.diff(laws, axis=0)
+    loss = exact_loss(mechanism, size=size, prior=prior)
+    assert loss.method == "windowed"
+    assert 0 <= loss.epsilon - np.abs(difference).max() <= 1e-9
+    assert 0 <= loss.range - np.ptp(difference, axis=1).max() <= 1e-9
+
+
+def test_blocks_do_not_depend_on_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = pairs_of(HellingerExponential(1.0), 600, (1.0, 1.0))
+    cached = list(pairs.blocks())
+    monkeypatch.setattr(two_categories, "_CACHED_ENTRIES", 0)
+    for one, other in zip(cached, pairs.blocks(), strict=True):
+        np.testing.assert_array_equal(one.log_p, other.log_p)
+        np.testing.assert_array_equal(one.log_q, other.log_q)
