@@ -213,7 +213,7 @@ def _mechanism_of_scale(mechanism: str | Mechanism, options: dict[str, Any], spa
             raise TypeError(f"{name}={options[name]!r}: is not an option of mechanism={mechanism!r}; {remedy}. The scale follows from the budget.")
     if kind is LaplaceParameters:
         options = {"total": default_total(space.size), **options}
-    template: Mechanism = kind(scale=1.0, **options)
+    template: Mechanism = kind(scale=SCALES[0], **options)  # the scale that will be found is checked when the measurement is made
     template.check(size=space.size, prior=space.prior_array)
     return lambda scale: replace(template, scale=scale)
 

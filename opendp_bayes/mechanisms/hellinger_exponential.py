@@ -8,7 +8,7 @@ from opendp_bayes._rounding import upper_end
 from opendp_bayes._validation import Floats, Integers, as_choice, as_distance, as_prior, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
-from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity, local_sensitivity
+from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity, local_sensitivity, smallest_local_sensitivity
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,9 @@ class HellingerExponential(PosteriorExponential):
 
     def _width(self, counts: Integers, prior: Floats) -> float:
         return self.scale if self.sensitivity == "global" else self.scale * local_sensitivity(counts, prior)
+
+    def _smallest_width(self, size: int, prior: Floats) -> float:
+        return self.scale if self.sensitivity == "global" else self.scale * smallest_local_sensitivity(size, prior)
 
     def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
         """`epsilon = range = 2 d_in GS / scale` plus the sampler's error for EHD; infinite for EHDL (`docs/proofs.md`, "EHD")."""

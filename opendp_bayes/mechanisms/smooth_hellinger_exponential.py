@@ -9,7 +9,7 @@ from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
 from opendp_bayes._validation import Floats, Integers, as_distance, as_prior, as_rate, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
-from opendp_bayes.sensitivity import smallest_local_sensitivity, smooth_sensitivity
+from opendp_bayes.sensitivity import global_sensitivity, smallest_local_sensitivity, smooth_sensitivity
 from opendp_bayes.simplex import number_of_candidates
 
 _LIBM_ERROR = 2.0**-50  # relative error of exp, expm1 and log in the C library, generously
@@ -52,6 +52,12 @@ class SmoothHellingerExponential(PosteriorExponential):
 
     def _width(self, counts: Integers, prior: Floats) -> float:
         return self.scale * smooth_sensitivity(counts, prior, gamma=self.gamma, beta=self.beta)
+
+    def _smallest_width(self, size: int, prior: Floats) -> float:
+        """`S >= LS`; and S reaches from the data set where LS is GS to any other, at most `size` changes away."""
+        smallest, largest = smallest_local_sensitivity(size, prior), global_sensitivity(size, prior)
+        reached = 1 / (1 / largest + self.gamma * size) if self.gamma is not None else largest * math.exp(-(self.beta or 0.0) * size)
+        return self.scale * max(smallest, reached)
 
     def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
         """`2 (1 + gamma) d_in / scale` (γ), or `2 D / scale` with the change D of the scaled score proved for β, plus the sampler's error.
