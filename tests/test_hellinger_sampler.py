@@ -9,6 +9,7 @@ import math
 import secrets
 from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -212,6 +213,30 @@ def test_samples(counts: oracles.Counts, prior: tuple[float, ...], exponent: flo
         assert oracles.rejects(observed, oracles.exponential_law(counts, prior, 1 / (factor * exponent)))
     monkeypatch.setattr(hellinger_sampler, "chords", lambda *arguments: tuple(part[:-1] for part in chords(*arguments)))
     assert oracles.rejects(draws(), law)
+
+
+@pytest.mark.parametrize("prior", [1e-100, 0.01, 0.5, 1.0, 1e12])
+@pytest.mark.parametrize("counts", [(10**12, 0, 0), (10**9, 37, 1), (123, 45, 6)])
+def test_tables_bound_every_coordinate(counts: oracles.Counts, prior: float) -> None:
+    """The weight that a table gives a count is at least `exp(-j h - tilt d)`, against ball arithmetic, at the ends of blocks near and far."""
+    state = sampler(counts, prior, 50.0)
+    n, k, width = sum(counts), len(counts), state._first.size
+    rng = np.random.default_rng(3)
+    for m in {0, len(state._slopes) // 2, len(state._slopes) - 1}:
+        slope, tilt = oracles.real(float(state._slopes[m])), oracles.real(state._tilts[m])
+        log_density = state._table(m).log_density.reshape(k, width)
+        logs = state._bounds(float(state._slopes[m]), state._tilts[m]) + state._log_size
+        log_totals = np.logaddexp.reduce(logs, axis=1)
+        for i in range(k):
+            possible = np.flatnonzero(np.isfinite(log_density[i]))
+            for block in {*rng.choice(possible, size=12).tolist(), *possible[[0, -1]].tolist()}:
+                first = int(state._first[block])
+                sign = (first > 0) - (first < 0)
+                for d in (first, first + sign * (2 ** int(state._bits[block]) - 1)):
+                    if 0 <= counts[i] + d <= n:
+                        alpha = Fraction(prior)
+                        truth = -slope * oracles.gap(alpha + counts[i], alpha + counts[i] + d) - tilt * d
+                        assert float(oracles.real(float(log_density[i, block] + log_totals[i])) - truth) > -hellinger_sampler._MARGIN / 2
 
 
 def product_mixture(counts: list[int], prior: float, exponent: float) -> list[dict[int, float]]:
