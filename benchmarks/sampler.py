@@ -69,8 +69,8 @@ def releases() -> None:
         "One release of an exponential mechanism, without enumeration",
         ["k", "n", "mechanism", "one, ms", "a further one, ms", "one of 1000, ms", "memory, MB"],
         rows,
-        "Balanced data, prior 1. `mechanism.sample(counts, prior)`, sensitivity included; a further draw from the same `HellingerSampler`; a thousand "
-        "in one call; peak memory of one release above that of the imports.",
+        "Balanced data, prior 1. `mechanism.sample(counts, prior)`, sensitivity included; a further draw from the same `HellingerSampler`; a "
+        "thousand in one call; peak memory of one release above that of the imports.",
     )
 
 
@@ -120,8 +120,8 @@ def acceptance() -> None:
         "Share of proposals accepted",
         ["k", "smallest", "5 % quantile", "median", "batch", "chance of a second batch, at most", "slowest start, ms"],
         rows,
-        "384 cases for each k: 10 to 1e9 records, balanced, halving, in a fifth of the categories or in one, prior 0.01 to 10, largest exponent 0.5 to "
-        "1e5. A batch is proposed at once even if one release is asked for, so that rejections seldom show in its time.",
+        "384 cases for each k: 10 to 1e9 records, balanced, halving, in a fifth of the categories or in one, prior 0.01 to 10, largest exponent 0.5 "
+        "to 1e5. A batch is proposed at once even if one release is asked for, so that rejections seldom show in its time.",
     )
 
 
