@@ -12,16 +12,16 @@ from opendp_bayes.hellinger_sampler import HellingerSampler
 from opendp_bayes.sampling import ExactCategorical
 from opendp_bayes.simplex import candidate
 
-#: Categories, records, and the mechanism: near its proven ε of 1 where that is of use, and with little noise where it is not.
+#: Categories, records, and the mechanism: EHDS with a proven ε of 1 where that is of use, and EHD with little noise where it is not.
 RELEASES = [
-    (2, 1000, ob.SmoothHellingerExponential(2.4, gamma=0.2)),
-    (2, 10**9, ob.SmoothHellingerExponential(2.4, gamma=0.2)),
-    (3, 1000, ob.SmoothHellingerExponential(2.4, gamma=0.2)),
-    (3, 10**9, ob.SmoothHellingerExponential(2.4, gamma=0.2)),
+    (2, 1000, ob.SmoothHellingerExponential(4.0)),
+    (2, 10**9, ob.SmoothHellingerExponential(4.0)),
+    (3, 1000, ob.SmoothHellingerExponential(4.0)),
+    (3, 10**9, ob.SmoothHellingerExponential(4.0)),
     (10, 10**5, ob.HellingerExponential(1 / 150)),
-    (10, 10**9, ob.SmoothHellingerExponential(2.4, gamma=0.2)),
+    (10, 10**9, ob.SmoothHellingerExponential(4.0)),
     (50, 10**5, ob.HellingerExponential(1 / 1000)),
-    (50, 10**9, ob.SmoothHellingerExponential(2.4, gamma=0.2)),
+    (50, 10**9, ob.SmoothHellingerExponential(4.0)),
     (200, 10**5, ob.HellingerExponential(1e-4)),
 ]
 

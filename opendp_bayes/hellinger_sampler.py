@@ -22,8 +22,8 @@ from opendp_bayes.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.sampling import log_uniforms, random_words
 from opendp_bayes.simplex import log_number_of_candidates
 
-#: With more, the places in the tables of a term would not fit into 64 bits.
-LARGEST_CATEGORIES = 1 << 16
+#: Above this tables outgrow memory, and only scales that mean no privacy give anything but noise. (2^_BITS of each must fit into 63 bits together.)
+LARGEST_CATEGORIES = 1000
 
 _CHORD_GAP = 0.5  # of a chord below H / width, about: where its term is the largest it exceeds f by a factor of up to e^0.5
 _DRIFT = 2.0  # squared, in variances, that the sum of proposals may be off: more than the 1.75 of one side of a normal law
@@ -56,7 +56,7 @@ class HellingerSampler:
         self._log_weights, self._slopes = chords(1 / width, log_number_of_candidates(n, k))
 
         # Blocks of distances from each count, in both directions; arrays of shape (k, blocks). One that has no count from 0 to n has no weight.
-        start, bits = blocks(n, min(max((k - 1).bit_length(), 4), 7))
+        start, bits = blocks(n, min(max((k - 1).bit_length(), 4), 6))
         self._first = np.concatenate([-start[::-1], [0], start])
         self._bits = np.concatenate([bits[::-1], [0], bits])
         last = self._first + np.sign(self._first) * ((1 << self._bits) - 1)
@@ -199,7 +199,7 @@ def chords(largest: float, log_candidates: float) -> tuple[Floats, Floats]:
 
     >>> log_weights, slopes = chords(2.0, 100.0)
     >>> log_weights.round(3).tolist(), slopes.round(3).tolist()
-    ([0.0, -1.0], [3.476, 0.0])
+    ([0.0, -0.415, -1.5], [7.747, 1.312, 0.0])
     """
     number = max(math.ceil(math.pi / 2 / math.sqrt(2 * _CHORD_GAP / largest)), 1)
     step = math.pi / 2 / number
