@@ -363,6 +363,12 @@ def test_no_acceptance_above_one(seed: int) -> None:
     assert np.max(state._log_acceptance(terms[inside], moves[inside], log_density[inside])) < 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30, 330))
+def test_no_acceptance_above_one_in_more_spaces(seed: int) -> None:
+    test_no_acceptance_above_one(seed)
+
+
 def test_draws_that_need_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables that do not fit are made again, and small batches change nothing."""
     counts, prior, exponent = CASES[3]
