@@ -1,7 +1,7 @@
 """The candidates of the exponential mechanisms: every way to split `size` records over `k` categories, in lexicographic order."""
 
 from collections.abc import Iterator, Sequence
-from math import comb
+from math import comb, lgamma
 
 import numpy as np
 
@@ -17,20 +17,25 @@ def number_of_candidates(size: int, k: int) -> int:
     return comb(size + k - 1, k - 1)
 
 
+def log_number_of_candidates(size: int, k: int) -> float:
+    """Its logarithm, in floating point and without the large integer."""
+    return lgamma(size + k) - lgamma(size + 1) - lgamma(k)
+
+
 def check_enumerable(size: int, k: int) -> None:
     """Raise `ValueError` if the candidates for `size` records and `k` categories are too many to enumerate."""
     if k == 2 and size > LARGEST_SIZE_TWO:
         raise ValueError(
-            f"size={size}: this mechanism enumerates its candidates, which for 2 categories needs size <= {LARGEST_SIZE_TWO}. "
-            "Use LaplaceParameters, which enumerates nothing."
+            f"size={size}: enumerating the candidates for 2 categories needs size <= {LARGEST_SIZE_TWO}. Use fewer records, or only what "
+            "enumerates nothing, such as LaplaceParameters."
         )
     count = 1
     for i in range(1, k if k > 2 else 1):
         count = count * (size + i) // i  # C(size + i, i), which grows with i
         if count > LARGEST_ENUMERATION:
             raise ValueError(
-                f"size={size}, {k} categories: this mechanism enumerates its C(size + k - 1, k - 1) candidates, which "
-                f"must be at most {LARGEST_ENUMERATION}. Use fewer categories or LaplaceParameters, which enumerates nothing."
+                f"size={size}, {k} categories: enumerating the C(size + k - 1, k - 1) candidates needs at most {LARGEST_ENUMERATION} of them. "
+                "Use fewer categories or records, or only what enumerates nothing, such as LaplaceParameters."
             )
 
 

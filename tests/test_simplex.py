@@ -37,17 +37,17 @@ def test_enumerable_up_to_the_limits(size: int, k: int) -> None:
 
 
 def test_refuses_two_categories_beyond_the_limit() -> None:
-    with pytest.raises(ValueError, match=r"size=100001: .* for 2 categories needs size <= 100000\. Use LaplaceParameters"):
+    with pytest.raises(ValueError, match=r"size=100001: .* for 2 categories needs size <= 100000\. .* such as LaplaceParameters\."):
         check_enumerable(100_001, 2)
 
 
 @pytest.mark.parametrize(("size", "k"), [(1413, 3), (1000, 4), (180, 4)])
 def test_refuses_more_categories_beyond_the_limit(size: int, k: int) -> None:
-    with pytest.raises(ValueError, match=rf"size={size}, {k} categories: .* C\(size \+ k - 1, k - 1\) candidates, which must be at most 1000000\."):
+    with pytest.raises(ValueError, match=rf"size={size}, {k} categories: .* C\(size \+ k - 1, k - 1\) candidates needs at most 1000000 of them\."):
         check_enumerable(size, k)
 
 
 def test_refuses_a_number_of_candidates_beyond_the_floats() -> None:
     """C(n + k - 1, k - 1) can exceed the largest float and, computed in full, the time anybody has."""
-    with pytest.raises(ValueError, match=r"size=1000000000000, 1000000 categories: .* must be at most 1000000\."):
+    with pytest.raises(ValueError, match=r"size=1000000000000, 1000000 categories: .* needs at most 1000000 of them\."):
         check_enumerable(10**12, 10**6)

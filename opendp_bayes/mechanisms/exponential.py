@@ -4,24 +4,32 @@ They differ in the width `w(x)` and in what can be proved about it. The probabil
 where `e` is `exponent_error`; a log-likelihood ratio is therefore within `4 e` of the ideal one, and `certified_loss` adds that.
 """
 
+import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from opendp_bayes._rounding import round_up
-from opendp_bayes._validation import Floats, Integers, as_counts, as_prior
+from opendp_bayes._validation import Floats, Integers, as_counts, as_prior, as_size
 from opendp_bayes.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.hellinger_sampler import HellingerSampler, check_categories
 from opendp_bayes.privacy_loss import PrivacyLoss
-from opendp_bayes.sampling import ExactCategorical, draws, weight_error
 from opendp_bayes.sensitivity import RELATIVE_ERROR
-from opendp_bayes.simplex import candidate, candidate_sums, candidates, check_enumerable
+from opendp_bayes.simplex import candidate_sums, candidates, check_enumerable, log_number_of_candidates
+
+#: A mechanism is refused where more than this share of its releases would not depend on the data, whatever they are,
+LARGEST_UNIFORM_SHARE = 0.99
+#: unless it has at most so many candidates: then the scale is at fault, not their number.
+FEW_CANDIDATES = 1000
 
 
 class PosteriorExponential(ABC):
-    """Exponential mechanism over the simplex of candidate posteriors, sampled by enumeration. Subclasses are frozen dataclasses."""
+    """Exponential mechanism over the simplex of candidate posteriors. Subclasses are frozen dataclasses with a `scale`."""
+
+    scale: float
 
     @abstractmethod
     def _width(self, counts: Integers, prior: Floats) -> float:
@@ -33,42 +41,54 @@ class PosteriorExponential(ABC):
 
     @abstractmethod
     def _smallest_width(self, size: int, prior: Floats) -> float:
-        """A lower bound on `w(x)` over all data sets of `size` records."""
+        """A lower bound on `w(x)` over all data sets of `size` records, at least 1."""
+
+    @abstractmethod
+    def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss: ...
 
     def log_error(self, size: int, prior: Floats) -> float:
         """Bound on the difference between any log-probability as computed and as sampled: both are within `2 exponent_error` of the ideal."""
         return round_up(4 * exponent_error(self._smallest_width(size, prior), prior.size))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
-        """Raise `ValueError` where the size is private (the candidate set depends on it) or there are too many candidates."""
+        """Raise `ValueError` where the size is private (the candidate set depends on it) or nearly every release would ignore the data.
+
+        The latter is decided from public numbers: `uniform_share` at the smallest width (`docs/limits.md`, "Many candidates").
+        """
         if size is None:
             raise ValueError(
                 f"{type(self).__name__}: its candidates are the posteriors of `size` records, so the number of records must be public. "
                 "Under add/remove neighbours use LaplaceParameters, or state the privacy unit as changes and pass size=."
             )
-        check_enumerable(size, prior.size)
+        check_categories(prior.size)
+        log_candidates = log_number_of_candidates(size, prior.size)
+        share = uniform_share(size, prior, 1 / self._smallest_width(size, prior))
+        if share < LARGEST_UNIFORM_SHARE or log_candidates <= math.log(FEW_CANDIDATES + 0.5):
+            return
+        epsilon = self.proven_loss(1, size=size, prior=prior).epsilon
+        same_loss = f"(scale={1 / epsilon:.3g}), which has the same loss," if math.isfinite(epsilon) else ""
+        raise ValueError(
+            f"scale={self.scale!r}: with size={size} and {prior.size} categories there are {_shown(log_candidates)} candidates, and about "
+            f"{math.floor(1000 * share) / 10}% or more of the releases of {type(self).__name__} would be uniform draws from them, whatever the data. "
+            f"Use KNormParameters{same_loss} or a smaller scale."
+        )
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given `counts`, shape `(c,)`.
 
         Raises `ValueError` if there are too many candidates to enumerate.
         """
-        counts, prior = self._checked(counts, prior)
+        counts, prior = _checked(counts, prior)
+        check_enumerable(int(counts.sum()), counts.size)
         exponents = self._exponents(counts, prior)
         return candidates(int(counts.sum()), counts.size), -exponents - logsumexp(-exponents)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`, from the exact categorical sampler of `opendp_bayes.sampling`."""
-        counts, prior = self._checked(counts, prior)
-        sampler = ExactCategorical(self._exponents(counts, prior))
-        n = int(counts.sum())
-        return np.array([candidate(int(index), n, counts.size) for index in draws(sampler, size)], dtype=np.int64).reshape(size, counts.size)
-
-    def _checked(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
-        counts = as_counts(counts)
-        prior = as_prior(prior, counts.size)
-        self.check(size=int(counts.sum()), prior=prior)
-        return counts, prior
+        """`size` releases, shape `(size, k)`, by `opendp_bayes.hellinger_sampler`, for any number of records and categories."""
+        counts, prior = _checked(counts, prior)
+        if not counts.any():
+            return np.zeros((size, counts.size), dtype=np.int64)
+        return HellingerSampler(counts, prior, self._width(counts, prior)).draw(size)
 
     def _exponents(self, counts: Integers, prior: Floats) -> Floats:
         """`H(posterior(x), r) / w(x)` for every candidate, by the separable form: k tables of size + 1 gaps, then sums."""
@@ -79,15 +99,54 @@ class PosteriorExponential(ABC):
         return distance_from_divergence(candidate_sums(tables)) / self._width(counts, prior)
 
 
+def _checked(counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
+    counts = as_counts(counts)
+    prior = as_prior(prior, counts.size)
+    check_categories(counts.size)
+    if counts.any():
+        as_size(int(counts.sum()))
+    return counts, prior
+
+
+def uniform_share(size: int, prior: Floats, largest_exponent: float) -> float:
+    """About the smallest probability, over all data sets, that a release is a uniform draw, independent of the data; exponents are at most `c`.
+
+    With `e^-c` of the weight of every candidate set aside, the release is uniform with probability `|R| e^-c / (|R| e^-c + B)`,
+    `B = sum over r of e^(-c H) - e^-c`. B is largest for counts that are all equal; there `H^2 = 1 - e^-D` and `D` is nearly `|r - x|^2 / (8 a)`
+    with `a = (size + sum prior) / k`, so that the sum becomes an integral over the radius (`docs/limits.md`, "Many candidates").
+    """
+    c, j = largest_exponent, prior.size - 1
+    log_candidates = log_number_of_candidates(size, prior.size)
+    spread = 8 * (size + math.fsum(prior)) / prior.size
+    log_sphere = math.log(2) + j / 2 * math.log(math.pi) - math.lgamma(j / 2)
+    log_points = j / 2 * math.log(spread) - math.log(prior.size) / 2  # of the lattice, in a unit of volume
+    # The integrand over the logarithm of the radius; it has its bulk between k / c and sqrt(k).
+    log_radius = np.linspace(-math.log1p(c) - 14, math.log(math.sqrt(j) + 10 + math.sqrt(2 * math.log1p(c))), 4000)
+    squared = np.exp(2 * log_radius)
+    distance = distance_from_divergence(squared)
+    with np.errstate(divide="ignore"):  # far away there is nothing above e^-c
+        excess = -c * distance + np.log(-np.expm1(-c * np.exp(-squared) / (1 + distance)))
+    log_integral = log_sphere + log_points + logsumexp(j * log_radius + excess) + math.log(log_radius[1] - log_radius[0])
+    log_rest = min(np.logaddexp(log_integral, 0.0), log_candidates + math.log(-math.expm1(-c)))
+    return float(expit(log_candidates - c - log_rest))
+
+
+def _shown(logarithm: float) -> str:
+    """`exp(logarithm)` in scientific notation, which may be beyond the floats."""
+    exponent, rest = divmod(logarithm / math.log(10), 1)
+    return f"{10**rest:.1f}e{exponent:.0f}"
+
+
 def exponent_error(smallest_width: float, k: int) -> Fraction:
     """Bound on the error of the logarithm of an unnormalised probability, given a lower bound on the width.
 
     An exponent is at most `1 / smallest_width`; its relative error is that of the distance (`RELATIVE_ERROR`, and k roundings of the sum) and of
-    the width (`RELATIVE_ERROR` and a few roundings). The conversion to an integer weight adds `weight_error`.
+    the width (`RELATIVE_ERROR` and a few roundings). The sampler's decisions add `2^-47` of the exponent and `2^-41` for each category
+    (`docs/numerics.md`, "Acceptance").
     """
     largest = round_up(1 / Fraction(smallest_width))
-    relative = 2 * Fraction(RELATIVE_ERROR) + Fraction(k + 8, 2**53)
-    return Fraction(largest) * relative + Fraction(weight_error(largest))
+    relative = 2 * Fraction(RELATIVE_ERROR) + Fraction(k + 8, 2**53) + Fraction(1, 2**47)
+    return Fraction(largest) * relative + Fraction(k, 2**41)
 
 
 def certified_loss(ideal: Fraction, error: Fraction, delta: float = 0.0) -> PrivacyLoss:

@@ -9,7 +9,7 @@ from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
 from opendp_bayes._validation import Floats, Integers, as_distance, as_prior, as_rate, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_LOSS, PrivacyLoss
-from opendp_bayes.sensitivity import smallest_local_sensitivity, smooth_sensitivities, smooth_sensitivity
+from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity, smallest_local_sensitivity, smooth_sensitivities, smooth_sensitivity
 from opendp_bayes.simplex import number_of_candidates
 
 _LIBM_ERROR = 2.0**-50  # relative error of exp, expm1 and log in the C library, generously
@@ -57,7 +57,10 @@ class SmoothHellingerExponential(PosteriorExponential):
         return self.scale * smooth_sensitivities(size, prior, gamma=self.gamma, beta=self.beta)
 
     def _smallest_width(self, size: int, prior: Floats) -> float:
-        return round_down(Fraction(self.scale) * Fraction(smallest_local_sensitivity(size, prior)))
+        """`S >= LS`; and S reaches from the data set where LS is GS to any other, at most `size` changes away."""
+        smallest, largest = smallest_local_sensitivity(size, prior), global_sensitivity(size, prior)
+        reached = 1 / (1 / largest + self.gamma * size) if self.gamma is not None else largest * math.exp(-(self.beta or 0.0) * size)
+        return round_down(Fraction(self.scale) * Fraction(max(smallest, lower_end(reached, 2 * RELATIVE_ERROR))))
 
     def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
         """`d_in (1 + sqrt(1 + gamma^2)) / scale` plus the sampler's error, of ε and of the range; less than the papers' `2 (1 + gamma) d_in / scale`.

@@ -199,6 +199,20 @@ def test_a_filter_that_is_asked_too_much_refuses_everything_after():
         ask(whole.query(epsilon=0.25)).release()
 
 
+def test_a_release_that_would_ignore_the_data_is_refused_before_it_costs_anything():
+    whole = dp.Context.compositor(
+        data=pl.concat([DATA] * 20), privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1
+    )
+    before = whole.remaining_privacy_loss()
+    query = ob.posterior(whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="hellinger_exponential")
+    with pytest.raises(
+        ValueError, match=r"with size=240 and 4 categories .* uniform draws .* Use KNormParameters\(scale=1\), which has the same loss"
+    ):
+        query.release()
+    assert whole.remaining_privacy_loss() == before
+    ob.posterior(whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="knorm_parameters").release()
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_filter_exactly_exhausted(unit, loss):

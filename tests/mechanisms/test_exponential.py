@@ -4,6 +4,7 @@ Every statistical check is `oracles.rejects` at `oracles.FALSE_ALARM`; the obser
 by 30 %, under another prior, and under another sensitivity.
 """
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -11,10 +12,10 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes import HellingerExponential, SmoothHellingerExponential, hellinger_distance
 from opendp_bayes._validation import SCALES
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.exponential import exponent_error
+from opendp_bayes.mechanisms.exponential import LARGEST_UNIFORM_SHARE, exponent_error, uniform_share
 
 #: A mechanism's constructor arguments beside the scale, and the oracle's name and parameter of the sensitivity that it divides by.
 KINDS: dict[str, tuple[Any, dict[str, Any], str, dict[str, float]]] = {
@@ -171,16 +172,109 @@ def test_refuses_a_private_size_and_too_many_candidates(kind: str) -> None:
     value.check(size=100, prior=np.ones(2))
     with pytest.raises(ValueError, match=r"Exponential: its candidates are .* so the number of records must be public\."):
         value.check(size=None, prior=np.ones(2))
-    with pytest.raises(ValueError, match=r"size=1000, 4 categories: this mechanism enumerates its C"):
-        value.check(size=1000, prior=np.ones(4))
-    with pytest.raises(ValueError, match=r"size=200000: .* needs size <= 100000"):
+    with pytest.raises(ValueError, match=r"prior: has 1001 entries; this mechanism samples at most 1000 categories\. Use KNormParameters\."):
+        value.check(size=1, prior=np.ones(1001))
+    with pytest.raises(ValueError, match=r"prior: has 1001 entries; this mechanism samples at most 1000"):
+        value.sample(np.ones(1001), 1.0)
+    with pytest.raises(ValueError, match=r"size=200000: enumerating .* needs size <= 100000"):
         value.log_pmf([100_000, 100_000], 1.0)
-    with pytest.raises(ValueError, match=r"size=200000: .* needs size <= 100000"):
-        value.sample([100_000, 100_000], 1.0)
+    with pytest.raises(ValueError, match=r"size=2000000000000: must be between 1 and 1e\+12 records"):
+        value.sample([10**12, 10**12], 1.0)
     with pytest.raises(ValueError, match="counts: every entry must be between"):
         value.sample([-1, 2], 1.0)
     with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\); must have 2 entries"):
         value.log_pmf([1, 2], [1.0, 1.0, 1.0])
+
+
+# Beyond enumeration: what is refused because nearly every release would be a uniform draw, whatever the data.
+
+
+def exact_uniform_share(log_p: np.ndarray, largest_log_p: float, width: float) -> float:
+    """`|R| e^(-1/w) / N`, from the probability of the data themselves, which is `1 / N`."""
+    return float(np.exp(np.log(log_p.size) - 1 / width + largest_log_p))
+
+
+@pytest.mark.parametrize(
+    ("size", "prior"), [(1000, (1.0, 1.0)), (5000, (0.3, 2.0)), (100, (1.0, 1.0, 1.0)), (60, (0.5,) * 4), (30, (1.0, 2.0, 0.1, 1.0, 1.0))]
+)
+@pytest.mark.parametrize("exponent", [0.5, 5.0, 10.0, 20.0])
+def test_uniform_share_is_that_of_the_best_data_set(size: int, prior: tuple[float, ...], exponent: float) -> None:
+    """It is not above that of the most favourable data by more than 0.01; its odds may be smaller, by up to a factor of 2.5 (a refusal too few)."""
+    k = len(prior)
+    shares = []
+    for counts in (np.full(k, size // k) + (np.arange(k) < size % k), np.array([size // 2, size - size // 2] + [0] * (k - 2)), np.eye(k)[0] * size):
+        _, log_p = HellingerExponential(1 / exponent).log_pmf(counts.astype(int), prior)
+        shares.append(exact_uniform_share(log_p, log_p.max(), 1 / exponent))
+    predicted = uniform_share(size, np.array(prior), exponent)
+    assert predicted <= min(shares) + 0.01
+    if min(shares) < 0.99:
+        assert 0.4 < predicted / (1 - predicted) / (min(shares) / (1 - min(shares))) < 1.25
+    assert abs(predicted - max(shares)) > 0.02 or max(shares) - min(shares) < 0.03  # negative control: it is not that of just any data
+
+
+NOISE = [(10**9, 2), (10**5, 3), (1000, 5), (10**5, 10), (1000, 50)]
+
+
+def critical_exponent(size: int, prior: np.ndarray) -> float:
+    """Where the refusal of EHD sets in."""
+    low, high = 1e-3, 1e4
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if uniform_share(size, prior, middle) > LARGEST_UNIFORM_SHARE else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize(("size", "k"), NOISE)
+def test_refuses_noise_from_the_whole_simplex_and_nothing_better(size: int, k: int) -> None:
+    """Balanced data, the most favourable: where EHD is refused its mean error is that of uniform draws, within 0.05, and with half the scale it is
+
+    accepted and the error is less by 0.2 or more (by 0.5 or more for five and more categories: the change is abrupt). Of 400 releases 4 are
+    expected not to be uniform where the refusal sets in; 0.05 is more than 20 of them, which has a probability below 1e-8.
+    """
+    prior = np.ones(k)
+    counts = np.full(k, size // k) + (np.arange(k) < size % k)
+    critical = critical_exponent(size, prior)
+
+    def error(scale: float) -> float:
+        samples = HellingerExponential(scale).sample(counts, prior, size=400)
+        return float(hellinger_distance(samples + prior, counts + prior).mean())
+
+    refused, accepted = HellingerExponential(1.02 / critical), HellingerExponential(0.5 / critical)
+    with pytest.raises(ValueError, match=rf"with size={size} and {k} categories there are .* candidates, and about 9\d\.\d% or more of the releases"):
+        refused.check(size=size, prior=prior)
+    accepted.check(size=size, prior=prior)
+    uniform = error(2.0**40)
+    assert error(refused.scale) > uniform - 0.05
+    assert error(accepted.scale) < uniform - (0.5 if k >= 5 else 0.2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_refusal_names_what_to_use_instead(kind: str) -> None:
+    value, prior = mechanism(kind, 2.0**40), np.ones(10)
+    loss = value.proven_loss(1, size=10**5, prior=prior).epsilon
+    match = r"Use KNormParameters or a smaller scale\."
+    if np.isfinite(loss):
+        match = rf"Use KNormParameters\(scale={re.escape(f'{1 / loss:.3g}')}\), which has the same loss, or a smaller scale\."
+    with pytest.raises(ValueError, match=rf"^scale=1099511627776\.0: with size=100000 and 10 categories there are 2\.8e39 candidates, .* {match}$"):
+        value.check(size=10**5, prior=prior)
+    mechanism(kind, 1e-6).check(size=10**5, prior=prior)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("size", "k"), [(999, 2), (43, 3), (1, 1000)])
+def test_few_candidates_are_never_refused(kind: str, size: int, k: int) -> None:
+    mechanism(kind, SCALES[1]).check(size=size, prior=np.ones(k))
+    with pytest.raises(ValueError, match="whatever the data"):
+        mechanism(kind, SCALES[1]).check(size=size + 1, prior=np.ones(k))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("size", "prior"), [(12, (1.0, 1.0)), (7, (0.1, 2.0, 1.0)), (5, (0.5, 0.5, 0.5, 0.5))])
+def test_smallest_width_is_below_every_width(kind: str, size: int, prior: tuple[float, ...]) -> None:
+    value = mechanism(kind, 0.7)
+    widths = [value._width(np.array(counts), np.array(prior)) for counts in oracles.data_sets(size, len(prior))]  # type: ignore[attr-defined]
+    smallest = value._smallest_width(size, np.array(prior))  # type: ignore[attr-defined]
+    assert 0.2 * min(widths) < smallest <= min(widths) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("constructor", [HellingerExponential, SmoothHellingerExponential])
