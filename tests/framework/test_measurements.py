@@ -36,6 +36,7 @@ CONSTRUCTORS = {
     "laplace private, public n": (ob.then_laplace_parameters, {"total": "private"}, ob.LaplaceParameters(1.5, "discrete", "private"), SIZE),
     "laplace private floored": (ob.then_laplace_parameters, {"noise": "floored"}, ob.LaplaceParameters(1.5, "floored", "private"), None),
     "K-norm": (ob.then_knorm_parameters, {}, ob.KNormParameters(1.5), SIZE),
+    "permute-and-flip": (ob.then_permute_and_flip, {}, ob.PermuteAndFlip(1.5), SIZE),
     "EHD": (ob.then_hellinger_exponential, {}, ob.HellingerExponential(1.5), SIZE),
     "EHDL": (ob.then_hellinger_exponential, {"sensitivity": "local"}, ob.HellingerExponential(1.5, "local"), SIZE),
     "EHDS": (ob.then_smooth_hellinger_exponential, {}, ob.SmoothHellingerExponential(1.5), SIZE),
