@@ -13,11 +13,11 @@ from scipy.special import logsumexp
 
 from opendp_bayes._rounding import round_up
 from opendp_bayes._validation import Floats, Integers, as_counts, as_prior
-from opendp_bayes.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates
 from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.sampling import ExactCategorical, draws, weight_error
 from opendp_bayes.sensitivity import RELATIVE_ERROR
-from opendp_bayes.simplex import candidate, candidate_sums, candidates, check_enumerable
+from opendp_bayes.simplex import candidate, candidates
 
 
 class PosteriorExponential(ABC):
@@ -29,12 +29,7 @@ class PosteriorExponential(ABC):
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` where the size is private (the candidate set depends on it) or there are too many candidates."""
-        if size is None:
-            raise ValueError(
-                f"{type(self).__name__}: its candidates are the posteriors of `size` records, so the number of records must be public. "
-                "Under add/remove neighbours use LaplaceParameters, or state the privacy unit as changes and pass size=."
-            )
-        check_enumerable(size, prior.size)
+        check_candidates(type(self).__name__, size=size, k=prior.size)
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given `counts`, shape `(c,)`.
@@ -59,12 +54,10 @@ class PosteriorExponential(ABC):
         return counts, prior
 
     def _exponents(self, counts: Integers, prior: Floats) -> Floats:
-        """`H(posterior(x), r) / w(x)` for every candidate, by the separable form: k tables of size + 1 gaps, then sums."""
+        """`H(posterior(x), r) / w(x)` for every candidate."""
         if not counts.any():
             return np.zeros(1)
-        split = np.arange(counts.sum() + 1)
-        tables = [gap_above(alpha + np.minimum(count, split), np.abs(split - count) / 2) for alpha, count in zip(prior, counts, strict=True)]
-        return distance_from_divergence(candidate_sums(tables)) / self._width(counts, prior)
+        return candidate_distances(counts, prior) / self._width(counts, prior)
 
 
 def exponent_error(smallest_width: float, k: int) -> Fraction:
