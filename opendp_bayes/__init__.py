@@ -29,18 +29,24 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.measurements import make_knorm_parameters as make_knorm_parameters
     from opendp_bayes.framework.measurements import make_laplace_parameters as make_laplace_parameters
     from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
+    from opendp_bayes.framework.measurements import make_permute_and_flip as make_permute_and_flip
     from opendp_bayes.framework.measurements import make_smooth_hellinger_exponential as make_smooth_hellinger_exponential
     from opendp_bayes.framework.measurements import then_hellinger_exponential as then_hellinger_exponential
     from opendp_bayes.framework.measurements import then_knorm_parameters as then_knorm_parameters
     from opendp_bayes.framework.measurements import then_laplace_parameters as then_laplace_parameters
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
+    from opendp_bayes.framework.measurements import then_permute_and_flip as then_permute_and_flip
     from opendp_bayes.framework.measurements import then_smooth_hellinger_exponential as then_smooth_hellinger_exponential
+    from opendp_bayes.framework.scores import make_hellinger_scores as make_hellinger_scores
+    from opendp_bayes.framework.scores import selected_counts as selected_counts
+    from opendp_bayes.framework.scores import then_hellinger_scores as then_hellinger_scores
     from opendp_bayes.hellinger import bhattacharyya_angle as bhattacharyya_angle
     from opendp_bayes.hellinger import hellinger_distance as hellinger_distance
     from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
     from opendp_bayes.mechanisms import KNormParameters as KNormParameters
     from opendp_bayes.mechanisms import LaplaceParameters as LaplaceParameters
     from opendp_bayes.mechanisms import Mechanism as Mechanism
+    from opendp_bayes.mechanisms import PermuteAndFlip as PermuteAndFlip
     from opendp_bayes.mechanisms import SmoothHellingerExponential as SmoothHellingerExponential
     from opendp_bayes.mechanisms.registry import available_mechanisms as available_mechanisms
     from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
@@ -66,15 +72,18 @@ _HOME = {
         "make_knorm_parameters",
         "make_laplace_parameters",
         "make_mechanism",
+        "make_permute_and_flip",
         "make_smooth_hellinger_exponential",
         "then_hellinger_exponential",
         "then_knorm_parameters",
         "then_laplace_parameters",
         "then_mechanism",
+        "then_permute_and_flip",
         "then_smooth_hellinger_exponential",
     ),
+    "framework.scores": ("make_hellinger_scores", "selected_counts", "then_hellinger_scores"),
     "hellinger": ("bhattacharyya_angle", "hellinger_distance"),
-    "mechanisms": ("HellingerExponential", "KNormParameters", "LaplaceParameters", "Mechanism", "SmoothHellingerExponential"),
+    "mechanisms": ("HellingerExponential", "KNormParameters", "LaplaceParameters", "Mechanism", "PermuteAndFlip", "SmoothHellingerExponential"),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "privacy_loss": ("PrivacyLoss",),
     "release": ("Release",),

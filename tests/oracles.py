@@ -133,6 +133,20 @@ def exponential_law(counts: Counts, prior: Sequence[float], width: float) -> Law
     return {candidate: float(weight / total) for candidate, weight in zip(candidates, weights, strict=True)}
 
 
+def permute_and_flip_law(counts: Counts, prior: Sequence[float], scale: float) -> Law:
+    """The candidates in each of their orders, and the first whose coin of probability `exp(-H / scale)` shows heads; for few candidates."""
+    centre = posterior(counts, prior)
+    candidates = data_sets(sum(counts), len(counts))
+    coins = [(-hellinger(centre, posterior(candidate, prior)) / real(scale)).exp() for candidate in candidates]
+    chances = [arb(0)] * len(coins)
+    for order in permutations(range(len(coins))):
+        reached = arb(1)
+        for index in order:
+            chances[index] += reached * coins[index]
+            reached *= 1 - coins[index]
+    return {candidate: float(chance / math.factorial(len(coins))) for candidate, chance in zip(candidates, chances, strict=True)}
+
+
 def width(kind: str, counts: Counts, prior: tuple[float, ...], *, gamma: float | None = None, beta: float | None = None) -> float:
     """The sensitivity that divides the score: `one`, `global`, `local`, or `smooth` with its parameter."""
     size = sum(counts)

@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential, available_mechanisms, load_mechanism
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+    available_mechanisms,
+    load_mechanism,
+)
 from opendp_bayes.mechanisms import Mechanism, registry
 from opendp_bayes.mechanisms.registry import known_mechanism
 
@@ -83,8 +91,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_built_in_mechanisms(install: Any) -> None:
-    built_in = [HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential]
-    names = ["hellinger_exponential", "knorm_parameters", "laplace_parameters", "smooth_hellinger_exponential"]
+    built_in = [HellingerExponential, KNormParameters, LaplaceParameters, PermuteAndFlip, SmoothHellingerExponential]
+    names = ["hellinger_exponential", "knorm_parameters", "laplace_parameters", "permute_and_flip", "smooth_hellinger_exponential"]
     assert available_mechanisms() == [kind.name for kind in built_in] == names
     for kind in built_in:
         assert load_mechanism(kind.name) is known_mechanism(kind.name) is kind

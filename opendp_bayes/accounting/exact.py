@@ -20,6 +20,7 @@ from opendp_bayes.mechanisms.exponential import PosteriorExponential
 from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
+from opendp_bayes.mechanisms.permute_and_flip import LAW_ERROR, PermuteAndFlip
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
 from opendp_bayes.privacy_loss import NO_LOSS, PrivacyLoss
@@ -332,6 +333,10 @@ def _pairs(mechanism: Mechanism, size: int | None, prior: tuple[float, ...], dis
     if type(mechanism) is KNormParameters:
         return NoisePairs(knorm_step(k, mechanism.scale), knorm_error(k, mechanism.scale)) if distance == 1 else None
     kind: type = type(mechanism)
+    if kind is PermuteAndFlip and size is not None:
+        if enumeration.work(size, prior, distance) > largest_work:
+            return None
+        return enumeration.EnumeratedPairs(mechanism, size, prior, distance, LAW_ERROR)
     if size is None or not isinstance(mechanism, PosteriorExponential) or kind not in _EXPONENTIAL:
         return None
     if _work(size, prior, distance) > largest_work:

@@ -40,7 +40,7 @@ def release(
         str,
         typer.Option(
             help="auto (discrete Laplace noise), the name of an installed mechanism, or, with --size, knorm_parameters, "
-            "hellinger_exponential or smooth_hellinger_exponential. Its scale follows from the budget.",
+            "permute_and_flip, hellinger_exponential or smooth_hellinger_exponential. Its scale follows from the budget.",
             rich_help_panel=_MODEL,
         ),
     ] = "auto",

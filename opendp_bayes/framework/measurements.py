@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from opendp.domains import atom_domain, vector_domain
 from opendp.extras._utilities import to_then
-from opendp.measurements import make_laplace, make_user_measurement
+from opendp.measurements import make_laplace, make_user_measurement, then_noisy_max
 from opendp.measures import approximate, max_divergence, new_privacy_profile, smoothed_max_divergence, zero_concentrated_divergence
 from opendp.metrics import l1_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
@@ -15,8 +15,16 @@ from opendp.mod import Domain, Measure, Measurement, Metric
 from opendp_bayes._validation import Floats, Integers, as_choice, as_distance
 from opendp_bayes.accounting.exact import Accounting, delta_from_bounds, feasible_loss, privacy_profile
 from opendp_bayes.framework.guard import ContractError, checked_map, descriptor_of, guarded, guarded_map, require_features
+from opendp_bayes.framework.scores import make_hellinger_scores, selected_counts
 from opendp_bayes.framework.spaces import PosteriorSpace
-from opendp_bayes.mechanisms import HellingerExponential, KNormParameters, LaplaceParameters, Mechanism, SmoothHellingerExponential
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    Mechanism,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+)
 from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.release import Release
 
@@ -171,10 +179,23 @@ def make_smooth_hellinger_exponential(
     return make_mechanism(input_domain, input_metric, output_measure, mechanism, delta=delta, accounting=accounting)
 
 
+def make_permute_and_flip(
+    input_domain: Domain, input_metric: Metric, output_measure: Measure, scale: float, *, accounting: Accounting = "exact"
+) -> Measurement:
+    """Release a posterior by permute-and-flip on the Hellinger score: EHD of the same scale and ε, with less error; see `PermuteAndFlip`.
+
+    Drawn by OpenDP's own `make_noisy_max` on `make_hellinger_scores`. With `accounting="exact"` the map is the mechanism's own loss, where that is
+    feasible (`make_mechanism`); otherwise it is `2 d_in GS / scale` and the error of the scores under `max_divergence()`, and half the square of
+    that under `zero_concentrated_divergence()`, where EHD costs a quarter as much. Change-one neighbours only.
+    """
+    return make_mechanism(input_domain, input_metric, output_measure, PermuteAndFlip(scale), accounting=accounting)
+
+
 then_mechanism = to_then(make_mechanism)
 then_laplace_parameters = to_then(make_laplace_parameters)
 then_knorm_parameters = to_then(make_knorm_parameters)
 then_hellinger_exponential = to_then(make_hellinger_exponential)
+then_permute_and_flip = to_then(make_permute_and_flip)
 then_smooth_hellinger_exponential = to_then(make_smooth_hellinger_exponential)
 
 
@@ -198,7 +219,7 @@ def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...
 
 
 def _drawer(mechanism: Mechanism, space: PosteriorSpace) -> Callable[[Integers], Integers]:
-    """One release from counts: by OpenDP's own Laplace where the mechanism is that, otherwise by the mechanism's sampler."""
+    """One release from counts: by OpenDP's own Laplace or noisy max where the mechanism is that, otherwise by the mechanism's sampler."""
     if type(mechanism) is LaplaceParameters and mechanism.noise == "discrete":
         length = space.k - 1 if mechanism.total == "remainder" else space.k
         add_noise = make_laplace(vector_domain(atom_domain(T="i64"), size=length), l1_distance(T="i64"), mechanism.scale)
@@ -208,6 +229,10 @@ def _drawer(mechanism: Mechanism, space: PosteriorSpace) -> Callable[[Integers],
             return mechanism.assemble(noised, int(counts.sum()))
 
         return draw
+    if type(mechanism) is PermuteAndFlip:
+        scores = make_hellinger_scores(space.domain, space.metric)
+        select = scores >> then_noisy_max(max_divergence(), mechanism.scale) >> selected_counts(space.domain)
+        return lambda counts: np.array(select(space.concentration(counts)), dtype=np.int64)
     return lambda counts: _one_release(mechanism.sample(counts, space.prior_array), space.k)
 
 

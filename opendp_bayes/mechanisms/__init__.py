@@ -3,7 +3,8 @@
 from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
+from opendp_bayes.mechanisms.permute_and_flip import PermuteAndFlip
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
 
-__all__ = ["HellingerExponential", "KNormParameters", "LaplaceParameters", "Mechanism", "SmoothHellingerExponential"]
+__all__ = ["HellingerExponential", "KNormParameters", "LaplaceParameters", "Mechanism", "PermuteAndFlip", "SmoothHellingerExponential"]

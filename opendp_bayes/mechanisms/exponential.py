@@ -14,11 +14,12 @@ from scipy.special import expit, logsumexp
 
 from opendp_bayes._rounding import round_up
 from opendp_bayes._validation import Floats, Integers, as_counts, as_prior, as_size
-from opendp_bayes.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.hellinger import distance_from_divergence
 from opendp_bayes.hellinger_sampler import HellingerSampler, check_categories
+from opendp_bayes.mechanisms.scores import candidate_distances
 from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.sensitivity import RELATIVE_ERROR
-from opendp_bayes.simplex import candidate_sums, candidates, check_enumerable, log_number_of_candidates
+from opendp_bayes.simplex import candidates, check_enumerable, log_number_of_candidates
 
 #: A mechanism is refused where more than this share of its releases would not depend on the data, whatever they are,
 LARGEST_UNIFORM_SHARE = 0.99
@@ -91,12 +92,10 @@ class PosteriorExponential(ABC):
         return HellingerSampler(counts, prior, self._width(counts, prior)).draw(size)
 
     def _exponents(self, counts: Integers, prior: Floats) -> Floats:
-        """`H(posterior(x), r) / w(x)` for every candidate, by the separable form: k tables of size + 1 gaps, then sums."""
+        """`H(posterior(x), r) / w(x)` for every candidate."""
         if not counts.any():
             return np.zeros(1)
-        split = np.arange(counts.sum() + 1)
-        tables = [gap_above(alpha + np.minimum(count, split), np.abs(split - count) / 2) for alpha, count in zip(prior, counts, strict=True)]
-        return distance_from_divergence(candidate_sums(tables)) / self._width(counts, prior)
+        return candidate_distances(counts, prior) / self._width(counts, prior)
 
 
 def _checked(counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:

@@ -1,6 +1,6 @@
 """The contract between a mechanism and everything that uses it: the sampler, the accountant, the OpenDP constructors, the release."""
 
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 
@@ -27,9 +27,11 @@ class Mechanism(Protocol):
         """Noise scale, a field; `dataclasses.replace(mechanism, scale=...)` must work for any number from 2^-40 to 2^60."""
         ...
 
-    def __hash__(self) -> int:
-        """Equal values are one mechanism: what is computed for it is kept."""
-        ...
+    if TYPE_CHECKING:  # not checked by isinstance, so that a class that is not frozen is refused for that reason
+
+        def __hash__(self) -> int:
+            """Equal values are one mechanism: what is computed for it is kept."""
+            ...
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the mechanism cannot be used for this size and this prior, of shape `(k,)`. Called at construction."""

@@ -8,12 +8,14 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any
 
-from opendp_bayes.mechanisms import HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential
+from opendp_bayes.mechanisms import HellingerExponential, KNormParameters, LaplaceParameters, PermuteAndFlip, SmoothHellingerExponential
 
 #: Entry point group in which a package registers its mechanism classes, each under the class's `name`.
 GROUP = "opendp_bayes.mechanisms"
 
-_known: dict[str, type[Any]] = {kind.name: kind for kind in (HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential)}
+_known: dict[str, type[Any]] = {
+    kind.name: kind for kind in (HellingerExponential, KNormParameters, LaplaceParameters, PermuteAndFlip, SmoothHellingerExponential)
+}
 
 
 def available_mechanisms() -> list[str]:

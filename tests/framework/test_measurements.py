@@ -36,6 +36,7 @@ CONSTRUCTORS = {
     "laplace private, public n": (ob.then_laplace_parameters, {"total": "private"}, ob.LaplaceParameters(1.5, "discrete", "private"), SIZE),
     "laplace private floored": (ob.then_laplace_parameters, {"noise": "floored"}, ob.LaplaceParameters(1.5, "floored", "private"), None),
     "K-norm": (ob.then_knorm_parameters, {}, ob.KNormParameters(1.5), SIZE),
+    "permute-and-flip": (ob.then_permute_and_flip, {}, ob.PermuteAndFlip(1.5), SIZE),
     "EHD": (ob.then_hellinger_exponential, {}, ob.HellingerExponential(1.5), SIZE),
     "EHDL": (ob.then_hellinger_exponential, {"sensitivity": "local"}, ob.HellingerExponential(1.5, "local"), SIZE),
     "EHDS": (ob.then_smooth_hellinger_exponential, {}, ob.SmoothHellingerExponential(1.5), SIZE),
@@ -86,7 +87,7 @@ def test_a_release_carries_its_model_and_its_loss(name):
     assert (released.d_in, released.measure) == (1, "MaxDivergence")
     assert len(released.counts) == 3
     assert all(type(count) is int and count >= 0 for count in released.counts)
-    if isinstance(mechanism, (ob.HellingerExponential, ob.SmoothHellingerExponential)):
+    if isinstance(mechanism, (ob.HellingerExponential, ob.PermuteAndFlip, ob.SmoothHellingerExponential)):
         assert sum(released.counts) == size
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes import HellingerExponential, LaplaceParameters, SmoothHellingerExponential, global_sensitivity
+from opendp_bayes import HellingerExponential, LaplaceParameters, PermuteAndFlip, SmoothHellingerExponential, global_sensitivity
 from opendp_bayes.mechanisms import Mechanism
 
 #: What floating point may add to a loss that is computed from differences of logarithms; nothing else is forgiven.
@@ -46,6 +46,7 @@ MECHANISMS: dict[str, Any] = {
     "EHDS, γ = 0.1": SmoothHellingerExponential(1.0, gamma=0.1),
     "β = 0.05": SmoothHellingerExponential(1.0, beta=0.05),
     "β = 1": SmoothHellingerExponential(1.0, beta=1.0),
+    "permute-and-flip": PermuteAndFlip(1.0),
     "discrete, remainder": LaplaceParameters(1.0),
     "discrete, bounded": LaplaceParameters(1.0, total="bounded"),
     "floored, remainder": LaplaceParameters(1.0, noise="floored"),

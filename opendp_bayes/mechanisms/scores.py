@@ -1,0 +1,50 @@
+"""The Hellinger score `u(x, r) = -H(posterior(x), r)` of every candidate `r`, and how far a change of records can move it."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from opendp_bayes._rounding import round_up, upper_end
+from opendp_bayes._validation import Floats, Integers, as_distance
+from opendp_bayes.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity
+from opendp_bayes.simplex import candidate, candidate_sums, check_enumerable, number_of_candidates
+
+__all__ = ["candidate", "candidate_distances", "check_candidates", "number_of_candidates", "score_change", "score_error"]
+
+
+def check_candidates(user: str, *, size: int | None, k: int) -> int:
+    """Return `size`; raise `ValueError` that names `user` where it is private (the candidates depend on it) or the candidates are too many."""
+    if size is None:
+        raise ValueError(
+            f"{user}: its candidates are the posteriors of `size` records, so the number of records must be public. "
+            "Under add/remove neighbours use LaplaceParameters, or state the privacy unit as changes and pass size=."
+        )
+    check_enumerable(size, k)
+    return size
+
+
+def candidate_distances(counts: Integers, prior: Floats) -> Floats:
+    """`H(posterior(counts), r)` for every candidate `r` in the order of `simplex.candidates`, shape `(c,)`, entries in `[0, 1]`.
+
+    By the separable form: k tables of size + 1 gaps, then sums. The distance of `counts` to themselves is exactly 0.
+    """
+    split = np.arange(counts.sum() + 1)
+    tables = [gap_above(alpha + np.minimum(count, split), np.abs(split - count) / 2) for alpha, count in zip(prior, counts, strict=True)]
+    return distance_from_divergence(candidate_sums(tables))
+
+
+def score_error(k: int) -> Fraction:
+    """Bound on the absolute error of an entry of `candidate_distances` for `k` categories (docs: Numerics, "Scores")."""
+    return Fraction(RELATIVE_ERROR) + Fraction(k + 8, 2**53)
+
+
+def score_change(d_in: int, *, size: int, prior: Floats) -> float:
+    """Bound on the change of any computed score between data sets at distance `d_in`: `d_in GS`, and the error of a score at each of the two.
+
+    Rounded up; 0 at distance 0. `prior` has shape `(k,)`. Source: `docs/proofs.md`, "Scores".
+    """
+    if as_distance(d_in) == 0:
+        return 0.0
+    largest_change = Fraction(upper_end(global_sensitivity(size, prior), RELATIVE_ERROR))
+    return round_up(d_in * largest_change + 2 * score_error(prior.size))
