@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from opendp_bayes.accounting.exact import PrivacyProfile as PrivacyProfile
     from opendp_bayes.accounting.exact import exact_loss as exact_loss
     from opendp_bayes.accounting.exact import privacy_profile as privacy_profile
+    from opendp_bayes.auditing import Audit as Audit
+    from opendp_bayes.auditing import audit as audit
     from opendp_bayes.conjugate import binomial_beta as binomial_beta
     from opendp_bayes.conjugate import multinomial_dirichlet as multinomial_dirichlet
     from opendp_bayes.framework.context import enable as enable
@@ -62,6 +64,7 @@ _HOME = {
     "accounting.calibration": ("calibrate",),
     "accounting.composition": ("privacy_loss_distribution",),
     "accounting.exact": ("PrivacyProfile", "exact_loss", "privacy_profile"),
+    "auditing": ("Audit", "audit"),
     "conjugate": ("binomial_beta", "multinomial_dirichlet"),
     "framework.context": ("enable", "posterior"),
     "framework.counts": ("make_categorical_counts", "make_count_vector", "then_categorical_counts", "then_count_vector"),

@@ -1,14 +1,17 @@
-"""A release as a table for the terminal. Reads releases, never data."""
+"""Releases and audits as tables for the terminal. Reads results, never data."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import ROUND_CEILING, Context, Decimal
 
+from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 from scipy import stats
 
+from opendp_bayes.auditing import Audit
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release import Release
 
@@ -59,6 +62,95 @@ def guarantee(release: Release) -> str:
 def release_report(release: Release, *, title: str | None = None) -> Group:
     """The table of a release followed by its guarantee."""
     return Group(release_table(release, title=title), Text(guarantee(release)))
+
+
+def audit_report(audit: Audit) -> Group:
+    """What was audited, its losses, the profile with what the draws refute, the four checks, and the verdict."""
+    records = "A private number of records" if audit.size is None else f"{audit.size} records"
+    neighbours = "added or removed" if audit.size is None else "changed"
+    prior = ", ".join(f"{alpha:.6g}" for alpha in audit.prior)
+    return Group(
+        Text(f"Audit of {_described(audit.mechanism)}", style="bold"),
+        Text(f"{records}, prior ({prior}). Neighbours differ by one record {neighbours}.\n"),
+        _losses(audit),
+        _claims(audit),
+        _checks(audit),
+        _verdict(audit),
+    )
+
+
+def _losses(audit: Audit) -> Table:
+    table = _plain_table("Privacy loss", "ε", "range", "ρ (zCDP)")
+    table.add_row("Nominal, the papers' calibration", "–" if audit.nominal is None else f"{audit.nominal:.4g}", "", "")
+    for name, loss in (("Proven, closed form", audit.proven), (f"Exact accounting ({audit.exact.method})", audit.exact)):
+        table.add_row(name, _at_most(loss.epsilon), _at_most(loss.range), _at_most(loss.rho))
+    table.add_row("Claimed", _at_most(audit.epsilon), "", "")
+    return table
+
+
+def _claims(audit: Audit) -> Table:
+    table = _plain_table("δ", "ε claimed", f"ε refuted by draws\n({100 * audit.confidence:.6g} % confidence)", "expected to be\nrefuted")
+    for claim in audit.claims:
+        style = "bold red" if claim.refuted > claim.epsilon else ""
+        table.add_row(f"{claim.delta:.4g}", _at_most(claim.epsilon), Text(_below(claim.refuted), style=style), _below(claim.refutable))
+    return table
+
+
+def _checks(audit: Audit) -> Table:
+    if audit.computed is None:
+        accounting = "there is no exact accounting for this mechanism and size"
+    else:
+        accounting = f"the largest loss from the probabilities is {_nearly(audit.computed)}"
+    if audit.law is None:
+        law = "the mechanism does not list its outcomes"
+    else:
+        pairs = f"over all {audit.law.pairs} pairs of neighbours" if audit.law.complete else "for the pairs drawn from alone"
+        law = f"the largest log-ratio {pairs} is {_nearly(audit.law.epsilon)}, for counts {_counts(audit.law.first)} and {_counts(audit.law.second)}"
+    drawn = " and for ".join(f"{_counts(first)} and {_counts(second)}" for first, second in audit.drawn)
+    draws = f"{audit.draws} draws for each of {drawn} refute {'more than' if 'draws' in audit.failures else 'no more than'} is claimed"
+    if audit.fits:
+        worst = min(audit.fits, key=lambda fit: fit.p_value)
+        fit = f"the smallest p-value is {worst.p_value:.2g}, for counts {_counts(worst.counts)}; it fails below {audit.level:.2g}"
+    else:
+        fit = "without listed probabilities there is nothing to compare the draws with"
+    table = _plain_table("Check", "Result", "Found", right=())
+    for name, done, found in (
+        ("Accounting", audit.computed is not None, accounting),
+        ("Law", audit.law is not None, law),
+        ("Draws", True, draws),
+        ("Fit", bool(audit.fits), fit),
+    ):
+        result = Text("fails", "bold red") if name.lower() in audit.failures else Text("passes", "green") if done else Text("–")
+        table.add_row(name, result, Text(f"{found[0].upper()}{found[1:]}."))
+    return table
+
+
+def _verdict(audit: Audit) -> Text:
+    claim = f"ε = {_at_most(audit.epsilon)}"
+    if not audit.passed:
+        return Text(f"Failed: {', '.join(audit.failures)}. The claim of {claim} does not hold as stated.", style="bold red")
+    if not audit.certified:
+        return Text(f"Passed, but not proven: nothing refutes {claim}, and no certified bound is as small.", style="bold yellow")
+    return Text(f"Passed: {claim} is certified, and nothing refutes it.", style="bold green")
+
+
+def _plain_table(*headings: str, right: Sequence[int] = (1, 2, 3)) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if place in right else "left")
+    return table
+
+
+def _below(epsilon: float | None) -> str:
+    return "–" if epsilon is None else f"below {epsilon:.4g}" if epsilon else "none"
+
+
+def _counts(counts: tuple[int, ...]) -> str:
+    return f"({','.join(map(str, counts))})"
+
+
+def _nearly(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "∞"
 
 
 def _described(mechanism: Mechanism) -> str:

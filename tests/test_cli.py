@@ -295,7 +295,7 @@ def test_another_missing_module_is_not_blamed_on_the_extra(monkeypatch: pytest.M
 def test_version_and_help() -> None:
     assert run("--version") == f"opendp-bayes {ob.__version__}\n"
     assert "demo" in run("--help")
-    for command in ("release", "demo"):
+    for command in ("release", "audit", "demo"):
         assert f"opendp-bayes {command}" in run(command, "--help").split("Examples:")[1]
 
 

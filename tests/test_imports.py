@@ -18,6 +18,7 @@ FRAMES = {"opendp", "polars"}
 MATHEMATICS = {f"opendp_bayes.{name}" for name in ("hellinger", "sensitivity", "sampling", "simplex")} | {"scipy"}
 
 ABOVE = [
+    "auditing",
     "conjugate",
     "extend",
     "hellinger",

@@ -1,4 +1,4 @@
-"""How a command fails: one line on standard error, 2 where an option is wrong and 1 where the release could not be made."""
+"""How a command fails: one line on standard error, and exit code 2 where an option is wrong, 1 where the release could not be made."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,9 @@ from opendp.mod import OpenDPException
 
 from opendp_bayes.framework.guard import ReleaseError
 
-_ARGUMENT = re.compile(r"\b(categories|column|contributions|delta|epsilon|mechanism|nulls|prior|rho|size|unknown)=(None)?(?=(\S)?)")
+_ARGUMENT = re.compile(
+    r"\b(categories|column|confidence|contributions|delta|draws|epsilon|mechanism|nulls|prior|rho|^scale|size|unknown)=(None)?(?=(\S)?)"
+)
 
 
 def fail(message: str, *, code: int = 2) -> NoReturn:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from opendp_bayes._validation import as_positive
+from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors, release_errors
 from opendp_bayes.commands.files import scan_column
 from opendp_bayes.framework.context import PosteriorQuery, posterior
@@ -80,7 +81,7 @@ def release(
         opendp-bayes release poll.ipc --column vote --size 944 --nulls NA --rho 0.1
     """
     with option_errors():
-        loss, model = _budget(epsilon, rho, delta), {"prior": _prior(prior), "mechanism": mechanism, **_parameters(parameter or [])}
+        loss, model = _budget(epsilon, rho, delta), {"prior": options.prior(prior), "mechanism": mechanism, **options.parameters(parameter or [])}
         query = _query(file, column, categories, nulls, unknown, size, contributions, loss, model)
         query.resolve()
     with release_errors(), Console(stderr=True).status("Counting"):
@@ -176,25 +177,3 @@ def _budget(epsilon: float | None, rho: float | None, delta: float | None) -> An
         fail(f"--delta {delta}: must be greater than 0 and less than 1; leave it out for 0.")
     limits = {name: as_positive(value, name) for name, value in (("epsilon", epsilon), ("rho", rho)) if value is not None}
     return dp.loss_of(**limits, delta=delta)
-
-
-def _parameters(settings: list[str]) -> dict[str, float | str]:
-    """`gamma=0.2` as a keyword argument, a number where it reads as one."""
-    parameters: dict[str, float | str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not (name.isidentifier() and equals and value):
-            fail(f"--parameter {setting}: must be NAME=VALUE, such as --parameter gamma=0.2.")
-        try:
-            parameters[name] = float(value)
-        except ValueError:
-            parameters[name] = value
-    return parameters
-
-
-def _prior(text: str) -> list[float] | float:
-    try:
-        numbers = [float(number) for number in text.split(",")]
-    except ValueError:
-        fail(f"--prior {text}: must be one number, or numbers separated by commas, such as --prior 0.5 or --prior 1,2,1.")
-    return numbers[0] if len(numbers) == 1 else numbers

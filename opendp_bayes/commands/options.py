@@ -1,0 +1,26 @@
+"""Options that several commands read the same way."""
+
+from opendp_bayes.commands.errors import fail
+
+
+def parameters(settings: list[str]) -> dict[str, float | str]:
+    """`gamma=0.2` as a keyword argument, a number where it reads as one."""
+    found: dict[str, float | str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not (name.isidentifier() and equals and value):
+            fail(f"--parameter {setting}: must be NAME=VALUE, such as --parameter gamma=0.2.")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def prior(text: str) -> list[float] | float:
+    """One number, or numbers separated by commas."""
+    try:
+        numbers = [float(number) for number in text.split(",")]
+    except ValueError:
+        fail(f"--prior {text}: must be one number, or numbers separated by commas, such as --prior 0.5 or --prior 1,2,1.")
+    return numbers[0] if len(numbers) == 1 else numbers
