@@ -114,9 +114,9 @@ class Audit:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """The checks that refute the claim: among `"accounting"`, `"law"`, `"draws"` and `"fit"`."""
+        """The checks that fail, among `"accounting"`, `"law"`, `"draws"` and `"fit"`. What rounding may add to a loss is forgiven."""
         found = {
-            "accounting": self.computed is not None and self.computed > self.epsilon,
+            "accounting": self.computed is not None and self.computed * (1 - _LOG_ERROR) > self.epsilon,
             "law": self.law is not None and self.law.epsilon - self.law.error > self.epsilon,
             "draws": any(claim.refuted > claim.epsilon for claim in self.claims),
             "fit": any(fit.p_value < self.level for fit in self.fits),
@@ -130,7 +130,10 @@ class Audit:
 
     @property
     def certified(self) -> bool:
-        """Whether a certified bound is within the claim. An audit can pass without: then nothing refutes the claim and nothing proves it."""
+        """Whether a certified bound, of the exact accounting or of the mechanism's `proven_loss`, is within the claim.
+
+        An audit can pass without: then nothing refutes the claim and nothing proves it.
+        """
         return self.exact.epsilon <= self.epsilon
 
     def to_json(self) -> str:

@@ -311,6 +311,14 @@ def test_a_calibrated_mechanism_keeps_the_claim_it_was_calibrated_to() -> None:
     assert audited(mechanism, 10, ONES, epsilon=1.0).passed
 
 
+def test_a_claim_that_is_missed_by_rounding_is_not_refuted() -> None:
+    """The float 1/3 is less than a third, which is the loss; the certified bound is not within it."""
+    found = audited(KNormParameters(3.0), 5, ONES, epsilon=1 / 3, draws=1000)
+    assert found.passed
+    assert not found.certified
+    assert audited(KNormParameters(3.0), 5, ONES, epsilon=0.3333333333, draws=1000).failures == ("accounting", "law")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
