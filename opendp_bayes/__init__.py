@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.measurements import then_smooth_hellinger_exponential as then_smooth_hellinger_exponential
     from opendp_bayes.hellinger import bhattacharyya_angle as bhattacharyya_angle
     from opendp_bayes.hellinger import hellinger_distance as hellinger_distance
+    from opendp_bayes.inference import NoiseAwarePosterior as NoiseAwarePosterior
+    from opendp_bayes.inference import noise_aware_posterior as noise_aware_posterior
     from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
     from opendp_bayes.mechanisms import KNormParameters as KNormParameters
     from opendp_bayes.mechanisms import LaplaceParameters as LaplaceParameters
@@ -66,6 +68,7 @@ _HOME = {
         "then_smooth_hellinger_exponential",
     ),
     "hellinger": ("bhattacharyya_angle", "hellinger_distance"),
+    "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
     "mechanisms": ("HellingerExponential", "KNormParameters", "LaplaceParameters", "Mechanism", "SmoothHellingerExponential"),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "privacy_loss": ("PrivacyLoss",),
