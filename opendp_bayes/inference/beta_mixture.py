@@ -33,7 +33,7 @@ class BetaMixture:
         kept = weights > _NEGLIGIBLE * weights.sum() / weights.size
         a, b, weights, group = a[kept], b[kept], weights[kept], group[kept]
         spread = np.broadcast_to(spread, kept.shape)[kept]
-        _, group = np.unique(group, return_inverse=True)
+        group = (np.cumsum(np.bincount(group) > 0) - 1)[group]  # without gaps
         total = a + b
         share = np.bincount(group, weights)
         mean = np.bincount(group, weights * (a / total)) / share
@@ -43,7 +43,10 @@ class BetaMixture:
         # A spread can be as large as a mean allows only where a cell ends at 0 or 1; a concentration stays positive.
         concentration = np.maximum(mean * rest / variance - 1, 1e-6)
         smallest = np.finfo(np.float64).tiny
-        return cls(np.maximum(mean * concentration, smallest), np.maximum(rest * concentration, smallest), share / share.sum())
+        grouped = cls(np.maximum(mean * concentration, smallest), np.maximum(rest * concentration, smallest), share / share.sum())
+        alone = (np.bincount(group)[group] == 1) & (spread == 0)  # not even rounded: a density at 0 is finite for a = 1 and infinite just below
+        grouped.a[group[alone]], grouped.b[group[alone]] = a[alone], b[alone]
+        return grouped
 
     def mean(self) -> float:
         """Expected value."""

@@ -49,6 +49,6 @@ def cell_of(values: Integers, edges: Integers) -> Integers:
     return np.searchsorted(edges, values, side="right") - 1
 
 
-def five_percent_cells(values: Integers) -> Integers:
+def five_percent_cells(values: Floats | Integers) -> Integers:
     """The index of the cell of each non-negative whole number, where a cell is 5 % of what it holds and holds at least one number."""
     return np.where(values < 20, values, np.floor(20 * np.log(np.maximum(values, 20) / 20)) + 20).astype(np.int64)

@@ -23,7 +23,8 @@ _DEPTH = 40.0
 #: The longest window of counts of one category that is convolved.
 LARGEST_WINDOW = 1 << 14
 _LARGEST_BLOCK = 1 << 22
-#: Cells of the sum of the other categories where the number of records is private.
+_SMALL = 8
+#: Where the number of records is private, the sum of the other categories is taken in at least so many cells, none of which is wider than 5 %.
 _REST_CELLS = 128
 
 #: The logarithm of a weight of each number of records, elementwise.
@@ -119,12 +120,25 @@ def marginal_of_draws(counts: Integers, weights: Floats, prior: Floats, category
     return _pairs(own, counts.sum(axis=1) - own, weights, prior, category)
 
 
-def _pairs(own: Integers, rest: Integers, weights: Floats, prior: Floats, category: int) -> BetaMixture:
-    """The same from the count of the category and that of all others, grouped by cells of both."""
-    cells = cell_of(own, graded_edges(int(own.max()), around=[int(weights @ own)]))
-    narrow = five_percent_cells(rest) if np.any(own + rest != own[0] + rest[0]) else 0
-    group = cells * (1 + int(np.max(narrow))) + narrow
-    return BetaMixture.grouped(prior[category] + own, prior.sum() - prior[category] + rest, weights, group)
+def _pairs(own: Integers, rest: Floats | Integers, weights: Floats, prior: Floats, category: int) -> BetaMixture:
+    """The same from the count of the category and that of all others.
+
+    Components are grouped by cells of the count. Where the number of records differs it is the expected probability that is divided into cells, in
+    units of the expected number of records; only counts below `_SMALL`, whose Betas have shapes of their own, keep cells of the other count as well.
+    """
+    a, b = prior[category] + own, prior.sum() - prior[category] + rest
+    sizes = own + rest
+    if np.all(sizes == sizes[0]):
+        group = cell_of(own, graded_edges(int(own.max()), around=[int(weights @ own)]))
+    else:
+        expected = a / (a + b)
+        unit = float(weights @ sizes) + prior.sum()
+        cells = np.floor(expected * unit).astype(np.int64)
+        group = cell_of(cells, graded_edges(math.ceil(unit), around=[int(weights @ expected * unit)]))
+        for small, other in ((own, rest), (rest, own)):
+            apart = group.max() + _SMALL * (1 + five_percent_cells(other)) + np.floor(small).astype(np.int64)
+            group = np.where(small < _SMALL, apart, group)
+    return BetaMixture.grouped(a, b, weights, group)
 
 
 class Convolved:
@@ -178,20 +192,22 @@ class Convolved:
         return cls(first.tolist(), exact, prior, size, lambda sizes: log_weight_of_size(sizes) - tilt * sizes)
 
     def marginal(self, category: int) -> BetaMixture:
-        own = self._first[category] + np.arange(self._weights[category].size)
+        likely = np.flatnonzero(self._weights[category] > 1e-14)
+        own, own_weights = self._first[category] + likely, self._weights[category][likely]
         first_rest, rest = self._sum_of([i for i in range(self._prior.size) if i != category])
         if self._size is not None:
             place = self._size - own - first_rest
             inside = (place >= 0) & (place < rest.size)
-            weights = np.where(inside, self._weights[category] * rest[np.clip(place, 0, rest.size - 1)], 0.0)
+            weights = np.where(inside, own_weights * rest[np.clip(place, 0, rest.size - 1)], 0.0)
             return _pairs(own, self._size - own, weights / weights.sum(), self._prior, category)
-        # The number of records is not known: pairs of a count and of what the others sum to, the latter in at most _REST_CELLS cells.
+        # The number of records is not known: pairs of a count and of what the others sum to, the latter in cells.
         seen = np.flatnonzero(rest > 1e-14 * rest.max())
-        cell = np.arange(seen.size) // -(-seen.size // _REST_CELLS)
+        even, narrow = np.arange(seen.size) // -(-seen.size // _REST_CELLS), five_percent_cells(first_rest + seen)
+        cell = np.cumsum((np.diff(even, prepend=0) > 0) | (np.diff(narrow, prepend=narrow[0]) > 0))
         share = np.bincount(cell, rest[seen])
         values = first_rest + np.bincount(cell, rest[seen] * seen) / share
         log_weights = self._log_weight_of_size(np.rint(own[:, None] + values).astype(np.int64))
-        weights = self._weights[category][:, None] * share * np.exp(log_weights - log_weights.max())
+        weights = own_weights[:, None] * share * np.exp(log_weights - log_weights.max())
         own_grid, rest_grid = np.broadcast_arrays(own[:, None], values)
         return _pairs(own_grid.ravel(), rest_grid.ravel(), weights.ravel() / weights.sum(), self._prior, category)
 

@@ -6,7 +6,9 @@ import pytest
 from opendp_bayes.inference.cells import cell_of, five_percent_cells, graded_edges, halved_to
 
 
-@pytest.mark.parametrize(("last", "around"), [(0, []), (1, [0]), (31, [7]), (1000, [3]), (10**6, [0]), (10**6, [300_000, 999_999]), (10**12, [5 * 10**11])])
+@pytest.mark.parametrize(
+    ("last", "around"), [(0, []), (1, [0]), (31, [7]), (1000, [3]), (10**6, [0]), (10**6, [300_000, 999_999]), (10**12, [5 * 10**11])]
+)
 def test_cells_make_up_the_range_and_grow_with_the_distance_from_the_points(last, around):
     edges = graded_edges(last, around)
     assert edges[0] == 0

@@ -110,13 +110,17 @@ def test_a_likelihood_of_its_own_is_asked_in_batches(release):
 
 
 def test_a_plugin_without_a_likelihood_and_too_many_data_sets(release):
-    with pytest.raises(ValueError, match=r"mechanism='geometric': its log_pmf would be called for 2.56e\+03 data sets, at most 2000.*method log_likelihood"):
+    with pytest.raises(
+        ValueError, match=r"mechanism='geometric': its log_pmf would be called for 2.56e\+03 data sets, at most 2000.*method log_likelihood"
+    ):
         release(Geometric(1.0), (20, 20, 30), 70).posterior  # noqa: B018
 
 
 @pytest.mark.parametrize("kind", [Geometric, GeometricWithLikelihood])
 def test_a_plugin_with_a_private_size(kind, release):
-    with pytest.raises(ValueError, match=r"mechanism='geometric.*infinitely many|with a private number of records, the posterior .* only for LaplaceParameters"):
+    with pytest.raises(
+        ValueError, match=r"mechanism='geometric.*infinitely many|with a private number of records, the posterior .* only for LaplaceParameters"
+    ):
         release(kind(1.0), (2, 3), None).posterior  # noqa: B018
 
 

@@ -75,7 +75,9 @@ def test_three_categories_with_an_exponential_mechanism(mechanism, release):
 
 
 @pytest.mark.parametrize("noise", ["discrete", "floored"])
-@pytest.mark.parametrize(("counts", "prior"), [((4, 6), (1.0, 1.0)), ((0, 3), (0.1, 3.0)), ((0, 0), (1.0, 1.0)), ((2, 0, 3), (1.0, 0.5, 2.0))], ids=repr)
+@pytest.mark.parametrize(
+    ("counts", "prior"), [((4, 6), (1.0, 1.0)), ((0, 3), (0.1, 3.0)), ((0, 0), (1.0, 1.0)), ((2, 0, 3), (1.0, 0.5, 2.0))], ids=repr
+)
 def test_a_private_number_of_records(noise, counts, prior, release):
     made = release(LaplaceParameters(0.8, noise, "private"), counts, None, prior)
     largest = 40 if len(counts) == 2 else 26
@@ -105,7 +107,9 @@ def test_a_prior_on_the_number_of_records(release):
 
 
 @pytest.mark.parametrize(
-    "mechanism", [LaplaceParameters(3.0), LaplaceParameters(500.0), LaplaceParameters(1e5), SmoothHellingerExponential(40.0), HellingerExponential(0.67)], ids=repr
+    "mechanism",
+    [LaplaceParameters(3.0), LaplaceParameters(500.0), LaplaceParameters(1e5), SmoothHellingerExponential(40.0), HellingerExponential(0.67)],
+    ids=repr,
 )
 @pytest.mark.parametrize("first", [0, 25, 9000, 20_000])
 def test_cells_of_counts_instead_of_every_count(mechanism, first, monkeypatch):
