@@ -21,6 +21,7 @@ ABOVE = [
     "conjugate",
     "extend",
     "hellinger",
+    "inference",
     "mechanisms",
     "mechanisms.registry",
     "privacy_loss",

@@ -13,6 +13,7 @@ from opendp_bayes.inference import markov_chain
 from opendp_bayes.inference.likelihood import ExponentialWeights, Tabulated, likelihood_of
 from opendp_bayes.inference.markov_chain import Chains, by_gibbs, by_metropolis, dirichlet, r_hat_and_ess, run, slice_sample
 from opendp_bayes.inference.true_counts import Convolved
+from opendp_bayes.simplex import candidates, ranks
 
 #: Standard errors, by the effective sample size, that an estimated mean may be off. A correct chain is further off with probability 6e-7 a mean, if
 #: the effective sample size is right; that is itself an estimate, so a little more.
@@ -120,7 +121,8 @@ def test_leaving_out_the_exchange_is_noticed(release, monkeypatch):
     prior = np.array(PRIOR)
     weights = likelihood_of(made.mechanism, np.array(made.counts), prior, 4)
     assert isinstance(weights, ExponentialWeights)
-    without = Tabulated(weights.released, lambda counts: np.array([weights.log_weights(row, weights.released[None])[0] for row in counts]))
+    table = np.array([weights.log_weights(row, weights.released[None])[0] for row in candidates(4, 3)])
+    without = Tabulated(weights.released, lambda counts: table[ranks(counts, 4)])
     chains = by_metropolis(without, prior, 20_000, np.random.default_rng(0))
     assert np.abs(off(chains, made)).max() > STANDARD_ERRORS
 
