@@ -224,7 +224,7 @@ def noise_aware_posterior(release: "Release", *, size_prior: Any = None, effecti
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Release, noise_aware_posterior
     >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), 8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
     >>> noise_aware_posterior(release)
-    NoiseAwarePosterior({'a': 0.4194 ± 0.2, 'b': 0.5806 ± 0.2}, exact)
+    NoiseAwarePosterior({'a': 0.4263 ± 0.23, 'b': 0.5737 ± 0.23}, exact)
     """
     if size_prior is not None and (release.size is not None or not callable(getattr(size_prior, "logpmf", None))):
         wanted = (
