@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.scores import then_hellinger_scores as then_hellinger_scores
     from opendp_bayes.hellinger import bhattacharyya_angle as bhattacharyya_angle
     from opendp_bayes.hellinger import hellinger_distance as hellinger_distance
+    from opendp_bayes.inference import NoiseAwarePosterior as NoiseAwarePosterior
+    from opendp_bayes.inference import noise_aware_posterior as noise_aware_posterior
     from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
     from opendp_bayes.mechanisms import KNormParameters as KNormParameters
     from opendp_bayes.mechanisms import LaplaceParameters as LaplaceParameters
@@ -87,6 +89,7 @@ _HOME = {
     "framework.scores": ("make_hellinger_scores", "selected_counts", "then_hellinger_scores"),
     "hellinger": ("bhattacharyya_angle", "hellinger_distance"),
     "mechanisms": ("HellingerExponential", "KNormParameters", "LaplaceParameters", "Mechanism", "PermuteAndFlip", "SmoothHellingerExponential"),
+    "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "privacy_loss": ("PrivacyLoss",),
     "release": ("Release",),

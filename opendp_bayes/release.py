@@ -2,7 +2,8 @@
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -12,6 +13,9 @@ from opendp_bayes._validation import Floats
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.registry import known_mechanism
 from opendp_bayes.privacy_loss import PrivacyLoss
+
+if TYPE_CHECKING:
+    from opendp_bayes.inference import NoiseAwarePosterior
 
 Label = str | bool | int
 Relation = Literal["change-one", "add/remove"]
@@ -85,9 +89,19 @@ class Release:
         """The papers' posterior: the released counts taken as if they were the data.
 
         A frozen `scipy.stats.beta` (k = 2, probability of the first category) or `scipy.stats.dirichlet`. It leaves the noise out of account, so
-        its intervals are too short (`docs/limits.md`).
+        its intervals are too short (`docs/limits.md`); `posterior` does not.
         """
         return stats.beta(*self.concentration) if self.k == 2 else stats.dirichlet(self.concentration)
+
+    @cached_property
+    def posterior(self) -> "NoiseAwarePosterior":
+        """The posterior of the category probabilities given the release, its noise taken into account (`NoiseAwarePosterior`).
+
+        Computed when first used. `noise_aware_posterior` makes one with other than the default settings.
+        """
+        from opendp_bayes.inference import noise_aware_posterior
+
+        return noise_aware_posterior(self)
 
     def with_loss(self, *, d_in: int, loss: PrivacyLoss, measure: str) -> "Release":
         """The same release with its privacy loss stated for another distance or measure."""

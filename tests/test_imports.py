@@ -22,6 +22,7 @@ ABOVE = [
     "conjugate",
     "extend",
     "hellinger",
+    "inference",
     "mechanisms",
     "mechanisms.registry",
     "privacy_loss",

@@ -1,0 +1,65 @@
+"""How often credible intervals hold the truth, noise-aware and plug-in: writes docs/coverage.md. Takes about half an hour."""
+
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from pathlib import Path
+
+from rich.progress import track
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from calibration import LEVELS, MECHANISMS, Cell, coverage, plug_in, simulate  # noqa: E402
+
+CATEGORIES, SIZES, EPSILONS = (2, 3, 7), (50, 200, 2000), (0.1, 1.0)
+#: Simulations of one cell, and where a posterior takes longer, for three and for seven categories.
+DRAWS, FEW_DRAWS = 500, {3: 100, 7: 40}
+
+PAGE = f"""# Coverage
+
+Share of simulations in which the equal-tailed credible interval holds the true probability: of `release.posterior`, and of `release.plug_in`, which
+takes the released counts for the data. Written by `python benchmarks/coverage.py`.
+
+The probabilities are drawn from the prior, uniform on the simplex, the data from the probabilities and the release from the data. The scale of every
+mechanism is that of its proven ε. Where the number of records is private it is $n$ in every simulation, and the posterior has the default prior on
+it, under which every number is equally probable.
+
+Shares are over all categories of {DRAWS} simulations; of {FEW_DRAWS[3]} ($k = 3$) and {FEW_DRAWS[7]} ($k = 7$) for K-norm noise and for a private
+number of records. The standard error of a nominal 95 % is at most 1.0, 2.2 and 3.4, of a nominal 50 % at most 2.2, 5.0 and 7.9, in percent; the
+categories of one simulation are not independent, but an average over them has a smaller error than one of them.
+
+"""
+
+
+def draws(cell: Cell) -> int:
+    slow = cell.k > 2 and (not cell.public or cell.mechanism == "K-norm")
+    return FEW_DRAWS[cell.k] if slow else DRAWS
+
+
+def line(cell: Cell, seed: int) -> str | None:
+    """A row of the table, or None where the mechanism cannot be sampled."""
+    if not cell.runs():
+        return None
+    posteriors = [simulate(cell, draws(cell), seed), simulate(cell, draws(cell), seed, cdf=plug_in)]
+    shares = [f"{100 * coverage(ranks, level):.1f}" for ranks in posteriors for level in LEVELS]
+    return f"| {cell.k} | {cell.size} | {cell.epsilon} | {' | '.join(shares)} |"
+
+
+def main() -> None:
+    cells = [Cell(*setting) for setting in product(MECHANISMS, CATEGORIES, SIZES, EPSILONS)]
+    with ProcessPoolExecutor(2) as pool:
+        lines = dict(zip(cells, track(pool.map(line, cells, range(len(cells))), "simulating", total=len(cells)), strict=True))
+    header = ["$k$", "$n$", "ε", *(f"{who}, {100 * level:g} %" for who in ("noise-aware", "plug-in") for level in LEVELS)]
+    page = PAGE
+    for name in MECHANISMS:
+        rows = [row for cell, row in lines.items() if cell.mechanism == name and row]
+        page += "\n".join([f"## {name}", "", f"| {' | '.join(header)} |", "|" + "---|" * len(header), *rows, "", ""])
+    left_out = [f"{cell.mechanism}, $k = {cell.k}$, $n = {cell.size}$" for cell, row in lines.items() if row is None and cell.epsilon == EPSILONS[0]]
+    if left_out:
+        page += f"## Not simulated\n\nThe mechanism has too many candidates to be sampled: {'; '.join(left_out)}.\n"
+    (ROOT / "docs" / "coverage.md").write_text(page.rstrip() + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

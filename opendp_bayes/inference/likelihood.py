@@ -1,0 +1,269 @@
+r"""The probability of a release as a function of the counts that it was made from, up to a factor that does not depend on them.
+
+Nothing here needs to be private or exact to the last digit: the release is already public. Where a sum over all candidates would take too long it is
+taken over cells (`inference.cells`), and smooth functions of the counts are interpolated; `docs/posterior.md` states the error and the tests measure
+it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache, singledispatch
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import Akima1DInterpolator, RBFInterpolator
+from scipy.special import logsumexp
+
+from opendp_bayes._validation import Floats, Integers
+from opendp_bayes.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.inference.cells import graded_edges
+from opendp_bayes.mechanisms import KNormParameters, LaplaceParameters
+from opendp_bayes.mechanisms.exponential import PosteriorExponential
+from opendp_bayes.simplex import candidate_sums, candidates, number_of_candidates, ranks
+
+#: Data sets of three or more categories up to which they are listed for an exponential mechanism, and those of them at which its width and normaliser
+#: are computed, chosen out of a pool.
+LARGEST_LIST, _SPREAD_NODES, _POOL = 200_000, 500, 20_000
+#: Data sets up to which the `log_pmf` of a mechanism from a plugin is called for each.
+_LARGEST_CALLS = 2_000
+#: The largest scale of noise on the counts, which keeps sums of noised counts within the integers of numpy.
+_LARGEST_SCALE = 1e12
+#: Data sets at which the normaliser of an exponential mechanism on two categories is computed; it is interpolated between them.
+_NODES = 32
+_MOST_NODES = 200
+#: The error of an interpolated `ln w` that is accepted.
+_WIDTH_ERROR = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentNoise:
+    """`prod_i f_i(x_i)`, `f_i` the probability that count `x_i` with Laplace noise of `scale`, clamped to `[0, upper]`, is `released_i`.
+
+    `known` says which categories were noised; the others have `f_i = 1`. `upper` is None without a clamp from above.
+    """
+
+    released: Integers
+    scale: float
+    known: tuple[bool, ...]
+    floored: bool = False
+    upper: int | None = None
+
+    def log_factor(self, category: int, counts: Integers) -> Floats:
+        """`ln f_i(counts)` up to a constant, elementwise."""
+        if not self.known[category]:
+            return np.zeros(np.shape(counts))
+        value = int(self.released[category])
+        step = np.asarray(value - counts, dtype=np.float64)
+        if not self.floored:
+            return -np.abs(step) / self.scale  # also at the clamps: the sum of a geometric tail is proportional to its first term
+        # floor(L) has the probability (1 - q) q^m / 2 with m = t or -1 - t, and each tail is q^m / 2 of its own first m.
+        if value == 0:
+            below = np.where(np.asarray(counts) > 0, np.log(0.5) + (step + 1) / self.scale, np.log1p(-np.exp(-1 / self.scale) / 2))
+            return below if self.upper != 0 else np.zeros(below.shape)
+        return -np.where(step >= 0, step, -step - 1) / self.scale
+
+    def log_likelihood(self, counts: Integers) -> Floats:
+        """Sum of the factors of every row of `counts`, shape `(m, k)`; shape `(m,)`."""
+        return np.asarray(sum(self.log_factor(i, counts[:, i]) for i in range(self.released.size)))
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedNoise:
+    """K-norm noise whose result had to be moved to the nearest counts: some released count is 0, and what it was before is not known.
+
+    `exp(-sum_i |v_i - x_i| / scale)` summed over the noised counts `v` that lead to `released`.
+    """
+
+    released: Integers
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialWeights:
+    """`exp(-H(posterior(x), released) / w(x)) / Z(x)`, of which the normaliser `Z(x)` is a sum over all candidates."""
+
+    mechanism: PosteriorExponential
+    released: Integers
+    prior: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return int(self.released.sum())
+
+    def log_likelihood(self, counts: Integers) -> Floats:
+        """Of every row of `counts`, shape `(m, k)`; for two categories, or as few data sets as can be listed."""
+        key = self.mechanism, self.size, tuple(self.prior.tolist())
+        if self.prior.size == 2:
+            log_width, log_normaliser = (curve(_position(counts[:, 0], self.size)) for curve in _curves(*key))
+        else:
+            log_width, log_normaliser = (table[ranks(counts, self.size)] for table in _tables(*key))
+        return -self.distances(counts, self.released) * np.exp(-log_width) - log_normaliser
+
+    def log_weights(self, counts: Integers, releases: Integers) -> Floats:
+        """`-H / w(x)` for one data set, shape `(k,)`, and several releases, shape `(m, k)`: the logarithm of the law without its normaliser."""
+        return -self.distances(releases, counts) / self.mechanism._width(counts, self.prior)
+
+    def distances(self, counts: Integers, other: Integers) -> Floats:
+        """Hellinger distances between posteriors, shape `(m,)`."""
+        return _distances(counts, other, self.prior)
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulated:
+    """A likelihood that the mechanism computes itself, for rows of counts of shape `(m, k)`."""
+
+    released: Integers
+    log_likelihood: Callable[[Integers], Floats]
+
+
+Likelihood = IndependentNoise | ProjectedNoise | ExponentialWeights | Tabulated
+
+
+@singledispatch
+def likelihood_of(mechanism: Any, released: Integers, prior: Floats, size: int | None) -> Likelihood:
+    """The likelihood of `released`, shape `(k,)`, under a mechanism.
+
+    One from a plugin may have a method `log_likelihood(released, counts, prior)`: the log-probability of `released` given each row of `counts`, shape
+    `(m, k)`, up to a constant common to all rows. Otherwise its `log_pmf` is called for every data set, of which there may be 2000. Raises
+    `ValueError` where neither is possible.
+    """
+    if hasattr(mechanism, "log_likelihood"):
+        return Tabulated(released, lambda counts: np.asarray(mechanism.log_likelihood(released, counts, prior), dtype=np.float64))
+    if size is None or number_of_candidates(size, released.size) > _LARGEST_CALLS:
+        number = "infinitely many" if size is None else f"{number_of_candidates(size, released.size):.3g}"
+        raise ValueError(
+            f"mechanism={mechanism.name!r}: its log_pmf would be called for {number} data sets, at most {_LARGEST_CALLS}. "
+            "Give the mechanism a method log_likelihood(released, counts, prior), for counts of shape (m, k) (docs: Noise-aware posterior)."
+        )
+
+    def log_likelihood(counts: Integers) -> Floats:
+        result = np.empty(len(counts))
+        for row, data in enumerate(counts):
+            support, log_p = mechanism.log_pmf(data, prior)
+            result[row] = logsumexp(log_p[(support == released).all(axis=1)])
+        return result
+
+    return Tabulated(released, log_likelihood)
+
+
+@likelihood_of.register
+def _(mechanism: LaplaceParameters, released: Integers, prior: Floats, size: int | None) -> Likelihood:
+    _check_scale(mechanism.scale)
+    known = tuple(i < prior.size - 1 or mechanism.total != "remainder" for i in range(prior.size))
+    upper = None if mechanism.total == "private" else size
+    return IndependentNoise(released, mechanism.scale, known, mechanism.noise == "floored", upper)
+
+
+@likelihood_of.register
+def _(mechanism: KNormParameters, released: Integers, prior: Floats, size: int | None) -> Likelihood:
+    _check_scale(mechanism.scale)
+    if prior.size == 2:
+        return IndependentNoise(released, mechanism.scale, (True, False))
+    _check_total(released, size)
+    if released.all():
+        return IndependentNoise(released, 2 * mechanism.scale, (True,) * prior.size)
+    return ProjectedNoise(released, 2 * mechanism.scale)
+
+
+@likelihood_of.register
+def _(mechanism: PosteriorExponential, released: Integers, prior: Floats, size: int | None) -> Likelihood:
+    _check_total(released, size)
+    return ExponentialWeights(mechanism, released, prior)
+
+
+def _check_scale(scale: float) -> None:
+    if scale > _LARGEST_SCALE:
+        raise ValueError(
+            f"scale={scale!r}: must be at most {_LARGEST_SCALE:.0e} records; noise of a larger scale leaves nothing to learn from a release."
+        )
+
+
+def _check_total(released: Integers, size: int | None) -> None:
+    if released.sum() != size:
+        raise ValueError(f"counts={released.tolist()}: must sum to size={size}, which this mechanism keeps.")
+
+
+def _distances(counts: Integers, other: Integers, prior: Floats) -> Floats:
+    gaps = gap_above(prior + np.minimum(counts, other), np.abs(counts - other) / 2)
+    return distance_from_divergence(gaps.sum(axis=-1))
+
+
+def _position(count: Integers, size: int) -> Floats:
+    """The coordinate in which the width and the normaliser are smooth: log odds."""
+    return np.log((count + 1.0) / (size - count + 1.0))
+
+
+@lru_cache(maxsize=64)
+def _curves(mechanism: PosteriorExponential, size: int, prior: tuple[float, ...]) -> tuple[Akima1DInterpolator, Akima1DInterpolator]:
+    """`ln w` and `ln Z` for two categories, as functions of `_position`.
+
+    Nodes are evenly spaced in that coordinate. A smooth sensitivity has kinks, so an interval is halved where the curve misses `ln w` in its middle.
+    """
+    alpha = np.array(prior)
+
+    @cache
+    def log_width(count: int) -> float:
+        return math.log(mechanism._width(np.array([count, size - count]), alpha))
+
+    def curve(values: Callable[[int], float]) -> Akima1DInterpolator:
+        return Akima1DInterpolator(_position(nodes, size), [values(count) for count in nodes.tolist()])
+
+    def log_normaliser(count: int) -> float:
+        edges = graded_edges(size, around=[count])
+        lengths = np.diff(edges)
+        centres = edges[:-1] + (lengths - 1) // 2
+        distances = _distances(np.column_stack([centres, size - centres]), np.array([count, size - count]), alpha)
+        return float(logsumexp(-distances / math.exp(log_width(count)), b=lengths))
+
+    nodes = _counts_at(np.linspace(-math.log(size + 1), math.log(size + 1), _NODES), size)
+    unsure = nodes  # beginnings of intervals not yet known to be good
+    while unsure.size and nodes.size < _MOST_NODES:
+        place = _position(np.append(nodes, size), size)
+        begin = np.searchsorted(nodes, unsure)
+        middles = np.setdiff1d(_counts_at((place[begin] + place[begin + 1]) / 2, size), nodes)
+        missed = np.abs(curve(log_width)(_position(middles, size)) - [log_width(count) for count in middles.tolist()]) > _WIDTH_ERROR
+        bad = middles[missed]
+        before = nodes[np.searchsorted(nodes, bad) - 1]
+        nodes, unsure = np.union1d(nodes, middles), np.union1d(before, bad)
+    return curve(log_width), curve(log_normaliser)
+
+
+def _counts_at(position: Floats, size: int) -> Integers:
+    """The whole numbers nearest to the counts at the positions, without repetition."""
+    odds = np.exp(position)
+    return np.unique(np.rint((size * odds + odds - 1) / (1 + odds))).astype(np.int64)
+
+
+@lru_cache(maxsize=8)
+def _tables(mechanism: PosteriorExponential, size: int, prior: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """`ln w` and `ln Z` of every data set, in lexicographic order.
+
+    Computed for `_SPREAD_NODES` of them, or all if there are no more, with a thin-plate spline in between.
+    """
+    alpha, data = np.array(prior), candidates(size, len(prior))
+    split = np.arange(size + 1)
+    tables = [gap_above(a + np.minimum.outer(split, split), np.abs(np.subtract.outer(split, split)) / 2) for a in prior]
+    place: Floats = np.asarray(data + 0.5, dtype=np.float64) ** 0.25  # spreads small counts out, where both functions bend
+    nodes = np.arange(len(data)) if len(data) <= _SPREAD_NODES else _far_apart(place)
+    values: Floats = np.empty((nodes.size, 2))
+    for i, row in enumerate(data[nodes]):
+        width = mechanism._width(row, alpha)
+        distances = distance_from_divergence(candidate_sums([table[count] for table, count in zip(tables, row, strict=True)]))
+        values[i] = np.log(width), logsumexp(-distances / width)
+    if nodes.size < len(data):
+        values = RBFInterpolator(place[nodes], values, kernel="thin_plate_spline")(place)
+    return values[:, 0], values[:, 1]
+
+
+def _far_apart(place: Floats) -> Integers:
+    """Indices of `_SPREAD_NODES` points: the extreme ones, then always the one furthest from all before, among as many as `_POOL`."""
+    pool = np.unique(np.linspace(0, len(place) - 1, _POOL).astype(np.int64))
+    pool = np.union1d(pool, place.argmax(axis=0))
+    chosen = np.searchsorted(pool, place.argmax(axis=0)).tolist()
+    nearest = np.min([((place[pool] - place[pool[c]]) ** 2).sum(axis=1) for c in chosen], axis=0)
+    while len(chosen) < _SPREAD_NODES:
+        chosen.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, ((place[pool] - place[pool[chosen[-1]]]) ** 2).sum(axis=1))
+    return np.sort(pool[chosen])

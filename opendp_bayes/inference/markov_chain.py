@@ -1,0 +1,291 @@
+"""The true counts by Markov chains, where they can be neither listed nor convolved.
+
+All chains of a run move at the same time, as rows of an array of counts of shape `(chains, k)`. A kernel is a function that moves them once, and
+every kernel leaves the posterior of the counts as it is; `docs/posterior.md` says why. What is kept are the counts after every move.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy import special, stats
+
+from opendp_bayes._validation import Floats, Integers
+from opendp_bayes.inference.beta_mixture import BetaMixture
+from opendp_bayes.inference.likelihood import ExponentialWeights, IndependentNoise, ProjectedNoise, Tabulated
+from opendp_bayes.inference.true_counts import Generator, SizeWeight, log_prior_weight, log_size_weight, marginal_of_draws
+from opendp_bayes.mechanisms.knorm_parameters import nearest_counts
+
+Kernel = Callable[[Integers, Generator], Integers]
+
+#: Chains of the kernels that move all of them at once, and of the exchange algorithm, which draws a release for every move.
+_CHAINS, _FEW_CHAINS = 64, 8
+#: Moves of every chain in the first run. A run is doubled until it has the wanted effective draws, at most so many times.
+_FIRST_RUN, _DOUBLINGS, _FEW_DOUBLINGS = 100, 8, 3
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How far Markov chains can be trusted, for the expected probability of each category given the counts.
+
+    Attributes
+    ----------
+    r_hat : rank-normalised split R-hat of each category, shape `(k,)`; above 1.01 the chains have not met.
+    ess : bulk effective sample size of each category, shape `(k,)`.
+    chains : number of chains.
+    draws : draws kept of each chain, after as many as a quarter of all were dropped.
+    """
+
+    r_hat: Floats
+    ess: Floats
+    chains: int
+    draws: int
+
+
+class Chains:
+    """Counts drawn by Markov chains, shape `(chains, draws, k)`."""
+
+    def __init__(self, counts: Integers, prior: Floats) -> None:
+        self.counts, self._prior = counts, prior
+        self._rows = counts.reshape(-1, prior.size)
+        expected = (prior + counts) / (prior + counts).sum(axis=-1, keepdims=True)
+        r_hat, ess = zip(*(r_hat_and_ess(expected[..., i]) for i in range(prior.size)), strict=True)
+        self.diagnostics = Diagnostics(np.array(r_hat), np.array(ess), *counts.shape[:2])
+
+    def marginal(self, category: int) -> BetaMixture:
+        weights = np.full(len(self._rows), 1 / len(self._rows))
+        return marginal_of_draws(self._rows, weights, self._prior, category)
+
+    def sample(self, size: int, rng: Generator) -> Integers:
+        return self._rows[rng.integers(len(self._rows), size=size)]
+
+
+def run(kernel: Kernel, start: Integers, prior: Floats, effective: int, rng: Generator, doublings: int = _DOUBLINGS) -> Chains:
+    """Move chains from `start`, shape `(chains, k)`, until every category has `effective` draws or the run has been doubled `doublings` times."""
+    state = start
+    kept: list[Integers] = []
+    moves = _FIRST_RUN
+    for _ in range(doublings + 1):
+        while len(kept) < moves:
+            state = kernel(state, rng)
+            kept.append(state)
+        chains = Chains(np.stack(kept[moves // 4 :], axis=1), prior)
+        if np.min(chains.diagnostics.ess) >= effective and np.max(chains.diagnostics.r_hat) < 1.01:
+            break
+        moves *= 2
+    return chains
+
+
+def by_gibbs(
+    likelihood: IndependentNoise | ProjectedNoise, prior: Floats, size: int | None, log_size_prior: SizeWeight, effective: int, rng: Generator
+) -> Chains:
+    """Gibbs sampler for noise on the counts: records are moved between two categories at a time, and where the size is private, added and removed."""
+    k, released, scale = prior.size, likelihood.released, likelihood.scale
+    # A larger count costs more than 60 scales, which no prior makes up for (as in `Convolved.of`).
+    last = size if size is not None else int(released.sum()) + math.ceil(60 * scale)
+    jittered = released + np.rint(rng.laplace(scale=2 * scale, size=(_CHAINS, k))).astype(np.int64)
+    start = np.clip(jittered, 0, last) if size is None else nearest_counts(jittered, size)
+    noise = Noised(likelihood, np.tile(released, (_CHAINS, 1))) if isinstance(likelihood, ProjectedNoise) else likelihood
+
+    def log_weight(category: int, counts: Integers) -> Floats:
+        """Of the count of one category in every chain."""
+        factor = noise.log_factor(category, counts)
+        return np.where(counts <= last, log_prior_weight(counts, prior[category]) + factor, -np.inf)
+
+    def pair_weight(i: int, j: int, both: Integers, counts: Integers) -> Floats:
+        """Of the count of category i where i and j have `both` together."""
+        return log_weight(i, counts) + log_weight(j, both - counts)
+
+    def own_weight(i: int, rest: Integers, counts: Integers) -> Floats:
+        """Of the count of category i where all others have `rest` together."""
+        return log_weight(i, counts) + log_size_weight(rest + counts, prior) + log_size_prior(rest + counts)
+
+    def move(counts: Integers, rng: Generator) -> Integers:
+        counts = counts.copy()
+        order = rng.permutation(k)
+        for i, j in zip(order, np.roll(order, 1), strict=True):
+            both = counts[:, i] + counts[:, j]
+            counts[:, i] = slice_sample(partial(pair_weight, i, j, both), counts[:, i], both, rng)
+            counts[:, j] = both - counts[:, i]
+        if isinstance(noise, Noised):
+            noise.move(counts, rng)
+        if size is None:
+            for i in order:
+                rest = counts.sum(axis=1) - counts[:, i]
+                counts[:, i] = slice_sample(partial(own_weight, i, rest), counts[:, i], np.full(_CHAINS, last), rng)
+        return counts
+
+    return run(move, start, prior, effective, rng)
+
+
+def slice_sample(log_density: Callable[[Integers], Floats], current: Integers, last: Integers, rng: Generator) -> Integers:
+    """One slice-sampling step for a whole number from 0 to `last` in every chain (Neal 2003), shapes `(chains,)`.
+
+    The interval begins as the whole range and shrinks towards the current number, so it works for densities of any shape and scale.
+    """
+    level = log_density(current) - rng.standard_exponential(current.size)
+    low, high = np.zeros_like(last), last.copy()
+    drawn = current.copy()
+    pending = np.ones(current.size, dtype=bool)
+    while np.any(pending):
+        proposed = np.where(pending, rng.integers(low, high + 1), drawn)
+        inside = log_density(proposed) >= level
+        drawn = np.where(pending & inside, proposed, drawn)
+        pending &= ~inside
+        low = np.where(pending & (proposed < current), proposed + 1, low)
+        high = np.where(pending & (proposed > current), proposed - 1, high)
+    return drawn
+
+
+class Noised:
+    """K-norm noise before the return to the nearest counts, `values` of shape `(chains, k)`, given the counts and the release.
+
+    What was released as 0 may have been below. Whatever it was below by has been taken from the positive counts in equal parts, so that the values at
+    the zeros determine the others.
+    """
+
+    def __init__(self, likelihood: ProjectedNoise, values: Integers) -> None:
+        self.values, self._released, self._scale = values, likelihood.released, likelihood.scale
+        self._zeros = np.flatnonzero(likelihood.released == 0)
+        positive = np.flatnonzero(likelihood.released)
+        # The order in which `nearest_counts` hands out what does not divide evenly.
+        self._positive = positive[np.argsort(-likelihood.released[positive], kind="stable")]
+
+    def log_factor(self, category: int, counts: Integers) -> Floats:
+        """`-|v - x| / scale` of one category in every chain."""
+        return -np.abs(self.values[:, category] - counts) / self._scale
+
+    def move(self, counts: Integers, rng: Generator) -> None:
+        """Metropolis steps: change the value at each zero, or shift from one zero to another."""
+        for i in self._zeros:
+            self._propose(counts, rng, {int(i): 1})
+        if self._zeros.size > 1:
+            order = rng.permutation(self._zeros)
+            for i, j in zip(order, np.roll(order, 1), strict=True):
+                self._propose(counts, rng, {int(i): 1, int(j): -1})
+
+    def _propose(self, counts: Integers, rng: Generator, direction: dict[int, int]) -> None:
+        chains = len(self.values)
+        width = self._scale * rng.choice([0.25, 1.0], size=chains)
+        step = (1 + np.floor(rng.exponential(width))).astype(np.int64) * rng.choice([-1, 1], size=chains)
+        proposed = self.values.copy()
+        for category, sign in direction.items():
+            proposed[:, category] += sign * step
+        taken = -proposed[:, self._zeros].sum(axis=1)[:, None]
+        each = -(-taken // self._positive.size)
+        rank = np.arange(self._positive.size)
+        proposed[:, self._positive] = self._released[self._positive] + each - (rank < self._positive.size * each - taken)
+        log_ratio = (np.abs(self.values - counts) - np.abs(proposed - counts)).sum(axis=1) / self._scale
+        leads_there = (nearest_counts(proposed, int(self._released.sum())) == self._released).all(axis=1)
+        accepted = leads_there & (rng.standard_exponential(chains) > -log_ratio)
+        self.values = np.where(accepted[:, None], proposed, self.values)
+
+
+def by_metropolis(likelihood: ExponentialWeights | Tabulated, prior: Floats, effective: int, rng: Generator) -> Chains:
+    """Metropolis-Hastings on the counts: some records moved from a category to another, or, in every second move, all counts drawn from the prior.
+
+    Where the likelihood has a normaliser that is out of reach, the exchange algorithm (Murray, Ghahramani and MacKay 2006): with a release drawn from
+    the mechanism at the proposed counts, the normalisers cancel in the acceptance ratio and the law stays exact.
+    """
+    released = likelihood.released
+    size, k = int(released.sum()), prior.size
+    log_ratio: Callable[[Integers, Integers], Floats]
+    if isinstance(likelihood, Tabulated):
+        chains, doublings = _CHAINS, _DOUBLINGS
+        tabulated = likelihood.log_likelihood
+
+        def log_ratio(current: Integers, proposed: Integers) -> Floats:
+            return tabulated(proposed) - tabulated(current)
+
+    else:
+        chains, doublings = _FEW_CHAINS, _FEW_DOUBLINGS  # every move draws a release, which takes milliseconds
+        weights = likelihood
+
+        def log_ratio(current: Integers, proposed: Integers) -> Floats:
+            result = np.empty(len(current))
+            for row, (here, there) in enumerate(zip(current, proposed, strict=True)):
+                releases = np.vstack([released, weights.mechanism.sample(there, prior)])
+                (at_there, drawn_there), (at_here, drawn_here) = weights.log_weights(there, releases), weights.log_weights(here, releases)
+                result[row] = at_there + drawn_here - at_here - drawn_there
+            return result
+
+    from_prior = False
+
+    def move(counts: Integers, rng: Generator) -> Integers:
+        nonlocal from_prior
+        from_prior = not from_prior
+        if from_prior:
+            proposed, log_prior_ratio = dirichlet_multinomial(size, prior, chains, rng), np.zeros(chains)
+        else:
+            proposed = counts.copy()
+            rows = np.arange(chains)
+            leave = rng.integers(k, size=chains)
+            enter = (leave + rng.integers(1, k, size=chains)) % k
+            number = np.ceil(size ** rng.random(chains)).astype(np.int64)  # of every order of magnitude
+            proposed[rows, leave] -= number
+            proposed[rows, enter] += number
+            possible = proposed[rows, leave] >= 0
+            proposed = np.where(possible[:, None], proposed, counts)
+            log_prior_ratio = (log_prior_weight(proposed, prior) - log_prior_weight(counts, prior)).sum(axis=1)
+        accepted = rng.standard_exponential(chains) > -(log_prior_ratio + log_ratio(counts, proposed))
+        return np.where(accepted[:, None], proposed, counts)
+
+    return run(move, dirichlet_multinomial(size, prior, chains, rng), prior, effective, rng, doublings)
+
+
+def dirichlet_multinomial(size: int, prior: Floats, draws: int, rng: Generator) -> Integers:
+    """Counts of `size` records whose probabilities are drawn from the prior, shape `(draws, k)`."""
+    return rng.multinomial(size, dirichlet(np.tile(prior, (draws, 1)), rng))
+
+
+def dirichlet(concentration: Floats, rng: Generator) -> Floats:
+    """A draw from the Dirichlet distribution of each row, shape `(draws, k)`, also for concentrations that underflow a gamma variate."""
+    log_gamma = np.log(rng.standard_gamma(concentration + 1)) - rng.standard_exponential(concentration.shape) / concentration
+    return special.softmax(log_gamma, axis=1)
+
+
+def r_hat_and_ess(values: Floats) -> tuple[float, float]:
+    """Rank-normalised split R-hat and bulk effective sample size of draws of shape `(chains, draws)`.
+
+    Source: Vehtari, Gelman, Simpson, Carpenter and Buerkner, "Rank-normalization, folding, and localization: an improved R-hat" (2021), section 3, of
+    the larger of the plain and the folded R-hat. Draws that are all the same have R-hat 1 and count in full.
+    """
+    half = values.shape[1] // 2
+    split = np.concatenate([values[:, :half], values[:, values.shape[1] - half :]])
+    if np.ptp(split) == 0:
+        return 1.0, float(split.size)
+    scores = _normal_scores(split)
+    return max(_r_hat(scores), _r_hat(_normal_scores(np.abs(split - np.median(split))))), _ess(scores)
+
+
+def _normal_scores(values: Floats) -> Floats:
+    ranks = stats.rankdata(values, method="average").reshape(values.shape)
+    return special.ndtri((ranks - 0.375) / (values.size + 0.25))
+
+
+def _r_hat(values: Floats) -> float:
+    within = np.mean(np.var(values, axis=1, ddof=1))
+    between = np.var(np.mean(values, axis=1), ddof=1)
+    if within == 0:
+        return float("inf") if between > 0 else 1.0
+    length = values.shape[1]
+    return float(np.sqrt((length - 1) / length + between / within))
+
+
+def _ess(values: Floats) -> float:
+    """Geyer's initial monotone sequence of sums of two autocorrelations, over all chains."""
+    length = values.shape[1]
+    centred = values - values.mean(axis=1, keepdims=True)
+    transform = np.fft.rfft(centred, 2 * length, axis=1)
+    autocovariance = np.fft.irfft(np.abs(transform) ** 2, axis=1)[:, :length] / length
+    within = np.mean(autocovariance[:, 0]) * length / (length - 1)
+    total = within * (length - 1) / length + np.var(values.mean(axis=1), ddof=1)
+    correlation = 1 - (within - autocovariance.mean(axis=0) * length / (length - 1)) / total
+    correlation[0] = 1.0
+    pairs = correlation[: length // 2 * 2].reshape(-1, 2).sum(axis=1)
+    negative = np.flatnonzero(pairs < 0)
+    pairs = np.minimum.accumulate(pairs[: negative[0] if negative.size else pairs.size])
+    time = max(-1 + 2 * pairs.sum(), 1 / np.log10(values.size))
+    return float(values.size / time)

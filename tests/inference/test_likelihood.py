@@ -1,0 +1,136 @@
+"""The probability of a release as a function of the counts: against the laws of the mechanisms, and how good the interpolation is."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import brute_force
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential, noise_aware_posterior
+from opendp_bayes.inference import likelihood as module
+from opendp_bayes.inference.likelihood import ProjectedNoise, Tabulated, likelihood_of
+from opendp_bayes.simplex import candidates
+
+#: What interpolation may change `ln P(release | counts)` by for two categories.
+INTERPOLATION = 0.03
+SMOOTH = [
+    SmoothHellingerExponential(4.0),
+    SmoothHellingerExponential(2.2, gamma=0.1),
+    SmoothHellingerExponential(3.0, beta=0.05),
+    HellingerExponential(2.0, "local"),
+    HellingerExponential(0.67),
+]
+
+
+@pytest.mark.parametrize("noise", ["discrete", "floored"])
+@pytest.mark.parametrize("total", ["remainder", "bounded"])
+def test_independent_noise_is_the_law_up_to_a_factor(noise, total):
+    mechanism, size = LaplaceParameters(1.7, noise, total), 6
+    counts = candidates(size, 3)
+    for released in [(0, 3, 3), (6, 0, 0), (2, 2, 2), (0, 0, 6)]:
+        expected = np.array([np.log(brute_force.law(mechanism, tuple(row), (1.0,) * 3)[released]) for row in counts.tolist()])
+        ours = likelihood_of(mechanism, np.array(released), np.ones(3), size).log_likelihood(counts)
+        difference = ours - expected
+        # With the remainder clamped at 0, several noised counts lead to a release; it is the noised counts that are known.
+        assert np.ptp(difference) < 1e-10
+
+
+@pytest.mark.parametrize("mechanism", SMOOTH, ids=repr)
+@pytest.mark.parametrize("prior", [(1.0, 1.0), (0.1, 3.0)])
+def test_the_normaliser_between_nodes_for_two_categories(mechanism, prior):
+    size, prior = 1000, np.array(prior)
+    released = np.array([300, 700])
+    first = np.concatenate([np.arange(0, 30), np.arange(31, 1001, 37)])
+    counts = np.column_stack([first, size - first])
+    ours = likelihood_of(mechanism, released, prior, size).log_likelihood(counts)
+    exact = np.array([mechanism.log_pmf(row, prior)[1][300] for row in counts])
+    assert np.abs(ours - exact).max() < INTERPOLATION
+
+
+@pytest.mark.parametrize("mechanism", SMOOTH[1:], ids=repr)
+def test_the_normaliser_between_nodes_for_three_categories(mechanism, monkeypatch, release):
+    """The posterior with half of the data sets as nodes, against that with every data set."""
+    values = np.linspace(0.02, 0.98, 33)
+    made = release(mechanism, (2, 6, 10), 18)
+    every = noise_aware_posterior(made).cdf(values)
+    module._tables.cache_clear()
+    monkeypatch.setattr(module, "_SPREAD_NODES", 90)
+    assert np.abs(noise_aware_posterior(made).cdf(values) - every).max() < 1e-3
+    module._tables.cache_clear()
+
+
+def test_the_log_weights_are_the_law_up_to_the_normaliser():
+    mechanism, prior = SmoothHellingerExponential(2.0), np.array([1.0, 0.5, 2.0])
+    counts = np.array([2, 3, 1])
+    support, log_p = mechanism.log_pmf(counts, prior)
+    weights = likelihood_of(mechanism, counts, prior, 6).log_weights(counts, support)
+    assert weights - logsumexp(weights) == pytest.approx(log_p, abs=1e-12)
+
+
+def test_k_norm_noise_is_projected_only_where_a_count_is_zero():
+    assert not isinstance(likelihood_of(KNormParameters(1.0), np.array([1, 2, 3]), np.ones(3), 6), ProjectedNoise)
+    assert isinstance(likelihood_of(KNormParameters(1.0), np.array([0, 3, 3]), np.ones(3), 6), ProjectedNoise)
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """A mechanism of somebody else: `P(y) ∝ exp(-d(x, y) / scale)`, known by its `log_pmf` alone."""
+
+    scale: float
+    name: ClassVar[str] = "geometric"
+
+    def log_pmf(self, counts, prior):
+        counts = np.asarray(counts)
+        support = candidates(int(counts.sum()), counts.size)
+        weights = -np.abs(support - counts).sum(axis=1) / 2 / self.scale
+        return support, weights - logsumexp(weights)
+
+
+@dataclass(frozen=True)
+class GeometricWithLikelihood(Geometric):
+    name: ClassVar[str] = "geometric_with_likelihood"
+
+    def log_likelihood(self, released, counts, prior):
+        return np.array([self.log_pmf(row, prior)[1][(candidates(int(released.sum()), released.size) == released).all(axis=1)][0] for row in counts])
+
+
+@pytest.mark.parametrize("kind", [Geometric, GeometricWithLikelihood])
+@pytest.mark.parametrize("counts", [(5, 7), (0, 12), (1, 2, 3)], ids=repr)
+def test_a_mechanism_from_a_plugin(kind, counts, release):
+    made = release(kind(1.5), counts, sum(counts))
+    values = np.linspace(0.05, 0.95, 19)
+    assert np.abs(made.posterior.cdf(values) - brute_force.cdf(made, values)).max() < 1e-10
+
+
+def test_a_likelihood_of_its_own_is_asked_in_batches(release):
+    made = release(GeometricWithLikelihood(1.5), (5, 7), 12)
+    assert isinstance(likelihood_of(made.mechanism, np.array([5, 7]), np.ones(2), 12), Tabulated)
+
+
+def test_a_plugin_without_a_likelihood_and_too_many_data_sets(release):
+    with pytest.raises(
+        ValueError, match=r"mechanism='geometric': its log_pmf would be called for 2.56e\+03 data sets, at most 2000.*method log_likelihood"
+    ):
+        release(Geometric(1.0), (20, 20, 30), 70).posterior  # noqa: B018
+
+
+@pytest.mark.parametrize("kind", [Geometric, GeometricWithLikelihood])
+def test_a_plugin_with_a_private_size(kind, release):
+    with pytest.raises(
+        ValueError, match=r"mechanism='geometric.*infinitely many|with a private number of records, the posterior .* only for LaplaceParameters"
+    ):
+        release(kind(1.0), (2, 3), None).posterior  # noqa: B018
+
+
+@pytest.mark.parametrize("mechanism", [KNormParameters(1.0), HellingerExponential(1.0)], ids=repr)
+def test_counts_that_do_not_sum_to_the_size(mechanism, release):
+    with pytest.raises(ValueError, match=r"counts=\[1, 2, 3\]: must sum to size=7, which this mechanism keeps"):
+        release(mechanism, (1, 2, 3), 7).posterior  # noqa: B018
+
+
+@pytest.mark.parametrize("mechanism", [KNormParameters(2.0**50), LaplaceParameters(2.0**50)], ids=repr)
+def test_a_scale_beyond_all_counts(mechanism, release):
+    with pytest.raises(ValueError, match=r"scale=1125899906842624.0: must be at most 1e\+12 records"):
+        release(mechanism, (1, 2, 3), 6).posterior  # noqa: B018

@@ -1,0 +1,204 @@
+"""The Markov chains: every kernel against brute force or the exact posterior, broken kernels as negative controls, diagnostics against arviz."""
+
+import warnings
+
+import brute_force
+import numpy as np
+import pytest
+from scipy import stats
+
+from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, noise_aware_posterior
+from opendp_bayes.inference import likelihood as likelihood_module
+from opendp_bayes.inference import markov_chain
+from opendp_bayes.inference.likelihood import ExponentialWeights, Tabulated, likelihood_of
+from opendp_bayes.inference.markov_chain import Chains, by_gibbs, by_metropolis, dirichlet, r_hat_and_ess, run, slice_sample
+from opendp_bayes.inference.true_counts import Convolved
+from opendp_bayes.simplex import candidates, ranks
+
+#: Standard errors, by the effective sample size, that an estimated mean may be off. A correct chain is further off with probability 6e-7 a mean, if
+#: the effective sample size is right; that is itself an estimate, so a little more.
+STANDARD_ERRORS = 5.0
+PRIOR = (1.0, 0.5, 2.0)
+
+
+def off(chains, made, largest=None):
+    """By how many standard errors the mean counts and mean squared counts differ from those of brute force; shape `(2, k)`."""
+    sets, weights = brute_force.data_sets(made, largest)
+    rows = chains.counts.reshape(-1, sets.shape[1])
+    result = []
+    for power in (1, 2):
+        expected = weights @ sets**power
+        deviation = np.sqrt(weights @ (sets**power - expected) ** 2)
+        result.append((np.mean(rows**power, axis=0) - expected) / deviation * np.sqrt(chains.diagnostics.ess))
+    return np.array(result)
+
+
+def flat(sizes):
+    return np.zeros(np.shape(sizes))
+
+
+def gibbs(made, effective=4000, seed=0):
+    prior = np.array(made.prior)
+    likelihood = likelihood_of(made.mechanism, np.array(made.counts), prior, made.size)
+    return by_gibbs(likelihood, prior, made.size, flat, effective, np.random.default_rng(seed))
+
+
+NOISE = [
+    (LaplaceParameters(2.0), (3, 4, 1), 8),
+    (LaplaceParameters(2.0, "floored", "bounded"), (0, 8, 4), 8),
+    (KNormParameters(1.5), (3, 4, 1), 8),
+    (KNormParameters(1.5), (3, 0, 5), 8),
+    (KNormParameters(1.5), (0, 8, 0), 8),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "counts", "size"), NOISE, ids=repr)
+def test_gibbs_for_noise_on_the_counts(mechanism, counts, size, release):
+    made = release(mechanism, counts, size, PRIOR)
+    chains = gibbs(made)
+    assert chains.diagnostics.r_hat.max() < 1.01
+    assert np.abs(off(chains, made)).max() < STANDARD_ERRORS
+
+
+def test_gibbs_with_a_private_size(release):
+    made = release(LaplaceParameters(0.8, total="private"), (2, 0, 3), None, PRIOR)
+    assert np.abs(off(gibbs(made), made, 26)).max() < STANDARD_ERRORS
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "counts", "size"), [*NOISE[:1], NOISE[3], (LaplaceParameters(0.8, total="private"), (2, 0, 3), None)], ids=repr
+)
+def test_the_wrong_scale_is_noticed(mechanism, counts, size, release):
+    """Negative control: chains for a scale that is 30 % off."""
+    wrong = release(type(mechanism)(**{**mechanism.__dict__, "scale": 1.3 * mechanism.scale}), counts, size, PRIOR)
+    assert np.abs(off(gibbs(wrong, 12_000), release(mechanism, counts, size, PRIOR), None if size else 26)).max() > STANDARD_ERRORS
+
+
+def test_zeros_taken_for_what_was_noised_are_noticed(monkeypatch, release):
+    """Negative control: K-norm noise whose released zeros are not allowed to have been negative."""
+    monkeypatch.setattr(markov_chain.Noised, "move", lambda *_: None)
+    made = release(KNormParameters(1.5), (0, 8, 0), 8, PRIOR)
+    assert np.abs(off(gibbs(made), made)).max() > 2 * STANDARD_ERRORS
+
+
+@pytest.mark.parametrize("mechanism", [LaplaceParameters(20.0), KNormParameters(10.0), LaplaceParameters(10.0, total="private")], ids=repr)
+def test_gibbs_agrees_with_the_convolution(mechanism):
+    prior, size = np.array([1.0, 0.5, 2.0, 1.0, 3.0]), None if mechanism == LaplaceParameters(10.0, total="private") else 1000
+    released = np.array([20, 100, 300, 180, 400])
+    likelihood = likelihood_of(mechanism, released, prior, size)
+    chains = by_gibbs(likelihood, prior, size, flat, 5000, np.random.default_rng(0))
+    exact = Convolved.of(likelihood, prior, size, flat)
+    assert exact is not None
+    for category in range(5):
+        ours, expected = chains.marginal(category), exact.marginal(category)
+        error = STANDARD_ERRORS * np.sqrt(expected.variance() / chains.diagnostics.ess[category])
+        assert ours.mean() == pytest.approx(expected.mean(), abs=error)
+        assert ours.variance() == pytest.approx(expected.variance(), rel=0.2)
+
+
+SMALL = [(HellingerExponential(0.4), (1, 2, 1)), (HellingerExponential(1.0, "local"), (0, 1, 3))]
+
+
+@pytest.fixture
+def no_lists(monkeypatch):
+    """No data sets are listed, so that Markov chains have to be used."""
+    monkeypatch.setattr("opendp_bayes.inference.posterior.LARGEST_LIST", 0)
+
+
+@pytest.mark.parametrize(("mechanism", "counts"), SMALL, ids=repr)
+def test_the_exchange_algorithm(mechanism, counts, release, no_lists, monkeypatch):
+    monkeypatch.setattr(markov_chain, "_FEW_DOUBLINGS", 1)  # few moves, because each draws a release
+    made = release(mechanism, counts, 4, PRIOR)
+    posterior = noise_aware_posterior(made, effective_draws=200)
+    assert posterior.diagnostics is not None
+    assert posterior.diagnostics.ess.min() > 80
+    assert np.abs(off(posterior._true_counts, made)).max() < STANDARD_ERRORS
+
+
+def test_leaving_out_the_exchange_is_noticed(release, monkeypatch):
+    """Negative control: without the drawn release the normalisers do not cancel, and they differ between data sets."""
+    made = release(*SMALL[1], 4, PRIOR)
+    prior = np.array(PRIOR)
+    weights = likelihood_of(made.mechanism, np.array(made.counts), prior, 4)
+    assert isinstance(weights, ExponentialWeights)
+    table = np.array([weights.log_weights(row, weights.released[None])[0] for row in candidates(4, 3)])
+    without = Tabulated(weights.released, lambda counts: table[ranks(counts, 4)])
+    chains = by_metropolis(without, prior, 20_000, np.random.default_rng(0))
+    assert np.abs(off(chains, made)).max() > STANDARD_ERRORS
+
+
+def test_metropolis_for_a_likelihood_of_its_own(release):
+    made = release(LaplaceParameters(2.0), (3, 4, 1), 8, PRIOR)
+    noise = likelihood_of(made.mechanism, np.array(made.counts), np.array(PRIOR), 8)
+    chains = by_metropolis(Tabulated(noise.released, noise.log_likelihood), np.array(PRIOR), 10_000, np.random.default_rng(0))
+    assert np.abs(off(chains, made)).max() < STANDARD_ERRORS
+
+
+def test_few_candidates_listed_and_many_chained(release, monkeypatch):
+    made = release(HellingerExponential(1.0), (1, 3, 2), 6)
+    assert made.posterior.diagnostics is None
+    monkeypatch.setattr(likelihood_module, "LARGEST_LIST", 0)
+    monkeypatch.setattr("opendp_bayes.inference.posterior.LARGEST_LIST", 0)
+    assert noise_aware_posterior(made, effective_draws=100).diagnostics.chains == 8
+
+
+def test_slice_sampling_leaves_a_law_with_two_modes_as_it_is():
+    law = np.array([5.0, 1.0, 0.01, 0.2, 4.0, 0.5])
+    law /= law.sum()
+    rng = np.random.default_rng(0)
+    current = rng.choice(6, size=100_000, p=law)
+    after = slice_sample(lambda x: np.log(law[x]), current, np.full(current.size, 5), rng)
+    assert stats.chisquare(np.bincount(after, minlength=6), law * current.size).pvalue > 1e-6
+    assert (after != current).mean() > 0.3
+
+
+def test_runs_grow_until_there_are_enough_draws():
+    prior = np.ones(2)
+
+    def kernel(state, rng):
+        return np.column_stack([ones := rng.integers(0, 11, size=len(state)), 10 - ones])
+
+    start = np.tile([5, 5], (4, 1))
+    chains = run(kernel, start, prior, 2000, np.random.default_rng(0))
+    assert chains.diagnostics.ess.min() >= 2000
+    assert run(kernel, start, prior, 10**9, np.random.default_rng(0), doublings=1).counts.shape == (4, 150, 2)
+
+
+def test_draws_from_chains_are_rows_of_them():
+    counts = np.random.default_rng(0).multinomial(20, [0.2, 0.3, 0.5], size=(4, 50))
+    chains = Chains(counts, np.ones(3))
+    assert {tuple(row) for row in chains.sample(1000, np.random.default_rng(0)).tolist()} <= {tuple(row) for row in counts.reshape(-1, 3).tolist()}
+
+
+@pytest.mark.parametrize("kind", ["independent", "correlated", "apart", "heavy tails"])
+def test_diagnostics_are_those_of_arviz(kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import arviz
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((4, 500))
+    if kind == "correlated":
+        draws = np.cumsum(draws, axis=1) * 0.1 + draws
+    elif kind == "apart":
+        draws += np.arange(4)[:, None]
+    elif kind == "heavy tails":
+        draws = rng.standard_cauchy((4, 500)) * np.array([1, 1, 1, 10])[:, None]
+    r_hat, ess = r_hat_and_ess(draws)
+    assert r_hat == pytest.approx(float(arviz.rhat(draws)), rel=1e-6)
+    assert ess == pytest.approx(float(arviz.ess(draws)), rel=0.02)
+
+
+def test_diagnostics_of_constant_chains():
+    assert r_hat_and_ess(np.ones((4, 10))) == (1.0, 40.0)
+    apart = r_hat_and_ess(np.repeat(np.arange(4.0)[:, None], 10, axis=1))
+    assert apart[0] == np.inf
+
+
+def test_dirichlet_draws_also_where_a_gamma_variate_underflows():
+    rng = np.random.default_rng(0)
+    drawn = dirichlet(np.tile([1e-4, 1e-4], (20_000, 1)), rng)
+    assert np.all(np.isfinite(drawn))
+    assert drawn.sum(axis=1) == pytest.approx(1)
+    assert drawn[:, 0].mean() == pytest.approx(0.5, abs=0.02)
+    drawn = dirichlet(np.tile([2.0, 0.5, 3.0], (20_000, 1)), rng)
+    assert stats.kstest(drawn[:, 1], stats.beta(0.5, 5.0).cdf).pvalue > 1e-6
