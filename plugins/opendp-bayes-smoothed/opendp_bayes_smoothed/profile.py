@@ -1,0 +1,224 @@
+"""The database-dependent privacy profile `δ_ε(x)` of the sampling-histogram mechanism (paper, Definition 2; `docs/smoothed.md`, "The profile").
+
+`x'` is `x` with one record moved from category i to category j. The ratio of their probabilities depends on the two categories only, so
+
+    d(x, x') = sum_s P(s) sum_k P(k | s) (1 - e^ε r(k, s))_+ ,
+
+s drawn records from the two categories, k of them from i. The ratio r falls as k grows, so each inner sum is an upper tail of positive terms.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from opendp_bayes.extend import as_choice, as_counts
+from opendp_bayes_smoothed.draws import DRAWS, LARGEST_SIZE, Draw, Floats, Integers, Replacement, log_pmf_error
+
+#: Relative part of a sum that may be left out; what is left out is bounded and added.
+_NEGLIGIBLE = 2.0**-60
+#: Elements of the largest array of a tail sum.
+_BLOCK = 1 << 18
+
+#: A factor of the terms of a tail: from `(1 - e^ε r, r)` to what is summed.
+Weight = Callable[[Floats, Floats], Floats]
+
+
+def database_profile(counts: ArrayLike, rate: float | Fraction, epsilon: float, *, replacement: Replacement = "without") -> float:
+    """`δ_ε(x)` of the sampling-histogram mechanism: the smallest δ for the database x and all its neighbours, in both directions.
+
+    Parameters
+    ----------
+    counts : records of each category, shape `(m,)`, at most 10^9 in all.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken for the decimal that it prints as.
+    epsilon : at least 0.
+    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
+
+    Returns a certified upper bound, within about 1e-9 of the true value. Where that is below the range of floats, use `log_database_profile`.
+
+    >>> database_profile([16_144_093, 9_139_661], 0.998, 0.04)
+    1.64...e-08
+    """
+    return exp_up(log_database_profile(counts, rate, epsilon, replacement=replacement))
+
+
+def log_database_profile(counts: ArrayLike, rate: float | Fraction, epsilon: float, *, replacement: Replacement = "without") -> float:
+    """The natural logarithm of `database_profile`, minus infinity where the profile is 0."""
+    array = as_counts(counts)
+    size = int(array.sum())
+    samples = samples_of(rate, size)
+    draw = DRAWS[as_choice(replacement, "replacement", ("without", "with"))]
+    pairs = sorted({pair for x, y in permutations(array.tolist(), 2) for pair in ((x, y), (y + 1, x - 1)) if pair[0] >= 1 and pair[1] >= 0})
+    if not pairs:
+        return -math.inf
+    return float(np.max(log_pair_divergence(draw, size, samples, np.array(pairs), as_epsilon(epsilon))))
+
+
+def samples_of(rate: float | Fraction, size: int) -> int:
+    """`T = ceil(rate n)`, the paper's number of samples, from the decimal value of the rate; `ValueError` unless `0 < rate <= 1`."""
+    if isinstance(rate, bool) or not isinstance(rate, (float, int, Fraction, np.floating)):
+        raise TypeError(f"rate={rate!r}: must be a number, not {type(rate).__name__}.")
+    if not 0 < rate <= 1:
+        raise ValueError(f"rate={rate!r}: must be greater than 0 and at most 1, the share of the records that is drawn.")
+    if not 1 <= size <= LARGEST_SIZE:
+        raise ValueError(f"counts: hold {size} records; must be from 1 to {LARGEST_SIZE:.0e}.")
+    exact = rate if isinstance(rate, Fraction) else Fraction(repr(float(rate)))
+    return math.ceil(exact * size)
+
+
+def as_epsilon(epsilon: float) -> float:
+    """Return `epsilon` as a float of at least 0, or raise `ValueError`; infinity is allowed."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, (float, int, np.floating, np.integer)):
+        raise TypeError(f"epsilon={epsilon!r}: must be a number, not {type(epsilon).__name__}.")
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon={epsilon!r}: must be at least 0.")
+    return float(epsilon)
+
+
+def exp_up(log_value: float) -> float:
+    """`e^log_value`, rounded up, at most 1: all that a probability can be."""
+    return min(1.0, math.nextafter(math.exp(log_value) * (1 + 2.0**-50), math.inf)) if log_value > -math.inf else 0.0
+
+
+def log_pair_divergence(draw: Draw, size: int, samples: int, pairs: Integers, epsilon: float, weight: Weight | None = None) -> Floats:
+    """`ln d(x, x')` for rows `(a, b)` of `pairs`: x has a and b records in two of its categories, and x' one less and one more; upper bounds.
+
+    With `weight`, the sum over outcomes of the probability under x times `weight(1 - e^ε r, r)`, over those with `e^ε r < 1`.
+    """
+    whole = pairs.sum(axis=1) == size
+    result = np.full(len(pairs), -np.inf)
+    if np.any(whole):
+        a, b = pairs[whole].T
+        result[whole] = log_tail(draw, a, b, np.full_like(a, samples), epsilon, weight)
+    for index in np.flatnonzero(~whole):
+        result[index] = _log_mixture(draw, size, samples, int(pairs[index, 0]), int(pairs[index, 1]), epsilon, weight)
+    return result
+
+
+def _log_mixture(draw: Draw, size: int, samples: int, a: int, b: int, epsilon: float, weight: Weight | None) -> float:
+    """The sum over the number of records that are drawn from the two categories, in a window that is widened until the rest is negligible."""
+    both, others = np.array(a + b), np.array(size - a - b)
+    low, high = (int(end) for end in draw.support(both, others, np.array(samples)))
+    centre, spread = samples * ((a + b) / size), draw.spread(a + b, size - a - b, samples) + 1
+    width = 12.0
+    while True:
+        first, last = max(low, math.floor(centre - width * spread)), min(high, math.ceil(centre + width * spread))
+        s = np.arange(first, last + 1)
+        log_p = draw.log_pmf(s, both, others, np.array(samples))
+        log_p = log_p + log_pmf_error(log_p)
+        chunks = [log_tail(draw, np.full_like(part, a), np.full_like(part, b), part, epsilon, weight) for part in np.array_split(s, len(s) // 4096 + 1)]
+        total = float(logsumexp(log_p + np.concatenate(chunks))) + 2.0**-40
+        # Beyond an end the probabilities fall at least as fast as at it; every tail is at most 1.
+        left_out = -math.inf
+        for end, outer, edge in ((last, high, log_p[-1]), (first, low, log_p[0])):
+            if end != outer:
+                inner = end - 1 if end == last else end
+                ratio = float(draw.step(np.array(inner), both, others, np.array(samples))) ** (1 if end == last else -1)
+                left_out = math.inf if ratio >= 1 else float(np.logaddexp(left_out, edge - math.log1p(-ratio)))
+        if left_out == -math.inf or left_out <= total + math.log(_NEGLIGIBLE):
+            return total if left_out == -math.inf else float(np.logaddexp(total, left_out))
+        width *= 2
+
+
+def log_tail(draw: Draw, a: Integers, b: Integers, s: Integers, epsilon: float, weight: Weight | None = None) -> Floats:
+    """`ln sum_k P(k) (1 - e^ε r(k))_+` for each row of `a`, `b`, `s`: certified upper bounds, shape of `a`.
+
+    `a >= 1` records of the category that loses one, `b` of the one that gains it, `s` drawn from the two.
+    """
+    low, high = draw.support(a, b, s)
+    start = _first_positive(draw, a, b, s, low, high, epsilon)
+    result = np.full(a.shape, -np.inf)
+    active = start <= high
+    if np.any(active):
+        result[active] = _sum_upwards(draw, start[active], high[active], a[active], b[active], s[active], epsilon, weight)
+    return result
+
+
+def _exponent(draw: Draw, k: Integers, a: Integers, b: Integers, s: Integers, epsilon: float) -> tuple[Floats, Floats]:
+    """`ε + ln r(k)` and a bound on its error: each logarithm is within four units in the last place of its terms."""
+    fewer, more = draw.log_ratio(k, a, b, s)
+    finite = np.where(np.isfinite(fewer), np.abs(fewer), 0.0)
+    return epsilon + (fewer + more), 2.0**-50 * (2 + finite + np.abs(more) + (epsilon if math.isfinite(epsilon) else 0.0))
+
+
+def _first_positive(draw: Draw, a: Integers, b: Integers, s: Integers, low: Integers, high: Integers, epsilon: float) -> Integers:
+    """The smallest k with `e^ε r(k) < 1`, or with a doubt about it, by bisection; `high + 1` if there is none. r decreases."""
+    below, above = low - 1, high + 1
+    while np.any(above - below > 1):
+        middle = np.clip((below + above) // 2, low, high)
+        with np.errstate(invalid="ignore"):
+            exponent, error = _exponent(draw, middle, a, b, s, epsilon)
+        positive = (exponent < error) | np.isnan(exponent)  # infinite ε on impossible outcomes: e^ε r = 0
+        open_ = above - below > 1
+        above, below = np.where(open_ & positive, middle, above), np.where(open_ & ~positive, middle, below)
+    return above
+
+
+def _sum_upwards(
+    draw: Draw, start: Integers, high: Integers, a: Integers, b: Integers, s: Integers, epsilon: float, weight: Weight | None
+) -> Floats:
+    """The sum from `start`, relative to the probability there, by the recurrence of the probabilities, in blocks of columns."""
+    log_first = draw.log_pmf(start, a, b, s)
+    total, relative, k, steps = np.zeros(a.shape), np.ones(a.shape), start.copy(), 0
+    longest = int(np.max(high - start)) + 1
+    columns = min(max(16, min(4096, _BLOCK // a.size)), longest)
+    rows = [array[:, None] for array in (a, b, s)]
+    while True:
+        block = np.minimum(k[:, None] + np.arange(columns), high[:, None])
+        possible = k[:, None] + np.arange(columns) <= high[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(block < high[:, None], draw.step(block, *rows), 0.0)
+            exponent, error = _exponent(draw, block, *rows, epsilon)
+        growth = np.cumprod(ratio, axis=1)
+        terms = relative[:, None] * np.concatenate([np.ones((a.size, 1)), growth[:, :-1]], axis=1)
+        exponent = np.where(np.isnan(exponent), -np.inf, exponent)
+        gain = np.clip(-np.expm1(np.minimum(exponent, 1.0)) + error, 0.0, 1.0)
+        if weight is not None:
+            gain = np.clip(weight(gain, np.exp(np.minimum(exponent - epsilon, 0.0))) + error, 0.0, 1.0)
+        total = total + np.sum(np.where(possible, terms * gain, 0.0), axis=1)
+        relative, k, steps = relative * growth[:, -1], k + columns, steps + columns
+        last = ratio[:, -1]
+        # Successive ratios fall, so what follows is below a geometric series.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            remainder = np.where(relative > 0, np.where(last < 1, relative / (1 - last), np.inf), 0.0)
+        if np.all(remainder <= _NEGLIGIBLE * total):
+            with np.errstate(divide="ignore"):
+                logs = np.log(total + remainder)
+            # Every probability carries up to 8 roundings for each step of the recurrence; the sum one for each term at most.
+            return log_first + logs + log_pmf_error(log_first) + 2.0**-49 * (min(steps, longest) + 8)
+
+
+def divergence_table(draw: Draw, size: int, samples: int, k: int, epsilon: float) -> Floats:
+    """`ln d(x, x')` for every `(a, b)` that can occur with k categories, shape `(size + 1, size + 1)`; minus infinity elsewhere."""
+    table = np.full((size + 1, size + 1), -np.inf)
+    if k == 2:
+        a = np.arange(1, size + 1)
+        for part in np.array_split(a, size // 1024 + 1):
+            table[part, size - part] = log_tail(draw, part, size - part, np.full_like(part, samples), epsilon)
+        return table
+    for both in range(1, size + 1):
+        low, high = (int(end) for end in draw.support(np.array(both), np.array(size - both), np.array(samples)))
+        s, a = np.arange(low, high + 1), np.arange(1, both + 1)
+        log_p = draw.log_pmf(s, np.array(both), np.array(size - both), np.array(samples))
+        grid_a, grid_s = (grid.ravel() for grid in np.meshgrid(a, s, indexing="ij"))
+        tails = log_tail(draw, grid_a, both - grid_a, grid_s, epsilon).reshape(a.size, s.size)
+        table[a, both - a] = logsumexp(tails + log_p + log_pmf_error(log_p), axis=1) + 2.0**-40
+    return table
+
+
+def log_profiles(draw: Draw, samples: int, histograms: Integers, epsilon: float) -> Floats:
+    """`ln δ_ε(x)` for every row x of `histograms`, shape `(c, m)`, all of the same number of records."""
+    size, k = int(histograms[0].sum()), histograms.shape[1]
+    table = divergence_table(draw, size, samples, k, epsilon)
+    result = np.full(len(histograms), -np.inf)
+    for i, j in permutations(range(k), 2):
+        x, y = histograms[:, i], histograms[:, j]
+        here = np.where(x >= 1, np.maximum(table[x, y], table[np.minimum(y + 1, size), np.maximum(x - 1, 0)]), -np.inf)
+        result = np.maximum(result, here)
+    return result
+
+
