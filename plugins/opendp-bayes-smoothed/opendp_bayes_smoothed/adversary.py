@@ -5,6 +5,7 @@ adjusted utility with threshold t counts a guess by how far his confidence in it
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.extend import as_choice, as_counts
 from opendp_bayes_smoothed.draws import DRAWS, Draw, Floats, Replacement
-from opendp_bayes_smoothed.profile import as_epsilon, exp_up, log_pair_divergence, samples_of
+from opendp_bayes_smoothed.profile import as_epsilon, exp_up, log_tail, samples_of
 
 
 def threshold_of(epsilon: float) -> float:
@@ -36,9 +37,9 @@ def adjusted_utility(laws: ArrayLike, threshold: float) -> float:
     return float(np.max(p @ np.maximum(confidence - threshold, 0.0)) / (1 - threshold))
 
 
-def divergence(p: ArrayLike, q: ArrayLike, epsilon: float) -> float:
+def divergence(p: Sequence[float] | Floats, q: Sequence[float] | Floats, epsilon: float) -> float:
     """`d_ε(p, q) = max_S (P(S) - e^ε Q(S))` of two laws over the same outcomes, shape `(outcomes,)` each."""
-    laws = as_laws([p, q])
+    laws = as_laws(np.array([p, q], dtype=np.float64))
     return float(np.sum(np.maximum(laws[0] - math.exp(as_epsilon(epsilon)) * laws[1], 0.0)))
 
 
@@ -71,7 +72,8 @@ def log_database_utility(counts: ArrayLike, rate: float | Fraction, epsilon: flo
 
 def _log_utility(draw: Draw, size: int, samples: int, a: int, epsilon: float) -> float:
     """For the pair of a database with `a >= 1` records in one category and the neighbour with `a - 1`; the worse of the two as the truth."""
-    pairs = np.array([[a, size - a], [size - a + 1, a - 1]])
-    own = log_pair_divergence(draw, size, samples, pairs, epsilon, lambda gain, ratio: gain / (1 + ratio))
-    other = log_pair_divergence(draw, size, samples, pairs, epsilon, lambda gain, ratio: gain * ratio / (1 + ratio))
+    fewer = np.array([a, size - a + 1])
+    arguments = (fewer, size - fewer, np.full_like(fewer, samples), epsilon)
+    own = log_tail(draw, *arguments, lambda gain, ratio: gain / (1 + ratio))
+    other = log_tail(draw, *arguments, lambda gain, ratio: gain * ratio / (1 + ratio))
     return float(max(np.logaddexp(own[0], other[1]), np.logaddexp(own[1], other[0]))) + 2.0**-50

@@ -62,7 +62,7 @@ class WithReplacement:
     def log_ratio(self, k: Integers, a: Integers, b: Integers, s: Integers) -> tuple[Floats, Floats]:
         with np.errstate(divide="ignore"):
             fewer, more = np.log1p(-1 / np.maximum(a, 1)), np.log1p(1 / np.maximum(b, 1))
-        return np.where(k > 0, k, 1) * np.where(k > 0, fewer, 0.0), (s - k) * more
+        return np.where(k > 0, k, 1) * np.where(k > 0, fewer, 0.0), np.asarray((s - k) * more)
 
     def step(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
         return (s - k) / (k + 1) * (a / np.maximum(b, 1))
@@ -79,7 +79,9 @@ DRAWS: dict[Replacement, Draw] = {"without": WithoutReplacement(), "with": WithR
 
 
 def log_pmf_error(log_p: Floats) -> Floats:
-    """Bound on the error of `log_pmf` (docs: Smoothed DP, "Numerics"): 2^-44 for the Stirling parts, 2^-47 of the deviances, of which there are `-log_p`."""
+    """Bound on the error of `log_pmf` (docs: Smoothed DP, "Numerics"): 2^-44 for the Stirling parts, 2^-47 of the deviances, of which there are
+    `-log_p`.
+    """
     return 2.0**-44 + 2.0**-47 * (np.abs(log_p) + 24.0)
 
 

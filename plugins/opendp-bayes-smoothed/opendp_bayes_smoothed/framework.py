@@ -44,8 +44,8 @@ class SmoothedDP:
 class SmoothedLoss:
     """The distance of the smoothed measure: for every ε the smoothed δ of a release, and for every δ the ε.
 
-    Holds for data whose records are independent, each drawn from some distribution of `guarantee`, and for one record changed. Where `pure_epsilon` is
-    finite, the release is `(pure_epsilon, 0)`-differentially private for any data besides.
+    Holds for data whose records are independent, each drawn from some distribution of `guarantee`, and for one record changed. Where `pure_epsilon`
+    is finite, the release is `(pure_epsilon, 0)`-differentially private for any data besides.
     """
 
     guarantee: SmoothedDP
@@ -73,8 +73,8 @@ class SmoothedLoss:
 def smoothed(distributions: ArrayLike, *, size: int) -> Measure:
     """The privacy measure of smoothed differential privacy for `size` independent records, each from some distribution in Π.
 
-    `distributions` has a row of category probabilities for each distribution, in the order of the categories. Sets with the same convex hull give equal
-    measures (Proposition 7). Not OpenDP's `smoothed_max_divergence`, which is (ε, δ)-differential privacy for every ε.
+    `distributions` has a row of category probabilities for each distribution, in the order of the categories. Sets with the same convex hull give
+    equal measures (Proposition 7). Not OpenDP's `smoothed_max_divergence`, which is (ε, δ)-differential privacy for every ε.
     """
     require_features("smoothed")
     guarantee = SmoothedDP(as_size(size), tuple(tuple(row) for row in vertices(distributions).tolist()))
@@ -117,8 +117,8 @@ def make_noisy_sampling_histogram(
 ) -> Measurement:
     """Release the histogram of `T = ceil(rate n)` records drawn without replacement, with noise of `scale` records on every count (Algorithm 4).
 
-    The map under `max_divergence()` is `d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the noise; the other OpenDP measures follow from it. Under
-    `smoothed(Π, size=n)` the loss is that of the sampling, of which the noise is a post-processing, and 0 from that ε on.
+    The map under `max_divergence()` is `d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the noise; the other OpenDP measures follow from it.
+    Under `smoothed(Π, size=n)` the loss is that of the sampling, of which the noise is a post-processing, and 0 from that ε on.
     """
     mechanism = NoisySamplingHistogram(scale, rate)
     _space(input_domain, mechanism)
@@ -137,8 +137,8 @@ def make_sampling_average(
 ) -> Measurement:
     """Release the average of `T = ceil(rate n)` values drawn without replacement (Algorithm 3), one of `values` for each category, as a float.
 
-    It is a post-processing of `make_sampling_histogram`, whose maps it has. For values from a continuum nothing better holds, under either kind of measure
-    (Theorem 4); for few values the smoothed loss is an upper bound.
+    It is a post-processing of `make_sampling_histogram`, whose maps it has. For values from a continuum nothing better holds, under either kind of
+    measure (Theorem 4); for few values the smoothed loss is an upper bound.
     """
     measurement = make_sampling_histogram(input_domain, input_metric, output_measure, rate)
     space = _space(input_domain, SamplingHistogram(rate=rate))

@@ -44,8 +44,8 @@ class SamplingHistogram:
 
     The released counts sum to T, not to n. The number of records must be public.
 
-    Under differential privacy the loss is `(0, T/n)`, the probability that the record is drawn, and no finite ε needs less (Theorem 3 iii): as a pure loss it is
-    infinite.
+    Under differential privacy the loss is `(0, T/n)`, the probability that the record is drawn, and no finite ε needs less (Theorem 3 iii): as a pure
+    loss it is infinite.
 
     >>> SamplingHistogram(rate=0.998).samples(1000)
     998
@@ -77,7 +77,7 @@ class SamplingHistogram:
         check_enumerable(samples, counts.size)
         support = candidates(samples, counts.size)
         if self.replacement == "with":
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 shares = np.where(support > 0, support * np.log(counts / size), 0.0)
             return support, log_factorial(np.array(samples)) + (shares - log_factorial(support)).sum(axis=1)
         left = counts - support
@@ -155,7 +155,9 @@ class NoisySamplingHistogram:
         return np.array(drawn, dtype=np.int64).reshape(size, counts.size)
 
     def proven_loss(self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0) -> PrivacyLoss:
-        """`d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the noise alone (`docs/smoothed.md`, "Differential privacy"); pure, so `delta` is ignored."""
+        """`d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the noise alone (`docs/smoothed.md`, "Differential privacy"); pure, so `delta` is
+        ignored.
+        """
         d_in = as_distance(d_in)
         if d_in == 0:
             return NO_LOSS
@@ -173,7 +175,7 @@ class NoisySamplingHistogram:
 
 
 def amplified(epsilon: float, share: float) -> float:
-    """`ln(1 + share (e^ε - 1))`, rounded up: the loss after drawing that share of the records without replacement (Balle, Barthe and Gaboardi 2018)."""
+    """`ln(1 + share (e^ε - 1))`, rounded up: the loss after drawing that share without replacement (Balle, Barthe and Gaboardi 2018)."""
     if epsilon > 700:  # beyond the range of floats; sampling never hurts
         return epsilon
     return min(epsilon, upper_end(math.log1p(share * (1 + 2.0**-50) * math.expm1(epsilon)), 2.0**-40))

@@ -8,7 +8,7 @@ s drawn records from the two categories, k of them from i. The ratio r falls as 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import permutations
 
@@ -20,7 +20,7 @@ from opendp_bayes.extend import as_choice, as_counts
 from opendp_bayes_smoothed.draws import DRAWS, LARGEST_SIZE, Draw, Floats, Integers, Replacement, log_pmf_error
 
 #: Relative part of a sum that may be left out; what is left out is bounded and added.
-_NEGLIGIBLE = 2.0**-60
+_NEGLIGIBLE = 2.0**-40
 #: Elements of the largest array of a tail sum.
 _BLOCK = 1 << 18
 
@@ -55,7 +55,14 @@ def log_database_profile(counts: ArrayLike, rate: float | Fraction, epsilon: flo
     pairs = sorted({pair for x, y in permutations(array.tolist(), 2) for pair in ((x, y), (y + 1, x - 1)) if pair[0] >= 1 and pair[1] >= 0})
     if not pairs:
         return -math.inf
-    return float(np.max(log_pair_divergence(draw, size, samples, np.array(pairs), as_epsilon(epsilon))))
+    epsilon = as_epsilon(epsilon)
+    if array.size == 2:
+        a, b = np.array(pairs).T
+        return float(np.max(log_tail(draw, a, b, np.full_like(a, samples), epsilon)))
+    worst = -math.inf
+    for a, b in pairs:  # ascending: the rarest categories, which tell most, first
+        worst = max(worst, _log_mixture(draw, size, samples, a, b, epsilon, worst))
+    return worst
 
 
 def samples_of(rate: float | Fraction, size: int) -> int:
@@ -84,25 +91,16 @@ def exp_up(log_value: float) -> float:
     return min(1.0, math.nextafter(math.exp(log_value) * (1 + 2.0**-50), math.inf)) if log_value > -math.inf else 0.0
 
 
-def log_pair_divergence(draw: Draw, size: int, samples: int, pairs: Integers, epsilon: float, weight: Weight | None = None) -> Floats:
-    """`ln d(x, x')` for rows `(a, b)` of `pairs`: x has a and b records in two of its categories, and x' one less and one more; upper bounds.
+def _log_mixture(draw: Draw, size: int, samples: int, a: int, b: int, epsilon: float, floor: float) -> float:
+    """`ln d(x, x')`, rounded up, for x with a and b records in two of its categories and x' with one less and one more; minus infinity for no `a`.
 
-    With `weight`, the sum over outcomes of the probability under x times `weight(1 - e^ε r, r)`, over those with `e^ε r < 1`.
+    The sum over the number s of records that are drawn from the two categories, in a window of s that is widened until the rest is negligible, or
+    until the result cannot exceed `floor`.
     """
-    whole = pairs.sum(axis=1) == size
-    result = np.full(len(pairs), -np.inf)
-    if np.any(whole):
-        a, b = pairs[whole].T
-        result[whole] = log_tail(draw, a, b, np.full_like(a, samples), epsilon, weight)
-    for index in np.flatnonzero(~whole):
-        result[index] = _log_mixture(draw, size, samples, int(pairs[index, 0]), int(pairs[index, 1]), epsilon, weight)
-    return result
-
-
-def _log_mixture(draw: Draw, size: int, samples: int, a: int, b: int, epsilon: float, weight: Weight | None) -> float:
-    """The sum over the number of records that are drawn from the two categories, in a window that is widened until the rest is negligible."""
     both, others = np.array(a + b), np.array(size - a - b)
     low, high = (int(end) for end in draw.support(both, others, np.array(samples)))
+    if np.isneginf(log_tail(draw, np.array([a]), np.array([b]), np.array([high]), epsilon)[0]):
+        return -math.inf  # the more records are drawn from the two, the more can be told
     centre, spread = samples * ((a + b) / size), draw.spread(a + b, size - a - b, samples) + 1
     width = 12.0
     while True:
@@ -110,7 +108,7 @@ def _log_mixture(draw: Draw, size: int, samples: int, a: int, b: int, epsilon: f
         s = np.arange(first, last + 1)
         log_p = draw.log_pmf(s, both, others, np.array(samples))
         log_p = log_p + log_pmf_error(log_p)
-        chunks = [log_tail(draw, np.full_like(part, a), np.full_like(part, b), part, epsilon, weight) for part in np.array_split(s, len(s) // 4096 + 1)]
+        chunks = [log_tail(draw, np.full_like(part, a), np.full_like(part, b), part, epsilon) for part in np.array_split(s, len(s) // 4096 + 1)]
         total = float(logsumexp(log_p + np.concatenate(chunks))) + 2.0**-40
         # Beyond an end the probabilities fall at least as fast as at it; every tail is at most 1.
         left_out = -math.inf
@@ -119,8 +117,9 @@ def _log_mixture(draw: Draw, size: int, samples: int, a: int, b: int, epsilon: f
                 inner = end - 1 if end == last else end
                 ratio = float(draw.step(np.array(inner), both, others, np.array(samples))) ** (1 if end == last else -1)
                 left_out = math.inf if ratio >= 1 else float(np.logaddexp(left_out, edge - math.log1p(-ratio)))
-        if left_out == -math.inf or left_out <= total + math.log(_NEGLIGIBLE):
-            return total if left_out == -math.inf else float(np.logaddexp(total, left_out))
+        bound = float(np.logaddexp(total, left_out))
+        if bound <= floor or left_out <= total + math.log(_NEGLIGIBLE):
+            return bound
         width *= 2
 
 
@@ -158,15 +157,13 @@ def _first_positive(draw: Draw, a: Integers, b: Integers, s: Integers, low: Inte
     return above
 
 
-def _sum_upwards(
-    draw: Draw, start: Integers, high: Integers, a: Integers, b: Integers, s: Integers, epsilon: float, weight: Weight | None
-) -> Floats:
+def _sum_upwards(draw: Draw, start: Integers, high: Integers, a: Integers, b: Integers, s: Integers, epsilon: float, weight: Weight | None) -> Floats:
     """The sum from `start`, relative to the probability there, by the recurrence of the probabilities, in blocks of columns."""
     log_first = draw.log_pmf(start, a, b, s)
     total, relative, k, steps = np.zeros(a.shape), np.ones(a.shape), start.copy(), 0
     longest = int(np.max(high - start)) + 1
     columns = min(max(16, min(4096, _BLOCK // a.size)), longest)
-    rows = [array[:, None] for array in (a, b, s)]
+    rows = (a[:, None], b[:, None], s[:, None])
     while True:
         block = np.minimum(k[:, None] + np.arange(columns), high[:, None])
         possible = k[:, None] + np.arange(columns) <= high[:, None]
@@ -220,5 +217,3 @@ def log_profiles(draw: Draw, samples: int, histograms: Integers, epsilon: float)
         here = np.where(x >= 1, np.maximum(table[x, y], table[np.minimum(y + 1, size), np.maximum(x - 1, 0)]), -np.inf)
         result = np.maximum(result, here)
     return result
-
-

@@ -2,9 +2,9 @@
 
     δ_SDP(ε) = sup over π_1, ..., π_n in Π of E[δ_ε(x)],  record i of x drawn from π_i.
 
-Adding a record from π maps a function f of histograms to `(A_π f)(h) = sum_i π(i) f(h + e_i)`, and the expectation is the product of n such operators,
-applied to δ_ε, at the empty histogram. The operators commute, so only the number of records of each vertex of the convex hull of Π matters, and all
-these numbers share their partial products (`docs/smoothed.md`, "Algorithm 1").
+Adding a record from π maps a function f of histograms to `(A_π f)(h) = sum_i π(i) f(h + e_i)`, and the expectation is the product of n such
+operators, applied to δ_ε, at the empty histogram. The operators commute, so only the number of records of each vertex of the convex hull of Π
+matters, and all these numbers share their partial products (`docs/smoothed.md`, "Algorithm 1").
 """
 
 import math
@@ -42,9 +42,7 @@ def smoothed_delta(distributions: ArrayLike, size: int, rate: float | Fraction, 
     return exp_up(log_smoothed_delta(distributions, size, rate, epsilon, replacement=replacement))
 
 
-def log_smoothed_delta(
-    distributions: ArrayLike, size: int, rate: float | Fraction, epsilon: float, *, replacement: Replacement = "without"
-) -> float:
+def log_smoothed_delta(distributions: ArrayLike, size: int, rate: float | Fraction, epsilon: float, *, replacement: Replacement = "without") -> float:
     """The natural logarithm of `smoothed_delta`, minus infinity where it is 0."""
     corners = vertices(distributions)
     size, k = as_size(size), corners.shape[1]
@@ -114,8 +112,8 @@ def as_distributions(distributions: ArrayLike) -> Floats:
 def vertices(distributions: ArrayLike) -> Floats:
     """The vertices of the convex hull of Π (Proposition 7), ascending, shape `(l*, m)`.
 
-    Exact for two categories, where they are the two ends, and for points on a line. For more it is Qhull's hull; points that it finds on the boundary within
-    rounding are kept, and so are all points of a set that is flat: more points than needed cost time and change no result.
+    Exact for two categories, where they are the two ends, and for points on a line. For more it is Qhull's hull; points that it finds on the boundary
+    within rounding are kept, and so are all points of a set that is flat: more points than needed cost time and change no result.
     """
     rows = np.unique(as_distributions(distributions), axis=0)
     if len(rows) <= 2:
@@ -183,7 +181,7 @@ def _add_record(table: Floats, log_p: Floats) -> Floats:
 
 
 def _log_multinomial(size: int, terms: Floats) -> Floats:
-    """`sum_i (h_i ln p_i - ln h_i!)` on the grid of all counts but the last, minus infinity beyond the simplex; `terms` has shape `(k, >= size + 1)`."""
+    """`sum_i (h_i ln p_i - ln h_i!)` on the grid of all counts but the last; minus infinity beyond it; `terms` has shape `(k, >= size + 1)`."""
     axes = len(terms) - 1
     total: Floats = np.zeros((1,) * axes)
     used = np.zeros((1,) * axes, dtype=np.int64)
