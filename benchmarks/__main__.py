@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.reporting import MARKDOWN
 
 HERE = Path(__file__).parent
-NAMES = ("counting", "memory", "hellinger", "release", "knorm")
+NAMES = ("counting", "memory", "hellinger", "release", "knorm", "smoothed")
 PACKAGES = ("opendp", "polars", "numpy", "scipy")
 
 INTRODUCTION = f"""# Benchmarks

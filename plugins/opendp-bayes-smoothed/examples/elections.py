@@ -2,8 +2,8 @@
 
     python elections.py [--fast] [--output elections.png]
 
-δ(x) is the database-dependent privacy profile of the published counts of the top two candidates; the utility is the adversary's, with threshold t. Both
-are certified upper bounds. The differential privacy of the same release is δ = T/n, nearly 1.
+δ(x) is the database-dependent privacy profile of the published counts of the top two candidates; the utility is the adversary's, with
+threshold t. Both are certified upper bounds. The differential privacy of the same release is δ = T/n, nearly 1.
 """
 
 import argparse

@@ -33,9 +33,13 @@ class WithoutReplacement:
         rest = _rest(a) + _rest(b) + _rest(s) + _rest(left) - _rest(a + b)
         return rest - sum(_rest(cell) + _deviance(cell, rows, columns, a + b) for cell, rows, columns in cells)
 
-    def log_ratio(self, k: Integers, a: Integers, b: Integers, s: Integers) -> tuple[Floats, Floats]:
-        """Two terms whose sum is the logarithm of (probability of `k` for the neighbour) / (probability of `k`)."""
-        return _log_share(a - k, a), -_log_share(b + 1 - s + k, b + 1)
+    def ratio(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
+        """(probability of `k` for the neighbour) / (probability of `k`), within `ratio_error`."""
+        return (a - k) / a * ((b + 1) / (b + 1 - s + k))
+
+    def ratio_error(self, a: Integers, b: Integers, s: Integers) -> Floats:
+        """Bound on the relative error of `ratio`, for each row: three roundings."""
+        return np.full(np.shape(a), 2.0**-51)
 
     def step(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
         """`P(k + 1) / P(k)`."""
@@ -59,10 +63,14 @@ class WithReplacement:
         rest = _rest(s) - _rest(k) - _rest(s - k)
         return rest - _deviance(k, a, s, a + b) - _deviance(s - k, b, s, a + b)
 
-    def log_ratio(self, k: Integers, a: Integers, b: Integers, s: Integers) -> tuple[Floats, Floats]:
-        with np.errstate(divide="ignore"):
+    def ratio(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
+        with np.errstate(divide="ignore", over="ignore"):
             fewer, more = np.log1p(-1 / np.maximum(a, 1)), np.log1p(1 / np.maximum(b, 1))
-        return np.where(k > 0, k, 1) * np.where(k > 0, fewer, 0.0), np.asarray((s - k) * more)
+            return np.exp(np.where(k > 0, k, 1) * np.where(k > 0, fewer, 0.0) + (s - k) * more)
+
+    def ratio_error(self, a: Integers, b: Integers, s: Integers) -> Floats:
+        # The exponent has terms of at most 2 s / a, for a >= 2, and s / b, each with five roundings.
+        return 2.0**-50 + 2.0**-50 * (2 * s / np.maximum(a, 1) + s / np.maximum(b, 1))
 
     def step(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
         return (s - k) / (k + 1) * (a / np.maximum(b, 1))
@@ -79,10 +87,10 @@ DRAWS: dict[Replacement, Draw] = {"without": WithoutReplacement(), "with": WithR
 
 
 def log_pmf_error(log_p: Floats) -> Floats:
-    """Bound on the error of `log_pmf` (docs: Smoothed DP, "Numerics"): 2^-44 for the Stirling parts, 2^-47 of the deviances, of which there are
-    `-log_p`.
+    """Bound on the error of `log_pmf` (docs: Smoothed DP, "Numerics"): 2^-44 for the Stirling parts, 2^-46 of the
+    deviances, whose sum is `-log_p` but for at most 48.
     """
-    return 2.0**-44 + 2.0**-47 * (np.abs(log_p) + 24.0)
+    return 2.0**-44 + 2.0**-46 * (np.abs(log_p) + 48.0)
 
 
 def log_factorial(n: Integers) -> Floats:
@@ -131,10 +139,3 @@ def _entropy_gap(v: Floats) -> Floats:
         series = 1 / (n * (n - 1)) - near * series
     direct = np.where(small | (v <= -1), 1.0, v)
     return np.where(small, series * near * near, np.where(v <= -1, 1.0, (1 + direct) * np.log1p(direct) - direct))
-
-
-def _log_share(part: Integers, whole: Integers) -> Floats:
-    """`ln(part / whole)`, minus infinity for no part, with an absolute error of a few units of the last place near every value."""
-    missing = (whole - part) / whole
-    with np.errstate(divide="ignore"):
-        return np.where(missing < 0.5, np.log1p(-np.minimum(missing, 0.5)), np.log(part / whole))

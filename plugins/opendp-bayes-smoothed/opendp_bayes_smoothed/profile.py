@@ -108,8 +108,12 @@ def _log_mixture(draw: Draw, size: int, samples: int, a: int, b: int, epsilon: f
         s = np.arange(first, last + 1)
         log_p = draw.log_pmf(s, both, others, np.array(samples))
         log_p = log_p + log_pmf_error(log_p)
-        chunks = [log_tail(draw, np.full_like(part, a), np.full_like(part, b), part, epsilon) for part in np.array_split(s, len(s) // 4096 + 1)]
-        total = float(logsumexp(log_p + np.concatenate(chunks))) + 2.0**-40
+        ceiling = float(logsumexp(log_p + _log_tail_ceiling(draw, a + 0 * s, b + 0 * s, s, epsilon)))
+        if ceiling > floor:
+            chunks = [log_tail(draw, np.full_like(part, a), np.full_like(part, b), part, epsilon) for part in np.array_split(s, len(s) // 4096 + 1)]
+            total = float(logsumexp(log_p + np.concatenate(chunks))) + 2.0**-40
+        else:
+            total = ceiling  # far below another pair: no need to know how far
         # Beyond an end the probabilities fall at least as fast as at it; every tail is at most 1.
         left_out = -math.inf
         for end, outer, edge in ((last, high, log_p[-1]), (first, low, log_p[0])):
@@ -137,21 +141,38 @@ def log_tail(draw: Draw, a: Integers, b: Integers, s: Integers, epsilon: float, 
     return result
 
 
-def _exponent(draw: Draw, k: Integers, a: Integers, b: Integers, s: Integers, epsilon: float) -> tuple[Floats, Floats]:
-    """`ε + ln r(k)` and a bound on its error: each logarithm is within four units in the last place of its terms."""
-    fewer, more = draw.log_ratio(k, a, b, s)
-    finite = np.where(np.isfinite(fewer), np.abs(fewer), 0.0)
-    return epsilon + (fewer + more), 2.0**-50 * (2 + finite + np.abs(more) + (epsilon if math.isfinite(epsilon) else 0.0))
+def _log_tail_ceiling(draw: Draw, a: Integers, b: Integers, s: Integers, epsilon: float) -> Floats:
+    """An upper bound on `log_tail` from its first probability alone: a geometric series with every gain 1."""
+    low, high = draw.support(a, b, s)
+    start = _first_positive(draw, a, b, s, low, high, epsilon)
+    at = np.minimum(start, high)
+    log_p = draw.log_pmf(at, a, b, s)
+    with np.errstate(divide="ignore"):
+        ratio = np.where(at < high, draw.step(at, a, b, s), 0.0)
+    series = np.where(ratio < 1, -np.log1p(-np.minimum(ratio, 1 - 2.0**-53)), np.inf)
+    return np.where(start > high, -np.inf, np.minimum(log_p + log_pmf_error(log_p) + series + 2.0**-40, 0.0))
+
+
+def _excess(draw: Draw, k: Integers, a: Integers, b: Integers, s: Integers, factor: float, relative_error: Floats) -> tuple[Floats, Floats, Floats]:
+    """`1 - e^ε r(k)`, a bound on its error where it is positive, and r itself."""
+    ratio = draw.ratio(k, a, b, s)
+    with np.errstate(invalid="ignore"):
+        scaled = np.where(ratio > 0, factor * ratio, 0.0)  # an outcome that the neighbour cannot have counts in full, at an infinite ε too
+    return 1 - scaled, np.minimum(scaled, 1.0) * relative_error + 2.0**-53, ratio
+
+
+def _factor(epsilon: float) -> float:
+    return math.exp(epsilon) if epsilon < 709 else math.inf
 
 
 def _first_positive(draw: Draw, a: Integers, b: Integers, s: Integers, low: Integers, high: Integers, epsilon: float) -> Integers:
     """The smallest k with `e^ε r(k) < 1`, or with a doubt about it, by bisection; `high + 1` if there is none. r decreases."""
     below, above = low - 1, high + 1
+    factor, relative_error = _factor(epsilon), draw.ratio_error(a, b, s) + 2.0**-51
     while np.any(above - below > 1):
         middle = np.clip((below + above) // 2, low, high)
-        with np.errstate(invalid="ignore"):
-            exponent, error = _exponent(draw, middle, a, b, s, epsilon)
-        positive = (exponent < error) | np.isnan(exponent)  # infinite ε on impossible outcomes: e^ε r = 0
+        excess, error, _ = _excess(draw, middle, a, b, s, factor, relative_error)
+        positive = excess > -error
         open_ = above - below > 1
         above, below = np.where(open_ & positive, middle, above), np.where(open_ & ~positive, middle, below)
     return above
@@ -164,18 +185,18 @@ def _sum_upwards(draw: Draw, start: Integers, high: Integers, a: Integers, b: In
     longest = int(np.max(high - start)) + 1
     columns = min(max(16, min(4096, _BLOCK // a.size)), longest)
     rows = (a[:, None], b[:, None], s[:, None])
+    factor, relative_error = _factor(epsilon), (draw.ratio_error(a, b, s) + 2.0**-51)[:, None]
     while True:
         block = np.minimum(k[:, None] + np.arange(columns), high[:, None])
         possible = k[:, None] + np.arange(columns) <= high[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(block < high[:, None], draw.step(block, *rows), 0.0)
-            exponent, error = _exponent(draw, block, *rows, epsilon)
         growth = np.cumprod(ratio, axis=1)
         terms = relative[:, None] * np.concatenate([np.ones((a.size, 1)), growth[:, :-1]], axis=1)
-        exponent = np.where(np.isnan(exponent), -np.inf, exponent)
-        gain = np.clip(-np.expm1(np.minimum(exponent, 1.0)) + error, 0.0, 1.0)
+        excess, error, likelihood = _excess(draw, block, *rows, factor, relative_error)
+        gain = np.clip(excess + error, 0.0, 1.0)
         if weight is not None:
-            gain = np.clip(weight(gain, np.exp(np.minimum(exponent - epsilon, 0.0))) + error, 0.0, 1.0)
+            gain = np.clip(weight(gain, likelihood) + error, 0.0, 1.0)
         total = total + np.sum(np.where(possible, terms * gain, 0.0), axis=1)
         relative, k, steps = relative * growth[:, -1], k + columns, steps + columns
         last = ratio[:, -1]

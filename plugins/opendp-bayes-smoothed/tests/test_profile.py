@@ -29,7 +29,7 @@ def spaces() -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("replacement", ["without", "with"])
 @pytest.mark.parametrize(("size", "k", "samples"), spaces())
 def test_profile_equals_the_definition(size: int, k: int, samples: int, replacement: str) -> None:
-    for counts in oracles.data_sets(size, k)[:: {2: 1, 3: 2, 4: 9}[k]]:
+    for counts in oracles.data_sets(size, k)[:: {2: 1, 3: 5, 4: 23}[k]]:
         for epsilon in EPSILONS:
             truth = exact(counts, samples, epsilon, replacement)
             found = database_profile(counts, Fraction(samples, size), epsilon, replacement=replacement)
@@ -55,12 +55,12 @@ def test_the_comparison_notices_a_missing_direction_and_a_missing_neighbour() ->
     assert one_kind > 0
 
 
-@pytest.mark.parametrize(("size", "k", "rate"), [(10, 2, 0.6), (6, 3, 0.5), (4, 4, 0.9), (1000, 2, 0.998)])
+@pytest.mark.parametrize(("size", "k", "rate"), [(10, 2, 0.6), (5, 3, 0.5), (3, 4, 0.9), (1000, 2, 0.998)])
 def test_the_largest_profile_is_the_share_drawn(size: int, k: int, rate: float) -> None:
     """Theorem 3 (iii): δ = T/n for every finite ε, attained where a category has a single record; and with replacement 1 - (1 - 1/n)^T."""
     samples = math.ceil(Fraction(str(rate)) * size)
     sets = oracles.data_sets(size, k) if k > 2 else [(i, size - i) for i in range(0, size + 1, max(1, size // 100))]
-    for epsilon in (0.0, 1.0, 50.0):
+    for epsilon in (0.0, 50.0):
         assert max(database_profile(x, rate, epsilon) for x in sets) == pytest.approx(samples / size, rel=1e-10)
         largest = max(database_profile(x, rate, epsilon, replacement="with") for x in sets)
         assert largest == pytest.approx(1 - (1 - 1 / size) ** samples, rel=1e-10)
