@@ -77,13 +77,13 @@ def samples_of(rate: float | Fraction, size: int) -> int:
     return math.ceil(exact * size)
 
 
-def as_epsilon(epsilon: float) -> float:
-    """Return `epsilon` as a float of at least 0, or raise `ValueError`; infinity is allowed."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, (float, int, np.floating, np.integer)):
-        raise TypeError(f"epsilon={epsilon!r}: must be a number, not {type(epsilon).__name__}.")
-    if not epsilon >= 0:
-        raise ValueError(f"epsilon={epsilon!r}: must be at least 0.")
-    return float(epsilon)
+def as_epsilon(value: float, name: str = "epsilon") -> float:
+    """Return `value` as a float of at least 0, or raise `ValueError`/`TypeError` naming it; infinity is allowed."""
+    if isinstance(value, bool) or not isinstance(value, (float, int, np.floating, np.integer)):
+        raise TypeError(f"{name}={value!r}: must be a number, not {type(value).__name__}.")
+    if not value >= 0:
+        raise ValueError(f"{name}={value!r}: must be at least 0.")
+    return float(value)
 
 
 def exp_up(log_value: float) -> float:

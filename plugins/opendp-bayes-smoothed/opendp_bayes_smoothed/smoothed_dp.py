@@ -83,8 +83,10 @@ def composed(losses: Iterable[tuple[float, float]]) -> tuple[float, float]:
 
     The mechanisms are chosen before any of their outputs is seen. δ is at most 1.
     """
-    pairs = [(Fraction(as_epsilon(epsilon)), Fraction(as_epsilon(delta))) for epsilon, delta in losses]
-    return round_up(sum((e for e, _ in pairs), Fraction(0))), round_up(min(sum((d for _, d in pairs), Fraction(0)), Fraction(1)))
+    pairs = [(as_epsilon(epsilon), as_epsilon(delta, "delta")) for epsilon, delta in losses]
+    epsilons, deltas = ([pair[i] for pair in pairs] for i in (0, 1))
+    epsilon = math.inf if math.inf in epsilons else round_up(sum(map(Fraction, epsilons), Fraction(0)))
+    return epsilon, 1.0 if max(deltas, default=0.0) >= 1 else round_up(min(sum(map(Fraction, deltas), Fraction(0)), Fraction(1)))
 
 
 def preprocessed(distributions: ArrayLike, categories: Sequence[int]) -> Floats:

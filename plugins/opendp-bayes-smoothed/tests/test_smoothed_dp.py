@@ -299,6 +299,9 @@ def test_composition_rounds_up_and_stops_at_one() -> None:
     assert composed([]) == (0, 0)
     with pytest.raises(ValueError, match=r"epsilon=-1.0: must be at least 0"):
         composed([(-1.0, 0.1)])
+    with pytest.raises(ValueError, match=r"delta=-0.1: must be at least 0"):
+        composed([(1.0, -0.1)])
+    assert composed([(math.inf, 0.1), (1.0, math.inf)]) == (math.inf, 1)
 
 
 def test_preprocessing_of_single_records() -> None:
