@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from opendp_bayes_smoothed.adversary import log_database_utility as log_database_utility
     from opendp_bayes_smoothed.adversary import threshold_of as threshold_of
     from opendp_bayes_smoothed.average import average_profile as average_profile
+    from opendp_bayes_smoothed.average import average_profiles as average_profiles
+    from opendp_bayes_smoothed.average import smoothed_average_delta as smoothed_average_delta
     from opendp_bayes_smoothed.bounds import sampling_bound as sampling_bound
     from opendp_bayes_smoothed.election_data import districts as districts
     from opendp_bayes_smoothed.election_data import elections as elections
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "adversary": ("adjusted_utility", "database_utility", "divergence", "log_database_utility", "threshold_of"),
-    "average": ("average_profile",),
+    "average": ("average_profile", "average_profiles", "smoothed_average_delta"),
     "bounds": ("sampling_bound",),
     "election_data": ("districts", "elections"),
     "framework": (

@@ -10,7 +10,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 PRINTED = {
     "elections.py": ("1920  n =  25,283,754  delta = 1e-7.79", "2020  n = 155,507,476  delta = 1e-31.92"),
     "districts.py": ("9 distributions, vertices [[0.2286, 0.7714], [0.9447, 0.0553]]", "slope -4.94"),
-    "gradients.py": ("epsilon = 1.0: n = [4, 9], delta = [0.5, 0.3",),
+    "gradients.py": ("epsilon = 1.0: n = [4, 9], delta = [0.5, 0.3", "2 bits, exactly: N(0, 0.12²), N(0.2, 0.12²), epsilon = 2.0: n = [4, 9]"),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes_smoothed import average_profile, database_profile, districts, smoothed_delta, vertices
+from opendp_bayes_smoothed import average_profile, average_profiles, database_profile, districts, smoothed_average_delta, smoothed_delta, vertices
 
 
 def test_theorem_3_ii_tightness() -> None:
@@ -68,6 +68,38 @@ def test_an_average_is_a_post_processing_of_the_histogram() -> None:
     histogram = np.bincount(records, minlength=4)
     for epsilon in (0.2, 1.0):
         assert average_profile(records, 4, 0.5, epsilon) <= database_profile(histogram, 0.5, epsilon)
+
+
+def test_smoothed_average() -> None:
+    """Algorithm 1 over all histograms of three levels against the definition, and against simulation as the figure does it."""
+    distributions = [(Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)), (Fraction(1, 8), Fraction(1, 8), Fraction(3, 4))]
+    floats = [[float(p) for p in row] for row in distributions]
+    size, samples, epsilon = 5, 2, 0.3
+
+    def law(counts: tuple[int, ...]) -> definitions.Law:
+        return average_law([Fraction(v) for v, count in enumerate(counts) for _ in range(count)], samples)
+
+    profiles = {x: definitions.profile(law, x, epsilon) for x in oracles.data_sets(size, 3)}
+    truth = float(definitions.smoothed(lambda x: profiles[x], distributions, size))
+    found = smoothed_average_delta(floats, size, Fraction(samples, size), epsilon)
+    assert found == pytest.approx(truth, rel=1e-8)
+    assert found <= smoothed_delta(floats, size, Fraction(samples, size), epsilon)
+    rng = np.random.default_rng(2)
+    trials = 3000
+    means, errors = [], []
+    for first in range(size + 1):
+        draws = [np.concatenate([rng.choice(3, first, p=floats[0]), rng.choice(3, size - first, p=floats[1])]) for _ in range(trials)]
+        keys = [tuple(np.bincount(row, minlength=3).tolist()) for row in draws]
+        values = np.array([float(profiles[key]) for key in keys])
+        means.append(values.mean())
+        errors.append(values.std() / math.sqrt(trials))
+    assert abs(max(means) - found) < 5 * max(errors)
+    with pytest.raises(ValueError, match=r"size=100: 4 levels have more than 20000 histograms"):
+        smoothed_average_delta([[0.25] * 4], 100, 0.1, 1.0)
+
+
+def test_average_profiles_at_several_epsilons() -> None:
+    assert average_profiles([0, 1, 2, 2, 5], 6, 0.4, [0.1, 1.0]).tolist() == [average_profile([0, 1, 2, 2, 5], 6, 0.4, e) for e in (0.1, 1.0)]
 
 
 def test_average_profile_refuses_what_is_not_on_the_grid() -> None:
