@@ -14,7 +14,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
-from scipy.special import logsumexp
 
 from opendp_bayes.extend import as_choice, as_size, candidates, number_of_candidates, round_up
 from opendp_bayes_smoothed.draws import DRAWS, Floats, Integers, Replacement, log_factorial
@@ -162,13 +161,19 @@ def log_largest_expectation(log_values: Floats, histograms: Integers, corners: F
 def _descend(table: Floats, size: int, logs: Floats, last: Floats, factorials: Floats) -> float:
     """The best split of `size` records over the distributions `logs`, whose last one has the single-count terms `last`."""
     if len(logs) == 1:
-        return float(logsumexp(table + _log_multinomial(size, last))) + float(factorials[size])
+        return _log_sum(table + _log_multinomial(size, last)) + float(factorials[size])
     best = -math.inf
     for left in range(size, -1, -1):
         best = max(best, _descend(table, left, logs[1:], last, factorials))
         if left:
             table = _add_record(table, logs[0])
     return best
+
+
+def _log_sum(values: Floats) -> float:
+    """`ln sum e^values`; scipy's does more, and takes as long as all the rest."""
+    largest = float(values.max())
+    return largest if largest == -math.inf else largest + math.log(float(np.exp(values - largest).sum()))
 
 
 def _add_record(table: Floats, log_p: Floats) -> Floats:
