@@ -147,4 +147,4 @@ def test_theorem_1_smoothed_over_everything_is_differential_privacy() -> None:
     """With all distributions in Π the smoothed δ is the largest profile, T/n: smoothed DP is DP then."""
     everything = np.eye(3).tolist()
     assert smoothed_delta(everything, 6, 0.5, 1.0) == pytest.approx(0.5, rel=1e-8)
-    assert smoothed_delta([[0.5, 0.25, 0.25]], 6, 0.5, 1.0) < 0.45
+    assert smoothed_delta([[0.5, 0.25, 0.25]], 6, 0.5, 1.0) < 0.48
