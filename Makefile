@@ -11,11 +11,11 @@ INSTALLED := $(VENV)/.installed
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-$(INSTALLED): pyproject.toml constraints.txt plugins/opendp-bayes-template/pyproject.toml
+$(INSTALLED): pyproject.toml constraints.txt plugins/opendp-bayes-template/pyproject.toml plugins/opendp-bayes-smoothed/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group test --group lint --group docs \
-		--editable '.[composition,demo]' --editable plugins/opendp-bayes-template
+		--editable '.[composition,demo]' --editable plugins/opendp-bayes-template --editable plugins/opendp-bayes-smoothed
 	touch $@
 
 demo: $(INSTALLED) ## Release private posteriors of real data

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.reporting import MARKDOWN
 
 HERE = Path(__file__).parent
-NAMES = ("counting", "memory", "hellinger", "release", "knorm", "flip", "sampler", "accounting", "inference")
+NAMES = ("counting", "memory", "hellinger", "release", "knorm", "flip", "sampler", "accounting", "inference", "smoothed")
 PACKAGES = ("opendp", "polars", "numpy", "scipy")
 
 INTRODUCTION = f"""# Benchmarks

@@ -1,0 +1,75 @@
+"""Smoothed differential privacy as a plugin of `opendp_bayes`: mechanisms whose noise is sampling, and what they promise.
+
+The names below are loaded when first used, so the mathematics can be used without importing OpenDP or polars.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opendp_bayes_smoothed.adversary import adjusted_utility as adjusted_utility
+    from opendp_bayes_smoothed.adversary import database_utility as database_utility
+    from opendp_bayes_smoothed.adversary import divergence as divergence
+    from opendp_bayes_smoothed.adversary import log_database_utility as log_database_utility
+    from opendp_bayes_smoothed.adversary import threshold_of as threshold_of
+    from opendp_bayes_smoothed.average import average_profile as average_profile
+    from opendp_bayes_smoothed.average import average_profiles as average_profiles
+    from opendp_bayes_smoothed.average import smoothed_average_delta as smoothed_average_delta
+    from opendp_bayes_smoothed.bounds import sampling_bound as sampling_bound
+    from opendp_bayes_smoothed.election_data import districts as districts
+    from opendp_bayes_smoothed.election_data import elections as elections
+    from opendp_bayes_smoothed.framework import SmoothedDP as SmoothedDP
+    from opendp_bayes_smoothed.framework import SmoothedLoss as SmoothedLoss
+    from opendp_bayes_smoothed.framework import make_noisy_sampling_histogram as make_noisy_sampling_histogram
+    from opendp_bayes_smoothed.framework import make_sampling_average as make_sampling_average
+    from opendp_bayes_smoothed.framework import make_sampling_histogram as make_sampling_histogram
+    from opendp_bayes_smoothed.framework import smoothed as smoothed
+    from opendp_bayes_smoothed.framework import then_noisy_sampling_histogram as then_noisy_sampling_histogram
+    from opendp_bayes_smoothed.framework import then_sampling_average as then_sampling_average
+    from opendp_bayes_smoothed.framework import then_sampling_histogram as then_sampling_histogram
+    from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram as NoisySamplingHistogram
+    from opendp_bayes_smoothed.mechanisms import SamplingHistogram as SamplingHistogram
+    from opendp_bayes_smoothed.profile import database_profile as database_profile
+    from opendp_bayes_smoothed.profile import log_database_profile as log_database_profile
+    from opendp_bayes_smoothed.smoothed_dp import composed as composed
+    from opendp_bayes_smoothed.smoothed_dp import log_smoothed_delta as log_smoothed_delta
+    from opendp_bayes_smoothed.smoothed_dp import preprocessed as preprocessed
+    from opendp_bayes_smoothed.smoothed_dp import smoothed_delta as smoothed_delta
+    from opendp_bayes_smoothed.smoothed_dp import smoothed_epsilon as smoothed_epsilon
+    from opendp_bayes_smoothed.smoothed_dp import vertices as vertices
+
+_HOME = {
+    "adversary": ("adjusted_utility", "database_utility", "divergence", "log_database_utility", "threshold_of"),
+    "average": ("average_profile", "average_profiles", "smoothed_average_delta"),
+    "bounds": ("sampling_bound",),
+    "election_data": ("districts", "elections"),
+    "framework": (
+        "SmoothedDP",
+        "SmoothedLoss",
+        "make_noisy_sampling_histogram",
+        "make_sampling_average",
+        "make_sampling_histogram",
+        "smoothed",
+        "then_noisy_sampling_histogram",
+        "then_sampling_average",
+        "then_sampling_histogram",
+    ),
+    "mechanisms": ("NoisySamplingHistogram", "SamplingHistogram"),
+    "profile": ("database_profile", "log_database_profile"),
+    "smoothed_dp": ("composed", "log_smoothed_delta", "preprocessed", "smoothed_delta", "smoothed_epsilon", "vertices"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'opendp_bayes_smoothed' has no attribute {name!r}")
+    value = getattr(import_module(f"opendp_bayes_smoothed.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

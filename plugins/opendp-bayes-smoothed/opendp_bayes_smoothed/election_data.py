@@ -1,0 +1,32 @@
+"""Public votes for the two leading candidates of United States presidential elections: the data of the paper's figures."""
+
+import csv
+from importlib.resources import files
+from typing import Any
+
+
+def elections() -> list[dict[str, Any]]:
+    """National votes for the two leading candidates, 1920 to 2020, one row a year: `year`, `democrat`, `democrat_votes`, `republican`,
+    `republican_votes`.
+
+    Certified national totals as they are commonly printed (Dave Leip, "Atlas of U.S. Presidential Elections", which the paper cites; the Clerk of the
+    House, "Statistics of the Presidential and Congressional Election"; from 1984 the Federal Election Commission, "Federal Elections"). Sources
+    differ by up to 0.1 % for some years, by how the votes of minor parties for the same candidate are counted; no figure changes visibly.
+    """
+    return [{key: int(value) if value.isdigit() else value for key, value in row.items()} for row in _rows("elections.csv")]
+
+
+def districts() -> list[dict[str, Any]]:
+    """Votes of 2020 in districts that choose electors, one row each: `district`, `democrat_votes`, `republican_votes`.
+
+    A stand-in for the paper's list of all of them, of which it prints only DC (94.46 %). Here are DC, the districts of Maine and Nebraska, and the
+    states with the largest and the smallest shares. Every state left out has a share between that of Wyoming and that of Vermont, so the convex hull
+    is that of all: its vertices are DC and Nebraska 3. Source: Federal Election Commission, "Federal Elections 2020", and the canvasses of Maine and
+    Nebraska.
+    """
+    return [{key: int(value) if value.isdigit() else value for key, value in row.items()} for row in _rows("districts.csv")]
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (files("opendp_bayes_smoothed") / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))

@@ -1,0 +1,202 @@
+"""The sampling-histogram mechanisms as values: the paper's Algorithm 2 and Appendix F, and Algorithm 4 with additive noise.
+
+Each is registered under the entry point group `opendp_bayes.mechanisms`, so `opendp_bayes.load_mechanism` finds it by name. `proven_loss` states what
+differential privacy promises, whatever the data; what smoothed differential privacy promises is in `framework`, under a measure of its own.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from opendp_bayes import PrivacyLoss
+from opendp_bayes.extend import (
+    NO_BOUND,
+    NO_LOSS,
+    as_choice,
+    as_counts,
+    as_distance,
+    as_positive,
+    as_prior,
+    candidates,
+    check_enumerable,
+    discrete_laplace,
+    round_up,
+    upper_end,
+)
+from opendp_bayes_smoothed.draws import LARGEST_SIZE, Floats, Integers, Replacement, log_factorial
+from opendp_bayes_smoothed.profile import samples_of
+from opendp_bayes_smoothed.sampling import draw_histogram
+
+
+@dataclass(frozen=True)
+class SamplingHistogram:
+    """Release the histogram of `T = ceil(rate n / scale)` records drawn at random. The only noise is that of the sampling.
+
+    Parameters
+    ----------
+    scale : positive number that divides the rate; this is how a Context finds a number of samples that fits its δ. 1 unless something else is wanted.
+    rate : share of the records that is drawn, in `(0, 1]`: the paper's η. A float is taken for the decimal that it prints as.
+    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
+
+    The released counts sum to T, not to n. The number of records must be public.
+
+    Under differential privacy the loss is `(0, T/n)`, the probability that the record is drawn, and no finite ε needs less (Theorem 3 iii): as a pure
+    loss it is infinite.
+
+    >>> SamplingHistogram(rate=0.998).samples(1000)
+    998
+    """
+
+    scale: float = 1.0
+    rate: float = 1.0
+    replacement: Replacement = "without"
+    name: ClassVar[str] = "sampling_histogram"
+
+    def __post_init__(self) -> None:
+        _check_fields(self.scale, self.rate)
+        as_choice(self.replacement, "replacement", ("without", "with"))
+
+    def samples(self, size: int) -> int:
+        """The number of records that are drawn from `size`."""
+        return samples_of(min(Fraction(1), Fraction(repr(float(self.rate))) / Fraction(repr(float(self.scale)))), size)
+
+    def check(self, *, size: int | None, prior: Floats) -> None:
+        """Raise `ValueError` if the number of records is private, or above 10^9."""
+        _check_size(self, size)
+
+    def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
+        """All histograms of T records, shape `(c, k)`, and their log-probabilities, shape `(c,)`, minus infinity for impossible ones."""
+        counts = as_counts(counts)
+        as_prior(prior, counts.size)
+        size = int(counts.sum())
+        samples = self.samples(size)
+        check_enumerable(samples, counts.size)
+        support = candidates(samples, counts.size)
+        if self.replacement == "with":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                shares = np.where(support > 0, support * np.log(counts / size), 0.0)
+            return support, log_factorial(np.array(samples)) + (shares - log_factorial(support)).sum(axis=1)
+        left = counts - support
+        possible = np.all(left >= 0, axis=1)
+        ways = (log_factorial(counts) - log_factorial(support) - log_factorial(np.maximum(left, 0))).sum(axis=1)
+        all_ways = log_factorial(np.array(size)) - log_factorial(np.array(samples)) - log_factorial(np.array(size - samples))
+        return support, np.where(possible, ways - all_ways, -np.inf)
+
+    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
+        """`size` releases, shape `(size, k)`, drawn exactly."""
+        counts = as_counts(counts)
+        as_prior(prior, counts.size)
+        samples = self.samples(int(counts.sum()))
+        drawn = [draw_histogram(counts.tolist(), samples, self.replacement) for _ in range(size)]
+        return np.array(drawn, dtype=np.int64).reshape(size, counts.size)
+
+    def proven_loss(self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0) -> PrivacyLoss:
+        """`(0, P(one of d_in records is drawn))` if that is at most `delta`, otherwise no bound (`docs/smoothed.md`, "Differential privacy").
+
+        Without replacement the probability is at most `d_in T / n`, attained for one record; with it, `1 - (1 - d_in / n)^T`.
+        """
+        d_in = as_distance(d_in)
+        if d_in == 0:
+            return NO_LOSS
+        _check_size(self, size)
+        assert size is not None
+        samples = self.samples(size)
+        if self.replacement == "without" or d_in >= size:
+            drawn = round_up(min(Fraction(1), Fraction(d_in * samples, size)))
+        else:
+            drawn = min(1.0, upper_end(-math.expm1(samples * math.log1p(-d_in / size)), 2.0**-48))
+        if delta == 0:
+            return NO_BOUND
+        return PrivacyLoss(epsilon=0.0 if drawn <= delta else math.inf, rho=math.inf, range=math.inf, delta=drawn)
+
+
+@dataclass(frozen=True)
+class NoisySamplingHistogram:
+    """Release the histogram of `T = ceil(rate n)` records drawn without replacement, with noise on every count (Algorithm 4).
+
+    Given the histogram h, `P(y) ∝ exp(-||y - h||_1 / scale)` over all non-negative integers: independent discrete Laplace noise on every count, drawn
+    again until the count is not negative. The paper's ε is `4 / scale`. The released counts need not sum to T.
+
+    Parameters
+    ----------
+    scale : positive number, in records.
+    rate : share of the records that is drawn, in `(0, 1]`.
+    """
+
+    scale: float
+    rate: float = 1.0
+    name: ClassVar[str] = "noisy_sampling_histogram"
+
+    def __post_init__(self) -> None:
+        _check_fields(self.scale, self.rate)
+
+    def samples(self, size: int) -> int:
+        """The number of records that are drawn from `size`."""
+        return samples_of(self.rate, size)
+
+    def check(self, *, size: int | None, prior: Floats) -> None:
+        """Raise `ValueError` if the number of records is private, or above 10^9."""
+        _check_size(self, size)
+
+    def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
+        """Raises `ValueError`: the released counts are unbounded."""
+        raise ValueError("NoisySamplingHistogram: the released counts are unbounded, so their probabilities cannot be enumerated.")
+
+    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
+        """`size` releases, shape `(size, k)`, drawn exactly."""
+        counts = as_counts(counts)
+        as_prior(prior, counts.size)
+        samples, scale = self.samples(int(counts.sum())), Fraction(self.scale)
+        drawn = [[noised(count, scale) for count in draw_histogram(counts.tolist(), samples, "without")] for _ in range(size)]
+        return np.array(drawn, dtype=np.int64).reshape(size, counts.size)
+
+    def proven_loss(self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0) -> PrivacyLoss:
+        """`d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the noise alone (`docs/smoothed.md`, "Differential privacy"); pure, so `delta` is
+        ignored.
+        """
+        d_in = as_distance(d_in)
+        if d_in == 0:
+            return NO_LOSS
+        _check_size(self, size)
+        assert size is not None
+        each = Fraction(amplified(self.noise_loss, self.samples(size) / size))
+        epsilon = d_in * each
+        return PrivacyLoss(epsilon=round_up(epsilon), range=round_up(2 * epsilon), rho=round_up(epsilon**2 / 2))
+
+    @property
+    def noise_loss(self) -> float:
+        """The loss of the noise on the histogram, for one record changed: `2 / scale + ln(1 + q - q²)`, `q = exp(-1 / scale)`, rounded up."""
+        rate = 1 / self.scale
+        return upper_end(2 * rate + math.log1p(-math.exp(-rate) * math.expm1(-rate)), 2.0**-48)
+
+
+def amplified(epsilon: float, share: float) -> float:
+    """`ln(1 + share (e^ε - 1))`, rounded up: the loss after drawing that share without replacement (Balle, Barthe and Gaboardi 2018)."""
+    if epsilon > 700:  # beyond the range of floats; sampling never hurts
+        return epsilon
+    return min(epsilon, upper_end(math.log1p(share * (1 + 2.0**-50) * math.expm1(epsilon)), 2.0**-40))
+
+
+def noised(count: int, scale: Fraction) -> int:
+    """A sample of `P(y) ∝ exp(-|y - count| / scale)`, `y >= 0`, below 2^62: less than two draws of discrete Laplace noise on average."""
+    while True:
+        value = count + discrete_laplace(scale)
+        if value >= 0:
+            return min(value, 2**62)  # saturation is post-processing
+
+
+def _check_fields(scale: Any, rate: Any) -> None:
+    as_positive(scale, "scale")
+    samples_of(rate, 1)
+
+
+def _check_size(mechanism: SamplingHistogram | NoisySamplingHistogram, size: int | None) -> None:
+    name = type(mechanism).__name__
+    if size is None:
+        raise ValueError(f"size=None: {name} draws a share of the records, so their number must be public; state the privacy unit as changes.")
+    if not 1 <= size <= LARGEST_SIZE:
+        raise ValueError(f"size={size}: {name} takes from 1 to {LARGEST_SIZE:.0e} records.")

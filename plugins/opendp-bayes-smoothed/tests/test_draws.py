@@ -1,0 +1,81 @@
+"""Probabilities of the draws against ball arithmetic, at the size of elections, and against fractions."""
+
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import oracles
+import pytest
+from flint import arb
+from scipy.special import gammaln
+
+from opendp_bayes_smoothed.draws import WithoutReplacement, WithReplacement, log_factorial, log_pmf_error
+
+LARGE = [(16_144_093, 9_139_661, 0.998), (81_283_501, 74_223_975, 0.998), (10**8, 10**8, 0.5), (5 * 10**8, 3, 0.1), (1000, 10**9 - 1000, 0.9999)]
+
+
+def points(a: int, b: int, s: int) -> list[int]:
+    low, high = max(0, s - b), min(a, s)
+    spread = int(WithoutReplacement().spread(a, b, s)) + 1
+    centre = s * a // (a + b)
+    return sorted({min(max(centre + z * spread, low), high) for z in (-40, -12, -3, 0, 1, 3, 12, 40)} | {low, high})
+
+
+def log_comb(n: int, k: int) -> arb:
+    return oracles.log_gamma(Fraction(n + 1)) - oracles.log_gamma(Fraction(k + 1)) - oracles.log_gamma(Fraction(n - k + 1))
+
+
+@pytest.mark.parametrize(("a", "b", "rate"), LARGE)
+def test_hypergeometric_probabilities_are_within_their_bound(a: int, b: int, rate: float) -> None:
+    s = round(rate * (a + b))
+    k = np.array(points(a, b, s))
+    found = WithoutReplacement().log_pmf(k, np.array(a), np.array(b), np.array(s))
+    textbook_errors = []
+    for value, log_p, bound in zip(k.tolist(), found.tolist(), log_pmf_error(found).tolist(), strict=True):
+        truth = log_comb(a, value) + log_comb(b, s - value) - log_comb(a + b, s)
+        assert float(abs(oracles.real(log_p) - truth)) <= bound
+        pairs = ((a, value), (b, s - value), (a + b, s))
+        parts = [float(gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)) for n, m in pairs]
+        textbook_errors.append(float(abs(oracles.real(parts[0] + parts[1] - parts[2]) - truth)))
+    # Negative control: three binomial coefficients from gammaln are far outside the bound.
+    assert max(textbook_errors) > 1e3 * float(log_pmf_error(np.zeros(1))[0])
+
+
+@pytest.mark.parametrize(("a", "b", "s"), [(10**8, 5 * 10**7, 10**6), (3, 10**9 - 3, 10**9), (10**5, 1, 10**4)])
+def test_binomial_probabilities_are_within_their_bound(a: int, b: int, s: int) -> None:
+    spread = int(WithReplacement().spread(a, b, s)) + 1
+    k = np.unique(np.clip(s * a // (a + b) + np.array([-12, -3, 0, 1, 12]) * spread, 0, s))
+    found = WithReplacement().log_pmf(k, np.array(a), np.array(b), np.array(s))
+    for value, log_p, bound in zip(k.tolist(), found.tolist(), log_pmf_error(found).tolist(), strict=True):
+        truth = log_comb(s, value) + value * oracles.real(Fraction(a, a + b)).log() + (s - value) * oracles.real(Fraction(b, a + b)).log()
+        assert float(abs(oracles.real(log_p) - truth)) <= bound
+
+
+def test_log_factorial() -> None:
+    for n in (0, 1, 2, 15, 16, 17, 1000, 10**6):
+        truth = oracles.log_gamma(Fraction(n + 1))
+        assert (
+            oracles.relative_error(float(log_factorial(np.array(n))), truth) < 1e-15
+            if n > 1
+            else float(log_factorial(np.array(n))) == pytest.approx(0, abs=1e-15)
+        )
+
+
+@pytest.mark.parametrize("draw", [WithoutReplacement(), WithReplacement()], ids=["without", "with"])
+def test_steps_ratios_and_support_by_fractions(draw: WithoutReplacement | WithReplacement) -> None:
+    def pmf(k: int, a: int, b: int, s: int) -> Fraction:
+        if isinstance(draw, WithoutReplacement):
+            return Fraction(comb(a, k) * comb(b, s - k), comb(a + b, s))
+        return comb(s, k) * Fraction(a, a + b) ** k * Fraction(b, a + b) ** (s - k)
+
+    for a, b, s in [(3, 4, 2), (3, 4, 6), (1, 5, 5), (6, 1, 4), (4, 0, 3), (1, 0, 1)]:
+        arrays = [np.array([value]) for value in (a, b, s)]
+        low, high = (int(end[0]) for end in draw.support(*arrays))
+        assert [k for k in range(s + 1) if pmf(k, a, b, s) > 0] == list(range(low, high + 1))
+        for k in range(low, high + 1):
+            at = np.array([k])
+            assert np.exp(draw.log_pmf(at, *arrays))[0] == pytest.approx(float(pmf(k, a, b, s)), rel=1e-14)
+            ratio = pmf(k, a - 1, b + 1, s) / pmf(k, a, b, s)
+            assert draw.ratio(at, *arrays)[0] == pytest.approx(float(ratio), rel=float(draw.ratio_error(*arrays)[0]))
+            if k < high:
+                assert draw.step(at, *arrays)[0] == pytest.approx(float(pmf(k + 1, a, b, s) / pmf(k, a, b, s)), rel=1e-14)

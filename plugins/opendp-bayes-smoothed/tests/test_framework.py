@@ -1,0 +1,200 @@
+"""The OpenDP constructors on polars frames: honest maps, and no way from the smoothed measure to one of OpenDP's own."""
+
+import math
+import subprocess
+import sys
+from importlib.metadata import distribution
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+import opendp_bayes_smoothed as obs
+
+SIZE = 100
+FRAME = pl.LazyFrame({"vote": pl.Series(["a"] * 70 + ["b"] * 30, dtype=pl.Enum(["a", "b"]))})
+CORNERS = [[0.8, 0.2], [0.3, 0.7]]
+
+
+@pytest.fixture
+def posterior() -> dp.Transformation:
+    domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
+    counts = ob.make_categorical_counts(domain, dp.change_one_distance(), column="vote", size=SIZE, nulls="a")
+    return counts >> ob.then_dirichlet_multinomial(prior=1.0)
+
+
+def context(**loss: float) -> dp.Context:
+    return dp.Context.compositor(data=FRAME, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(**loss), split_evenly_over=1)
+
+
+def approximate() -> dp.Measure:
+    return dp.approximate(dp.max_divergence())
+
+
+def test_noisy_sampling_in_a_context() -> None:
+    assert distribution("opendp-bayes-smoothed").version
+    query = ob.posterior(context(epsilon=1.0).query(), "vote", size=SIZE, nulls="a", mechanism="noisy_sampling_histogram", rate=0.3)
+    release = query.release()
+    assert 1 - 1e-9 < release.epsilon <= 1
+    assert release.mechanism.rate == 0.3
+    assert release.mechanism.scale < obs.NoisySamplingHistogram(3.0).scale, "drawing a share needs less noise"
+    assert ob.Release.from_json(release.to_json()) == release
+
+
+@pytest.mark.filterwarnings("ignore:delta should be less")
+def test_sampling_in_a_context_spends_its_delta() -> None:
+    analysis = context(epsilon=1e-9, delta=0.25)
+    release = ob.posterior(analysis.query(), "vote", size=SIZE, nulls="a", mechanism="sampling_histogram").release()
+    assert sum(release.counts) == 25
+    assert (release.epsilon, release.delta) == (0, 0.25)
+
+
+def test_sampling_has_no_place_in_a_context_without_delta() -> None:
+    with pytest.raises(ValueError, match="no proven privacy loss within the budget"):
+        ob.posterior(context(epsilon=1.0).query(), "vote", size=SIZE, nulls="a", mechanism="sampling_histogram").release()
+
+
+def test_maps_under_opendp_measures(posterior: dp.Transformation) -> None:
+    without = posterior >> obs.then_sampling_histogram(approximate(), 0.3)
+    assert without.map(0) == (0, 0)
+    assert without.map(1) == (0, pytest.approx(0.3))
+    assert without.map(1)[1] >= 0.3
+    assert without.map(2) == (0, pytest.approx(0.6))
+    assert without.map(10) == (math.inf, 1)
+    assert sum(without(FRAME).counts) == 30
+    replaced = posterior >> obs.then_sampling_histogram(approximate(), 0.3, replacement="with")
+    assert replaced.map(2) == (0, pytest.approx(1 - 0.98**30))
+    for measure in (dp.max_divergence(), dp.zero_concentrated_divergence(), dp.approximate(dp.zero_concentrated_divergence())):
+        with pytest.raises(ValueError, match="sampling alone has no finite loss without a δ"):
+            posterior >> obs.then_sampling_histogram(measure, 0.3)
+    noisy = posterior >> obs.then_noisy_sampling_histogram(dp.max_divergence(), 2.0, rate=0.3)
+    assert noisy.map(1) == obs.NoisySamplingHistogram(2.0, 0.3).proven_loss(1, size=SIZE, prior=None).epsilon
+    concentrated = posterior >> obs.then_noisy_sampling_histogram(dp.zero_concentrated_divergence(), 2.0, rate=0.3)
+    assert concentrated.map(1) == pytest.approx(noisy.map(1) ** 2 / 2)
+
+
+def test_smoothed_map(posterior: dp.Transformation) -> None:
+    measure = obs.smoothed(CORNERS, size=SIZE)
+    measurement = posterior >> obs.then_sampling_histogram(measure, 0.8)
+    assert measurement.output_measure == measure
+    loss = measurement.map(1)
+    assert loss.guarantee.vertices == ((0.3, 0.7), (0.8, 0.2))
+    assert loss.delta(3.0) == obs.smoothed_delta(CORNERS, SIZE, 0.8, 3.0)
+    assert loss.delta(3.0) < 0.1 < 0.8, "far below the δ of differential privacy"
+    assert loss.delta(loss.epsilon(0.05)) <= 0.05
+    nothing = measurement.map(0)
+    assert (nothing.delta(0.0), nothing.epsilon(1e-300)) == (0, 0)
+    with pytest.raises(dp.OpenDPException, match="the smoothed loss is for one record changed"):
+        measurement.map(2)
+    release = measurement(FRAME)
+    assert sum(release.counts) == 80
+    assert (release.epsilon, release.delta) == (0, 0.8), "the release itself states differential privacy"
+
+
+def test_smoothed_map_of_the_noisy_mechanism(posterior: dp.Transformation) -> None:
+    loss = (posterior >> obs.then_noisy_sampling_histogram(obs.smoothed(CORNERS, size=SIZE), 2.0, rate=0.8)).map(1)
+    pure = obs.NoisySamplingHistogram(2.0, 0.8).proven_loss(1, size=SIZE, prior=None).epsilon
+    assert loss.pure_epsilon == pure
+    assert loss.delta(pure) == 0
+    assert loss.delta(pure / 2) == obs.smoothed_delta(CORNERS, SIZE, 0.8, pure / 2)
+    assert loss.epsilon(1e-12) == pure
+
+
+def test_average(posterior: dp.Transformation) -> None:
+    for measure in (approximate(), obs.smoothed(CORNERS, size=SIZE)):
+        measurement = posterior >> obs.then_sampling_average(measure, 0.8, values=[0.0, 1.0])
+        assert 0 <= measurement(FRAME) <= 1
+        assert measurement.output_measure == measure
+    assert (posterior >> obs.then_sampling_average(approximate(), 0.8, values=[0.0, 1.0])).map(1) == (0, 0.8)
+    assert (posterior >> obs.then_sampling_average(approximate(), 1.0, values=[0.0, 1.0]))(FRAME) == pytest.approx(0.3)
+    for values in ([1.0], [1.0, math.nan]):
+        with pytest.raises(ValueError, match="must be 2 finite numbers, one for each category"):
+            posterior >> obs.then_sampling_average(approximate(), 0.8, values=values)
+
+
+def test_measures_are_equal_exactly_when_their_hulls_and_sizes_are() -> None:
+    measure = obs.smoothed(CORNERS, size=SIZE)
+    assert measure == obs.smoothed([*CORNERS, [0.5, 0.5]], size=SIZE)
+    others = [obs.smoothed(CORNERS, size=SIZE + 1), obs.smoothed([*CORNERS, [0.2, 0.8]], size=SIZE), obs.smoothed([[0.3, 0.7]], size=SIZE)]
+    for other in [*others, dp.max_divergence(), approximate(), dp.smoothed_max_divergence(), dp.zero_concentrated_divergence()]:
+        assert measure != other
+    assert measure.descriptor.size == SIZE
+
+
+def test_nothing_converts_the_smoothed_measure(posterior: dp.Transformation) -> None:
+    """Every combinator of OpenDP that changes or adds up measures refuses it. `make_approximate` wraps it, and it keeps its name."""
+    measure = obs.smoothed(CORNERS, size=SIZE)
+    measurement = posterior >> obs.then_sampling_histogram(measure, 0.8)
+    conversions = [
+        dp.c.make_pureDP_to_zCDP,
+        dp.c.make_zCDP_to_approxDP,
+        dp.c.make_fixed_approxDP_to_approxDP,
+        lambda m: dp.c.make_fix_delta(m, 1e-6),
+        lambda m: dp.c.make_composition([m, m]),
+        lambda m: dp.c.make_population_amplification(m, 10**6),
+        lambda m: dp.c.make_select_private_candidate(m, 0.5),
+    ]
+    for convert in conversions:
+        with pytest.raises((dp.OpenDPException, ValueError, TypeError)):
+            convert(measurement)
+    # Negative control: the same calls take a measurement of the right kind.
+    honest = posterior >> obs.then_sampling_histogram(approximate(), 0.8)
+    assert dp.c.make_composition([honest]).map(1) == (0, pytest.approx(0.8))
+    wrapped = dp.c.make_approximate(measurement)
+    assert wrapped.output_measure != approximate()
+    assert "SmoothedDP" in str(wrapped.output_measure)
+    for conversion in conversions:
+        with pytest.raises((dp.OpenDPException, ValueError, TypeError)):
+            conversion(wrapped)
+    with pytest.raises((dp.OpenDPException, ValueError, TypeError)):
+        dp.c.make_composition([measurement, honest])
+
+
+def test_a_context_refuses_a_smoothed_measurement(posterior: dp.Transformation) -> None:
+    measurement = posterior >> obs.then_sampling_histogram(obs.smoothed(CORNERS, size=SIZE), 0.8)
+    with pytest.raises((dp.OpenDPException, ValueError, TypeError)):
+        context(epsilon=10.0)(measurement)
+
+
+def test_the_core_refuses_the_smoothed_measure(posterior: dp.Transformation) -> None:
+    with pytest.raises(ValueError, match=r"output_measure=SmoothedDP.* must be one of MaxDivergence"):
+        ob.make_mechanism(*posterior.output_space, obs.smoothed(CORNERS, size=SIZE), obs.SamplingHistogram())
+
+
+def test_a_measure_for_other_data_is_refused(posterior: dp.Transformation) -> None:
+    with pytest.raises(ValueError, match="is for 50 records and 2 categories; the input has 100 and 2"):
+        posterior >> obs.then_sampling_histogram(obs.smoothed(CORNERS, size=50), 0.8)
+    with pytest.raises(ValueError, match="is for 100 records and 3 categories; the input has 100 and 2"):
+        posterior >> obs.then_sampling_histogram(obs.smoothed([[0.2, 0.3, 0.5]], size=SIZE), 0.8)
+    with pytest.raises(ValueError, match="must be a measure of OpenDP or made by smoothed"):
+        posterior >> obs.then_sampling_histogram(dp.user_divergence("SmoothedDP(mine)"), 0.8)
+
+
+def test_a_private_number_of_records_is_refused() -> None:
+    domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
+    private = ob.make_categorical_counts(domain, dp.symmetric_distance(), column="vote", nulls="a") >> ob.then_dirichlet_multinomial(prior=1.0)
+    with pytest.raises(ValueError, match="size=None: SamplingHistogram draws a share"):
+        private >> obs.then_sampling_histogram(approximate(), 0.5)
+
+
+def test_features_are_asked_for() -> None:
+    dp.disable_features("honest-but-curious")
+    with pytest.raises(ValueError, match="smoothed builds on components that OpenDP has not vetted"):
+        obs.smoothed(CORNERS, size=SIZE)
+
+
+def test_the_mathematics_loads_neither_opendp_nor_polars() -> None:
+    code = (
+        "import sys, opendp_bayes_smoothed as obs; obs.database_profile([3, 4], 0.5, 1.0); obs.smoothed_delta([[0.5, 0.5]], 5, 0.5, 1.0); "
+        "obs.SamplingHistogram(rate=0.5).sample([3, 4], 1.0); obs.database_utility([3, 4], 0.5, 1.0); "
+        "assert not {'opendp', 'polars'} & set(sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_public_name_is_there() -> None:
+    assert set(obs.__all__) <= set(dir(obs))
+    assert all(getattr(obs, name) is not None for name in obs.__all__)
+    with pytest.raises(AttributeError, match="module 'opendp_bayes_smoothed' has no attribute 'smooth'"):
+        obs.smooth  # noqa: B018

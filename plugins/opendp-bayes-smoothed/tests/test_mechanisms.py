@@ -1,0 +1,239 @@
+"""The mechanisms loaded by entry point: samplers against their laws, and maps against the exact loss over all pairs of databases."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import definitions
+import numpy as np
+import oracles
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes_smoothed.mechanisms import amplified, noised
+from opendp_bayes_smoothed.sampling import binomial, draw_histogram, hypergeometric, invert
+
+PRIOR = np.ones(2)
+
+
+def sampling(**fields: object) -> ob.Mechanism:
+    return ob.load_mechanism("sampling_histogram")(**fields)
+
+
+def noisy(scale: float, rate: float = 1.0) -> ob.Mechanism:
+    return ob.load_mechanism("noisy_sampling_histogram")(scale, rate)
+
+
+def test_entry_points_are_installed() -> None:
+    assert {"sampling_histogram", "noisy_sampling_histogram"} <= set(ob.available_mechanisms())
+
+
+# Samplers.
+
+
+@pytest.mark.parametrize("replacement", ["without", "with"])
+@pytest.mark.parametrize(("counts", "rate"), [((7, 3), 0.5), ((3, 4, 2), 0.3), ((5, 0, 3, 2), 0.8), ((2, 2), 1.0)])
+def test_samples_follow_the_law(counts: tuple[int, ...], rate: float, replacement: str) -> None:
+    mechanism = sampling(rate=rate, replacement=replacement)
+    samples = mechanism.samples(sum(counts))
+    law = {h: float(p) for h, p in definitions.sampled(counts, samples, replacement).items() if p}
+    stated = {h: p for h, p in oracles.law_of(mechanism, counts, 1.0).items() if p}
+    assert stated.keys() == law.keys()
+    assert all(stated[h] == pytest.approx(p, rel=1e-12) for h, p in law.items())
+    drawn = Counter(map(tuple, mechanism.sample(counts, 1.0, size=4000).tolist()))
+    if len(law) > 1:
+        assert not oracles.rejects(drawn, law)
+        # Negative control: draws from the law for one record moved are told from this law.
+        moved = next(oracles.neighbours(counts))
+        wrong = Counter(map(tuple, mechanism.sample(moved, 1.0, size=4000).tolist()))
+        assert oracles.rejects(wrong, law)
+    else:
+        assert drawn.keys() == law.keys()
+
+
+def test_few_bits_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 4 bits to start from nearly every draw has a doubt, and is refined; the law is the same."""
+    monkeypatch.setattr("opendp_bayes_smoothed.sampling._BITS", 4)
+    law = {k: math.comb(12, k) * math.comb(8, 9 - k) / math.comb(20, 9) for k in range(1, 10)}
+    assert not oracles.rejects(Counter(hypergeometric(12, 8, 9) for _ in range(6000)), law)
+    law = {k: math.comb(9, k) * 0.25**k * 0.75 ** (9 - k) for k in range(10)}
+    assert not oracles.rejects(Counter(binomial(5, 15, 9) for _ in range(6000)), law)
+
+
+def test_the_check_notices_a_wrong_ratio() -> None:
+    law = {k: math.comb(9, k) * 0.25**k * 0.75 ** (9 - k) for k in range(10)}
+    wrong = Counter(invert(0, 9, 2, lambda k: ((9 - k) * 5, (k + 1) * 13)) for _ in range(6000))
+    assert oracles.rejects(wrong, law)
+
+
+def test_samples_of_an_electorate() -> None:
+    """Sum, range and mean of draws from 155 million; the mean of 40 draws within five standard errors."""
+    counts = [81_283_501, 74_223_975]
+    size, samples = sum(counts), math.ceil(Fraction("0.998") * sum(counts))
+    drawn = sampling(rate=0.998).sample(counts, 1.0, size=40)
+    assert np.all(drawn.sum(axis=1) == samples)
+    assert np.all((drawn >= 0) & (drawn <= counts))
+    spread = math.sqrt(samples * 0.998 * 0.002 * (counts[0] / size) * (counts[1] / size) / 0.998)
+    assert abs(drawn[:, 0].mean() - samples * counts[0] / size) < 5 * spread / math.sqrt(40)
+    assert 0.5 * spread < drawn[:, 0].std() < 1.6 * spread
+
+
+def test_draws_of_one_kind_of_record() -> None:
+    assert draw_histogram([0, 5, 0], 3, "without") == [0, 3, 0]
+    assert draw_histogram([0, 5, 0], 7, "with") == [0, 7, 0]
+    assert draw_histogram([2, 3], 5, "without") == [2, 3]
+
+
+def noise_law(count: int, scale: float, largest: int) -> dict[int, float]:
+    weights = [math.exp(-abs(y - count) / scale) for y in range(largest + 200)]
+    return {y: weight / sum(weights) for y, weight in enumerate(weights)}
+
+
+@pytest.mark.parametrize(("count", "scale"), [(0, 1.0), (3, 2.0), (10, 0.7)])
+def test_noise_follows_algorithm_4(count: int, scale: float) -> None:
+    """`P(y | h) ∝ exp(-|y - h| / scale)` on y >= 0; noise clamped at zero, or of a scale wrong by 30 %, is rejected."""
+    drawn = Counter(noised(count, Fraction(scale)) for _ in range(6000))
+    law = noise_law(count, scale, 60)
+    assert not oracles.rejects(drawn, law)
+    assert oracles.rejects(drawn, noise_law(count, 1.3 * scale, 60))
+    if count < 3 * scale:
+        clamped = Counter({max(y, 0): 0 for y in law})
+        for y in range(-60, 61):
+            clamped[max(count + y, 0)] += round(6000 * math.exp(-abs(y) / scale) * math.tanh(0.5 / scale))
+        assert oracles.rejects(clamped, law)
+
+
+# Differential privacy: the maps.
+
+
+@pytest.mark.parametrize(("size", "rate"), [(6, 0.5), (7, 0.9), (5, 1.0)])
+def test_sampling_loses_what_the_map_says(size: int, rate: float) -> None:
+    """Over all pairs of databases within d_in changes, the divergence at every ε is at most the stated δ, and attains it for one change."""
+    for replacement in ("without", "with"):
+        mechanism = sampling(rate=rate, replacement=replacement)
+        samples, sets = mechanism.samples(size), oracles.data_sets(size, 2)
+        for d_in in (1, 2, 3):
+            loss = mechanism.proven_loss(d_in, size=size, prior=PRIOR, delta=math.nextafter(1.0, 0.0))
+            for epsilon in (0.0, 2.0, 20.0):
+                worst = max(
+                    definitions.hockey_stick(
+                        definitions.sampled(x, samples, replacement), definitions.sampled(y, samples, replacement), Fraction(math.exp(epsilon))
+                    )
+                    for x, y in product(sets, sets)
+                    if abs(x[0] - y[0]) <= d_in
+                )
+                assert worst <= Fraction(loss.delta)
+                if d_in == 1:
+                    assert float(worst) == pytest.approx(loss.delta, rel=1e-12)
+
+
+def test_sampling_loss_and_the_budget() -> None:
+    mechanism = sampling(rate=0.3)
+    spend = {"size": 10, "prior": PRIOR}
+    assert mechanism.proven_loss(0, **spend) == mechanism.proven_loss(0, delta=0.5, **spend)
+    assert mechanism.proven_loss(0, **spend).epsilon == 0
+    assert mechanism.proven_loss(1, **spend).epsilon == math.inf
+    assert mechanism.proven_loss(1, delta=0.2, **spend).epsilon == math.inf
+    enough = mechanism.proven_loss(1, delta=0.3 + 1e-9, **spend)
+    assert (enough.epsilon, enough.delta) == (0, pytest.approx(0.3))
+    assert Fraction(enough.delta) >= Fraction(3, 10)
+    assert enough.rho == enough.range == math.inf
+    assert mechanism.proven_loss(7, delta=0.99, **spend).delta == 1
+
+
+def noisy_law(counts: tuple[int, ...], samples: int, scale: float) -> np.ndarray:
+    """The law of Algorithm 4 on `0..T` for every count. Beyond T all ratios stay as they are at T, so that this is all a loss depends on."""
+    axis = np.arange(samples + 1)
+    law = np.zeros((samples + 1,) * len(counts))
+    for h, p in definitions.sampled(counts, samples, "without").items():
+        factors = []
+        for count in h:
+            q = math.exp(-1 / scale)
+            normaliser = (1 + q - q ** (count + 1)) / (1 - q)
+            factors.append(np.exp(-np.abs(axis - count) / scale) / normaliser)
+        term = factors[0]
+        for factor in factors[1:]:
+            term = np.multiply.outer(term, factor)
+        law += float(p) * term
+    return law
+
+
+def exact_noisy_loss(size: int, k: int, rate: float, scale: float, d_in: int = 1) -> float:
+    samples = noisy(scale, rate).samples(size)
+    sets = oracles.data_sets(size, k)
+    laws = {x: np.log(noisy_law(x, samples, scale)) for x in sets}
+    return max(
+        float(np.max(np.abs(laws[x] - laws[y]))) for x, y in product(sets, sets) if sum(abs(a - b) for a, b in zip(x, y, strict=True)) <= 2 * d_in
+    )
+
+
+@pytest.mark.parametrize(("size", "k", "rate"), [(6, 2, 0.5), (6, 2, 1.0), (8, 2, 0.1), (4, 3, 0.5)])
+@pytest.mark.parametrize("scale", [0.3, 1.0, 5.0])
+def test_noisy_loss_is_below_the_map(size: int, k: int, rate: float, scale: float) -> None:
+    for d_in in (1, 2):
+        bound = noisy(scale, rate).proven_loss(d_in, size=size, prior=np.ones(k))
+        assert exact_noisy_loss(size, k, rate, scale, d_in) <= bound.epsilon + 1e-12
+        assert bound.rho == pytest.approx(bound.epsilon**2 / 2)
+    # Negative control: a third of the scale violates the map of the whole.
+    assert exact_noisy_loss(size, k, rate, scale / 3) > noisy(scale, rate).proven_loss(1, size=size, prior=np.ones(k)).epsilon
+
+
+def test_the_loss_of_the_noise_alone_is_nearly_attained() -> None:
+    """Many records of one kind and none of the other: the normalisers differ most."""
+    for scale in (0.5, 1.0, 3.0):
+        assert exact_noisy_loss(30, 2, 1.0, scale) == pytest.approx(noisy(scale).noise_loss, rel=1e-3)
+        assert noisy(scale).noise_loss < 4 / scale, "the paper's ε"
+
+
+def test_table_1_is_wrong_for_large_epsilons() -> None:
+    """Table 1 says that Algorithm 4 is (η ε, 0)-differentially private. At ε = 20, η = 0.1, n = 10 its exact loss is above 4, not 2."""
+    epsilon, rate = 20.0, 0.1
+    exact = exact_noisy_loss(10, 2, rate, 4 / epsilon)
+    assert exact > 2 * rate * epsilon
+    assert exact <= noisy(4 / epsilon, rate).proven_loss(1, size=10, prior=PRIOR).epsilon
+    # For a small ε it is right with room to spare: the noise loses less than ε.
+    assert exact_noisy_loss(10, 2, rate, 4 / 0.5) < rate * 0.5
+
+
+def test_amplification() -> None:
+    for epsilon, share in product((1e-12, 0.1, 1.0, 30.0, 699.0), (1e-9, 0.1, 0.998, 1.0)):
+        truth = (1 + oracles.real(share) * (oracles.real(epsilon).exp() - 1)).log()
+        assert 0 <= float((oracles.real(amplified(epsilon, share)) - truth) / truth) < 1e-11 or amplified(epsilon, share) == epsilon
+    assert amplified(1000.0, 0.5) == 1000.0
+
+
+@pytest.mark.parametrize("name", ["sampling_histogram", "noisy_sampling_histogram"])
+def test_every_scale_works(name: str) -> None:
+    mechanism = ob.load_mechanism(name)(scale=1.0, rate=0.5)
+    assert isinstance(mechanism, ob.Mechanism)
+    for scale in (2.0**-40, 1e-3, 1.0, 1e6, 2.0**60):
+        changed = replace(mechanism, scale=scale)
+        losses = [changed.proven_loss(d, size=1000, prior=PRIOR, delta=0.9) for d in (0, 1, 2, 1000)]
+        assert [loss.epsilon for loss in losses] == sorted(loss.epsilon for loss in losses)
+        assert [loss.delta for loss in losses] == sorted(loss.delta for loss in losses)
+        assert changed.sample([600, 400], 1.0, size=2).shape == (2, 2)
+
+
+def test_scale_divides_the_rate() -> None:
+    assert [sampling(scale=scale).samples(1000) for scale in (0.5, 1.0, 2.0, 3.0, 1e6)] == [1000, 1000, 500, 334, 1]
+    assert sampling(rate=0.998).samples(1000) == 998
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: sampling(rate=0.0), ValueError, "rate=0.0: must be greater than 0 and at most 1"),
+        (lambda: sampling(scale=-1.0), ValueError, "scale=-1.0: must be finite and greater than 0"),
+        (lambda: sampling(replacement="maybe"), ValueError, "replacement='maybe'"),
+        (lambda: noisy(1.0, 2.0), ValueError, "rate=2.0"),
+        (lambda: sampling().check(size=None, prior=PRIOR), ValueError, "size=None: SamplingHistogram draws a share of the records"),
+        (lambda: noisy(1.0).check(size=2 * 10**9, prior=PRIOR), ValueError, "size=2000000000: NoisySamplingHistogram takes from 1 to"),
+        (lambda: noisy(1.0).log_pmf([1, 2], 1.0), ValueError, "the released counts are unbounded"),
+        (lambda: sampling().log_pmf([10**6, 10**6], 1.0), ValueError, "size=2000000"),
+    ],
+)
+def test_bad_arguments(call, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        call()
