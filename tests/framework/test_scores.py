@@ -161,9 +161,12 @@ def test_scores_of_a_frame_in_a_composition_with_a_count():
 
 @pytest.mark.parametrize("scale", [0.1, 1 / 3, 0.9, 7.0])
 def test_permute_and_flip_has_the_map_of_opendps_chain(scale):
-    measurement = ob.make_permute_and_flip(SPACE.domain, SPACE.metric, PURE, scale)
+    measurement = ob.make_permute_and_flip(SPACE.domain, SPACE.metric, PURE, scale, accounting="proven")
     assert all(measurement.map(d_in) == select(PURE, scale).map(d_in) for d_in in (0, 1, 2, 3, 17, 1000))
-    concentrated = ob.make_permute_and_flip(SPACE.domain, SPACE.metric, ZCDP, scale)
+    concentrated = ob.make_permute_and_flip(SPACE.domain, SPACE.metric, ZCDP, scale, accounting="proven")
+    exact = ob.make_permute_and_flip(SPACE.domain, SPACE.metric, PURE, scale)
+    assert exact.accounting == "exact"
+    assert 0 < exact.map(1) <= measurement.map(1)
     assert concentrated.map(1) == pytest.approx(select(PURE, scale).map(1) ** 2 / 2, rel=1e-15)
 
 
@@ -203,7 +206,7 @@ def test_a_private_size_is_refused_by_name():
 def test_refuses_spaces(user, make):
     with pytest.raises(ValueError, match=rf"{user}: its candidates are .* so the number of records must be public\."):
         make(PosteriorSpace(("a", "b"), None, (1.0, 1.0)))
-    with pytest.raises(ValueError, match=r"size=200000: this mechanism enumerates its candidates"):
+    with pytest.raises(ValueError, match=r"size=200000: enumerating the candidates for 2 categories"):
         make(PosteriorSpace(("a", "b"), 200_000, (1.0, 1.0)))
     with pytest.raises(ValueError, match=r"input_domain=.*: must be the output of make_dirichlet_multinomial or make_beta_binomial\."):
         make(CountsSpace(("a", "b"), 5))

@@ -198,7 +198,7 @@ def test_refuses_what_cannot_be_scored() -> None:
     assert check_candidates("scores", size=10, k=3) == 10
     with pytest.raises(ValueError, match=r"scores: its candidates are .* so the number of records must be public\."):
         check_candidates("scores", size=None, k=3)
-    with pytest.raises(ValueError, match=r"size=1000, 4 categories: this mechanism enumerates its C"):
+    with pytest.raises(ValueError, match=r"size=1000, 4 categories: enumerating the C"):
         check_candidates("scores", size=1000, k=4)
 
 
