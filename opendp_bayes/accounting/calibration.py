@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from opendp_bayes._validation import SCALES, Floats, Integers, as_choice, as_positive
-from opendp_bayes.accounting.exact import Accounting, checked, delta_from_bounds, feasible_loss, privacy_profile
+from opendp_bayes.accounting.exact import Accounting, checked, delta_from_bounds, feasible_loss, is_accounted, privacy_profile
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
 
@@ -153,7 +153,7 @@ def _by_bound(name: str, limit: float, mechanism: Mechanism, size: int | None, p
 
 def _by_profile(epsilon: float, delta: float, mechanism: Mechanism, size: int | None, prior: ArrayLike, d_in: int, accounting: Accounting) -> float:
     epsilon *= 1 - 1e-9  # so that the profile's inverse, which has a tolerance, gives no more than the epsilon asked for
-    if accounting == "exact":
+    if accounting == "exact" and is_accounted(mechanism):
         return float(privacy_profile(mechanism, size=size, prior=prior, d_in=d_in)(epsilon)) / delta
     proven = mechanism.proven_loss(d_in, size=size, prior=np.asarray(prior, dtype=np.float64), delta=delta)
     pure = mechanism.proven_loss(d_in, size=size, prior=np.asarray(prior, dtype=np.float64))

@@ -38,6 +38,8 @@ _GROUP_WORK = 5_000_000
 _LARGEST_GROUP = 8
 _LARGEST_SHIFT = 256  # of Laplace noise, in records, whose profile is computed
 _EXPONENTIAL: tuple[type, ...] = (HellingerExponential, SmoothHellingerExponential)
+#: Exactly these: a subclass, or a mechanism from elsewhere, may have another law than its `log_pmf` says.
+_ACCOUNTED: tuple[type, ...] = (*_EXPONENTIAL, PermuteAndFlip, LaplaceParameters, KNormParameters)
 _ROUNDING = 1 + Fraction(1, 2**32)  # of a sum of at most 2^20 positive terms
 
 
@@ -85,7 +87,7 @@ def feasible_loss(
     With `delta > 0`, `epsilon` and `delta` of the result hold together. Without `renyi`, `rho` follows from the range alone, which takes less time.
     """
     size, prior, d_in = checked(mechanism, size, prior, d_in)
-    if accounting == "proven":
+    if accounting == "proven" or not is_accounted(mechanism):
         return mechanism.proven_loss(d_in, size=size, prior=np.array(prior), delta=delta)
     loss = _loss(mechanism, size, prior, d_in, FEASIBLE_WORK, renyi)
     if not delta or d_in == 0:
@@ -196,6 +198,11 @@ def delta_from_bounds(loss: PrivacyLoss, epsilon: float) -> float:
         return min(1.0, pure * float(_ROUNDING))
     spread = math.exp(loss.range / 2) * -math.expm1((epsilon - loss.range) / 2)
     return min(1.0, min(pure, spread**2 / math.expm1(loss.range)) * float(_ROUNDING))
+
+
+def is_accounted(mechanism: Mechanism) -> bool:
+    """Whether the loss of the mechanism can be computed; otherwise its `proven_loss` is all there is."""
+    return type(mechanism) in _ACCOUNTED
 
 
 def worst_pair(mechanism: Mechanism, *, size: int, prior: ArrayLike) -> WorstPair | None:
@@ -323,7 +330,6 @@ def _largest_group(size: int, prior: tuple[float, ...]) -> int:
 def _pairs(mechanism: Mechanism, size: int | None, prior: tuple[float, ...], distance: int, largest_work: int) -> Pairs | None:
     """The pairs to examine for data sets at exactly this distance, or None where only the proven bound is to be had."""
     k = len(prior)
-    # Exact types: a subclass may have another law.
     if type(mechanism) is LaplaceParameters:
         moved = 1 if size is None or (mechanism.total == "remainder" and k == 2) else 2
         if distance > _LARGEST_SHIFT:

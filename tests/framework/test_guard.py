@@ -81,7 +81,7 @@ def run():
     if place == "privacy map":
         measurement.map(5)
     elif place == "calibration":
-        ob.posterior(context.query(epsilon=1.0), mechanism="visited", **arguments).release()
+        ob.posterior(context.query(epsilon=0.7), mechanism="visited", **arguments).release()
     else:
         measurement(data)
 

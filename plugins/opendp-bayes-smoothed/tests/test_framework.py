@@ -51,7 +51,7 @@ def test_sampling_in_a_context_spends_its_delta() -> None:
 
 
 def test_sampling_has_no_place_in_a_context_without_delta() -> None:
-    with pytest.raises(ValueError, match="no proven privacy loss within the budget"):
+    with pytest.raises(ValueError, match="its privacy loss exceeds what is asked for at every scale"):
         ob.posterior(context(epsilon=1.0).query(), "vote", size=SIZE, nulls="a", mechanism="sampling_histogram").release()
 
 
