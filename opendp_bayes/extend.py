@@ -1,7 +1,7 @@
 """The tools for a mechanism of your own: validation, candidates, exact sampling and certified losses. See `docs/plugins.md`."""
 
 from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
-from opendp_bayes._validation import as_choice, as_counts, as_distance, as_positive, as_prior, as_size
+from opendp_bayes._validation import as_choice, as_counts, as_distance, as_positive, as_prior, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS
 from opendp_bayes.sampling import ExactCategorical, bernoulli_exp, discrete_laplace, draws, floored_laplace, geometric, weight_error
@@ -17,6 +17,7 @@ __all__ = [
     "as_distance",
     "as_positive",
     "as_prior",
+    "as_scale",
     "as_size",
     "bernoulli_exp",
     "candidate",

@@ -12,8 +12,8 @@ from opendp_bayes.extend import (
     NO_LOSS,
     ExactCategorical,
     as_counts,
-    as_positive,
     as_prior,
+    as_scale,
     candidates,
     certified_loss,
     check_enumerable,
@@ -33,7 +33,7 @@ class HammingExponential:
     name: ClassVar[str] = "hamming_exponential"
 
     def __post_init__(self) -> None:
-        as_positive(self.scale, "scale")
+        as_scale(self.scale)
 
     def check(self, *, size: int | None, prior: NDArray[np.float64]) -> None:
         """Raise `ValueError` where the size is private or there are too many candidates."""
