@@ -49,7 +49,7 @@ class EnumeratedPairs:
         """Log-probabilities of the candidates, a row for each data set."""
         prior = np.array(self.prior)
         if not isinstance(self.mechanism, PosteriorExponential):
-            return np.stack([self.mechanism.log_pmf(counts, prior)[1] for counts in sets])
+            return _log_laws(self.mechanism, self.size, self.prior, self.distance, number)
         widths = self.mechanism._widths(self.size, prior)[ranks(sets, self.size)]
         exponents = _distances(self.size, self.prior, self.distance, number) / widths[:, None]
         return -exponents - logsumexp(-exponents, axis=1, keepdims=True)
@@ -127,3 +127,9 @@ def _distances(size: int, prior: tuple[float, ...], distance: int, number: int) 
         gaps = gap_above(alpha + lower, half)
         divergence += gaps[sets[:, i]][:, support[:, i]]
     return distance_from_divergence(divergence)
+
+
+@lru_cache(maxsize=_CACHED)
+def _log_laws(mechanism: Mechanism, size: int, prior: tuple[float, ...], distance: int, number: int) -> Floats:
+    """Log-probabilities of the candidates for the data sets of one chunk, shape `(sets, candidates)`, of a mechanism that states them."""
+    return np.stack([mechanism.log_pmf(counts, np.array(prior))[1] for counts in _chunks(size, prior, distance)[number][0]])
