@@ -92,7 +92,7 @@ def concentrated(block: Block, log_error: float, largest_ratio: Floats, orders_l
         cumulants = np.concatenate([np.zeros((1, worst.size)), *parts])
         cumulants[1:] = np.maximum(cumulants[1:] + (1 + 2 * t[1:]) * log_error, 0.0)
         slope = np.diff(cumulants, axis=0) / np.diff(t, axis=0)
-        intercept = np.minimum(cumulants[:-1] - slope * t[:-1], 0.0)
+        intercept = cumulants[:-1] - slope * t[:-1]  # above 0 only within errors; then the value falls and is largest at the left end
         with np.errstate(divide="ignore", invalid="ignore"):
             peak = (-intercept + np.sqrt(np.maximum(intercept**2 - intercept * slope, 0.0))) / slope
             inside = np.clip(np.where(np.isfinite(peak), peak, t[1:]), t[:-1], t[1:])

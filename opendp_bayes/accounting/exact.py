@@ -183,6 +183,8 @@ def _delta(profile: PrivacyProfile, epsilon: float) -> float:
 def _delta_of(pairs: Pairs, epsilon: float) -> float:
     """Errors of at most e in the log-probabilities: `P <= exp(e) P'` and `ln P/Q <= ln P'/Q' + 2 e`, so `delta <= exp(e) delta'(epsilon - 2 e)`."""
     error = pairs.log_error
+    if error > 100:  # nothing is known of the probabilities
+        return 1.0
     largest = max(float(np.max(hockey_stick(block, epsilon - 2 * error))) for block in pairs.blocks())
     return min(1.0, round_up(Fraction(largest) * Fraction(math.exp(2 * error)) * _ROUNDING + Fraction(1, 2**1000)))
 
@@ -342,7 +344,7 @@ def _pairs(mechanism: Mechanism, size: int | None, prior: tuple[float, ...], dis
     if kind is PermuteAndFlip and size is not None:
         if enumeration.work(size, prior, distance) > largest_work:
             return None
-        return enumeration.EnumeratedPairs(mechanism, size, prior, distance, LAW_ERROR)
+        return enumeration.EnumeratedPairs(mechanism, size, prior, distance, LAW_ERROR + 2.0**-50 / mechanism.scale)
     if size is None or not isinstance(mechanism, PosteriorExponential) or kind not in _EXPONENTIAL:
         return None
     if _work(size, prior, distance) > largest_work:

@@ -70,7 +70,8 @@ def knorm_step(k: int, scale: float) -> tuple[Floats, Floats]:
     log_near = _log_squares(k - 2, scale) - _log_squares(k - 1, scale)
     log_far = log_near - 1 / scale
     # 1 - (1 + q) A_{k-2} / A_{k-1}, term by term: C(k-1, i)^2 - C(k-2, i)^2 - C(k-2, i-1)^2 = 2 C(k-2, i) C(k-2, i-1).
-    even = [math.log(2 * math.comb(k - 2, i) * math.comb(k - 2, i - 1)) - i / scale for i in range(1, k - 1)]
+    binomials = _log_binomials(k - 2)
+    even = [math.log(2) + binomials[i] + binomials[i - 1] - i / scale for i in range(1, k - 1)]
     log_even = _log_sum(even) - _log_squares(k - 1, scale) if even else -math.inf
     return np.array([log_near, log_even, log_far]), np.array([log_far, log_even, log_near])
 
@@ -86,7 +87,16 @@ def knorm_error(k: int, scale: float) -> float:
 
 
 def _log_squares(j: int, scale: float) -> float:
-    return _log_sum([2 * math.log(math.comb(j, i)) - i / scale for i in range(j + 1)])
+    return _log_sum([2 * binomial - i / scale for i, binomial in enumerate(_log_binomials(j))])
+
+
+def _log_binomials(n: int) -> list[float]:
+    """`ln C(n, i)` for i = 0..n, from exact integers, each by one step from the one before."""
+    logs, binomial = [], 1
+    for i in range(n + 1):
+        logs.append(math.log(binomial))
+        binomial = binomial * (n - i) // (i + 1)
+    return logs
 
 
 def _log_sum(terms: list[float]) -> float:

@@ -125,7 +125,8 @@ def _distances(prior: tuple[float, float], size: int, t: Integers, offsets: Inte
     smallest = min(prior[0] + t[0], prior[1] + size - t[-1]) - reach
     if t.size > _NODES and smallest > 0 and length <= _NARROW * smallest:
         nodes, matrix = _interpolation(t)
-        divergence = _divergence(prior, size, nodes[None], offsets) @ matrix
+        # Not stopped at a count of 0, where there would be a kink: for large priors a block may have outcomes on both sides of it.
+        divergence = _divergence(prior, size, nodes[None], offsets, least_count=-np.inf) @ matrix
     else:
         divergence = _divergence(prior, size, t[None], offsets)
     near = int(np.searchsorted(-divergence.min(axis=1)[: reach + 1], -0.5))  # rows from here to its mirror image need expm1
@@ -140,11 +141,14 @@ def _distances(prior: tuple[float, float], size: int, t: Integers, offsets: Inte
     return table
 
 
-def _divergence(prior: tuple[float, float], size: int, t: Floats | Integers, offsets: Integers) -> Floats:
-    """`-ln BC` between the posteriors of t and of `t + offset`, broadcast; only meaningful where both are data sets."""
+def _divergence(prior: tuple[float, float], size: int, t: Floats | Integers, offsets: Integers, least_count: float = 0) -> Floats:
+    """`-ln BC` between the posteriors of t and of `t + offset`, broadcast; only meaningful where both are data sets.
+
+    Elsewhere counts stop at `least_count`; with minus infinity they go on below 0, for priors that stay positive so.
+    """
     half = np.abs(offsets) / 2
-    lower = np.maximum(t + np.minimum(offsets, 0), 0)
-    other = np.maximum(size - t - np.maximum(offsets, 0), 0)
+    lower = np.maximum(t + np.minimum(offsets, 0), least_count)
+    other = np.maximum(size - t - np.maximum(offsets, 0), least_count)
     return np.asarray(gap_above(prior[0] + lower, half) + gap_above(prior[1] + other, half))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from opendp.mod import GLOBAL_FEATURES, Domain, ExtrinsicDomain
 
 _FEATURES = ("contrib", "honest-but-curious")
-_PROBES = (0, 1, 2, 3, 4, 8, 16, 64)  # distances at which a map is checked when it is built
+PROBES = (0, 1, 2, 3, 4, 8, 16, 64)  # distances at which a map is checked when it is built
 
 
 class ContractError(ValueError):
@@ -75,7 +75,7 @@ def guarded_map(function: Callable[[Any], Any], what: str) -> Callable[[Any], An
 def checked_map(privacy_map: Callable[[int], tuple[float, ...]], what: str) -> Callable[[int], tuple[float, ...]]:
     """Check a privacy map, which returns a tuple of bounds, and wrap it so that each later value is checked too.
 
-    At construction it must be zero at distance 0, defined, non-negative and non-decreasing at `_PROBES`; at each later distance, no less than at the
+    At construction it must be zero at distance 0, defined, non-negative and non-decreasing at `PROBES`; at each later distance, no less than at the
     probes below it. Infinity, which promises nothing, is allowed. Raises `ValueError` otherwise.
     """
     probed: dict[int, tuple[float, ...]] = {}
@@ -90,7 +90,7 @@ def checked_map(privacy_map: Callable[[int], tuple[float, ...]], what: str) -> C
             raise ValueError(f"{what}: its privacy map falls from {probed[below]!r} to {values!r} at d_in={d_in}; it must not decrease.")
         return tuple(float(value) for value in values)
 
-    for probe in _PROBES:
+    for probe in PROBES:
         probed[probe] = checked(probe)
     if any(probed[0]):
         raise ValueError(f"{what}: its privacy map returned {probed[0]!r} at d_in=0; it must be 0 there.")

@@ -14,7 +14,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric
 
 from opendp_bayes._validation import Floats, Integers, as_choice, as_distance
 from opendp_bayes.accounting.exact import Accounting, delta_from_bounds, feasible_loss, privacy_profile
-from opendp_bayes.framework.guard import ContractError, checked_map, descriptor_of, guarded, guarded_map, require_features
+from opendp_bayes.framework.guard import PROBES, ContractError, checked_map, descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.scores import make_hellinger_scores, selected_counts
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms import (
@@ -71,7 +71,12 @@ def make_mechanism(
     draw = _drawer(mechanism, space)
 
     def loss(d_in: int) -> PrivacyLoss:
-        return feasible_loss(mechanism, size=space.size, prior=prior, d_in=as_distance(d_in), delta=delta, accounting=accounting)
+        def at(distance: int) -> PrivacyLoss:
+            return feasible_loss(mechanism, size=space.size, prior=prior, d_in=distance, delta=delta, accounting=accounting)
+
+        # Where δ does not help it is not used, but what a map states must not fall.
+        found = at(as_distance(d_in))
+        return replace(found, delta=max(at(d).delta for d in (*PROBES, d_in) if d <= d_in)) if delta else found
 
     privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
     unit_loss = loss(1)

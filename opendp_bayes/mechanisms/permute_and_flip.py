@@ -15,7 +15,8 @@ from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.sampling import bernoulli_exp
 from opendp_bayes.simplex import candidate, candidates
 
-#: Bound on the error of a log-probability: that of the quadrature weights, 7e-13, and of a sum over the candidates.
+#: Bound on the error of a log-probability: that of the quadrature weights, 7e-13, and of a sum over the candidates; besides the roundings of the
+#: exponents, which are at most `1 / scale`.
 LAW_ERROR = 2.0**-38
 #: With this reach and this many nodes the quadrature of `log_pmf` has a truncation error below 1e-17 (docs: Numerics, "Permute-and-flip").
 _REACH = 40.0

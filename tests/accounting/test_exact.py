@@ -13,6 +13,7 @@ from opendp_bayes import (
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
+    PermuteAndFlip,
     SmoothHellingerExponential,
     exact_loss,
     global_sensitivity,
@@ -359,3 +360,14 @@ def test_worst_pair() -> None:
 def test_refuses(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_scale_at_which_nothing_is_known_has_the_trivial_profile(size: int) -> None:
+    profile = privacy_profile(HellingerExponential(2.0**-40, "local"), size=size, prior=[1e-100, 1e12])
+    assert profile(1.0) == 1.0
+
+
+def test_the_error_of_permute_and_flip_grows_with_its_exponents() -> None:
+    pairs = exact._pairs(PermuteAndFlip(1e-8), 3, (1.0, 1.0), 1, 10**6)
+    assert pairs.log_error > 2.0**-53 / 1e-8

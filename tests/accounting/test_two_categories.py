@@ -8,7 +8,7 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes import HellingerExponential, SmoothHellingerExponential, exact_loss
+from opendp_bayes import HellingerExponential, SmoothHellingerExponential, exact_loss, hellinger_distance
 from opendp_bayes.accounting import two_categories
 from opendp_bayes.accounting.divergences import extremes, hockey_stick
 from opendp_bayes.accounting.exact import _pairs
@@ -65,6 +65,30 @@ def test_tables(size: int, prior: tuple[float, float]) -> None:
         for first in [0, columns, size // 3, size // 2, 2 * size // 3, size - columns + 1]:
             assert worst_table_error(size, prior, first, columns, rng) <= TABLE_ERROR
     assert interpolated >= 2 or size < 20_000
+
+
+def largest_error_of_interpolation(size: int, prior: tuple[float, float]) -> float:
+    """Of all entries of the table of all data sets, relative to the distances themselves, computed one by one; the table is interpolated."""
+    t, offsets = np.arange(size + 1), np.arange(-size, size + 1)[:, None]
+    table = two_categories._distances(prior, size, t, offsets)
+    outcome = t + offsets
+    possible = (outcome >= 0) & (outcome <= size) & (offsets != 0)
+    first, second = (
+        np.stack([prior[0] + x, prior[1] + (size - x)], axis=-1) for x in (np.broadcast_to(t, outcome.shape)[possible], outcome[possible])
+    )
+    return float(np.max(np.abs(table[possible] / hellinger_distance(first, second) - 1)))
+
+
+@pytest.mark.parametrize("prior", [(1e3, 1e3), (900.0, 4e5)])
+def test_interpolation_up_to_the_ends_under_a_large_prior(prior: tuple[float, float]) -> None:
+    """A large prior allows interpolation where some data sets of the block have an outcome at the offset and others have not."""
+    assert largest_error_of_interpolation(100, prior) <= TABLE_ERROR
+
+
+def test_notices_a_kink_at_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = two_categories._divergence
+    monkeypatch.setattr(two_categories, "_divergence", lambda prior, size, t, offsets, least_count=0: original(prior, size, t, offsets, 0))
+    assert largest_error_of_interpolation(100, (1e3, 1e3)) > 1e6 * TABLE_ERROR
 
 
 def test_notices_a_table_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

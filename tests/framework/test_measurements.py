@@ -364,3 +364,11 @@ def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
     measurement = ob.make_mechanism(space.domain, space.metric, dp.max_divergence(), Careless(1.0))
     with pytest.raises(OpenDPException, match=r"the mechanism's sample must be an array of non-negative integers of shape \(size, k\)"):
         measurement(np.array([2.0, 3.0]))
+
+
+def test_delta_is_stated_at_distances_where_it_no_longer_helps():
+    mechanism = ob.KNormParameters(2.0**-40)
+    made = posterior() >> ob.then_mechanism(APPROX, mechanism, delta=0.999999)
+    (_, unit_delta), (_, further_delta) = made.map(1), made.map(2)
+    assert unit_delta == further_delta == 0.999999
+    assert ob.exact_loss(mechanism, size=SIZE, prior=PRIOR, d_in=2).delta == 0
