@@ -60,7 +60,8 @@ def demo(json: Annotated[bool, typer.Option("--json", help="Print the releases a
     if json:
         typer.echo(f"[{','.join(release.to_json() for release in releases.values())}]")
         return
-    reports = [part for title, release in releases.items() for part in (release_report(release, title=title), Text())]
+    with Console(stderr=True).status("Computing the posteriors"):
+        reports = [part for title, release in releases.items() for part in (release_report(release, title=title), Text())]
     Console().print(Group(*reports, Text(_NOTE)))
 
 
