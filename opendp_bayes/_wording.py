@@ -38,5 +38,5 @@ def described(mechanism: "Mechanism") -> str:
 
 
 def at_most(bound: float) -> str:
-    """The bound rounded up, so that what is printed still holds."""
-    return f"{float(_SIGNIFICANT.create_decimal(Decimal(bound))):.4g}" if math.isfinite(bound) else "∞"
+    """The bound rounded up, so that what is printed still holds; the float 0.2 is 0.2, though it is 1e-17 more in binary."""
+    return f"{float(_SIGNIFICANT.create_decimal(Decimal(repr(float(bound))))):.4g}" if math.isfinite(bound) else "∞"

@@ -25,7 +25,7 @@ def release_html(release: "Release", *, level: float = 0.95) -> str:
         headings += ["Posterior mean", f"{percent} interval"]
         columns += [[f"{mean:.3f}" for mean in aware.mean], _intervals(aware)]
         reading = (
-            f"Mean and interval take the noise into account: given the release and the prior, the probability lies in the interval with "
+            f"Mean and interval take the noise into account: given the release and the prior, each probability lies in its interval with "
             f"probability {percent}. The plug-in interval takes the released counts for the data and claims too much."
         )
     else:

@@ -72,7 +72,14 @@ def _densities(release: "Release", ax: "Axes", aware: Estimate, plug_in: Estimat
     peak = float(min(max(curve.max() for curve in curves), _HIGHEST * curves[0].max()))
     ax.fill_between(grid, curves[0], color=_NOISE_AWARE, alpha=0.2, linewidth=0)
     ax.plot(grid, curves[0], color=_NOISE_AWARE, linewidth=2, label=_legend("Noise-aware", aware, level))
-    ax.plot(grid, curves[1], color=_PLUG_IN, linewidth=1.5, linestyle=(0, (4, 2)), label=_legend("Plug-in", plug_in, level))
+    ax.plot(
+        grid,
+        np.where(curves[1] < 1.08 * peak, curves[1], np.nan),
+        color=_PLUG_IN,
+        linewidth=1.5,
+        linestyle=(0, (4, 2)),
+        label=_legend("Plug-in", plug_in, level),
+    )
     for place, estimate, colour, width in ((-0.07, aware, _NOISE_AWARE, 4), (-0.15, plug_in, _PLUG_IN, 2)):
         ax.plot([estimate.lower[0], estimate.upper[0]], [place * peak] * 2, color=colour, linewidth=width, solid_capstyle="butt")
         ax.plot(estimate.mean[0], place * peak, "o", color=colour, markersize=7, markeredgecolor="white")

@@ -15,23 +15,23 @@ from opendp_bayes.release import Release
 
 
 def release_report(release: Release, *, title: str | None = None, level: float = 0.95) -> Group:
-    """A table with the released count of each category, the posterior mean, its interval of probability `level` and the plug-in interval; below it the
+    """A table with the released count of each category, its posterior mean and interval of probability `level`, and the plug-in interval; and the
     guarantee.
 
     Computes `release.posterior`, which may take seconds; where it is refused, its columns are missing and a line says why. Raises `ValueError` unless
     `0 < level < 1`.
     """
     aware, plug_in = estimate_or_reason(release, level, wait=True), plug_in_estimate(release, level)
-    table = Table(title=None if title is None else Text(title, style="bold"), title_justify="left")
+    table = Table(title=None if title is None else Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("Category")
     table.add_column("Released\ncount", justify="right")
     columns = [[str(count) for count in release.counts]]
     percent = f"{100 * level:.6g} %"
     if isinstance(aware, Estimate):
-        table.add_column("Posterior\nmean", justify="right")
-        table.add_column(f"{percent} interval", justify="right", style="bold")
+        table.add_column("Mean", justify="right")
+        table.add_column(f"{percent}\ninterval", justify="right", style="bold")
         columns += [[f"{mean:.3f}" for mean in aware.mean], _intervals(aware)]
-    table.add_column(f"Plug-in {percent} interval\n(ignores the noise)", justify="right", style="dim")
+    table.add_column(f"Plug-in {percent}\n(ignores noise)", justify="right", style="dim")
     columns.append(_intervals(plug_in))
     for label, *cells in zip(release.categories, *columns, strict=True):
         table.add_row(Text(str(label)), *cells)
