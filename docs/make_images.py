@@ -1,16 +1,16 @@
 """Make the pictures of the documentation: `make images`. They are of the releases in `docs/images/*.json`, so they are the same every time.
 
-`python docs/make_images.py --release` makes those releases anew first, as the tutorial does.
+A release whose file is missing is made.
 """
 
 import io
 import re
-import sys
 from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
 import opendp.prelude as dp
+import polars as pl
 import pypdfium2
 import weasyprint
 from PIL import Image, ImageChops
@@ -19,7 +19,6 @@ from rich.console import Console, RenderableType
 
 import opendp_bayes as ob
 from opendp_bayes.commands.demo import _penguins, _survey
-from opendp_bayes.framework.context import PosteriorQuery
 from opendp_bayes.plotting import plot_posterior
 from opendp_bayes.report import release_report
 
@@ -28,6 +27,7 @@ TITLES = {
     "penguins": "Species of Palmer penguins",
     "vote": "Expected vote, 1996",
     "party": "Party identification, 1996",
+    "remainder": "Party identification, by laplace_parameters",
     "edges": "The same vote by smooth_hellinger_exponential",
 }
 DPI = 110
@@ -40,26 +40,25 @@ thead { border-bottom: 1px solid #bdbdbd } tbody tr:nth-child(even) { background
 
 
 def make_releases() -> None:
-    """Release the posteriors and keep them."""
-    dp.enable_features("contrib", "honest-but-curious")
+    """Make the releases that are missing, those of the tutorial first."""
     penguins, survey = _penguins(), _survey()
-    with ob.on_disk(penguins) as rows, ob.on_disk(survey) as people:
-        private = dp.Context.compositor(
-            data=rows, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=0.2), split_evenly_over=1
-        )
-        public = dp.Context.compositor(
-            data=people, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=1.3), split_by_weights=[1, 2, 10]
-        )
-        # A query has the budget that is next in its Context, so each is released before the next is made.
-        keep("penguins", ob.posterior(private.query(), "species", nulls="Adelie"))
-        keep("vote", ob.posterior(public.query(), "vote", size=survey.height, nulls="Dole"))
-        keep("party", ob.posterior(public.query(), "party", size=survey.height, nulls="Weak Democrat"))
-        keep("edges", ob.posterior(public.query(), "vote", size=survey.height, nulls="Dole", mechanism="smooth_hellinger_exponential"))
+    keep("penguins", penguins, "species", 0.2)
+    keep("vote", survey, "vote", 0.1, size=survey.height, mechanism="laplace_parameters")
+    keep("party", survey, "party", 0.2, size=survey.height, mechanism="knorm_parameters")
+    keep("remainder", survey, "party", 0.2, size=survey.height, mechanism="laplace_parameters")
+    keep("edges", survey, "vote", 1.0, size=survey.height, mechanism="smooth_hellinger_exponential")
 
 
-def keep(name: str, query: PosteriorQuery) -> None:
-    """Make the release and write it."""
-    (IMAGES / f"{name}.json").write_text(query.release().to_json() + "\n", encoding="utf-8")
+def keep(name: str, frame: pl.DataFrame, column: str, epsilon: float, *, size: int | None = None, mechanism: str = "auto") -> None:
+    """Make a release, unless there is one."""
+    path = IMAGES / f"{name}.json"
+    if path.exists():
+        return
+    with ob.on_disk(frame) as scan:
+        unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
+        context = dp.Context.compositor(data=scan, privacy_unit=unit, privacy_loss=dp.loss_of(epsilon=epsilon), split_evenly_over=1)
+        query = ob.posterior(context.query(), column, size=size, nulls=frame[column].dtype.categories[0], mechanism=mechanism)
+        path.write_text(query.release().to_json() + "\n", encoding="utf-8")
 
 
 def plots(releases: dict[str, ob.Release]) -> None:
@@ -106,8 +105,8 @@ def terminal(renderable: RenderableType, name: str, command: str) -> None:
 def main() -> None:
     """Every picture."""
     matplotlib.use("Agg")
-    if "--release" in sys.argv:
-        make_releases()
+    dp.enable_features("contrib", "honest-but-curious")
+    make_releases()
     releases = {name: ob.Release.from_json((IMAGES / f"{name}.json").read_text(encoding="utf-8")) for name in TITLES}
     plots(releases)
     reading()

@@ -10,6 +10,9 @@ from opendp_bayes._validation import Floats, as_level
 if TYPE_CHECKING:
     from opendp_bayes.release import Release
 
+#: The most categories for which a table computes the noise-aware posterior; its cost grows with the cube of their number.
+_MOST_CATEGORIES = 100
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -41,15 +44,15 @@ def noise_aware_estimate(release: "Release", level: float = 0.95) -> Estimate:
 def estimate_or_reason(release: "Release", level: float = 0.95, *, wait: bool) -> Estimate | str:
     """The noise-aware estimate, or a sentence that says why there is none.
 
-    Without `wait` nothing is simulated or listed: where that is needed, and `release.posterior` was not computed before, there is none. A
-    display that comes by itself, as that of a notebook does, must not take seconds. Raises `ValueError` unless `0 < level < 1`.
+    Where `release.posterior` was not computed before, there is none for more than 100 categories, and without `wait` none that takes seconds
+    (`is_quick`): a display that comes by itself, as that of a notebook does, must not. Raises `ValueError` unless `0 < level < 1`.
     """
     from opendp_bayes.inference.posterior import is_quick
 
     level = as_level(level)
     try:
-        if not wait and "posterior" not in vars(release) and not is_quick(release):
-            return "The noise-aware posterior of this release takes seconds: call release.posterior, then show the release again."
+        if "posterior" not in vars(release) and (release.k > _MOST_CATEGORIES or not (wait or is_quick(release))):
+            return "The noise-aware posterior of this release takes long: call release.posterior, then show the release again."
         return noise_aware_estimate(release, level)
     except ValueError as error:
         return f"There is no noise-aware posterior of this release: {error}"

@@ -47,10 +47,17 @@ def test_what_takes_long_is_computed_only_by_those_who_wait() -> None:
     release = replace(SLOW)
     reason = estimate_or_reason(release, wait=False)
     assert isinstance(reason, str)
-    assert "takes seconds: call release.posterior" in reason
+    assert "takes long: call release.posterior" in reason
     assert "posterior" not in vars(release)
     assert isinstance(estimate_or_reason(release, wait=True), Estimate)
     assert isinstance(estimate_or_reason(release, wait=False), Estimate), "it is there now"
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_table_of_hundreds_of_categories_does_not_compute_the_posterior(wait: bool) -> None:
+    release = replace(RELEASE, counts=(1,) * 101, categories=tuple(range(101)), prior=(1.0,) * 101, size=101)
+    assert isinstance(estimate_or_reason(release, wait=wait), str)
+    assert "posterior" not in vars(release)
 
 
 @pytest.mark.parametrize("wait", [False, True])
@@ -71,6 +78,12 @@ QUICK = {
     "K-norm": (replace(RELEASE, mechanism=KNormParameters(2.0)), True),
     "K-norm with a 0": (replace(RELEASE, counts=(15, 0, 5), mechanism=KNormParameters(2.0)), False),
     "noise too wide to convolve": (replace(RELEASE, counts=(10**6,) * 3, size=3 * 10**6, mechanism=LaplaceParameters(1e4)), False),
+    "many categories, number private": (
+        replace(
+            RELEASE, counts=(100,) * 60, categories=tuple(range(60)), prior=(1.0,) * 60, size=None, mechanism=LaplaceParameters(10.0, total="private")
+        ),
+        False,
+    ),
     "a list of data sets": (SLOW, False),
     "exchange": (replace(SLOW, counts=(1000, 3000, 2000), size=6000), False),
 }

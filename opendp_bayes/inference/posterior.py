@@ -22,6 +22,8 @@ Interval = Literal["equal-tailed", "highest density", "simultaneous"]
 
 #: Draws behind every number that is estimated by simulation.
 _DRAWS = 40_000
+#: Multiplications of a convolution that take about a second.
+_QUICK_WORK = 5 * 10**8
 
 
 class Probability(NamedTuple):
@@ -240,13 +242,16 @@ def noise_aware_posterior(release: "Release", *, size_prior: Any = None, effecti
 
 
 def is_quick(release: "Release") -> bool:
-    """Whether the posterior of a release with the default settings takes a fraction of a second: it needs no Markov chains, no list of all data sets,
-    and no probabilities from a plugin. Raises `ValueError` where the posterior is refused."""
+    """Whether the posterior of a release takes at most about a second with the default settings.
+
+    It must not need Markov chains, a list of all data sets, or probabilities from a plugin. Raises `ValueError` where the posterior is refused.
+    """
     prior, size = np.array(release.prior), release.size
     likelihood = likelihood_of(release.mechanism, np.array(release.counts, dtype=np.int64), prior, size)
     if size is not None and release.k == 2:
         return not isinstance(likelihood, Tabulated)
-    return isinstance(likelihood, IndependentNoise) and Convolved.of(likelihood, prior, size, _any_size) is not None
+    counts = Convolved.of(likelihood, prior, size, _any_size) if isinstance(likelihood, IndependentNoise) else None
+    return counts is not None and counts.work <= _QUICK_WORK
 
 
 def _true_counts(release: "Release", log_size_prior: SizeWeight, effective: int, rng: np.random.Generator) -> TrueCounts:
