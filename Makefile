@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint types docs bench lock check clean
+.PHONY: help demo test test-slow lint types docs images bench lock check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -36,6 +36,10 @@ types: $(INSTALLED) ## Check types
 
 docs: $(INSTALLED) ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
+
+images: $(INSTALLED) ## Draw the pictures of the documentation again; needs Pango
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group images
+	$(BIN)/python docs/make_images.py
 
 bench: $(INSTALLED) ## Measure cost against what a user would use instead
 	$(BIN)/python -m benchmarks

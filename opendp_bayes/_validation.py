@@ -41,6 +41,13 @@ def as_rate(value: Any, name: str) -> float:
     return _as_between(value, name, RATES)
 
 
+def as_level(value: Any) -> float:
+    """Return `value` as the probability of an interval, between 0 and 1."""
+    if not 0 < value < 1:
+        raise ValueError(f"level={value!r}: must be between 0 and 1.")
+    return float(value)
+
+
 def as_size(value: Any, name: str = "size") -> int:
     """Return `value` as an integer number of records, at least 1."""
     size = _as_integer(value, name)

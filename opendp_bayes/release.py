@@ -3,7 +3,7 @@
 import math
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -15,6 +15,9 @@ from opendp_bayes.mechanisms.registry import known_mechanism
 from opendp_bayes.privacy_loss import PrivacyLoss
 
 if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
     from opendp_bayes.inference import NoiseAwarePosterior
 
 Label = str | bool | int
@@ -103,6 +106,37 @@ class Release:
 
         return noise_aware_posterior(self)
 
+    def plot(self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None) -> "Axes":
+        """Draw `posterior` beside `plug_in`, with intervals of probability `level`, on `ax` or on new axes; returns the axes.
+
+        Two categories: the densities of the probability of the first. More: a bar with intervals for each. The guarantee stands above, and `title`
+        above it. Raises `ImportError` without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`, or where the posterior is refused.
+        """
+        from opendp_bayes.plotting import plot_posterior
+
+        return plot_posterior(self, ax, level=level, title=title)
+
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A polars frame with a row for each category, the results with equal-tailed intervals of probability `level`.
+
+        Columns: `category` as text, `count` as released, `mean`, `std`, `lower`, `upper` of `posterior`, and the same of `plug_in` as `plug_in_mean`,
+        `plug_in_std`, `plug_in_lower`, `plug_in_upper`. Raises `ValueError` unless `0 < level < 1`, or where the posterior is refused.
+        """
+        import polars as pl
+
+        from opendp_bayes.estimates import noise_aware_estimate, plug_in_estimate
+
+        aware, plug_in = vars(noise_aware_estimate(self, level)), vars(plug_in_estimate(self, level))
+        labels = pl.Series(list(map(str, self.categories)), dtype=pl.String)
+        taken = {f"plug_in_{name}": values for name, values in plug_in.items()}
+        return pl.DataFrame({"category": labels, "count": pl.Series(list(self.counts), dtype=pl.Int64), **aware, **taken})
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show. The noise-aware columns need `posterior` to be quick to compute, or computed before."""
+        from opendp_bayes.notebook import release_html
+
+        return release_html(self)
+
     def with_loss(self, *, d_in: int, loss: PrivacyLoss, measure: str) -> "Release":
         """The same release with its privacy loss stated for another distance or measure."""
         return replace(self, d_in=d_in, loss=loss, measure=measure)
@@ -122,6 +156,11 @@ class Release:
             measure=self.measure,
         )
         return msgspec.json.encode(document).decode()
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """The JSON Schema (draft 2020-12) of what `to_json` writes. `from_json` checks more: what has to agree, such as the numbers of entries."""
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(_Document)}
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Release":
@@ -157,9 +196,18 @@ class Release:
         )
 
 
+def _field(description: str, **constraints: Any) -> msgspec.Meta:
+    """What the JSON schema says of a field. `_Document.check` checks the constraints, with messages that say what to do."""
+    return msgspec.Meta(description=description, extra_json_schema=constraints or None)
+
+
+_NUMBERS = {"minItems": 2}
+_Bound = Annotated[float | None, _field("An upper bound; null is infinite.", minimum=0)]
+
+
 class _Mechanism(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
-    parameters: dict[str, float | str | None]
+    name: Annotated[str, _field("As `load_mechanism` knows it.")]
+    parameters: Annotated[dict[str, float | str | None], _field("Its parameters, the scale among them.")]
 
     def value(self) -> Mechanism:
         kind = known_mechanism(self.name)
@@ -172,11 +220,11 @@ class _Mechanism(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Loss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`None` stands for infinity, which JSON does not have."""
 
-    epsilon: float | None
-    rho: float | None
-    range: float | None
-    delta: float
-    method: str
+    epsilon: _Bound
+    rho: _Bound
+    range: _Bound
+    delta: Annotated[float, _field("Goes with epsilon.", minimum=0, maximum=1)]
+    method: Annotated[str, _field("How the bounds were found.")]
 
     def value(self) -> PrivacyLoss:
         epsilon, rho, spread = (math.inf if bound is None else bound for bound in (self.epsilon, self.rho, self.range))
@@ -184,16 +232,18 @@ class _Loss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: str
-    version: int
-    counts: list[int]
-    categories: list[str | bool | int]
-    prior: list[float]
-    mechanism: _Mechanism
-    size: int | None
-    d_in: int
-    loss: _Loss
-    measure: str
+    """A private release of a posterior."""
+
+    format: Annotated[str, _field("What the document is.", const=_FORMAT)]
+    version: Annotated[int, _field("Of the format.", const=_VERSION)]
+    counts: Annotated[list[Annotated[int, _field("Of one category.", minimum=0)]], _field("Released, one for each category.", **_NUMBERS)]
+    categories: Annotated[list[str | bool | int], _field("Labels.", uniqueItems=True, **_NUMBERS)]
+    prior: Annotated[list[Annotated[float, _field("Of one category.", exclusiveMinimum=0)]], _field("Concentration of the prior.", **_NUMBERS)]
+    mechanism: Annotated[_Mechanism, _field("Made the release.")]
+    size: Annotated[int | None, _field("The public number of records; null where it is private.", minimum=1)]
+    d_in: Annotated[int, _field("Records changed, or added and removed, between the data sets that `loss` is for.", minimum=0)]
+    loss: Annotated[_Loss, _field("Certified upper bounds.")]
+    measure: Annotated[str, _field("The OpenDP measure of the release.")]
 
     def check(self) -> None:
         """Raise `ValueError` for values that no release has."""

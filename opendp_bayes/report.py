@@ -2,66 +2,47 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
-from decimal import ROUND_CEILING, Context, Decimal
 
 from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
-from scipy import stats
 
+from opendp_bayes._wording import at_most, described, guarantee
 from opendp_bayes.auditing import Audit
-from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.estimates import Estimate, estimate_or_reason, plug_in_estimate
 from opendp_bayes.release import Release
 
-_SIGNIFICANT = Context(prec=4, rounding=ROUND_CEILING)
 
+def release_report(release: Release, *, title: str | None = None, level: float = 0.95) -> Group:
+    """A table with the released count of each category, its posterior mean and interval of probability `level`, and the plug-in interval; and the
+    guarantee.
 
-def release_table(release: Release, *, title: str | None = None, level: float = 0.95) -> Table:
-    """One row for each category: the released count, the posterior mean, and the plug-in credible interval of probability `level`.
-
-    The interval is that of `Beta(a_i, sum(a) - a_i)`, the marginal of the plug-in posterior with concentration `a`, and its heading says that it
-    takes the released counts as if they were exact. Raises `ValueError` unless `0 < level < 1`.
+    Computes `release.posterior`, which may take seconds; where it is refused, its columns are missing and a line says why. Raises `ValueError` unless
+    `0 < level < 1`.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level={level!r}: must be between 0 and 1.")
-    table = Table(title=None if title is None else Text(title, style="bold"), title_justify="left")
+    aware, plug_in = estimate_or_reason(release, level, wait=True), plug_in_estimate(release, level)
+    table = Table(title=None if title is None else Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("Category")
     table.add_column("Released\ncount", justify="right")
-    table.add_column("Posterior\nmean", justify="right")
-    table.add_column(f"Plug-in {100 * level:.6g} % interval\n(ignores the noise)", justify="right")
-    concentration = release.concentration
-    total = concentration.sum()
-    marginals = stats.beta(concentration, total - concentration)
-    lower, upper = marginals.interval(level)
-    for label, count, mean, low, high in zip(release.categories, release.counts, concentration / total, lower, upper, strict=True):
-        table.add_row(Text(str(label)), str(count), f"{mean:.3f}", f"{low:.3f} to {high:.3f}")
-    return table
+    columns = [[str(count) for count in release.counts]]
+    percent = f"{100 * level:.6g} %"
+    if isinstance(aware, Estimate):
+        table.add_column("Mean", justify="right")
+        table.add_column(f"{percent}\ninterval", justify="right", style="bold")
+        columns += [[f"{mean:.3f}" for mean in aware.mean], _intervals(aware)]
+    table.add_column(f"Plug-in {percent}\n(ignores noise)", justify="right", style="dim")
+    columns.append(_intervals(plug_in))
+    for label, *cells in zip(release.categories, *columns, strict=True):
+        table.add_row(Text(str(label)), *cells)
+    notes = [guarantee(release), f"Mechanism: {described(release.mechanism)}."]
+    if not isinstance(aware, Estimate):
+        notes.append(aware)
+    return Group(table, *(Text(note) for note in notes))
 
 
-def guarantee(release: Release) -> str:
-    """What the release promises, in sentences: privacy loss, neighbours, whether the number of records is public, mechanism.
-
-    Bounds are rounded up to four significant digits.
-
-    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
-    >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), 8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
-    >>> print(guarantee(release))
-    ε = 0.5 for data sets that differ by 1 record changed. The number of records, 8, is public.
-    Mechanism: LaplaceParameters(scale=2, noise='discrete', total='remainder').
-    """
-    loss = f"ρ = {_at_most(release.rho)} (zero-concentrated)" if "ZeroConcentrated" in release.measure else f"ε = {_at_most(release.epsilon)}"
-    if release.delta:
-        loss += f", δ = {_at_most(release.delta)}"
-    records = f"{release.d_in} record{'' if release.d_in == 1 else 's'} {'added or removed' if release.size is None else 'changed'}"
-    size = "The number of records is private." if release.size is None else f"The number of records, {release.size}, is public."
-    return f"{loss} for data sets that differ by {records}. {size}\nMechanism: {_described(release.mechanism)}."
-
-
-def release_report(release: Release, *, title: str | None = None) -> Group:
-    """The table of a release followed by its guarantee."""
-    return Group(release_table(release, title=title), Text(guarantee(release)))
+def _intervals(estimate: Estimate) -> list[str]:
+    return [f"{low:.3f} to {high:.3f}" for low, high in zip(estimate.lower, estimate.upper, strict=True)]
 
 
 def audit_report(audit: Audit) -> Group:
@@ -70,7 +51,7 @@ def audit_report(audit: Audit) -> Group:
     neighbours = "added or removed" if audit.size is None else "changed"
     prior = ", ".join(f"{alpha:.6g}" for alpha in audit.prior)
     return Group(
-        Text(f"Audit of {_described(audit.mechanism)}", style="bold"),
+        Text(f"Audit of {described(audit.mechanism)}", style="bold"),
         Text(f"{records}, prior ({prior}). Neighbours differ by one record {neighbours}.\n"),
         _losses(audit),
         _claims(audit),
@@ -83,8 +64,8 @@ def _losses(audit: Audit) -> Table:
     table = _plain_table("Privacy loss", "ε", "range", "ρ (zCDP)")
     table.add_row("Nominal, the papers' calibration", "–" if audit.nominal is None else f"{audit.nominal:.4g}", "", "")
     for name, loss in (("Proven, closed form", audit.proven), (f"Exact accounting ({audit.exact.method})", audit.exact)):
-        table.add_row(name, _at_most(loss.epsilon), _at_most(loss.range), _at_most(loss.rho))
-    table.add_row("Claimed", _at_most(audit.epsilon), "", "")
+        table.add_row(name, at_most(loss.epsilon), at_most(loss.range), at_most(loss.rho))
+    table.add_row("Claimed", at_most(audit.epsilon), "", "")
     return table
 
 
@@ -92,7 +73,7 @@ def _claims(audit: Audit) -> Table:
     table = _plain_table("δ", "ε claimed", f"ε refuted by draws\n({100 * audit.confidence:.6g} % confidence)", "expected to be\nrefuted")
     for claim in audit.claims:
         style = "bold red" if claim.refuted > claim.epsilon else ""
-        table.add_row(f"{claim.delta:.4g}", _at_most(claim.epsilon), Text(_below(claim.refuted), style=style), _below(claim.refutable))
+        table.add_row(f"{claim.delta:.4g}", at_most(claim.epsilon), Text(_below(claim.refuted), style=style), _below(claim.refutable))
     return table
 
 
@@ -126,7 +107,7 @@ def _checks(audit: Audit) -> Table:
 
 
 def _verdict(audit: Audit) -> Text:
-    claim = f"ε = {_at_most(audit.epsilon)}"
+    claim = f"ε = {at_most(audit.epsilon)}"
     if not audit.passed:
         return Text(f"Failed: {', '.join(audit.failures)}. The claim of {claim} does not hold as stated.", style="bold red")
     if not audit.certified:
@@ -151,15 +132,3 @@ def _counts(counts: tuple[int, ...]) -> str:
 
 def _nearly(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "∞"
-
-
-def _described(mechanism: Mechanism) -> str:
-    """The mechanism with the parameters that are set, numbers to six digits."""
-    values = asdict(mechanism)
-    parameters = [f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}" for name, value in values.items() if value is not None]
-    return f"{type(mechanism).__name__}({', '.join(parameters)})"
-
-
-def _at_most(bound: float) -> str:
-    """The bound rounded up, so that what is printed still holds."""
-    return f"{float(_SIGNIFICANT.create_decimal(Decimal(bound))):.4g}" if math.isfinite(bound) else "∞"

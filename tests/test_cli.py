@@ -149,7 +149,7 @@ def test_a_mechanism_by_name_and_a_prior_for_each_category(files: Path) -> None:
 
 def test_a_release_is_shown_as_a_table(files: Path) -> None:
     shown = run("release", files / "votes.csv", "--column", "vote", "--categories", "a,b,c", "--prior", "1", "--epsilon", "1")
-    for part in ("vote", "Category", "Plug-in 95 % interval", "ε = 1 for", "number of records is private", "LaplaceParameters(scale=1,"):
+    for part in ("vote", "Category", "Mean", "Plug-in 95 %", "ε = 1 for", "number of records is private", "LaplaceParameters(scale=1,"):
         assert part in shown
 
 

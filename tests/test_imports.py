@@ -15,16 +15,20 @@ PACKAGE = Path(opendp_bayes.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 GLUE = ("framework", "commands", "cli")  # the parts that may import OpenDP and polars
 FRAMES = {"opendp", "polars"}
+EXCEPTIONS = {"release": {"polars"}}  # to_frame makes a polars frame, when it is called
 MATHEMATICS = {f"opendp_bayes.{name}" for name in ("hellinger", "sensitivity", "sampling", "simplex")} | {"scipy"}
 
 ABOVE = [
     "auditing",
     "conjugate",
+    "estimates",
     "extend",
     "hellinger",
     "inference",
     "mechanisms",
     "mechanisms.registry",
+    "notebook",
+    "plotting",
     "privacy_loss",
     "release",
     "report",
@@ -80,7 +84,7 @@ def loaded_by(code: str) -> set[str]:
 @pytest.mark.parametrize("path", [path for path in FILES if not is_glue(path)], ids=module_name)
 def test_outside_the_glue_nothing_imports_opendp_or_polars(path: Path) -> None:
     names = imports_of(path)
-    assert not within(names, FRAMES)
+    assert not within(names, FRAMES - EXCEPTIONS.get(module_name(path), set()))
     assert not within(names, {f"opendp_bayes.{part}" for part in GLUE}), "what the glue uses must not use the glue"
 
 

@@ -5,7 +5,9 @@ import dataclasses
 import json
 import math
 
+import jsonschema
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -94,6 +96,32 @@ def test_plug_in_of_more_categories_is_the_dirichlet():
     assert made.plug_in.mean() == pytest.approx(np.array([3.5, 1.0, 4.0]) / 8.5)
 
 
+# --- the frame of results ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_frame_has_both_posteriors():
+    made = release(LaplaceParameters(4.0), categories=("a", True, 7))
+    frame = made.to_frame(0.8)
+    assert frame.schema == {
+        "category": pl.String,
+        "count": pl.Int64,
+        **dict.fromkeys(["mean", "std", "lower", "upper", "plug_in_mean", "plug_in_std", "plug_in_lower", "plug_in_upper"], pl.Float64),
+    }
+    assert frame["category"].to_list() == ["a", "True", "7"]
+    assert frame["count"].to_list() == [3, 0, 2]
+    lower, upper = made.posterior.interval(0.8)
+    marginals = stats.beta(made.concentration, made.concentration.sum() - made.concentration)
+    expected = [made.posterior.mean(), made.posterior.std(), lower, upper, marginals.mean(), marginals.std(), *marginals.interval(0.8)]
+    assert frame[:, 2:].to_numpy() == pytest.approx(np.column_stack(expected))
+
+
+def test_a_frame_needs_a_level_and_a_posterior():
+    with pytest.raises(ValueError, match=r"level=95: must be between 0 and 1"):
+        release().to_frame(95)
+    with pytest.raises(ValueError, match="must sum to size=None"):
+        release(HellingerExponential(1.0), size=None, loss=ob.PrivacyLoss(1.0, 1.0, 2.0)).to_frame()
+
+
 # --- JSON ------------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -156,6 +184,47 @@ def test_json_loses_nothing(counts, scale, prior, d_in, loss, size):
 def test_every_number_that_a_scale_may_be_can_be_written(scale):
     made = release(LaplaceParameters(scale))
     assert Release.from_json(made.to_json()) == release(LaplaceParameters(2.0))
+
+
+SCHEMA = jsonschema.Draft202012Validator(Release.json_schema())
+
+
+def test_the_schema_is_one():
+    SCHEMA.check_schema(SCHEMA.schema)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+def test_what_is_written_fits_the_schema(mechanism):
+    SCHEMA.validate(json.loads(release(mechanism).to_json()))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"size": None}, {"categories": (True, False, 1)}, {"loss": ob.PrivacyLoss(math.inf, math.inf, math.inf)}], ids=str
+)
+def test_unusual_releases_fit_the_schema(changes):
+    SCHEMA.validate(json.loads(release(LaplaceParameters(2.0, total="private"), **{"loss": ob.PrivacyLoss(1.0, 1.0, 2.0), **changes}).to_json()))
+
+
+#: What the schema cannot say: fields that must agree with each other, and what only the mechanism or the integers of the machine know.
+AGREEMENT = {
+    "too few counts",
+    "too many counts",
+    "too few categories",
+    "prior too short",
+    "a count beyond any integer",
+    "unknown mechanism",
+    "bad scale",
+    "null scale",
+    "text scale",
+    "no scale",
+    "bad noise",
+    "an extra parameter",
+}
+
+
+def test_the_schema_refuses_what_the_reader_refuses():
+    accepted = {name for name, (path, value, _) in CORRUPTED.items() if SCHEMA.is_valid(json.loads(changed(path, value)))}
+    assert accepted == AGREEMENT
 
 
 def changed(path, value):

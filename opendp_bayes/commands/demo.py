@@ -30,6 +30,8 @@ _SPECIES = ("Adelie", "Chinstrap", "Gentoo")
 
 _NOTE = (
     "The two questions were put to the same people, so for them ε adds up to 2.\n"
+    "The interval of the vote is wide for a reason: near 0 and 1 this mechanism needs so much noise that the truth may be there\n"
+    "(docs: How to read a private posterior).\n"
     "True counts are never shown: a release is all that leaves a Context. Run it again to see other noise."
 )
 
@@ -60,7 +62,8 @@ def demo(json: Annotated[bool, typer.Option("--json", help="Print the releases a
     if json:
         typer.echo(f"[{','.join(release.to_json() for release in releases.values())}]")
         return
-    reports = [part for title, release in releases.items() for part in (release_report(release, title=title), Text())]
+    with Console(stderr=True).status("Computing the posteriors"):
+        reports = [part for title, release in releases.items() for part in (release_report(release, title=title), Text())]
     Console().print(Group(*reports, Text(_NOTE)))
 
 

@@ -89,7 +89,9 @@ def release(
     if json:
         typer.echo(released.to_json())
     else:
-        Console().print(release_report(released, title=column))
+        with Console(stderr=True).status("Computing the posterior"):
+            report = release_report(released, title=column)
+        Console().print(report)
         if size is None and (nulls is None or unknown is None):
             left_out = " and ".join(
                 name for name, label in (("without a value", nulls), ("with a value that is not a category", unknown)) if label is None

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from opendp_bayes._validation import Floats, Integers, as_choice, as_size
+from opendp_bayes._validation import Floats, Integers, as_choice, as_level, as_size
 from opendp_bayes.inference.beta_mixture import BetaMixture
-from opendp_bayes.inference.likelihood import LARGEST_LIST, IndependentNoise, ProjectedNoise, likelihood_of
+from opendp_bayes.inference.likelihood import LARGEST_LIST, IndependentNoise, ProjectedNoise, Tabulated, likelihood_of
 from opendp_bayes.inference.markov_chain import Chains, Diagnostics, by_gibbs, by_metropolis, dirichlet
 from opendp_bayes.inference.true_counts import Convolved, Listed, SizeWeight, TrueCounts, TwoCategories, log_prior_weight
 from opendp_bayes.simplex import candidates, number_of_candidates
@@ -22,6 +22,8 @@ Interval = Literal["equal-tailed", "highest density", "simultaneous"]
 
 #: Draws behind every number that is estimated by simulation.
 _DRAWS = 40_000
+#: Multiplications of a convolution that take about a second.
+_QUICK_WORK = 5 * 10**8
 
 
 class Probability(NamedTuple):
@@ -50,7 +52,7 @@ class Comparison:
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Ends of the equal-tailed intervals of the differences, two arrays of shape `(k,)`, from draws."""
-        level = _as_level(level)
+        level = as_level(level)
         lower, upper = np.quantile(self._draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return lower, upper
 
@@ -106,7 +108,7 @@ class NoiseAwarePosterior:
 
         Raises `ValueError` for another level or kind.
         """
-        level = _as_level(level)
+        level = as_level(level)
         as_choice(kind, "kind", ("equal-tailed", "highest density", "simultaneous"))
         if kind == "simultaneous":
             level = self._pointwise_level(level)
@@ -233,10 +235,23 @@ def noise_aware_posterior(release: "Release", *, size_prior: Any = None, effecti
             else f"None, because the number of records, {release.size}, is public"
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
-    log_size_prior: SizeWeight = (lambda sizes: np.zeros(np.shape(sizes))) if size_prior is None else size_prior.logpmf
+    log_size_prior: SizeWeight = _any_size if size_prior is None else size_prior.logpmf
     return NoiseAwarePosterior(
         release, _true_counts(release, log_size_prior, as_size(effective_draws, "effective_draws"), np.random.default_rng(seed))
     )
+
+
+def is_quick(release: "Release") -> bool:
+    """Whether the posterior of a release takes at most about a second with the default settings.
+
+    It must not need Markov chains, a list of all data sets, or probabilities from a plugin. Raises `ValueError` where the posterior is refused.
+    """
+    prior, size = np.array(release.prior), release.size
+    likelihood = likelihood_of(release.mechanism, np.array(release.counts, dtype=np.int64), prior, size)
+    if size is not None and release.k == 2:
+        return not isinstance(likelihood, Tabulated)
+    counts = Convolved.of(likelihood, prior, size, _any_size) if isinstance(likelihood, IndependentNoise) else None
+    return counts is not None and counts.work <= _QUICK_WORK
 
 
 def _true_counts(release: "Release", log_size_prior: SizeWeight, effective: int, rng: np.random.Generator) -> TrueCounts:
@@ -259,10 +274,9 @@ def _true_counts(release: "Release", log_size_prior: SizeWeight, effective: int,
     return by_metropolis(likelihood, prior, effective, rng)
 
 
-def _as_level(level: Any) -> float:
-    if not 0 < level < 1:
-        raise ValueError(f"level={level!r}: must be between 0 and 1.")
-    return float(level)
+def _any_size(sizes: Integers) -> Floats:
+    """The default prior on a private number of records: every number is equally probable."""
+    return np.zeros(np.shape(sizes))
 
 
 def _standard_error(share: Any, draws: float) -> Any:

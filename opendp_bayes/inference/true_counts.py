@@ -26,6 +26,8 @@ _LARGEST_BLOCK = 1 << 22
 _SMALL = 8
 #: Where the number of records is private, the sum of the other categories is taken in at least so many cells, none of which is wider than 5 %.
 _REST_CELLS = 128
+#: What one pair of a count and such a cell costs, in multiplications.
+_PAIR_WORK = 150
 
 #: The logarithm of a weight of each number of records, elementwise.
 SizeWeight = Callable[[Integers], Floats]
@@ -190,6 +192,12 @@ class Convolved:
         windows = [np.arange(first[i], final[i] + 1) for i in range(k)]
         exact = [likelihood.log_factor(i, window) + log_prior_weight(window, prior[i]) + tilt * window for i, window in enumerate(windows)]
         return cls(first.tolist(), exact, prior, size, lambda sizes: log_weight_of_size(sizes) - tilt * sizes)
+
+    @property
+    def work(self) -> int:
+        """Multiplications that the marginals of all categories take together, about 2e-9 seconds each."""
+        k, counts = self._prior.size, sum(weight.size for weight in self._weights)
+        return k * k * self._length + (0 if self._size is not None else _PAIR_WORK * _REST_CELLS * counts)
 
     def marginal(self, category: int) -> BetaMixture:
         likely = np.flatnonzero(self._weights[category] > 1e-14)

@@ -1,0 +1,118 @@
+"""Make the pictures of the documentation: `make images`. They are of the releases in `docs/images/*.json`, so they are the same every time.
+
+A release whose file is missing is made.
+"""
+
+import io
+import re
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+import opendp.prelude as dp
+import polars as pl
+import pypdfium2
+import weasyprint
+from PIL import Image, ImageChops
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console, RenderableType
+
+import opendp_bayes as ob
+from opendp_bayes.commands.demo import _penguins, _survey
+from opendp_bayes.plotting import plot_posterior
+from opendp_bayes.report import release_report
+
+IMAGES = Path(__file__).parent / "images"
+TITLES = {
+    "penguins": "Species of Palmer penguins",
+    "vote": "Expected vote, 1996",
+    "party": "Party identification, 1996",
+    "remainder": "Party identification, by laplace_parameters",
+    "edges": "The same vote by smooth_hellinger_exponential",
+}
+DPI = 110
+# What a notebook puts around a table.
+STYLE = """
+@page { size: 760px 700px; margin: 12px }
+body { font: 13px DejaVu Sans, sans-serif } table { border-collapse: collapse } th, td { padding: 4px 10px }
+thead { border-bottom: 1px solid #bdbdbd } tbody tr:nth-child(even) { background: #f5f5f5 }
+"""
+
+
+def make_releases() -> None:
+    """Make the releases that are missing, those of the tutorial first."""
+    penguins, survey = _penguins(), _survey()
+    keep("penguins", penguins, "species", 0.2)
+    keep("vote", survey, "vote", 0.1, size=survey.height, mechanism="laplace_parameters")
+    keep("party", survey, "party", 0.2, size=survey.height, mechanism="knorm_parameters")
+    keep("remainder", survey, "party", 0.2, size=survey.height, mechanism="laplace_parameters")
+    keep("edges", survey, "vote", 1.0, size=survey.height, mechanism="smooth_hellinger_exponential")
+
+
+def keep(name: str, frame: pl.DataFrame, column: str, epsilon: float, *, size: int | None = None, mechanism: str = "auto") -> None:
+    """Make a release, unless there is one."""
+    path = IMAGES / f"{name}.json"
+    if path.exists():
+        return
+    with ob.on_disk(frame) as scan:
+        unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
+        context = dp.Context.compositor(data=scan, privacy_unit=unit, privacy_loss=dp.loss_of(epsilon=epsilon), split_evenly_over=1)
+        query = ob.posterior(context.query(), column, size=size, nulls=frame[column].dtype.categories[0], mechanism=mechanism)
+        path.write_text(query.release().to_json() + "\n", encoding="utf-8")
+
+
+def plots(releases: dict[str, ob.Release]) -> None:
+    """`release.plot()` of each release."""
+    for name, release in releases.items():
+        save(release.plot(title=TITLES[name]).figure, name)
+
+
+def reading() -> None:
+    """Three releases from which more and more is known."""
+    fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained")
+    loss = ob.PrivacyLoss(epsilon=0.1, rho=0.005, range=0.2)
+    for ax, size in zip(axes, (20, 200, 20_000), strict=True):
+        release = ob.Release((6 * size // 10, 4 * size // 10), ("yes", "no"), (1.0, 1.0), ob.LaplaceParameters(10.0), size, 1, loss, "MaxDivergence")
+        plot_posterior(release, ax, title=f"n = {size:,}".replace(",", " "), compact=True)
+    save(fig, "reading")
+
+
+def save(fig: plt.Figure, name: str) -> None:
+    """As a PNG with few colours, which is small."""
+    file = io.BytesIO()
+    fig.savefig(file, dpi=DPI)
+    plt.close(fig)
+    Image.open(file).convert("RGB").quantize(128).save(IMAGES / f"{name}.png", optimize=True)
+
+
+def notebook(release: ob.Release, name: str) -> None:
+    """The table of a notebook, cut to what is on it."""
+    pdf = weasyprint.HTML(string=release._repr_html_()).write_pdf(stylesheets=[weasyprint.CSS(string=STYLE)])
+    page = pypdfium2.PdfDocument(pdf)[0].render(scale=DPI / 72).to_pil().convert("RGB")
+    left, top, right, bottom = ImageChops.difference(page, Image.new("RGB", page.size, "white")).getbbox() or (0, 0, *page.size)
+    page.crop((left - 8, top - 8, right + 8, bottom + 8)).quantize(64).save(IMAGES / f"{name}.png", optimize=True)
+
+
+def terminal(renderable: RenderableType, name: str, command: str) -> None:
+    """What a command prints, as SVG with whatever monospaced font there is."""
+    console = Console(record=True, width=80, file=io.StringIO(), force_terminal=True)
+    console.print(renderable)
+    code_format = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    svg = console.export_svg(title=command, code_format=code_format, unique_id=name)
+    (IMAGES / f"{name}.svg").write_text(svg, encoding="utf-8")
+
+
+def main() -> None:
+    """Every picture."""
+    matplotlib.use("Agg")
+    dp.enable_features("contrib", "honest-but-curious")
+    make_releases()
+    releases = {name: ob.Release.from_json((IMAGES / f"{name}.json").read_text(encoding="utf-8")) for name in TITLES}
+    plots(releases)
+    reading()
+    notebook(releases["penguins"], "notebook")
+    terminal(release_report(releases["party"], title="party"), "terminal", "opendp-bayes release survey.parquet --column party ...")
+
+
+if __name__ == "__main__":
+    main()
