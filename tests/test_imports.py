@@ -20,11 +20,13 @@ MATHEMATICS = {f"opendp_bayes.{name}" for name in ("hellinger", "sensitivity", "
 ABOVE = [
     "auditing",
     "conjugate",
+    "expected_error",
     "extend",
     "hellinger",
     "inference",
     "mechanisms",
     "mechanisms.registry",
+    "planning",
     "privacy_loss",
     "release",
     "report",

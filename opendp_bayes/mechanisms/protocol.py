@@ -1,5 +1,6 @@
 """The contract between a mechanism and everything that uses it: the sampler, the accountant, the OpenDP constructors, the release."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
@@ -54,3 +55,10 @@ class Mechanism(Protocol):
         Non-decreasing in `d_in` and zero at 0. `delta` is what the caller is ready to spend; a mechanism with a pure guarantee ignores it.
         """
         ...
+
+
+def described(mechanism: Mechanism) -> str:
+    """The mechanism with the parameters that are set, numbers to six digits."""
+    values = asdict(mechanism)
+    parameters = [f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}" for name, value in values.items() if value is not None]
+    return f"{type(mechanism).__name__}({', '.join(parameters)})"
