@@ -32,8 +32,8 @@ INDIFFERENCE = 0.01
 #: Above, the proven bound is used. Both take a few seconds.
 _EXACT_WORK = (FEASIBLE_WORK, 500_000)
 _EXACT_CANDIDATES_FLIP = 100  # the law of permute-and-flip takes longer to compute than that of an exponential mechanism
-#: Where `choose` compares: noise of a scale of so many parts of the counts, or so few records, and as much work as takes a fraction of a second.
-_SMALL_COUNTS, _FEW_RECORDS, _QUICK_WORK = 10, 10, 50_000
+#: So few records are few, and so much work for the exact accounting takes about a second: where `choose` compares, and what.
+_FEW_RECORDS, _QUICK_WORK = 10, 500_000
 #: Share of the first category where one is almost empty.
 _EDGE = 0.01
 _LOG_TOLERANCE = 1e-3  # of the smallest epsilon
@@ -178,13 +178,15 @@ def plan(
     >>> found.recommended
     KNormParameters(scale=1.0)
     >>> [round(row.errors["balanced"].hellinger, 3) for row in found.rows]
-    [0.152, 0.268]
+    [0.154, 0.273]
     """
     concentration, d_in = as_prior(prior), as_distance(d_in)
     relative_loss(epsilon=epsilon, delta=delta, rho=rho)
     records = _records(size, guess_size)
     shares = _proportions(concentration, records, proportions)
     considered = list(_default_mechanisms(size, concentration.size) if mechanisms is None else mechanisms)
+    if not considered:
+        raise ValueError("mechanisms: must name at least one mechanism; leave it out for all of this package.")
     budget = {name: float(value) for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)) if value is not None}
     rows = []
     for number, template in enumerate(considered):
@@ -197,17 +199,18 @@ def plan(
 def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Floats) -> Mechanism:
     """What `mechanism="auto"` stands for: the calibrated mechanism with the smallest score of `plan`, among those that have a chance of it.
 
-    `fit` gives a mechanism its scale. That is one kind of noise on the counts, `usual`, unless it is about as large as the counts or there are few
-    records; then others are compared with it. A private number of records leaves only Laplace noise, discrete. Over the settings of
+    `fit` gives a mechanism its scale. That is one kind of noise on the counts, `usual`, unless its scale is more than half of the records in a category
+    or there are few records; then others are compared with it. A private number of records leaves only Laplace noise, discrete. Over the settings of
     `tests/test_planning.py` its score is within 5 % of the best mechanism's. Depends on public things only.
     """
     best = fit(usual(size, prior.size))
-    if size is None or (best.scale * _SMALL_COUNTS < size and size > _FEW_RECORDS):
+    if size is None or (2 * best.scale * prior.size < size and size > _FEW_RECORDS):
         return best
     shares = _proportions(prior, size, None)
     rivals: list[Mechanism] = [LaplaceParameters(1.0, "floored"), LaplaceParameters(1.0, "floored", "bounded")]
     if _work(size, prior) <= _QUICK_WORK:
-        rivals += [HellingerExponential(1.0), PermuteAndFlip(1.0)]
+        exponential: tuple[Mechanism, ...] = (HellingerExponential(1.0), PermuteAndFlip(1.0))
+        rivals += [template for template in exponential if _affordable(template, size, prior) == "exact"]
     rows = [PlanRow(best, None, _errors(best, prior, shares, size))]
     for template in rivals:
         try:
@@ -235,7 +238,7 @@ def smallest_epsilon(
 
     >>> from opendp_bayes import smallest_epsilon
     >>> round(smallest_epsilon(0.05, size=1000, prior=[1.0, 1.0]), 2)
-    0.84
+    0.92
     """
     error = _as_error(error)
     concentration, records = as_prior(prior), _records(size, guess_size)
@@ -256,30 +259,30 @@ def smallest_epsilon(
 def smallest_size(
     error: float, *, epsilon: float, prior: ArrayLike, d_in: int = 1, proportions: ArrayLike | None = None, private: bool = False
 ) -> int:
-    """The smallest number of records at which `mechanism="auto"` has a score of at most `error`; arguments of `plan`.
+    """The smallest number of records from which on `mechanism="auto"` has a score of at most `error`; arguments of `plan`.
 
-    `private` : whether the number is private (add/remove neighbours). The score decreases with the number up to the rounding of counts, within which
-    the result is smallest. Raises `ValueError` unless `0 < error < 1`, and where it takes more than 10^12 records.
+    `private` : whether the number is private (add/remove neighbours). With very few records the prior outweighs them and the score is small too; that is
+    passed over. Beyond, the score decreases up to the rounding of counts, within which the result is smallest. Raises `ValueError` unless `0 < error < 1`, and where it takes more than 10^12 records.
 
     >>> from opendp_bayes import smallest_size
     >>> smallest_size(0.05, epsilon=1.0, prior=[1.0, 1.0])
-    805
+    798
     """
     error, epsilon = _as_error(error), as_positive(epsilon, "epsilon")
     concentration, d_in = as_prior(prior), as_distance(d_in)
 
-    def enough(records: int) -> bool:
+    def score(records: int) -> float:
         shares = _proportions(concentration, records, proportions)
-        return _automatic_score(None if private else records, concentration, epsilon, d_in, shares, records) <= error
+        return _automatic_score(None if private else records, concentration, epsilon, d_in, shares, records)
 
-    low, high = 0, 1
-    while not enough(high):
+    low, high, before = 0, 1, -math.inf
+    while (now := score(high)) > error or now > before:
         if high >= LARGEST_CONCENTRATION:
             raise ValueError(f"error={error!r}: is not reached at epsilon={epsilon!r} with up to 10^12 records; ask for a larger error or epsilon.")
-        low, high = high, min(2 * high, int(LARGEST_CONCENTRATION))
+        low, high, before = high if now > error else low, min(2 * high, int(LARGEST_CONCENTRATION)), now
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if score(middle) <= error else (middle, high)
     return high
 
 

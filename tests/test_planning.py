@@ -155,3 +155,119 @@ def test_the_recommendation_is_within_five_percent_of_the_best(setting: dict[str
     recommended, automatic = excess(setting)
     assert recommended <= 1.01
     assert automatic <= 1.05
+
+
+def test_what_auto_stands_for_is_the_usual_noise_where_it_is_small() -> None:
+    for size, k in ((None, 2), (None, 5), (1000, 2), (1000, 4), (10**9, 3)):
+        prior = np.ones(k)
+        assert choose(lambda template: replace(template, scale=1.0), size, prior) == usual(size, k)
+
+
+def test_auto_passes_over_what_is_refused() -> None:
+    def fit(template: Any) -> Any:
+        if not isinstance(template, LaplaceParameters):
+            raise ValueError("too much is asked for")
+        return replace(template, scale=20.0)
+
+    assert isinstance(choose(fit, 10, np.ones(2)), LaplaceParameters)
+
+
+# --- the plan ----------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_is_best_first_and_says_what_it_costs() -> None:
+    found = plan(size=60, prior=[1.0, 2.0, 1.0], epsilon=1.0, mechanisms=[LaplaceParameters(1.0), KNormParameters(7.0), HellingerExponential(1.0)])
+    assert [row.score for row in found.rows] == sorted(row.score for row in found.rows)
+    assert found.recommended == KNormParameters(1.0)
+    for row in found.rows:
+        assert row.loss is not None
+        assert row.loss.epsilon <= 1.0
+        assert row.loss.epsilon == pytest.approx(1.0, rel=1e-6)
+        assert [sum(error.counts) for error in row.errors.values()] == [60, 60, 60]
+    assert found.rows[0].loss == exact_loss(KNormParameters(1.0), size=60, prior=[1.0, 2.0, 1.0])
+    assert "KNormParameters(scale=1) has an expected Hellinger error of" in found.reason
+    assert repr(found).startswith("Plan(size=60, prior=[1.0, 2.0, 1.0], epsilon=1, recommended=KNormParameters(scale=1.0), rows=3)")
+
+
+def test_of_mechanisms_that_are_as_good_the_simplest_is_recommended() -> None:
+    found = plan(size=50, prior=[1.0, 1.0], rho=0.5, mechanisms=[KNormParameters(1.0), LaplaceParameters(1.0)])
+    assert isinstance(found.recommended, KNormParameters), "the first of two that are the same noise"
+    assert "is within 1 % of it" in found.reason
+
+
+def test_stated_proportions_decide() -> None:
+    """With nearly all records in one category the bias of floored noise helps; on average over proportions it does not."""
+    mechanisms = [LaplaceParameters(1.0), LaplaceParameters(1.0, "floored")]
+    assert plan(size=1000, prior=[1.0, 1.0], epsilon=1.0, mechanisms=mechanisms).recommended == LaplaceParameters(1.0)
+    stated = plan(size=1000, prior=[1.0, 1.0], epsilon=1.0, mechanisms=mechanisms, proportions=[0, 5])
+    assert stated.recommended == LaplaceParameters(1.0, "floored")
+    assert stated.proportions["stated"] == (0.0, 1.0)
+    assert stated.rows[0].score == stated.rows[0].errors["stated"].hellinger
+
+
+def test_a_private_number_of_records_is_guessed_and_leaves_laplace_noise() -> None:
+    steps: list[tuple[str, int, int]] = []
+    found = plan(size=None, guess_size=300, prior=[1.0, 1.0], epsilon=0.5, d_in=2, progress=lambda *step: steps.append(step))
+    assert found.recommended == LaplaceParameters(4.0, total="private")
+    assert len(steps) == len(found.rows)
+    refused = [row for row in found.rows if row.refused is not None]
+    assert {type(row.mechanism) for row in refused} == {KNormParameters, HellingerExponential, SmoothHellingerExponential, PermuteAndFlip}
+    assert all(row.loss is None and row.score == math.inf and not row.errors for row in refused)
+    assert "guess_size=300" in repr(found)
+
+
+def test_a_single_mechanism_needs_no_comparison() -> None:
+    assert plan(size=9, prior=[1.0, 1.0], epsilon=1.0, mechanisms=[LaplaceParameters(1.0)]).reason.endswith("and no other mechanism can be used.")
+
+
+def test_a_frame_and_a_document_hold_every_row() -> None:
+    found = plan(size=None, guess_size=50, prior=[1.0, 1.0], epsilon=1.0, delta=1e-6, mechanisms=[LaplaceParameters(1.0, total="private"), KNormParameters(1.0)])
+    frame = found.to_frame()
+    assert frame.height == 4
+    assert frame["proportions"].to_list() == ["balanced", "skewed", "edge", None]
+    assert frame["refused"].null_count() == 3
+    document = json.loads(found.to_json())
+    assert document["recommended"] == document["rows"][0]["mechanism"]
+    assert document["rows"][0]["errors"]["edge"]["hellinger"] == frame["hellinger"][2]
+    assert document["rows"][1]["score"] is None
+    assert document["budget"] == {"epsilon": 1.0, "delta": 1e-6}
+
+
+def test_the_smallest_epsilon_and_size_reach_the_error_and_little_less_does_not() -> None:
+    prior, error = (1.0, 1.0), 0.1
+
+    def score(size: int, epsilon: float) -> float:
+        return plan(size=size, prior=prior, epsilon=epsilon, mechanisms=[LaplaceParameters(1.0)]).rows[0].score
+
+    epsilon = smallest_epsilon(error, size=500, prior=prior)
+    assert score(500, epsilon) <= error < score(500, 0.998 * epsilon)
+    size = smallest_size(error, epsilon=1.0, prior=prior)
+    assert score(size, 1.0) <= error < score(size - 1, 1.0)
+    assert smallest_size(error, epsilon=1.0, prior=prior, private=True) > 1
+    assert smallest_epsilon(error, size=None, guess_size=500, prior=prior) > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"size": None}, "size=None, guess_size=None: give the public number of records"),
+        ({"guess_size": 5}, "size=9, guess_size=5: give the public number of records"),
+        ({"size": 0}, "size=0: must be between 1"),
+        ({"epsilon": None}, "give epsilon, delta, both of these, or rho alone"),
+        ({"proportions": [1.0]}, "proportions=.*must be 2 numbers of at least 0"),
+        ({"mechanisms": [LaplaceParameters(1.0, total="private")], "epsilon": 1e-30}, "mechanisms: none can be used; mechanism=LaplaceParameters"),
+        ({"mechanisms": []}, "mechanisms: must name at least one"),
+    ],
+)
+def test_impossible_plans(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan(**{"size": 9, "prior": [1.0, 1.0], "epsilon": 1.0, **arguments})
+
+
+def test_errors_that_are_not_reached() -> None:
+    with pytest.raises(ValueError, match=r"error=1: must be below 1"):
+        smallest_epsilon(1, size=9, prior=[1.0, 1.0])
+    with pytest.raises(ValueError, match=r"error=1e-300: is not reached with 9 records at any ε up to 1000"):
+        smallest_epsilon(1e-300, size=9, prior=[1.0, 1.0])
+    with pytest.raises(ValueError, match=r"error=1e-09: is not reached at epsilon=0\.1 with up to 10\^12 records"):
+        smallest_size(1e-9, epsilon=0.1, prior=[1.0, 1.0])
