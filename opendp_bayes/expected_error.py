@@ -181,7 +181,7 @@ def _laplace_noise(scale: float, noise: str, j: int) -> Integers:
 
 
 def _knorm_noise(scale: float, k: int) -> Integers:
-    """K-norm noise, shape `(draws, k)`, made as `mechanisms.knorm_parameters.knorm_noise` says; uniform ways to write m as a sum are a Polya urn's."""
+    """K-norm noise, shape `(draws, k)`, made as `mechanisms.knorm_parameters.knorm_noise` says; uniform sums are a Polya urn's."""
     generator = np.random.default_rng(_SEED)
     log_weights = np.array([2 * math.log(math.comb(k - 1, i)) - i / scale for i in range(k)])
     weights = np.exp(log_weights - log_weights.max())

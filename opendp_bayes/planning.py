@@ -1,6 +1,6 @@
 """A plan: what every mechanism costs and is expected to be worth in a public setting, before any budget is spent.
 
-It depends on public things alone: the number of records or a guess of it, the prior, the privacy asked for, and proportions that are made up or guessed.
+It depends on public things alone: the number of records or a guess of it, the prior, the privacy asked for, and proportions, made up or guessed.
 """
 
 import math
@@ -119,8 +119,9 @@ class Plan:
                 "accounting": row.loss and row.loss.method,
                 "refused": row.refused,
             }
+            errors: Mapping[Any, ExpectedError | None] = row.errors or {None: None}
             names = ("hellinger", "total_variation", "interval_width", "standard_error", "method")
-            for proportions, error in (row.errors or {None: None}).items():
+            for proportions, error in errors.items():
                 yield {**common, "proportions": proportions, **{name: error and getattr(error, name) for name in names}}
 
     def to_frame(self) -> Any:
@@ -199,8 +200,8 @@ def plan(
 def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Floats) -> Mechanism:
     """What `mechanism="auto"` stands for: the calibrated mechanism with the smallest score of `plan`, among those that have a chance of it.
 
-    `fit` gives a mechanism its scale. That is one kind of noise on the counts, `usual`, unless its scale is more than half of the records in a category
-    or there are few records; then others are compared with it. A private number of records leaves only Laplace noise, discrete. Over the settings of
+    `fit` gives a mechanism its scale. That is one kind of noise on the counts, `usual`, unless its scale is more than half of the records in a
+    category or there are few records; then others are compared with it. A private number of records leaves only Laplace noise, discrete. Over the settings of
     `tests/test_planning.py` its score is within 5 % of the best mechanism's. Depends on public things only.
     """
     best = fit(usual(size, prior.size))
@@ -261,8 +262,9 @@ def smallest_size(
 ) -> int:
     """The smallest number of records from which on `mechanism="auto"` has a score of at most `error`; arguments of `plan`.
 
-    `private` : whether the number is private (add/remove neighbours). With very few records the prior outweighs them and the score is small too; that is
-    passed over. Beyond, the score decreases up to the rounding of counts, within which the result is smallest. Raises `ValueError` unless `0 < error < 1`, and where it takes more than 10^12 records.
+    `private` : whether the number is private (add/remove neighbours). With very few records the prior outweighs them and the
+    score is small too; that is passed over. Beyond, the score decreases up to the rounding of counts, within which the result is smallest. Raises
+    `ValueError` unless `0 < error < 1`, and where it takes more than 10^12 records.
 
     >>> from opendp_bayes import smallest_size
     >>> smallest_size(0.05, epsilon=1.0, prior=[1.0, 1.0])
@@ -338,7 +340,7 @@ def _proportions(prior: Floats, records: int, stated: ArrayLike | None) -> dict[
 
 
 def _row(
-    template: Mechanism, size: int | None, prior: Floats, budget: Mapping[str, float], d_in: int, shares: Mapping[str, Any], records: int
+    template: Mechanism, size: int | None, prior: Floats, budget: Mapping[str, Any], d_in: int, shares: Mapping[str, Any], records: int
 ) -> PlanRow:
     template = replace(template, scale=1.0)
     try:

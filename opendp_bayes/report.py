@@ -146,7 +146,9 @@ def plan_report(plan: Plan) -> Group:
     costs = _plain_table("Mechanism, best first", "Scale", "ε", "ρ (zCDP)", "Accounting")
     for row in usable:
         assert row.loss is not None  # noqa: S101 - a usable one has a loss
-        costs.add_row(_without_scale(row.mechanism), f"{row.mechanism.scale:.4g}", _at_most(row.loss.epsilon), _at_most(row.loss.rho), row.loss.method)
+        costs.add_row(
+            _without_scale(row.mechanism), f"{row.mechanism.scale:.4g}", _at_most(row.loss.epsilon), _at_most(row.loss.rho), row.loss.method
+        )
     parts: list[Table | Text] = [
         Text(f"Plan for {asked}", style="bold"),
         Text(f"{records}, prior ({prior}). Neighbours differ by {change}.\n"),

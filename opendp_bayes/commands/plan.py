@@ -1,6 +1,6 @@
 """`opendp-bayes plan`: what each mechanism would cost and be worth, before any budget is spent."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -36,8 +36,8 @@ def plan(
 ) -> None:
     """Compare the mechanisms for a number of records, a prior and a budget, and recommend one. Needs no data.
 
-    Shows for each its scale and loss, and the error to be expected at balanced, skewed and edge proportions, and at --proportions if given. Everything
-    shown depends on the options alone.
+    Shows for each its scale and loss, and the error to be expected at balanced, skewed and edge proportions, and at --proportions if given.
+    Everything shown depends on the options alone.
 
     Examples:
 
@@ -61,7 +61,7 @@ def plan(
 
         if error is not None and epsilon is not None:
             show("Smallest ε and size", 0, 1)
-            setting = {"prior": concentration, "d_in": contributions, "proportions": shares}
+            setting: dict[str, Any] = {"prior": concentration, "d_in": contributions, "proportions": shares}
             needed = {
                 "error": error,
                 "smallest_epsilon": planning.smallest_epsilon(error, size=size, guess_size=guess_size, **setting),
@@ -85,7 +85,7 @@ def plan(
     if needed:
         Console().print(
             Text(
-                f"An error of {error:.6g} takes ε = {needed['smallest_epsilon']:.4g} with {found.records} records, or {needed['smallest_size']} records "
-                f"at ε = {epsilon:.6g}, with mechanism auto."
+                f"An error of {error:.6g} takes ε = {needed['smallest_epsilon']:.4g} with {found.records} records, or "
+                f"{needed['smallest_size']} records at ε = {epsilon:.6g}, with mechanism auto."
             )
         )

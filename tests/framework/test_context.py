@@ -367,9 +367,7 @@ def test_auto_depends_on_public_things_only(size, epsilon, kind):
     found = []
     for yes in (0, size // 2, size):
         frame = pl.LazyFrame({"x": ["yes"] * yes + ["no"] * (size - yes)}, schema={"x": pl.Enum(["yes", "no"])})
-        whole = dp.Context.compositor(
-            data=frame, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=epsilon), split_evenly_over=1
-        )
+        whole = dp.Context.compositor(data=frame, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=epsilon), split_evenly_over=1)
         found.append(ob.posterior(whole.query(), "x", size=size, nulls="no").release().mechanism)
     assert type(found[0]) is kind
     assert len(set(found)) == 1
