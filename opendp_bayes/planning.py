@@ -179,7 +179,7 @@ def plan(
     >>> found.recommended
     KNormParameters(scale=1.0)
     >>> [round(row.errors["balanced"].hellinger, 3) for row in found.rows]
-    [0.154, 0.273]
+    [0.153, 0.268]
     """
     concentration, d_in = as_prior(prior), as_distance(d_in)
     relative_loss(epsilon=epsilon, delta=delta, rho=rho)
@@ -201,17 +201,18 @@ def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Float
     """What `mechanism="auto"` stands for: the calibrated mechanism with the smallest score of `plan`, among those that have a chance of it.
 
     `fit` gives a mechanism its scale. That is one kind of noise on the counts, `usual`, unless its scale is more than half of the records in a
-    category or there are few records; then others are compared with it. A private number of records leaves only Laplace noise, discrete. Over the settings of
-    `tests/test_planning.py` its score is within 5 % of the best mechanism's. Depends on public things only.
+    category or there are few records; then others are compared with it. A private number of records leaves only Laplace noise, discrete. Over the
+    settings of `tests/test_planning.py` its score is within 5 % of the best mechanism's. Depends on public things only.
     """
     best = fit(usual(size, prior.size))
     if size is None or (2 * best.scale * prior.size < size and size > _FEW_RECORDS):
         return best
     shares = _proportions(prior, size, None)
     rivals: list[Mechanism] = [LaplaceParameters(1.0, "floored"), LaplaceParameters(1.0, "floored", "bounded")]
-    if _work(size, prior) <= _QUICK_WORK:
-        exponential: tuple[Mechanism, ...] = (HellingerExponential(1.0), PermuteAndFlip(1.0))
-        rivals += [template for template in exponential if _affordable(template, size, prior) == "exact"]
+    if not _QUICK_WORK < _work(size, prior) <= FEASIBLE_WORK:  # otherwise the exact accounting takes too long; beyond, the proven bound is used
+        rivals.append(HellingerExponential(1.0))
+    if _affordable(PermuteAndFlip(1.0), size, prior) == "exact":
+        rivals.append(PermuteAndFlip(1.0))
     rows = [PlanRow(best, None, _errors(best, prior, shares, size))]
     for template in rivals:
         try:
