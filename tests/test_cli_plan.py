@@ -49,13 +49,13 @@ def test_what_cannot_be_used_is_listed_with_the_reason_and_what_is_simulated_is_
 
 
 def test_as_json() -> None:
-    found = json.loads(run("--size", 20, "--prior", "1,1", "--epsilon", 1, "--error", 0.2, "--json"))
+    found = json.loads(run("--size", 20, "--prior", "1,1", "--epsilon", 1, "--error", 0.1, "--json"))
     assert found["recommended"] == {"name": "laplace_parameters", "parameters": {"scale": 1.0, "noise": "discrete", "total": "remainder"}}
     assert set(found["rows"][0]["errors"]) == {"balanced", "skewed", "edge"}
     assert found["budget"] == {"epsilon": 1.0}
-    assert found["error"] == 0.2
-    assert 0.1 < found["smallest_epsilon"] < 1
-    assert 1 < found["smallest_size"] < 20
+    assert found["error"] == 0.1
+    assert 1 < found["smallest_epsilon"] < 10
+    assert 20 < found["smallest_size"] < 1000
 
 
 @pytest.mark.parametrize(
