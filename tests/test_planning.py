@@ -274,7 +274,7 @@ def test_impossible_plans(arguments: dict[str, Any], message: str) -> None:
 def test_errors_that_are_not_reached() -> None:
     with pytest.raises(ValueError, match=r"error=1.0: must be below 1"):
         smallest_epsilon(1, size=9, prior=[1.0, 1.0])
-    with pytest.raises(ValueError, match=r"error=1e-300: is not reached with 9 records at any ε up to 1000"):
-        smallest_epsilon(1e-300, size=9, prior=[1.0, 1.0])
+    with pytest.raises(ValueError, match=r"error=0\.001: is not reached with 9 records at any ε up to 1000"):
+        smallest_epsilon(1e-3, size=None, guess_size=9, prior=[1.0, 1.0], d_in=10**6)
     with pytest.raises(ValueError, match=r"error=1e-09: is not reached at epsilon=0\.1 with up to 10\^12 records"):
         smallest_size(1e-9, epsilon=0.1, prior=[1.0, 1.0])
