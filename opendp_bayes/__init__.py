@@ -54,6 +54,10 @@ if TYPE_CHECKING:
     from opendp_bayes.mechanisms import SmoothHellingerExponential as SmoothHellingerExponential
     from opendp_bayes.mechanisms.registry import available_mechanisms as available_mechanisms
     from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
+    from opendp_bayes.planning import Plan as Plan
+    from opendp_bayes.planning import plan as plan
+    from opendp_bayes.planning import smallest_epsilon as smallest_epsilon
+    from opendp_bayes.planning import smallest_size as smallest_size
     from opendp_bayes.privacy_loss import PrivacyLoss as PrivacyLoss
     from opendp_bayes.release import Release as Release
     from opendp_bayes.sensitivity import global_sensitivity as global_sensitivity
@@ -91,6 +95,7 @@ _HOME = {
     "mechanisms": ("HellingerExponential", "KNormParameters", "LaplaceParameters", "Mechanism", "PermuteAndFlip", "SmoothHellingerExponential"),
     "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
+    "planning": ("Plan", "plan", "smallest_epsilon", "smallest_size"),
     "privacy_loss": ("PrivacyLoss",),
     "release": ("Release",),
     "sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),

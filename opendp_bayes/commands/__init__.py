@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from opendp_bayes import __version__
-from opendp_bayes.commands import audit, demo, release
+from opendp_bayes.commands import audit, demo, plan, release
 
 app = typer.Typer(
     help="Differentially private Bayesian posteriors of categorical data, as an extension of OpenDP.",
@@ -17,6 +17,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(release.release)
+app.command()(plan.plan)
 app.command()(audit.audit)
 app.command()(demo.demo)
 

@@ -11,7 +11,8 @@ from opendp.mod import OpenDPException
 from opendp_bayes.framework.guard import ReleaseError
 
 _ARGUMENT = re.compile(
-    r"\b(categories|column|confidence|contributions|delta|draws|epsilon|mechanism|nulls|prior|rho|^scale|size|unknown)=(None)?(?=(\S)?)"
+    r"\b(categories|column|confidence|contributions|delta|draws|epsilon|error|guess_size|mechanism|nulls|prior|proportions|rho|^scale|size|unknown)="
+    r"(None)?(?=(\S)?)"
 )
 
 
@@ -45,4 +46,4 @@ def release_errors() -> Iterator[None]:
 
 def _in_options(message: str) -> str:
     """Name options instead of arguments: `size=5` becomes `--size 5`; `size=None`, and `size=` before a space or a comma, become `--size`."""
-    return _ARGUMENT.sub(lambda match: f"--{match[1]}{'' if match[2] or match[3] in (None, *',.;:)') else ' '}", message)
+    return _ARGUMENT.sub(lambda match: f"--{match[1].replace('_', '-')}{'' if match[2] or match[3] in (None, *',.;:)') else ' '}", message)

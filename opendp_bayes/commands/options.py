@@ -20,7 +20,19 @@ def parameters(settings: list[str]) -> dict[str, float | str]:
 def prior(text: str) -> list[float] | float:
     """One number, or numbers separated by commas."""
     try:
-        numbers = [float(number) for number in text.split(",")]
+        numbers = _numbers(text)
     except ValueError:
         fail(f"--prior {text}: must be one number, or numbers separated by commas, such as --prior 0.5 or --prior 1,2,1.")
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def proportions(text: str | None) -> list[float] | None:
+    """Numbers separated by commas, where there are some."""
+    try:
+        return None if text is None else _numbers(text)
+    except ValueError:
+        fail(f"--proportions {text}: must be numbers separated by commas, such as --proportions 0.2,0.8.")
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in text.split(",")]

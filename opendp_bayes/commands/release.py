@@ -40,8 +40,8 @@ def release(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="auto (discrete Laplace noise), the name of an installed mechanism, or, with --size, knorm_parameters, "
-            "permute_and_flip, hellinger_exponential or smooth_hellinger_exponential. Its scale follows from the budget.",
+            help="auto (`opendp-bayes plan` explains the choice), laplace_parameters, the name of an installed mechanism, or, with --size, "
+            "knorm_parameters, permute_and_flip, hellinger_exponential or smooth_hellinger_exponential. Its scale follows from the budget.",
             rich_help_panel=_MODEL,
         ),
     ] = "auto",

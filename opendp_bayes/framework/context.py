@@ -29,7 +29,7 @@ from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes._rounding import round_up
 from opendp_bayes._validation import SCALES
-from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, relative_loss
+from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, relative_loss, smallest_scale
 from opendp_bayes.accounting.exact import feasible_loss
 from opendp_bayes.framework.counts import records_of_bounds, then_categorical_counts
 from opendp_bayes.framework.guard import ReleaseError, descriptor_of, require_features
@@ -38,6 +38,7 @@ from opendp_bayes.framework.measurements import default_total, loss_in, make_mec
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
 from opendp_bayes.mechanisms.registry import load_mechanism
+from opendp_bayes.planning import choose
 from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.release import Label, Release
 
@@ -64,8 +65,10 @@ def posterior(
     query : `context.query()`, with any plan of the user's own after it (filter, with_columns, casts, truncation by identifier).
     column, categories, size, nulls, unknown : as in `make_categorical_counts`.
     prior : a positive number for every category, or one for each, buckets included.
-    mechanism : `"auto"`, which is discrete Laplace noise; the name of a built-in or installed mechanism, whose scale is then found from the
-        budget of the query; or a mechanism value, which is used as it is and must fit into the budget.
+    mechanism : `"auto"`, which chooses by public things only: discrete Laplace noise where the number of rows is private or there are two categories,
+        otherwise K-norm noise; and where that would be about as large as the counts, what has the smallest expected error (`docs/choosing.md`); the
+        name of a built-in or installed mechanism; or a mechanism value, which is used as it is and must fit into the budget. Otherwise the scale is
+        found from the budget of the query.
     **options : parameters of the mechanism named, other than its scale, for example `gamma=0.2`. Without any, `smooth_hellinger_exponential` uses the
         γ with the smallest expected error for equal proportions (`calibrate`).
 
@@ -201,17 +204,19 @@ def _fit(mechanism: str | Mechanism, options: dict[str, Any], space: PosteriorSp
             raise TypeError(f"{', '.join(options)}: cannot be added to a mechanism value, which has its parameters; give the mechanism by name.")
         mechanism.check(size=space.size, prior=space.prior_array)
         return mechanism
-    kind = LaplaceParameters if mechanism == "auto" else load_mechanism(mechanism)
-    accepted = [field.name for field in fields(kind) if field.name != "scale"]
+    prior = space.prior_array
+    kind = None if mechanism == "auto" else load_mechanism(mechanism)
+    accepted = [] if kind is None else [field.name for field in fields(kind) if field.name != "scale"]
     for name in options:
-        if mechanism == "auto" or name not in accepted:
-            remedy = "name the mechanism it belongs to" if mechanism == "auto" else f"must be one of {', '.join(accepted)}"
+        if name not in accepted:
+            remedy = "name the mechanism it belongs to" if kind is None else f"must be one of {', '.join(accepted)}"
             raise TypeError(f"{name}={options[name]!r}: is not an option of mechanism={mechanism!r}; {remedy}. The scale follows from the budget.")
+    if kind is None:
+        return lambda loss: choose(lambda template: smallest_scale(template, loss), space.size, prior)
     if kind is LaplaceParameters:
         options = {"total": default_total(space.size), **options}
     template: Mechanism = kind(scale=1.0, **options)
     replace(template, scale=SCALES[0]).check(size=space.size, prior=space.prior_array)  # the scale found is checked when the measurement is made
-    prior = space.prior_array
     # A smoothness that is not given is chosen for equal proportions.
     open_to_choice = space.size is not None and not options
     guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None

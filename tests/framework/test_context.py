@@ -355,10 +355,22 @@ def test_the_beta_variant_spends_delta():
     assert released.delta <= budget[1]
 
 
-def test_auto_is_discrete_laplace():
+def test_auto_is_discrete_laplace_for_a_private_number_of_rows_and_knorm_for_a_public_one():
     assert ask(context(split_evenly_over=1).query()).release().mechanism == ob.LaplaceParameters(1.0, "discrete", "private")
     changed = context({"changes": 1}, split_evenly_over=1)
-    assert ask(changed.query(), "one change").release().mechanism == ob.LaplaceParameters(2.0, "discrete", "remainder")
+    assert ask(changed.query(), "one change").release().mechanism == ob.KNormParameters(1.0)
+
+
+@pytest.mark.parametrize(("size", "epsilon", "kind"), [(1000, 1.0, ob.LaplaceParameters), (3, 0.1, ob.HellingerExponential)])
+def test_auto_depends_on_public_things_only(size, epsilon, kind):
+    """The same for every data set of a size, and an exponential mechanism where the noise is larger than the counts."""
+    found = []
+    for yes in (0, size // 2, size):
+        frame = pl.LazyFrame({"x": ["yes"] * yes + ["no"] * (size - yes)}, schema={"x": pl.Enum(["yes", "no"])})
+        whole = dp.Context.compositor(data=frame, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=epsilon), split_evenly_over=1)
+        found.append(ob.posterior(whole.query(), "x", size=size, nulls="no").release().mechanism)
+    assert type(found[0]) is kind
+    assert len(set(found)) == 1
 
 
 def test_mechanisms_by_value_are_used_as_they_are():
