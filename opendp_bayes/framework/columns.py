@@ -96,7 +96,8 @@ class CategoricalColumn:
 def public_values(column: str, dtype: pl.DataType, categories: Any, argument: str = "categories") -> tuple[Label, ...]:
     """The categories before any bucket, or the values given as another argument, checked against the type of the column."""
     if not (isinstance(dtype, (pl.Enum, pl.Categorical)) or dtype in (pl.String, pl.Boolean) or dtype.is_integer()):
-        raise TypeError(f"column={column!r}: has type {dtype}; must be Enum, String, Categorical, integer or Boolean. Bin or cast it in the plan.")
+        name = "by" if argument == "keys" else "column"
+        raise TypeError(f"{name}={column!r}: has type {dtype}; must be Enum, String, Categorical, integer or Boolean. Bin or cast it in the plan.")
     if categories is None:
         if not isinstance(dtype, pl.Enum):
             raise ValueError(

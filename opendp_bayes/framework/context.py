@@ -50,11 +50,34 @@ _CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)  # what `g
 
 
 @overload
-def posterior(query: LazyFrameQuery, column: str, **arguments: Any) -> "PosteriorQuery[Release]": ...
+def posterior(
+    query: LazyFrameQuery,
+    column: str,
+    *,
+    prior: ArrayLike = 1.0,
+    categories: Sequence[Label] | None = None,
+    size: int | None = None,
+    nulls: Label | None = None,
+    unknown: Label | None = None,
+    mechanism: str | Mechanism = "auto",
+    **options: Any,
+) -> "PosteriorQuery[Release]": ...
 
 
 @overload
-def posterior(query: LazyGroupByQuery, column: str, **arguments: Any) -> "PosteriorQuery[GroupedRelease]": ...
+def posterior(
+    query: LazyGroupByQuery,
+    column: str,
+    *,
+    keys: Sequence[Key] | None = None,
+    prior: ArrayLike = 1.0,
+    categories: Sequence[Label] | None = None,
+    size: int | None = None,
+    nulls: Label | None = None,
+    unknown: Label | None = None,
+    mechanism: str | Mechanism = "auto",
+    **options: Any,
+) -> "PosteriorQuery[GroupedRelease]": ...
 
 
 def posterior(

@@ -115,7 +115,7 @@ class GroupedRelease(Mapping[Key, Release]):
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def plot(self, columns: int = 3) -> Any:
-        """Small multiples: `Release.plot` of every group, `columns` to a row, on one scale; returns a matplotlib `Figure`.
+        """Small multiples: `Release.plot` of every group, `columns` to a row, probabilities on one scale; returns a matplotlib `Figure`.
 
         Raises `ImportError` without matplotlib, which the extra `plot` installs.
         """
@@ -125,12 +125,16 @@ class GroupedRelease(Mapping[Key, Release]):
         except ImportError:
             raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
         rows = -(-len(self) // columns)
-        figure, axes = pyplot.subplots(rows, columns, figsize=(4 * columns, 3 * rows), sharex=True, sharey=True, squeeze=False, layout="constrained")
-        for group, ax in zip(self, axes.flat, strict=False):
+        figure, axes = pyplot.subplots(rows, columns, figsize=(4 * columns, 3 * rows), squeeze=False, layout="constrained")
+        drawn, rest = axes.flat[: len(self)], axes.flat[len(self) :]
+        for group, ax in zip(self, drawn, strict=True):
             release: Any = self[group]
             release.plot(ax=ax)
-            ax.set_title(_shown(group))
-        for ax in axes.flat[len(self) :]:
+            ax.set_title(_shown(group), parse_math=False)
+        low, high = zip(*(ax.get_xlim() for ax in drawn), strict=True)
+        for ax in drawn:
+            ax.set_xlim(min(low), max(high))
+        for ax in rest:
             ax.set_axis_off()
         return figure
 

@@ -138,7 +138,7 @@ def drawn(monkeypatch):
 
     def plot(self, *, ax):
         releases.append(self)
-        ax.plot([0, 1], self.counts)
+        ax.plot(self.counts, [0, 1])
 
     monkeypatch.setattr(ob.Release, "plot", plot, raising=False)
     yield releases
@@ -150,7 +150,7 @@ def test_small_multiples(drawn):
     assert drawn == list(ADDED.values())
     assert [ax.get_title() for ax in figure.axes] == ["north", "south", "(null)", ""]
     assert [ax.axison for ax in figure.axes] == [True, True, True, False]
-    assert len({ax.get_ylim() for ax in figure.axes}) == 1, "on one scale"
+    assert len({ax.get_xlim() for ax in figure.axes[:3]}) == 1, "on one scale"
     assert len(ADDED.plot(columns=9).axes) == 3
     with pytest.raises(ValueError, match="columns=0: must be between 1"):
         ADDED.plot(columns=0)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opendp.mod import OpenDPException
 from oracles import discrete_laplace_cell, laplace_law, rejects
+from scipy.special import logsumexp
 
 import opendp_bayes as ob
 from opendp_bayes.framework.guard import ReleaseError
@@ -168,11 +169,33 @@ def test_no_more_for_more_groups():
         assert release_of(metric, size, keys=["north"]).map(1) == release_of(metric, size, keys=["north", "south", "east", None]).map(1)
 
 
-def test_change_one_is_sharper_than_two_additions_where_squares_add():
-    """One cell rises and one falls; two records added may be in one cell."""
+ORDERS = np.concatenate([np.linspace(1.001, 4, 60), np.geomspace(4, 1e4, 60)])
+
+
+@cache
+def renyi(first, second):
+    """Rényi divergences of the orders above between the noised counts of one cell."""
+    (p,), (q,) = private_total((first, None)), private_total((second, None))
+    outcomes = list(p)
+    weights, ratio = np.array([p[outcome] for outcome in outcomes]), np.log([p[outcome] / q[outcome] for outcome in outcomes])
+    return logsumexp((ORDERS[:, None] - 1) * ratio, b=weights, axis=1) / (ORDERS - 1)
+
+
+def largest_rho(relation, cells, d_in=1):
+    """The largest Rényi divergence over its order, which adds over independent cells, over all pairs of neighbours."""
+    pairs = {tuple(sorted(zip(cells[a][:-1], cells[b][:-1], strict=True))) for pair in neighbours(relation, d_in) for a, b in (pair, pair[::-1])}
+    return max(float(np.max(sum(renyi(a, b) for a, b in pair) / ORDERS)) for pair in pairs)
+
+
+@pytest.mark.parametrize("d_in", [1, 2])
+def test_the_concentrated_loss_holds_for_all_neighbours_and_is_tight(d_in, cells):
+    """One cell rises and one falls with a change; two records added may be in one cell, which costs more where squares add."""
     zcdp = dp.zero_concentrated_divergence()
     changed, added = (release_of(*RELATIONS[relation], measure=zcdp) for relation in ("change-one", "add/remove"))
-    assert added.map(1) < changed.map(1) < 0.9 * added.map(2)
+    for relation, measurement in (("change-one", changed), ("add/remove", added)):
+        assert largest_rho(relation, cells, d_in) == pytest.approx(measurement.map(d_in), rel=2e-3)  # both search a grid of orders
+        assert largest_rho(relation, cells, d_in) <= measurement.map(d_in)
+    assert added.map(d_in) < changed.map(d_in) < 0.9 * added.map(2 * d_in), "so that either map would be noticed in place of the other"
 
 
 # --- the law of a release --------------------------------------------------------------------------------------------------------------------
@@ -212,6 +235,7 @@ DATA = pl.LazyFrame(
         "town": ["a", "b", "c", None, "a", "c", "a", "zz", "c", "b"],
         "id": [1, 1, 1, 2, 2, 3, 3, 4, 4, 4],
         "n": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+        "share": [0.5] * 10,
     }
 )
 SIZE = 10
@@ -412,6 +436,7 @@ def test_groupings_that_are_refused(name):
 PRIVATE_SIZES = "a record may be in any group, and a changed one may move to another"
 BAD = {
     "no keys": ("town", {}, ValueError, r"keys=None: column 'town' of type String does not say publicly which keys there are\. Pass keys="),
+    "a column of numbers": ("share", {"keys": [0.5]}, TypeError, r"by='share': has type Float64; must be Enum, String"),
     "empty keys": ("town", {"keys": []}, ValueError, r"keys=\[\]: must name at least one key that is not None"),
     "only nulls": ("town", {"keys": [None]}, ValueError, r"keys=\[\]: must name at least one key that is not None"),
     "a str": ("town", {"keys": "a"}, TypeError, r"keys='a': must be a sequence of labels"),
