@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.counts import then_categorical_counts as then_categorical_counts
     from opendp_bayes.framework.counts import then_count_vector as then_count_vector
     from opendp_bayes.framework.frames import on_disk as on_disk
+    from opendp_bayes.framework.grouped_release import GroupedRelease as GroupedRelease
+    from opendp_bayes.framework.groups import grouped_release as grouped_release
+    from opendp_bayes.framework.groups import make_grouped_counts as make_grouped_counts
+    from opendp_bayes.framework.groups import then_grouped_counts as then_grouped_counts
     from opendp_bayes.framework.inference import make_beta_binomial as make_beta_binomial
     from opendp_bayes.framework.inference import make_dirichlet_multinomial as make_dirichlet_multinomial
     from opendp_bayes.framework.inference import then_beta_binomial as then_beta_binomial
@@ -75,6 +79,8 @@ _HOME = {
     "framework.context": ("enable", "posterior"),
     "framework.counts": ("make_categorical_counts", "make_count_vector", "then_categorical_counts", "then_count_vector"),
     "framework.frames": ("on_disk",),
+    "framework.grouped_release": ("GroupedRelease",),
+    "framework.groups": ("grouped_release", "make_grouped_counts", "then_grouped_counts"),
     "framework.inference": ("make_beta_binomial", "make_dirichlet_multinomial", "then_beta_binomial", "then_dirichlet_multinomial"),
     "framework.measurements": (
         "make_hellinger_exponential",

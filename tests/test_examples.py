@@ -10,6 +10,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 PRINTED = {
     "penguins.py": ("Release({'Adelie': ", "relation='add/remove'", "Penguins with flippers longer than 200 mm: "),
     "framework.py": ("epsilon: 0.5 + 0.25 = 0.75", "OpenDP's noisy counts", "are equal: False"),
+    "groups.py": ("One entry in the budget: [1.0]", "Torgersen", "P(Adelie is more frequent on Dream than on Biscoe) = "),
     "mechanisms.py": ("Laplace, discrete                       2      0.0943", "Hellinger, smooth (EHDS), γ = 1"),
 }
 

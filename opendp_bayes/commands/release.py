@@ -14,7 +14,7 @@ from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors, release_errors
 from opendp_bayes.commands.files import scan_column
 from opendp_bayes.framework.context import PosteriorQuery, posterior
-from opendp_bayes.release import Label
+from opendp_bayes.release import Label, Release
 from opendp_bayes.report import release_report
 
 _MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 32 bits
@@ -109,7 +109,7 @@ def _query(
     contributions: int,
     loss: Any,
     model: dict[str, Any],
-) -> PosteriorQuery:
+) -> PosteriorQuery[Release]:
     """The query for the posterior in a Context of its own, whose whole budget is `loss`."""
     dp.enable_features("contrib", "honest-but-curious")
     frame, dtype = scan_column(file, column)

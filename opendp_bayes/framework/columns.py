@@ -36,7 +36,7 @@ class CategoricalColumn:
         unknown: Label | None,
     ) -> "CategoricalColumn":
         """Check the policy against the type; `labels` are the categories followed by the buckets the policy adds."""
-        own = _own_categories(column, dtype, categories)
+        own = public_values(column, dtype, categories)
         covered = _covers(dtype, own)
         if nullable and nulls is None:
             raise ValueError(
@@ -67,15 +67,22 @@ class CategoricalColumn:
         Grouping by the value itself, and giving each group its category afterwards, costs no more than counting in plain polars. The cast changes
         nothing unless the frame has another type than OpenDP's domain says: polars makes `fill_null` with a string a String of an Enum.
         """
-        value = pl.col(self.column).cast(self.dtype, strict=False)
-        groups = frame.select(value=value).group_by("value").len().collect(engine="streaming")
-        index = groups.select(self._index(pl.col("value"))).to_series().cast(pl.Int64).fill_null(_NOT_A_CATEGORY).to_numpy()
+        groups = frame.select(value=self.value).group_by("value").len().collect(engine="streaming")
+        counts = np.zeros(len(self.labels), dtype=np.int64)
+        np.add.at(counts, self.positions(groups["value"]), groups["len"].to_numpy().astype(np.int64))
+        return counts
+
+    @property
+    def value(self) -> pl.Expr:
+        """The column, of the type that the domain says it has."""
+        return pl.col(self.column).cast(self.dtype, strict=False)
+
+    def positions(self, values: pl.Series) -> Integers:
+        """The position of each value's label among the labels."""
+        index = values.to_frame("value").select(self._index(pl.col("value"))).to_series().cast(pl.Int64).fill_null(_NOT_A_CATEGORY).to_numpy()
         # A value that the domain excludes, but a plan made all the same, is counted too, in the first category: failing would tell that it is there.
         buckets = [bucket or 0 for bucket in (self.unknown, self.nulls)]
-        index = np.where(index == _NOT_A_CATEGORY, np.take(buckets, groups["value"].is_null().cast(pl.Int64).to_numpy()), index)
-        counts = np.zeros(len(self.labels), dtype=np.int64)
-        np.add.at(counts, index, groups["len"].to_numpy().astype(np.int64))
-        return counts
+        return np.where(index == _NOT_A_CATEGORY, np.take(buckets, values.is_null().cast(pl.Int64).to_numpy()), index)
 
     def _index(self, value: pl.Expr) -> pl.Expr:
         """The position of the value among the categories; null for a null or another value."""
@@ -86,33 +93,34 @@ class CategoricalColumn:
         return comparable.replace_strict(list(self.categories), range(len(self.categories)), default=None, return_dtype=pl.UInt32)
 
 
-def _own_categories(column: str, dtype: pl.DataType, categories: Any) -> tuple[Label, ...]:
-    """The categories before any bucket, checked against the type of the column."""
+def public_values(column: str, dtype: pl.DataType, categories: Any, argument: str = "categories") -> tuple[Label, ...]:
+    """The categories before any bucket, or the values given as another argument, checked against the type of the column."""
     if not (isinstance(dtype, (pl.Enum, pl.Categorical)) or dtype in (pl.String, pl.Boolean) or dtype.is_integer()):
-        raise TypeError(f"column={column!r}: has type {dtype}; must be Enum, String, Categorical, integer or Boolean. Bin or cast it in the plan.")
+        name = "by" if argument == "keys" else "column"
+        raise TypeError(f"{name}={column!r}: has type {dtype}; must be Enum, String, Categorical, integer or Boolean. Bin or cast it in the plan.")
     if categories is None:
         if not isinstance(dtype, pl.Enum):
             raise ValueError(
-                f"categories=None: column {column!r} of type {dtype} does not say publicly which categories there are. Pass categories=, or cast "
+                f"{argument}=None: column {column!r} of type {dtype} does not say publicly which {argument} there are. Pass {argument}=, or cast "
                 "the column to pl.Enum in the plan."
             )
         categories = dtype.categories.to_list()
     if isinstance(categories, (pl.Series, np.ndarray)):
         categories = list(categories.tolist() if isinstance(categories, np.ndarray) else categories)
     if isinstance(categories, str) or not isinstance(categories, Sequence):
-        raise TypeError(f"categories={categories!r}: must be a sequence of labels.")
+        raise TypeError(f"{argument}={categories!r}: must be a sequence of labels.")
     if not categories:
-        raise ValueError("categories=[]: must name at least one category.")
+        raise ValueError(f"{argument}=[]: must name at least one {'category' if argument == 'categories' else 'key that is not None'}.")
     expected = bool if dtype == pl.Boolean else int if dtype.is_integer() else str
     for label in categories:
         if type(label) is not expected:
-            raise TypeError(f"categories={list(categories)!r}: {label!r} does not fit a column of type {dtype}; each must be {expected.__name__}.")
+            raise TypeError(f"{argument}={list(categories)!r}: {label!r} does not fit a column of type {dtype}; each must be {expected.__name__}.")
         if isinstance(label, int) and not -(2**63) <= label < 2**63:
-            raise ValueError(f"categories={list(categories)!r}: {label!r} is outside the range of 64-bit integers.")
+            raise ValueError(f"{argument}={list(categories)!r}: {label!r} is outside the range of 64-bit integers.")
     if isinstance(dtype, pl.Enum) and (absent := [label for label in categories if label not in dtype.categories.to_list()]):
-        raise ValueError(f"categories={list(categories)!r}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur.")
+        raise ValueError(f"{argument}={list(categories)!r}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur.")
     if len(set(categories)) < len(categories):
-        raise ValueError(f"categories={list(categories)!r}: must not repeat a label.")
+        raise ValueError(f"{argument}={list(categories)!r}: must not repeat a label.")
     return tuple(categories)
 
 

@@ -6,18 +6,19 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
 from opendp.context import Context, Query
 from opendp.domains import _lazyframe_from_domain
-from opendp.extras.polars import LazyFrameQuery
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
 from opendp.metrics import frame_distance, symmetric_distance
 from opendp.mod import (
     ChangeOneIdDistance,
     Domain,
     FrameDistance,
+    Function,
     Measurement,
     Metric,
     OdometerQueryable,
@@ -32,10 +33,12 @@ from opendp_bayes._validation import SCALES
 from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, relative_loss, smallest_scale
 from opendp_bayes.accounting.exact import feasible_loss
 from opendp_bayes.framework.counts import records_of_bounds, then_categorical_counts
+from opendp_bayes.framework.grouped_release import GroupedRelease
+from opendp_bayes.framework.groups import grouped_release, mechanism_for_groups, then_grouped_counts, ungrouped
 from opendp_bayes.framework.guard import ReleaseError, descriptor_of, require_features
 from opendp_bayes.framework.inference import then_dirichlet_multinomial
 from opendp_bayes.framework.measurements import default_total, loss_in, make_mechanism
-from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.framework.spaces import Key, PosteriorSpace
 from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.planning import choose
@@ -43,9 +46,11 @@ from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.release import Label, Release
 
 Loss = Callable[[Mechanism], float]
+R = TypeVar("R", Release, GroupedRelease)
 _CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)  # what `guarded` raises, in OpenDP's account of it
 
 
+@overload
 def posterior(
     query: LazyFrameQuery,
     column: str,
@@ -57,12 +62,48 @@ def posterior(
     unknown: Label | None = None,
     mechanism: str | Mechanism = "auto",
     **options: Any,
-) -> "PosteriorQuery":
+) -> "PosteriorQuery[Release]": ...
+
+
+@overload
+def posterior(
+    query: LazyGroupByQuery,
+    column: str,
+    *,
+    keys: Sequence[Key] | None = None,
+    prior: ArrayLike = 1.0,
+    categories: Sequence[Label] | None = None,
+    size: int | None = None,
+    nulls: Label | None = None,
+    unknown: Label | None = None,
+    mechanism: str | Mechanism = "auto",
+    **options: Any,
+) -> "PosteriorQuery[GroupedRelease]": ...
+
+
+def posterior(
+    query: LazyFrameQuery | LazyGroupByQuery,
+    column: str,
+    *,
+    keys: Sequence[Key] | None = None,
+    prior: ArrayLike = 1.0,
+    categories: Sequence[Label] | None = None,
+    size: int | None = None,
+    nulls: Label | None = None,
+    unknown: Label | None = None,
+    mechanism: str | Mechanism = "auto",
+    **options: Any,
+) -> "PosteriorQuery[Any]":
     """Ask a Context for the posterior of the category probabilities of one column; `.release()` debits the Context and returns a `Release`.
+
+    After `query.group_by(column)` the posterior of every group is asked for at once, for the budget of one query, and `.release()` returns a
+    `GroupedRelease`.
 
     Parameters
     ----------
-    query : `context.query()`, with any plan of the user's own after it (filter, with_columns, casts, truncation by identifier).
+    query : `context.query()`, with any plan of the user's own after it (filter, with_columns, casts, truncation by identifier, then `group_by` one
+        column).
+    keys : of a query per group, the public groups, as in `make_grouped_counts`.
     column, categories, size, nulls, unknown : as in `make_categorical_counts`.
     prior : a positive number for every category, or one for each, buckets included.
     mechanism : `"auto"`, which chooses by public things only: discrete Laplace noise where the number of rows is private or there are two categories,
@@ -75,6 +116,12 @@ def posterior(
     Raises `ValueError`/`TypeError` for arguments that do not fit each other or the Context, before any data is read or budget spent.
     """
     require_features("posterior")
+    by: str | None = None
+    if isinstance(query, LazyGroupByQuery):
+        query, by = ungrouped(query)
+        mechanism, options = mechanism_for_groups(mechanism, options)
+    elif keys is not None:
+        raise ValueError(f"keys={keys!r}: belongs to a query per group; group it by a column, as in `query.group_by('region')`.")
     if not isinstance(query, LazyFrameQuery):
         raise TypeError(f"query: must be a query on a polars frame, as `context.query()` gives, not {type(query).__name__}.")
     plan = object.__getattribute__(query, "polars_plan")
@@ -83,22 +130,28 @@ def posterior(
     stable = _stable_plan(input_domain, input_metric, plan)
     if stable.output_metric == frame_distance(symmetric_distance()):
         records_of_bounds(stable.map(base._d_in))  # refuse an unlimited unit here, with a message that OpenDP does not wrap
-    chain = (
-        stable
-        >> then_categorical_counts(column=column, categories=categories, size=size, nulls=nulls, unknown=unknown)
-        >> then_dirichlet_multinomial(prior=prior)
-    )
+    counted: dict[str, Any] = {"column": column, "categories": categories, "size": size, "nulls": nulls, "unknown": unknown}
+    counts = then_categorical_counts(**counted) if by is None else then_grouped_counts(by=by, keys=keys, **counted)
+    chain = stable >> counts >> then_dirichlet_multinomial(prior=prior)
     space: PosteriorSpace = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
-    return PosteriorQuery(chain, space, base, _fit(mechanism, options, space))
+    return PosteriorQuery(chain, space, base, _fit(mechanism, options, space), None if by is None else grouped_release(chain.output_domain))
 
 
-class PosteriorQuery(Query):
-    """A query for a `Release`. Made by `posterior`; `resolve` gives the measurement, `param` its scale, `release` the result."""
+class PosteriorQuery(Query, Generic[R]):
+    """A query made by `posterior`. `resolve` gives the measurement, `param` its scale, `release` the `Release` or `GroupedRelease`."""
 
-    def __init__(self, chain: Transformation, space: PosteriorSpace, base: Query, mechanism: Callable[[Loss], Mechanism] | Mechanism) -> None:
+    def __init__(
+        self,
+        chain: Transformation,
+        space: PosteriorSpace,
+        base: Query,
+        mechanism: Callable[[Loss], Mechanism] | Mechanism,
+        postprocess: Function | None = None,
+    ) -> None:
         super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
         self._space = space
         self._mechanism = mechanism
+        self._postprocess = postprocess
         self._distance: int = chain.map(self._d_in)
 
     def resolve(self, allow_transformations: bool = False, bounds: Any = None, T: Any = None) -> Measurement:
@@ -113,10 +166,12 @@ class PosteriorQuery(Query):
         mechanism = self._fitted()
         chain = cast(Transformation, self._chain)
         measurement = chain >> make_mechanism(*chain.output_space, self._output_measure, mechanism, delta=self._delta)
+        if self._postprocess is not None:
+            measurement = measurement >> self._postprocess
         measurement.param = mechanism.scale
         return measurement
 
-    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> Release:
+    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
         """Make the release and debit the Context, after checking that its remaining budget suffices.
 
         Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does not depend on them.
@@ -126,7 +181,7 @@ class PosteriorQuery(Query):
         measurement = self.resolve()
         _check_remaining(self._context, measurement.map(self._d_in))
         try:
-            released: Release = self._context(measurement)
+            released: R = self._context(measurement)
         except OpenDPException as error:
             ours = _CALLBACK_MESSAGE.search(str(error))
             if ours is None:
@@ -164,17 +219,21 @@ class PosteriorQuery(Query):
 class _BayesNamespace:
     """`query.bayes`: the functions of this package that take a query, as methods."""
 
-    def __init__(self, query: LazyFrameQuery) -> None:
-        self._query = query
+    def __init__(self, query: LazyFrameQuery | LazyGroupByQuery) -> None:
+        self._query: Any = query
 
-    def posterior(self, column: str, **arguments: Any) -> PosteriorQuery:
+    def posterior(self, column: str, **arguments: Any) -> PosteriorQuery[Any]:
         """`opendp_bayes.posterior(query, column, ...)`."""
         return posterior(self._query, column, **arguments)
 
 
 def enable() -> None:
-    """Give OpenDP's polars queries a `bayes` namespace: `query.bayes.posterior(column, ...)`. Calling it again changes nothing."""
+    """Give OpenDP's polars queries a `bayes` namespace: `query.bayes.posterior(column, ...)`, also after `group_by`.
+
+    Calling it again changes nothing.
+    """
     LazyFrameQuery.bayes = property(_BayesNamespace)  # type: ignore[attr-defined]
+    LazyGroupByQuery.bayes = property(_BayesNamespace)  # type: ignore[attr-defined]
 
 
 def _stable_plan(domain: Domain, metric: Metric, plan: Any) -> Transformation:

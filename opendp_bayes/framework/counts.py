@@ -47,41 +47,50 @@ def make_categorical_counts(
 
     Raises `ValueError`/`TypeError` for a column, metric or policy that does not fit.
     """
-    require_features("make_categorical_counts")
-    if not isinstance(input_domain, LazyFrameDomain):
-        raise TypeError(f"input_domain={input_domain}: must be a LazyFrameDomain, as `dp.domain_of(frame, infer=True)` makes.")
-    if not isinstance(column, str):
-        raise TypeError(f"column={column!r}: must be the name of a column, a str; compute it in the plan first.")
-    distance = _counted_distance(input_metric)
-    schema = _lazyframe_from_domain(input_domain).collect_schema()
-    if column not in schema:
-        raise ValueError(f"column={column!r}: is not in the frame; its columns are {', '.join(map(repr, schema))}.")
-    source = CategoricalColumn.build(
-        column,
-        schema[column],
-        nullable=input_domain.get_series_domain(column).nullable,
-        categories=categories,
-        nulls=nulls,
-        unknown=unknown,
-    )
-    size = _public_size(input_domain, input_metric, size)
-    space = CountsSpace(source.labels, size)
+    source = source_column(input_domain, input_metric, column, categories=categories, nulls=nulls, unknown=unknown)
+    space = CountsSpace(source.labels, public_size(input_domain, input_metric, size))
+    return counting(input_domain, input_metric, space, source.count, "make_categorical_counts")
 
-    def function(frame: pl.LazyFrame) -> Integers:
-        return space.counts(source.count(frame))
+
+def source_column(
+    domain: Domain, metric: Metric, column: str, *, categories: Sequence[Label] | None, nulls: Label | None, unknown: Label | None
+) -> CategoricalColumn:
+    """Check the input space and the column, and apply the policy for nulls and unknown values to it."""
+    require_features("make_categorical_counts")
+    if not isinstance(domain, LazyFrameDomain):
+        raise TypeError(f"input_domain={domain}: must be a LazyFrameDomain, as `dp.domain_of(frame, infer=True)` makes.")
+    _counted_distance(metric)
+    dtype = type_of_column(domain, column, "column")
+    nullable = domain.get_series_domain(column).nullable
+    return CategoricalColumn.build(column, dtype, nullable=nullable, categories=categories, nulls=nulls, unknown=unknown)
+
+
+def type_of_column(domain: LazyFrameDomain, column: Any, argument: str) -> pl.DataType:
+    """The type of a column that an argument names; `TypeError`/`ValueError` if it is not the name of one."""
+    if not isinstance(column, str):
+        raise TypeError(f"{argument}={column!r}: must be the name of a column, a str; compute it in the plan first.")
+    schema = _lazyframe_from_domain(domain).collect_schema()
+    if column not in schema:
+        raise ValueError(f"{argument}={column!r}: is not in the frame; its columns are {', '.join(map(repr, schema))}.")
+    return schema[column]
+
+
+def counting(domain: Domain, metric: Metric, space: CountsSpace, count: Callable[[pl.LazyFrame], Integers], made_by: str) -> Transformation:
+    """The transformation to `space` by a function that counts each row once, in one of the categories (`docs/proofs.md`, "Counts")."""
+    distance = _counted_distance(metric)
 
     def stability_map(d_in: Any) -> int:
         moved = distance(d_in)
         # Under equal sizes as many records leave as arrive; a change is one of each. An odd bound is rounded up: one record changed is no less.
-        return (moved + 1) // 2 if size is not None and input_metric != change_one_distance() else moved
+        return (moved + 1) // 2 if space.size is not None and metric != change_one_distance() else moved
 
     return make_user_transformation(
-        input_domain,
-        input_metric,
+        domain,
+        metric,
         space.domain,
         space.metric,
-        guarded(function, "make_categorical_counts: counting"),
-        guarded_map(stability_map, "make_categorical_counts"),
+        guarded(lambda frame: space.counts(count(frame)), f"{made_by}: counting"),
+        guarded_map(stability_map, made_by),
     )
 
 
@@ -132,16 +141,21 @@ def _counted_distance(metric: Metric) -> Callable[[Any], int]:
 
 
 def records_of_bounds(bounds: Any) -> int:
-    """The largest number of records that a list of `Bound` lets one unit add and remove: the smallest that any one of them proves.
+    """The largest number of records that a list of `Bound` lets one unit add and remove: the smallest that any grouping proves.
 
-    A bound with `per_group` and `num_groups` allows their product, whatever it groups by; without grouping there is one group. One with a
-    `None` it needs says nothing.
+    `per_group` and `num_groups` of one grouping allow their product, whatever it groups by and whether one Bound or two say it; without grouping
+    there is one group. A grouping without one of the two says nothing.
     """
-    proven = []
-    for bound in bounds if isinstance(bounds, Sequence) else [bounds]:
-        groups = 1 if not bound.by else bound.num_groups
-        if bound.per_group is not None and groups is not None:
-            proven.append(bound.per_group * groups)
+    bounds = bounds if isinstance(bounds, Sequence) else [bounds]
+    largest: dict[frozenset[bytes], dict[str, int]] = {}
+    for bound in bounds:
+        by = frozenset((pl.col(key) if isinstance(key, str) else key).meta.serialize() for key in bound.by)
+        known = largest.setdefault(by, {} if by else {"num_groups": 1})
+        for name in ("per_group", "num_groups"):
+            limit = getattr(bound, name)
+            if limit is not None:
+                known[name] = min(limit, known.get(name, limit))
+    proven = [known["per_group"] * known["num_groups"] for known in largest.values() if len(known) == 2]
     if not proven:
         raise ValueError(
             f"d_in={bounds!r}: no Bound limits the number of records of a unit. Give Bound(by=[], per_group=...), or per_group= together with "
@@ -150,7 +164,7 @@ def records_of_bounds(bounds: Any) -> int:
     return min(proven)
 
 
-def _public_size(domain: LazyFrameDomain, metric: Metric, size: int | None) -> int | None:
+def public_size(domain: LazyFrameDomain, metric: Metric, size: int | None) -> int | None:
     """Check `size` against what the space says of the number of records, and return it."""
     is_public = metric == change_one_distance() or domain.get_margin([]).invariant == "lengths"
     if size is not None:

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 from opendp.extras._utilities import to_then
 from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
-from opendp_bayes._validation import Floats, as_distance, as_prior
+from opendp_bayes._validation import Floats, as_distance
 from opendp_bayes.framework.guard import descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 
@@ -16,8 +15,9 @@ from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 def make_dirichlet_multinomial(input_domain: Domain, input_metric: Metric, *, prior: ArrayLike) -> Transformation:
     """Update a Dirichlet prior with counts: the concentration of the posterior, `prior + counts`, a float64 array of shape `(k,)`.
 
-    `prior` is a positive number for every category or has shape `(k,)`. The output space names categories, size, prior and neighbour relation,
-    so that pieces made for another model do not chain. Distances are kept (`docs/proofs.md`, "Inference").
+    `prior` is a positive number for every category or has shape `(k,)`; after `make_grouped_counts` it is that of each group. The output
+    space names categories, size, prior and neighbour relation, so that pieces made for another model do not chain. Distances are kept
+    (`docs/proofs.md`, "Inference").
 
     Raises `ValueError`/`TypeError` for a prior that does not fit or an input that is not from `make_categorical_counts`.
     Source: tailoring paper, section 2.
@@ -27,10 +27,7 @@ def make_dirichlet_multinomial(input_domain: Domain, input_metric: Metric, *, pr
     if isinstance(counts_space, PosteriorSpace):
         raise ValueError(f"input_domain={input_domain}: is a posterior already; must be the output of make_categorical_counts.")
     counts_space.check_metric(input_metric)
-    if np.size(prior) not in (1, counts_space.k):
-        labels = ", ".join(map(repr, counts_space.categories))
-        raise ValueError(f"prior={prior!r}: has {np.size(prior)} entries; must have {counts_space.k}, one for each of {labels}, or be one number.")
-    space = PosteriorSpace(counts_space.categories, counts_space.size, tuple(as_prior(prior, counts_space.k).tolist()))
+    space = PosteriorSpace(counts_space.categories, counts_space.size, counts_space.as_prior(prior))
 
     def function(value: Any) -> Floats:
         return space.concentration(counts_space.counts(value))

@@ -4,13 +4,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from opendp.domains import user_domain
 from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
-from opendp_bayes._validation import Floats, Integers, as_counts
+from opendp_bayes._validation import Floats, Integers, as_counts, as_prior
 from opendp_bayes.framework.guard import ContractError
 from opendp_bayes.release import Label, relation_of
+
+Key = Label | None
+
+#: The cell of the rows that are in no group.
+IN_NO_GROUP = ()
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,10 @@ class CountsSpace:
         if metric != self.metric:
             raise ValueError(f"input_metric={metric}: must be the metric that belongs to the input domain, {self.metric}.")
 
+    def as_prior(self, prior: ArrayLike) -> tuple[float, ...]:
+        """The prior of every category from one number or one for each; `ValueError`/`TypeError` for another."""
+        return _prior_of(self.categories, prior)
+
     def is_member(self, value: Any) -> bool:
         try:
             self.counts(value)
@@ -61,6 +71,31 @@ class CountsSpace:
         if self.size is not None and counts.sum() != self.size:
             raise ContractError(f"the number of records is not size={self.size}, the public number that was declared; pass the true one.")
         return counts
+
+
+@dataclass(frozen=True)
+class GroupedCountsSpace(CountsSpace):
+    """Counts of cells: of every category (`labels`) in every group, group by group, and last of the rows that are in no group."""
+
+    labels: tuple[Label, ...]
+
+    @classmethod
+    def build(cls, groups: tuple[Key, ...], labels: tuple[Label, ...], size: int | None) -> "GroupedCountsSpace":
+        # Cells are pairs, which no label is, so that the space equals none that is not grouped.
+        cells: Any = (*((group, label) for group in groups for label in labels), IN_NO_GROUP)
+        return cls(cells, size, labels)
+
+    def as_prior(self, prior: ArrayLike) -> tuple[float, ...]:
+        """The prior of every cell from that of the categories, the same in each group. That of the rows in no group changes nothing."""
+        of_group = _prior_of(self.labels, prior)
+        return (*of_group * (self.k // len(self.labels)), 1.0)
+
+
+def _prior_of(labels: tuple[Label, ...], prior: ArrayLike) -> tuple[float, ...]:
+    if np.size(prior) not in (1, len(labels)):
+        shown = ", ".join(map(repr, labels))
+        raise ValueError(f"prior={prior!r}: has {np.size(prior)} entries; must have {len(labels)}, one for each of {shown}, or be one number.")
+    return tuple(as_prior(prior, len(labels)).tolist())
 
 
 @dataclass(frozen=True)

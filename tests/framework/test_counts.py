@@ -139,11 +139,15 @@ BOUNDS = {
     "the product is smaller": ([Bound(per_group=7), Bound(by=["x"], per_group=2, num_groups=3)], 6),
     "the product is larger": ([Bound(by=["x"], per_group=2, num_groups=3), Bound(per_group=5)], 5),
     "the smallest of three": ([Bound(per_group=9), Bound(by=["x"], per_group=2, num_groups=3), Bound(by=["y"], per_group=4, num_groups=1)], 4),
+    "one grouping in two bounds": ([Bound(by=["x"], per_group=2), Bound(by=[pl.col("x")], num_groups=3), Bound(by=["y"], num_groups=1)], 6),
+    "the smallest of each": ([Bound(by=["x"], per_group=2, num_groups=9), Bound(by=["x"], per_group=5, num_groups=3)], 6),
+    "columns in another order": ([Bound(by=["x", "y"], per_group=2), Bound(by=["y", "x"], num_groups=2)], 4),
     "None beside a number": ([Bound(by=["x"], per_group=1), Bound(by=["y"], num_groups=1), Bound(per_group=5)], 5),
 }
 UNUSABLE = {
     "nothing": [],
     "no number of groups": [Bound(by=["x"], per_group=2)],
+    "of different groupings": [Bound(by=["x"], per_group=2), Bound(by=["x", "y"], num_groups=2)],
     "no number per group": [Bound(by=["x"], num_groups=2), Bound(num_groups=1)],
 }
 
