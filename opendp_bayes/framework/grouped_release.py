@@ -115,7 +115,7 @@ class GroupedRelease(Mapping[Key, Release]):
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def plot(self, columns: int = 3) -> Any:
-        """Small multiples: `Release.plot` of every group, `columns` to a row, probabilities on one scale; returns a matplotlib `Figure`.
+        """Small multiples: the posterior of every group, `columns` to a row, probabilities on one scale; returns a matplotlib `Figure`.
 
         Raises `ImportError` without matplotlib, which the extra `plot` installs.
         """
@@ -124,18 +124,20 @@ class GroupedRelease(Mapping[Key, Release]):
             from matplotlib import pyplot
         except ImportError:
             raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
+        from opendp_bayes.plotting import plot_posterior
+
         rows = -(-len(self) // columns)
         figure, axes = pyplot.subplots(rows, columns, figsize=(4 * columns, 3 * rows), squeeze=False, layout="constrained")
         drawn, rest = axes.flat[: len(self)], axes.flat[len(self) :]
         for group, ax in zip(self, drawn, strict=True):
-            release: Any = self[group]
-            release.plot(ax=ax)
+            plot_posterior(self[group], ax, compact=True)
             ax.set_title(_shown(group), parse_math=False)
         low, high = zip(*(ax.get_xlim() for ax in drawn), strict=True)
         for ax in drawn:
             ax.set_xlim(min(low), max(high))
         for ax in rest:
             ax.set_axis_off()
+        figure.legend(*drawn[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
         return figure
 
     def __rich__(self) -> Any:
@@ -143,7 +145,7 @@ class GroupedRelease(Mapping[Key, Release]):
         from rich.table import Table
         from rich.text import Text
 
-        from opendp_bayes.report import guarantee
+        from opendp_bayes._wording import described, guarantee
 
         table = Table()
         for name in ("Group", "Category"):
@@ -155,7 +157,7 @@ class GroupedRelease(Mapping[Key, Release]):
                 name = "" if i else _shown(group)
                 table.add_row(Text(name), Text(label), str(count), f"{mean:.3f}", f"{lower:.3f} to {upper:.3f}", end_section=i == len(rows) - 1)
         whole: Any = self
-        return Group(table, Text(f"All groups together: {guarantee(whole)}"))
+        return Group(table, Text(f"All groups together: {guarantee(whole)}\nMechanism: {described(self.mechanism)}."))
 
     def to_json(self) -> str:
         """The release as JSON; `GroupedRelease.from_json` reads it back."""
