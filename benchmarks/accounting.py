@@ -45,7 +45,7 @@ def measure(size: int, prior: tuple[float, ...]) -> tuple[float, float, float, f
 
 
 def work(size: int, prior: tuple[float, ...]) -> int:
-    return two_categories.work(size, (prior[0], prior[1])) if len(prior) == 2 else enumeration.work(size, prior)
+    return two_categories.work(size, (prior[0], prior[1])) if len(prior) == 2 else enumeration.work(size, prior, 1)
 
 
 def losses(largest: bool) -> None:
@@ -62,7 +62,7 @@ def losses(largest: bool) -> None:
         ["prior", "n", "first, s", "growth", "another scale, s", "the same again, µs", "peak memory, MB", "work, 1e6", "method", "epsilon"],
         rows,
         f"`exact_loss({MECHANISM}, ...)`, each in a process of its own. Growth is the exponent of n between two rows. Peak memory is what the first "
-        "call adds to the process. Wanted for k=2: n=1e4 below 5 s, n=1e5 below 60 s; for k=3, n=100: below 30 s; memory below 1 GiB.",
+        "call adds to the process.",
     )
 
 

@@ -19,7 +19,8 @@ from opendp_bayes.hellinger import distance_from_divergence, gap_above
 TABLE_ERROR = 2.0**-43
 #: Beyond this Bhattacharyya divergence, `1 - H < e^-40 / 2 < 2^-58`.
 _FAR = 40.0
-_ENTRIES = 1 << 19  # of one block
+_ENTRIES = 1 << 19  # of one block,
+_FEWEST_COLUMNS = 64  # which has at least so many data sets, so that few of them have to be interpolation nodes
 _CACHED_ENTRIES = 1 << 24  # of all blocks of one size and prior, above which they are computed again at each use
 _NODES = 18
 #: Interpolation is used where a block of data sets is at most this part of the smallest concentration it meets.
@@ -111,7 +112,7 @@ def _cached_tables(size: int, prior: tuple[float, float], reach: int, last: int,
 
 
 def _tables(size: int, prior: tuple[float, float], reach: int, last: int, overlap: int) -> Iterator[tuple[int, Floats]]:
-    columns = max(_ENTRIES // (2 * reach + 1), 16)
+    columns = max(_ENTRIES // (2 * reach + 1), _FEWEST_COLUMNS)
     offsets = np.arange(-reach, reach + 1)[:, None]
     first = 0
     while first <= last:

@@ -137,7 +137,8 @@ class GroupedRelease(Mapping[Key, Release]):
             ax.set_xlim(min(low), max(high))
         for ax in rest:
             ax.set_axis_off()
-        figure.legend(*drawn[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+        handles, labels = drawn[0].get_legend_handles_labels()
+        figure.legend(handles, [label.split(":")[0] for label in labels], loc="outside lower center", ncols=3, frameon=False)
         return figure
 
     def __rich__(self) -> Any:

@@ -483,7 +483,7 @@ def test_one_contribution_to_a_frame_of_public_length_counts_as_one_change():
     """No two frames of one length differ by one record added, so nothing would have to be spent; a release without noise is not what is meant."""
     whole = context({"contributions": 1}, split_evenly_over=1, margins=[dp.polars.Margin(by=[], invariant="lengths")])
     released = ob.posterior(whole.query(), "x", nulls="none", size=SIZE).release()
-    assert (released.d_in, released.epsilon, released.mechanism.scale) == (1, 1.0, 2.0)
+    assert (released.d_in, released.epsilon, released.mechanism.scale) == (1, 1.0, 1.0)
 
 
 # --- the query object ------------------------------------------------------------------------------------------------------------------------
