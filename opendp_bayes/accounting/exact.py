@@ -135,7 +135,7 @@ class PrivacyProfile:
         epsilons = np.asarray(epsilon, dtype=np.float64)
         if np.any(np.isnan(epsilons)) or np.any(epsilons < 0):
             raise ValueError(f"epsilon={epsilon!r}: must be at least 0.")
-        deltas = np.array([self._delta(float(value)) for value in epsilons.ravel()]).reshape(epsilons.shape)
+        deltas = np.array([_delta(self, float(value)) for value in epsilons.ravel()]).reshape(epsilons.shape)
         return float(deltas) if deltas.ndim == 0 else deltas
 
     def epsilon(self, delta: float) -> float:
@@ -143,25 +143,22 @@ class PrivacyProfile:
         if not 0 <= delta <= 1:
             raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
         largest = self.loss.epsilon
-        if delta == 0 or self._delta(0.0) <= delta:
+        if delta == 0 or _delta(self, 0.0) <= delta:
             return largest if delta == 0 else 0.0
         if not math.isfinite(largest):
             return math.inf
 
         def excess(epsilon: float) -> float:
-            return math.log(max(self._delta(epsilon), 1e-320)) - math.log(delta)
+            return math.log(max(_delta(self, epsilon), 1e-320)) - math.log(delta)
 
         low = largest  # where the profile is zero or small; the root is bracketed by 0 and this
         if excess(low) > 0:
             return largest
         step = 1e-11 * largest
         epsilon = float(brentq(excess, 0.0, low, xtol=step, rtol=1e-13, maxiter=200))
-        while self._delta(epsilon) > delta:
+        while _delta(self, epsilon) > delta:
             epsilon = min(epsilon + step, largest)
         return epsilon
-
-    def _delta(self, epsilon: float) -> float:
-        return _delta(self, epsilon)
 
     @property
     def _pairs(self) -> list[Pairs] | None:
@@ -238,19 +235,20 @@ class _Findings:
 
 @lru_cache(maxsize=1024)
 def _loss(mechanism: Mechanism, size: int | None, prior: tuple[float, ...], d_in: int, largest_work: int, renyi: bool) -> PrivacyLoss:
-    proven = mechanism.proven_loss(d_in, size=size, prior=np.array(prior))
     if size is not None:
         d_in = min(d_in, size)  # no two data sets are further apart
     if d_in == 0:
         return NO_LOSS
+    proven = mechanism.proven_loss(d_in, size=size, prior=np.array(prior))
     first = _pairs(mechanism, size, prior, 1, largest_work)
     if first is None:
         return proven
     if isinstance(first, NoisePairs):
-        return _loss_of_noise(mechanism, size, prior, d_in, renyi)
+        return _loss_of_noise(proven, _pairs(mechanism, size, prior, d_in, largest_work) if renyi else None)
     public = cast(int, size)  # only additive noise can have a private one
     group = min(d_in, _largest_group(public, prior))
-    found = [_examine(mechanism, public, prior, distance, renyi) for distance in range(1, group + 1)]
+    renyi = renyi and _work(public, prior) <= _RENYI_WORK
+    found = [_examine(mechanism, public, prior, distance, renyi and distance == 1) for distance in range(1, group + 1)]
     number, rest = divmod(d_in, group)
     epsilon = min(_repeated([f.epsilon for f in found], number, rest), proven.epsilon)
     spread = min(_repeated([f.range for f in found], number, rest), proven.range)
@@ -265,11 +263,9 @@ def _repeated(values: Sequence[float], number: int, rest: int) -> float:
     return round_up(number * Fraction(max(values)) + (Fraction(max(values[:rest])) if rest else 0))
 
 
-def _loss_of_noise(mechanism: Mechanism, size: int | None, prior: tuple[float, ...], d_in: int, renyi: bool) -> PrivacyLoss:
+def _loss_of_noise(proven: PrivacyLoss, pairs: Pairs | None) -> PrivacyLoss:
     """The closed forms of ε and of the range are attained; ρ is the supremum of Rényi divergences, which add over independent coordinates."""
-    proven = mechanism.proven_loss(d_in, size=size, prior=np.array(prior))
-    pairs = _pairs(mechanism, size, prior, d_in, LARGEST_WORK)
-    if not (renyi and isinstance(pairs, NoisePairs)):
+    if not isinstance(pairs, NoisePairs):
         return replace(proven, method="exact")
     one = NoisePairs(pairs.law, pairs.log_error)
     block = next(one.blocks())
@@ -281,7 +277,6 @@ def _loss_of_noise(mechanism: Mechanism, size: int | None, prior: tuple[float, .
 def _examine(mechanism: Mechanism, size: int, prior: tuple[float, ...], distance: int, renyi: bool) -> _Findings:
     """The largest losses over all pairs at exactly this distance."""
     pairs = cast(Pairs, _pairs(mechanism, size, prior, distance, LARGEST_WORK))
-    renyi = renyi and distance == 1 and _work(size, prior) <= _RENYI_WORK
     epsilon, spread, rho, worst = 0.0, 0.0, 0.0, None
     for block in pairs.blocks():
         smallest, largest = extremes(block)

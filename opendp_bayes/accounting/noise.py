@@ -48,7 +48,6 @@ def laplace_shift(moved: int, scale: float, noise: str) -> tuple[Floats, Floats]
             return -rate * np.abs(at) + log_cell
 
         log_half = -math.log1p(math.exp(-rate))  # P(Z <= 0) = P(Z >= 0) = 1 / (1 + q)
-        ends_p = (log_half, log_half - rate * moved)
     else:
         log_cell = math.log(-math.expm1(-rate)) - math.log(2)
 
@@ -56,7 +55,8 @@ def laplace_shift(moved: int, scale: float, noise: str) -> tuple[Floats, Floats]
             return -rate * np.where(at >= 0, at, -at - 1) + log_cell
 
         log_half = -math.log(2)  # P(Z < 0) = P(Z >= 0) = 1/2
-        ends_p = (log_half, log_half - rate * moved)
+
+    ends_p = (log_half, log_half - rate * moved)
     log_p = np.concatenate([[ends_p[0]], log_mass(value.astype(np.float64)), [ends_p[1]]])
     log_q = np.concatenate([[ends_p[1]], log_mass(value.astype(np.float64) - moved), [ends_p[0]]])
     return log_p, log_q

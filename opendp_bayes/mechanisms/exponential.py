@@ -16,7 +16,7 @@ from opendp_bayes._rounding import round_up
 from opendp_bayes._validation import Floats, Integers, as_counts, as_prior, as_size
 from opendp_bayes.hellinger import distance_from_divergence
 from opendp_bayes.hellinger_sampler import HellingerSampler, check_categories
-from opendp_bayes.mechanisms.scores import candidate_distances
+from opendp_bayes.mechanisms.scores import candidate_distances, public_size
 from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.sensitivity import RELATIVE_ERROR
 from opendp_bayes.simplex import candidates, check_enumerable, log_number_of_candidates
@@ -56,11 +56,7 @@ class PosteriorExponential(ABC):
 
         The latter is decided from public numbers: `uniform_share` at the smallest width (`docs/limits.md`, "Many candidates").
         """
-        if size is None:
-            raise ValueError(
-                f"{type(self).__name__}: its candidates are the posteriors of `size` records, so the number of records must be public. "
-                "Under add/remove neighbours use LaplaceParameters, or state the privacy unit as changes and pass size=."
-            )
+        size = public_size(type(self).__name__, size)
         check_categories(prior.size)
         log_candidates = log_number_of_candidates(size, prior.size)
         share = uniform_share(size, prior, 1 / self._smallest_width(size, prior))

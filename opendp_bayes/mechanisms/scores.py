@@ -10,16 +10,22 @@ from opendp_bayes.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity
 from opendp_bayes.simplex import candidate, candidate_sums, check_enumerable, number_of_candidates
 
-__all__ = ["candidate", "candidate_distances", "check_candidates", "number_of_candidates", "score_change", "score_error"]
+__all__ = ["candidate", "candidate_distances", "check_candidates", "number_of_candidates", "public_size", "score_change", "score_error"]
 
 
-def check_candidates(user: str, *, size: int | None, k: int) -> int:
-    """Return `size`; raise `ValueError` that names `user` where it is private (the candidates depend on it) or the candidates are too many."""
+def public_size(user: str, size: int | None) -> int:
+    """Return `size`; raise `ValueError` that names `user` where it is private: the candidates depend on it."""
     if size is None:
         raise ValueError(
             f"{user}: its candidates are the posteriors of `size` records, so the number of records must be public. "
             "Under add/remove neighbours use LaplaceParameters, or state the privacy unit as changes and pass size=."
         )
+    return size
+
+
+def check_candidates(user: str, *, size: int | None, k: int) -> int:
+    """Return `size`; raise `ValueError` that names `user` where it is private, or where the candidates are too many."""
+    size = public_size(user, size)
     check_enumerable(size, k)
     return size
 
