@@ -88,15 +88,27 @@ class HellingerSampler:
             done += len(accepted)
         return result
 
+    def log_normaliser(self, proposals: int) -> float:
+        """The logarithm of the sum of f over every r, estimated from so many proposals by the mean of their probabilities of acceptance."""
+        accepted, made = 0.0, 0
+        while made < proposals or accepted == 0:
+            number = min(proposals, _LARGEST_BATCH // self._counts.size)
+            accepted, made = accepted + float(np.exp(self._inside(number)[1]).sum()), made + number
+        # A term is proposed with probability integer / 2^_BITS, and a move with its density times that of the rounding up of each category.
+        log_rounding = _BITS * math.log(2) - _log_scale(self._gaps)
+        return math.log(accepted / made) + self._log_unit + _BITS * math.log(2) + (self._counts.size - 1) * log_rounding
+
     def _accepted(self, number: int) -> Integers:
         """Those of `number` proposals that are accepted, in order."""
+        moves, log_acceptance = self._inside(number)
+        return self._counts + moves[log_uniforms(len(moves)) < log_acceptance]
+
+    def _inside(self, number: int) -> tuple[Integers, Floats]:
+        """Those of `number` proposals that are inside the simplex, as moves, and the logarithms of their probabilities of acceptance."""
         term = np.searchsorted(self._ends, _bits(random_words(number)), side="right")
         moves, log_density = self._proposals(term)
-        log_uniform = log_uniforms(number)
         inside = np.all(moves >= -self._counts, axis=1)
-        moves = moves[inside]
-        accepted = log_uniform[inside] < self._log_acceptance(term[inside], moves, log_density[inside])
-        return self._counts + moves[accepted]
+        return moves[inside], self._log_acceptance(term[inside], moves[inside], log_density[inside])
 
     def _log_acceptance(self, term: Integers, moves: Integers, log_density: Floats) -> Floats:
         """Logarithms, below 0, of the probabilities with which proposals inside the simplex are accepted."""

@@ -9,7 +9,6 @@ The results are floats within `RELATIVE_ERROR` of the true value; `docs/numerics
 """
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import permutations
 from typing import get_args
@@ -43,9 +42,9 @@ def local_sensitivity(counts: ArrayLike, prior: ArrayLike, *, distance: Distance
     as_choice(distance, "distance", get_args(Distance))
     counts = as_counts(counts)
     prior = as_prior(prior, counts.size)
-    if counts.sum() == 0:
+    if not counts.any():
         return 0.0
-    return float(distance_from_divergence(next(_gaps_by_distance(counts, prior))[0], distance))
+    return float(distance_from_divergence(_largest_gaps(counts[None], prior)[0], distance))
 
 
 def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hellinger") -> float:
@@ -80,31 +79,25 @@ def smooth_sensitivity(
     """
     if (gamma is None) == (beta is None):
         raise ValueError(f"gamma={gamma!r}, beta={beta!r}: give exactly one of the two.")
+    if gamma is not None:
+        gamma = as_positive(gamma, "gamma")
+    else:
+        beta = as_positive(beta, "beta")
     counts = as_counts(counts)
     prior = as_prior(prior, counts.size)
-    size = int(counts.sum())
-    if size == 0:
+    if not counts.any():
         return 0.0
-    largest = global_sensitivity(size, prior, distance=distance)
-    first = 0
-    if gamma is not None:
-        gamma, inverse = as_positive(gamma, "gamma"), np.inf
-        for gaps in _gaps_by_distance(counts, prior):
-            distances = np.arange(first, first + gaps.size)
-            with np.errstate(divide="ignore"):  # a distance at which no data set has a neighbour to show has gap 0
-                inverse = min(inverse, np.min(1 / distance_from_divergence(gaps, distance) + gamma * distances))
-            first += gaps.size
-            if gamma * first + 1 / largest >= inverse:  # no data set further away can be better
-                break
-        return float(1 / inverse)
-    beta, smooth = as_positive(beta, "beta"), 0.0
-    for gaps in _gaps_by_distance(counts, prior):
-        distances = np.arange(first, first + gaps.size)
-        smooth = max(smooth, np.max(distance_from_divergence(gaps, distance) * np.exp(-beta * distances)))
-        first += gaps.size
-        if largest * np.exp(-beta * first) <= smooth:
-            break
-    return float(smooth)
+    return float(_smooth(counts[None], prior, gamma, beta, distance)[0])
+
+
+def local_sensitivities_at(counts: Integers, prior: Floats) -> Floats:
+    """`local_sensitivity` of every row of `counts`, shape `(m, k)`, all with a positive sum; shape `(m,)`. Arguments are not checked."""
+    return distance_from_divergence(_largest_gaps(counts, prior))
+
+
+def smooth_sensitivities_at(counts: Integers, prior: Floats, *, gamma: float | None = None, beta: float | None = None) -> Floats:
+    """`smooth_sensitivity` of every row of `counts`, shape `(m, k)`, all rows with the same positive sum; shape `(m,)`. Arguments are not checked."""
+    return _smooth(counts, prior, gamma, beta, "hellinger")
 
 
 def local_sensitivities(size: int, prior: ArrayLike) -> Floats:
@@ -190,27 +183,33 @@ def _g(t: ArrayLike) -> Floats:
     return gap_above(t, 0.5)
 
 
-def _gaps_by_distance(counts: Integers, prior: Floats) -> Iterator[Floats]:
-    """Yield, in blocks, the largest gap over data sets at distance d from `counts`, for d = 0, 1, 2, ... up to the size.
+def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | None, distance: Distance) -> Floats:
+    """The smooth sensitivity of every row of `counts`, by blocks of distances d; it is `max over d` of the largest damped local sensitivity.
 
-    The first block holds d = 0 alone, which is the local sensitivity. For two categories the distance is exactly d, otherwise at most d, which
-    comes to the same in the extremum over d.
+    For two categories the distance is exactly d, otherwise at most d, which comes to the same in the maximum.
     """
-    size = int(counts.sum())
-    occupied = np.where(counts > 0, prior + (counts - 1), np.inf)  # a_i - 1 where a record can leave category i
-    yield np.array([_largest_pair(occupied, prior + counts)])
-    if counts.size == 2:
-        gaps_within = _gaps_within_two
-    else:
-        gaps_within = _gaps_within
-        kept = _undominated(counts, prior)
-        counts, prior = counts[kept], prior[kept]
-    first, block = 1, 64
-    largest_block = max(64, _LARGEST_BLOCK // counts.size)
+    size = int(counts[0].sum())
+    largest = np.array(global_sensitivity(size, prior, distance=distance))
+
+    def damped(sensitivity: Floats, distances: Integers | int) -> Floats:
+        with np.errstate(divide="ignore"):  # a distance at which no data set has a neighbour to show has sensitivity 0
+            return 1 / (1 / sensitivity + gamma * distances) if gamma is not None else sensitivity * np.exp(-(beta or 0.0) * distances)
+
+    best = damped(distance_from_divergence(_largest_gaps(counts, prior), distance), 0)
+    gaps_within = _gaps_within_two if prior.size == 2 else _gaps_within
+    if len(counts) == 1 and prior.size > 2:
+        kept = _undominated(counts[0], prior)
+        counts, prior = counts[:, kept], prior[kept]
+    pending, first, block = np.arange(len(counts)), 1, 64 if len(counts) == 1 else 8
     while first <= size:
-        last = min(size, first + block - 1)
-        yield gaps_within(counts, prior, np.arange(first, last + 1))
-        first, block = last + 1, min(2 * block, largest_block)
+        pending = pending[damped(largest, first) > best[pending]]  # no data set further away can be better for the others
+        if not pending.size:
+            break
+        distances = np.arange(first, min(size + 1, first + block))
+        sensitivities = distance_from_divergence(gaps_within(counts[pending], prior, distances), distance)
+        best[pending] = np.maximum(best[pending], damped(sensitivities, distances).max(axis=1))
+        first, block = first + block, min(2 * block, max(block, _LARGEST_BLOCK // (prior.size * pending.size)))
+    return best
 
 
 def _undominated(counts: Integers, prior: Floats) -> list[int]:
@@ -226,20 +225,25 @@ def _undominated(counts: Integers, prior: Floats) -> list[int]:
     return kept
 
 
-def _largest_pair(leaving: Floats, entering: Floats) -> float:
-    """`max over i != j of g(leaving_i) + g(entering_j)`; since g decreases, one of the two smallest entries of each suffices."""
-    i, j = np.argsort(leaving, kind="stable")[:2], np.argsort(entering, kind="stable")[:2]
-    i = i[np.isfinite(leaving[i])]
-    gaps = _g(np.concatenate([leaving[i], entering[j]]))
-    pairs = gaps[: i.size, None] + gaps[i.size :]
-    return float(np.max(pairs, where=i[:, None] != j, initial=-np.inf))
+def _largest_gaps(counts: Integers, prior: Floats) -> Floats:
+    """The gap of every row of `counts`: `max over i != j of g(a_i - 1) + g(a_j)`, where category i has a record.
+
+    Since g decreases, one of the two smallest entries of each suffices.
+    """
+    leaving = np.where(counts > 0, prior + (counts - 1), np.inf)
+    entering = prior + counts
+    i, j = np.argsort(leaving, axis=1, kind="stable")[:, :2], np.argsort(entering, axis=1, kind="stable")[:, :2]
+    left = np.take_along_axis(leaving, i, axis=1)
+    finite = np.isfinite(left)
+    gaps = _g(np.where(finite, left, 1.0))[:, :, None] + _g(np.take_along_axis(entering, j, axis=1))[:, None, :]
+    return np.max(gaps, axis=(1, 2), where=finite[:, :, None] & (i[:, :, None] != j[:, None, :]), initial=-np.inf)
 
 
 def _gaps_within_two(counts: Integers, prior: Floats, distances: Integers) -> Floats:
-    """Two categories: the data sets at distance d are `x_1 - d` and `x_1 + d`, as far as they exist."""
-    size = counts.sum()
-    best = np.zeros(distances.shape)
-    for ones in (counts[0] - distances, counts[0] + distances):
+    """Two categories: the data sets at distance d are `x_1 - d` and `x_1 + d`, as far as they exist; shape `(rows, distances)`."""
+    size = counts[0].sum()
+    best = np.zeros((len(counts), distances.size))
+    for ones in (counts[:, :1] - distances, counts[:, :1] + distances):
         here = np.stack([ones, size - ones])
         for i, j in ((0, 1), (1, 0)):
             valid = (here[i] >= 1) & (here[j] >= 0)
@@ -249,7 +253,7 @@ def _gaps_within_two(counts: Integers, prior: Floats, distances: Integers) -> Fl
 
 
 def _gaps_within(counts: Integers, prior: Floats, distances: Integers) -> Floats:
-    """Three or more categories, d >= 1: the best pair (i, j) after d records have left i and j for some third category.
+    """Three or more categories, d >= 1: the best pair (i, j) after d records have left i and j for some third category; shape `(rows, distances)`.
 
     A pair's gap is convex in how the d removals are split between i and j, so the best split takes as many as it can from one of the two first
     (docs: Smooth sensitivity by search). `spare` counts the removals that leave at least the record that must be able to leave category i.
@@ -264,20 +268,19 @@ def _gaps_within(counts: Integers, prior: Floats, distances: Integers) -> Floats
 def _drain_first(prior: Floats, drained: Integers, other: Integers, distances: Integers) -> Floats:
     """`max over i != j` of the gap when `distances` records are removed from `i` (which has `drained_i`) and any rest from `j` (`other_j`)."""
     start = prior + other
-    reach = prior[:, None] + np.maximum(drained[:, None] - distances, 0)  # (k, d): i after the removal
+    reach = prior[:, None] + np.maximum(drained[:, :, None] - distances, 0)  # (rows, k, d): i after the removal
     # The whole of d fits into i: the other category keeps its records, so the smallest of each suffices.
-    best = np.zeros(distances.shape)
-    columns = np.arange(distances.size)
-    by_reach = np.argpartition(reach, 1, axis=0)[:2]
-    for j in np.argsort(start, kind="stable")[:2]:
-        i = np.where(by_reach[0] == j, by_reach[1], by_reach[0])
-        smaller = np.where((by_reach[1] != j) & (reach[by_reach[1], columns] < reach[i, columns]), by_reach[1], i)
-        best = np.maximum(best, _g(reach[smaller, columns]) + _g(start[j]))
+    by_reach = np.argpartition(reach, 1, axis=1)[:, :2]
+    nearest = np.take_along_axis(reach, by_reach, axis=1)
+    best = np.zeros((len(start), distances.size))
+    for j in np.argsort(start, axis=1, kind="stable")[:, :2].T:
+        apart = np.where(by_reach == j[:, None, None], np.inf, nearest).min(axis=1)
+        best = np.maximum(best, _g(apart) + _g(start[np.arange(len(start)), j])[:, None])
     # i is emptied and the rest of d is taken from j. Only an i with fewer than d records can be emptied.
-    last = int(distances[-1])
-    for i in np.flatnonzero(drained < last):
-        rest = np.maximum(distances - drained[i], 0)
+    emptied = drained[:, :, None] <= distances
+    for i in np.flatnonzero(emptied.any(axis=(0, 2))):
+        rest = np.maximum(distances - drained[:, i, None], 0)[:, None]
         others = np.delete(np.arange(prior.size), i)
-        lowest = np.min(prior[others, None] + np.maximum(other[others, None] - rest, 0), axis=0)
-        best = np.maximum(best, np.where(distances >= drained[i], _g(prior[i]) + _g(lowest), 0.0))
+        lowest = np.min(prior[others, None] + np.maximum(other[:, others, None] - rest, 0), axis=1)
+        best = np.maximum(best, np.where(emptied[:, i], _g(prior[i]) + _g(lowest), 0.0))
     return best

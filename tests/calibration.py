@@ -48,6 +48,10 @@ class Cell:
     def public(self) -> bool:
         return MECHANISMS[self.mechanism][1]
 
+    @property
+    def exponential(self) -> bool:
+        return isinstance(MECHANISMS[self.mechanism][0], (ob.HellingerExponential, ob.SmoothHellingerExponential))
+
     def scaled(self, prior: Floats) -> Any:
         """The mechanism whose proven loss is ε; the loss falls as the scale grows."""
         template, public = MECHANISMS[self.mechanism]
@@ -59,7 +63,7 @@ class Cell:
         return replace(template, scale=high)
 
     def runs(self) -> bool:
-        """Whether the mechanism can be sampled for so many categories and records."""
+        """Whether the mechanism can be used for so many categories and records: where nearly all releases would ignore the data it refuses."""
         prior = np.ones(self.k)
         try:
             self.scaled(prior).check(size=self.size if self.public else None, prior=prior)

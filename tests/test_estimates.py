@@ -85,7 +85,7 @@ QUICK = {
         False,
     ),
     "a list of data sets": (SLOW, False),
-    "exchange": (replace(SLOW, counts=(1000, 3000, 2000), size=6000), False),
+    "importance sampling": (replace(SLOW, counts=(1000, 3000, 2000), size=6000), False),
 }
 
 

@@ -7,7 +7,14 @@ import oracles
 import pytest
 
 from opendp_bayes import global_sensitivity, local_sensitivity, smooth_sensitivity
-from opendp_bayes.sensitivity import RELATIVE_ERROR, local_sensitivities, smallest_local_sensitivity, smooth_sensitivities
+from opendp_bayes.sensitivity import (
+    RELATIVE_ERROR,
+    local_sensitivities,
+    local_sensitivities_at,
+    smallest_local_sensitivity,
+    smooth_sensitivities,
+    smooth_sensitivities_at,
+)
 
 #: Of a value of the package and one of the oracle, which is rounded to a float; the smooth ones add a few operations.
 CLOSE = RELATIVE_ERROR + 2.0**-50
@@ -71,6 +78,17 @@ def test_all_data_sets_at_once(prior: tuple[float, ...]) -> None:
             np.testing.assert_allclose(
                 smooth_sensitivities(size, prior, **smoothness), oracles.smooth_sensitivities(size, prior, **smoothness), rtol=CLOSE
             )
+
+
+@pytest.mark.parametrize("smoothness", SMOOTHNESS, ids=label)
+@pytest.mark.parametrize("prior", PRIORS, ids=label)
+def test_rows_of_data_sets(prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
+    """Many at once, which finish their searches at different distances, are as one at a time."""
+    size = 400
+    sets = np.random.default_rng(0).multinomial(size, np.random.default_rng(1).dirichlet(np.full(len(prior), 0.5), size=20))
+    alone = [smooth_sensitivity(counts, prior, **smoothness) for counts in sets]
+    np.testing.assert_allclose(smooth_sensitivities_at(sets, np.array(prior), **smoothness), alone, rtol=CLOSE)
+    np.testing.assert_allclose(local_sensitivities_at(sets, np.array(prior)), [local_sensitivity(counts, prior) for counts in sets], rtol=CLOSE)
 
 
 @pytest.mark.parametrize("smoothness", [*SMOOTHNESS, {"gamma": 1e-9}, {"gamma": 1e9}, {"beta": 1e-9}, {"beta": 1e9}], ids=label)

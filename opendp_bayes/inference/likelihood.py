@@ -101,10 +101,6 @@ class ExponentialWeights:
             log_width, log_normaliser = (table[ranks(counts, self.size)] for table in _tables(*key))
         return -self.distances(counts, self.released) * np.exp(-log_width) - log_normaliser
 
-    def log_weights(self, counts: Integers, releases: Integers) -> Floats:
-        """`-H / w(x)` for one data set, shape `(k,)`, and several releases, shape `(m, k)`: the logarithm of the law without its normaliser."""
-        return -self.distances(releases, counts) / self.mechanism._width(counts, self.prior)
-
     def distances(self, counts: Integers, other: Integers) -> Floats:
         """Hellinger distances between posteriors, shape `(m,)`."""
         return _distances(counts, other, self.prior)

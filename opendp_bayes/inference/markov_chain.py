@@ -14,16 +14,15 @@ from scipy import special, stats
 
 from opendp_bayes._validation import Floats, Integers
 from opendp_bayes.inference.beta_mixture import BetaMixture
-from opendp_bayes.inference.likelihood import ExponentialWeights, IndependentNoise, ProjectedNoise, Tabulated
+from opendp_bayes.inference.likelihood import IndependentNoise, ProjectedNoise
 from opendp_bayes.inference.true_counts import Generator, SizeWeight, log_prior_weight, log_size_weight, marginal_of_draws
 from opendp_bayes.mechanisms.knorm_parameters import nearest_counts
 
 Kernel = Callable[[Integers, Generator], Integers]
 
-#: Chains of the kernels that move all of them at once, and of the exchange algorithm, which draws a release for every move.
-_CHAINS, _FEW_CHAINS = 64, 8
+_CHAINS = 64
 #: Moves of every chain in the first run. A run is doubled until it has the wanted effective draws, at most so many times.
-_FIRST_RUN, _DOUBLINGS, _FEW_DOUBLINGS = 100, 8, 3
+_FIRST_RUN, _DOUBLINGS = 100, 8
 
 
 @dataclass(frozen=True)
@@ -62,12 +61,12 @@ class Chains:
         return self._rows[rng.integers(len(self._rows), size=size)]
 
 
-def run(kernel: Kernel, start: Integers, prior: Floats, effective: int, rng: Generator, doublings: int = _DOUBLINGS) -> Chains:
-    """Move chains from `start`, shape `(chains, k)`, until every category has `effective` draws or the run has been doubled `doublings` times."""
+def run(kernel: Kernel, start: Integers, prior: Floats, effective: int, rng: Generator) -> Chains:
+    """Move chains from `start`, shape `(chains, k)`, until every category has `effective` draws or the run has been doubled `_DOUBLINGS` times."""
     state = start
     kept: list[Integers] = []
     moves = _FIRST_RUN
-    for _ in range(doublings + 1):
+    for _ in range(_DOUBLINGS + 1):
         while len(kept) < moves:
             state = kernel(state, rng)
             kept.append(state)
@@ -181,69 +180,6 @@ class Noised:
         leads_there = (nearest_counts(proposed, int(self._released.sum())) == self._released).all(axis=1)
         accepted = leads_there & (rng.standard_exponential(chains) > -log_ratio)
         self.values = np.where(accepted[:, None], proposed, self.values)
-
-
-def by_metropolis(likelihood: ExponentialWeights | Tabulated, prior: Floats, effective: int, rng: Generator) -> Chains:
-    """Metropolis-Hastings on the counts: some records moved from a category to another, or, in every second move, all counts drawn from the prior.
-
-    Where the likelihood has a normaliser that is out of reach, the exchange algorithm (Murray, Ghahramani and MacKay 2006): with a release drawn from
-    the mechanism at the proposed counts, the normalisers cancel in the acceptance ratio and the law stays exact.
-    """
-    released = likelihood.released
-    size, k = int(released.sum()), prior.size
-    log_ratio: Callable[[Integers, Integers], Floats]
-    if isinstance(likelihood, Tabulated):
-        chains, doublings = _CHAINS, _DOUBLINGS
-        tabulated = likelihood.log_likelihood
-
-        def log_ratio(current: Integers, proposed: Integers) -> Floats:
-            return tabulated(proposed) - tabulated(current)
-
-    else:
-        chains, doublings = _FEW_CHAINS, _FEW_DOUBLINGS  # every move draws a release, which takes milliseconds
-        weights = likelihood
-
-        def log_ratio(current: Integers, proposed: Integers) -> Floats:
-            result = np.empty(len(current))
-            for row, (here, there) in enumerate(zip(current, proposed, strict=True)):
-                releases = np.vstack([released, weights.mechanism.sample(there, prior)])
-                (at_there, drawn_there), (at_here, drawn_here) = weights.log_weights(there, releases), weights.log_weights(here, releases)
-                result[row] = at_there + drawn_here - at_here - drawn_there
-            return result
-
-    from_prior = False
-
-    def move(counts: Integers, rng: Generator) -> Integers:
-        nonlocal from_prior
-        from_prior = not from_prior
-        if from_prior:
-            proposed, log_prior_ratio = dirichlet_multinomial(size, prior, chains, rng), np.zeros(chains)
-        else:
-            proposed = counts.copy()
-            rows = np.arange(chains)
-            leave = rng.integers(k, size=chains)
-            enter = (leave + rng.integers(1, k, size=chains)) % k
-            number = np.ceil(size ** rng.random(chains)).astype(np.int64)  # of every order of magnitude
-            proposed[rows, leave] -= number
-            proposed[rows, enter] += number
-            possible = proposed[rows, leave] >= 0
-            proposed = np.where(possible[:, None], proposed, counts)
-            log_prior_ratio = (log_prior_weight(proposed, prior) - log_prior_weight(counts, prior)).sum(axis=1)
-        accepted = rng.standard_exponential(chains) > -(log_prior_ratio + log_ratio(counts, proposed))
-        return np.where(accepted[:, None], proposed, counts)
-
-    return run(move, dirichlet_multinomial(size, prior, chains, rng), prior, effective, rng, doublings)
-
-
-def dirichlet_multinomial(size: int, prior: Floats, draws: int, rng: Generator) -> Integers:
-    """Counts of `size` records whose probabilities are drawn from the prior, shape `(draws, k)`."""
-    return rng.multinomial(size, dirichlet(np.tile(prior, (draws, 1)), rng))
-
-
-def dirichlet(concentration: Floats, rng: Generator) -> Floats:
-    """A draw from the Dirichlet distribution of each row, shape `(draws, k)`, also for concentrations that underflow a gamma variate."""
-    log_gamma = np.log(rng.standard_gamma(concentration + 1)) - rng.standard_exponential(concentration.shape) / concentration
-    return special.softmax(log_gamma, axis=1)
 
 
 def r_hat_and_ess(values: Floats) -> tuple[float, float]:

@@ -10,8 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes._validation import Floats, Integers, as_choice, as_level, as_size
 from opendp_bayes.inference.beta_mixture import BetaMixture
-from opendp_bayes.inference.likelihood import LARGEST_LIST, IndependentNoise, ProjectedNoise, Tabulated, likelihood_of
-from opendp_bayes.inference.markov_chain import Chains, Diagnostics, by_gibbs, by_metropolis, dirichlet
+from opendp_bayes.inference.dirichlet import dirichlet
+from opendp_bayes.inference.importance import Weighted, WeightDiagnostics, by_importance
+from opendp_bayes.inference.likelihood import LARGEST_LIST, ExponentialWeights, IndependentNoise, ProjectedNoise, Tabulated, likelihood_of
+from opendp_bayes.inference.markov_chain import Chains, Diagnostics, by_gibbs
+from opendp_bayes.inference.normaliser import by_interpolation
 from opendp_bayes.inference.true_counts import Convolved, Listed, SizeWeight, TrueCounts, TwoCategories, log_prior_weight
 from opendp_bayes.simplex import candidates, number_of_candidates
 
@@ -66,7 +69,7 @@ class NoiseAwarePosterior:
     Attributes
     ----------
     release : the release.
-    diagnostics : of the Markov chains (`Diagnostics`), or None where the posterior was computed without any.
+    diagnostics : of Markov chains (`Diagnostics`) or of weighted draws (`WeightDiagnostics`), or None where the posterior was computed without any.
 
     Source: `docs/posterior.md`.
     """
@@ -76,9 +79,9 @@ class NoiseAwarePosterior:
         self._true_counts = true_counts
 
     @property
-    def diagnostics(self) -> Diagnostics | None:
-        """R-hat and effective sample sizes of the Markov chains, None where there are none."""
-        return self._true_counts.diagnostics if isinstance(self._true_counts, Chains) else None
+    def diagnostics(self) -> Diagnostics | WeightDiagnostics | None:
+        """Effective sample sizes, and R-hat of Markov chains; None where nothing was drawn."""
+        return self._true_counts.diagnostics if isinstance(self._true_counts, (Chains, Weighted)) else None
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
@@ -177,11 +180,11 @@ class NoiseAwarePosterior:
         means = ", ".join(
             f"{label!r}: {mean:.4g} ± {std:.2g}" for label, mean, std in zip(self.release.categories, self.mean(), self.std(), strict=True)
         )
-        how = (
-            "exact"
-            if self.diagnostics is None
-            else f"by Markov chains, R-hat {self.diagnostics.r_hat.max():.3f}, ESS {self.diagnostics.ess.min():.0f}"
-        )
+        how = "exact"
+        if isinstance(self.diagnostics, Diagnostics):
+            how = f"by Markov chains, R-hat {self.diagnostics.r_hat.max():.3f}, ESS {self.diagnostics.ess.min():.0f}"
+        elif self.diagnostics:
+            how = f"by importance sampling, ESS {self.diagnostics.ess.min():.0f}"
         return f"NoiseAwarePosterior({{{means}}}, {how})"
 
     @cached_property
@@ -271,7 +274,9 @@ def _true_counts(release: "Release", log_size_prior: SizeWeight, effective: int,
     if number_of_candidates(size, release.k) <= LARGEST_LIST:
         counts = candidates(size, release.k)
         return Listed(counts, likelihood.log_likelihood(counts) + log_prior_weight(counts, prior).sum(axis=1), prior)
-    return by_metropolis(likelihood, prior, effective, rng)
+    if isinstance(likelihood, ExponentialWeights):
+        return by_interpolation(likelihood, prior, effective, rng)
+    return by_importance(likelihood.log_likelihood, released, prior, effective, rng)
 
 
 def _any_size(sizes: Integers) -> Floats:

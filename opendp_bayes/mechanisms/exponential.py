@@ -40,6 +40,10 @@ class PosteriorExponential(ABC):
         """`w(x)` of every data set of `size` records, in the order of `simplex.candidates`, as accurate as `_width`."""
         return np.array([self._width(counts, prior) for counts in candidates(size, prior.size)])
 
+    def _widths_at(self, counts: Integers, prior: Floats) -> Floats:
+        """`w(x)` of every row of `counts`, shape `(m, k)`, all with the same positive sum, as accurate as `_width`."""
+        return np.array([self._width(row, prior) for row in counts])
+
     @abstractmethod
     def _smallest_width(self, size: int, prior: Floats) -> float:
         """A lower bound on `w(x)` over all data sets of `size` records, at least 1."""

@@ -10,7 +10,14 @@ from opendp_bayes._rounding import round_down, upper_end
 from opendp_bayes._validation import Floats, Integers, as_choice, as_distance, as_prior, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
-from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity, local_sensitivities, local_sensitivity, smallest_local_sensitivity
+from opendp_bayes.sensitivity import (
+    RELATIVE_ERROR,
+    global_sensitivity,
+    local_sensitivities,
+    local_sensitivities_at,
+    local_sensitivity,
+    smallest_local_sensitivity,
+)
 from opendp_bayes.simplex import number_of_candidates
 
 
@@ -47,6 +54,9 @@ class HellingerExponential(PosteriorExponential):
         if self.sensitivity == "global":
             return np.full(number_of_candidates(size, prior.size), self.scale)
         return self.scale * local_sensitivities(size, prior)
+
+    def _widths_at(self, counts: Integers, prior: Floats) -> Floats:
+        return np.full(len(counts), self.scale) if self.sensitivity == "global" else self.scale * local_sensitivities_at(counts, prior)
 
     def _smallest_width(self, size: int, prior: Floats) -> float:
         least = 1.0 if self.sensitivity == "global" else smallest_local_sensitivity(size, prior)

@@ -9,7 +9,14 @@ from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
 from opendp_bayes._validation import Floats, Integers, as_distance, as_prior, as_rate, as_scale, as_size
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.privacy_loss import NO_LOSS, PrivacyLoss
-from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity, smallest_local_sensitivity, smooth_sensitivities, smooth_sensitivity
+from opendp_bayes.sensitivity import (
+    RELATIVE_ERROR,
+    global_sensitivity,
+    smallest_local_sensitivity,
+    smooth_sensitivities,
+    smooth_sensitivities_at,
+    smooth_sensitivity,
+)
 from opendp_bayes.simplex import number_of_candidates
 
 _LIBM_ERROR = 2.0**-50  # relative error of exp, expm1 and log in the C library, generously
@@ -55,6 +62,9 @@ class SmoothHellingerExponential(PosteriorExponential):
 
     def _widths(self, size: int, prior: Floats) -> Floats:
         return self.scale * smooth_sensitivities(size, prior, gamma=self.gamma, beta=self.beta)
+
+    def _widths_at(self, counts: Integers, prior: Floats) -> Floats:
+        return self.scale * smooth_sensitivities_at(counts, prior, gamma=self.gamma, beta=self.beta)
 
     def _smallest_width(self, size: int, prior: Floats) -> float:
         """`S >= LS`; and S reaches from the data set where LS is GS to any other, at most `size` changes away."""

@@ -53,8 +53,8 @@ def test_a_scale_that_is_half_of_the_true_one_fails_too():
 def test_every_mechanism_in_every_setting(cell):
     """Of the first and the last category, whose part differs for some mechanisms. 648 checks of a correct package fail with probability 3e-3."""
     if not cell.runs():
-        pytest.skip("the mechanism has too many candidates to be sampled")
-    chained = cell.k > 2 and (cell.mechanism == "K-norm" or not cell.public)
-    ranks = calibration.simulate(cell, 200 if chained else 1000, 1, size_prior=size_prior(cell))
+        pytest.skip("the mechanism refuses, because nearly all its releases would ignore the data")
+    slow = cell.k > 2 and (cell.exponential or cell.mechanism == "K-norm" or not cell.public)
+    ranks = calibration.simulate(cell, 200 if slow else 1000, 1, size_prior=size_prior(cell))
     assert not calibration.rejects(ranks[:, 0])
     assert not calibration.rejects(ranks[:, -1])

@@ -61,14 +61,6 @@ def test_the_normaliser_between_nodes_for_three_categories(mechanism, monkeypatc
     module._tables.cache_clear()
 
 
-def test_the_log_weights_are_the_law_up_to_the_normaliser():
-    mechanism, prior = SmoothHellingerExponential(2.0), np.array([1.0, 0.5, 2.0])
-    counts = np.array([2, 3, 1])
-    support, log_p = mechanism.log_pmf(counts, prior)
-    weights = likelihood_of(mechanism, counts, prior, 6).log_weights(counts, support)
-    assert weights - logsumexp(weights) == pytest.approx(log_p, abs=1e-12)
-
-
 def test_k_norm_noise_is_projected_only_where_a_count_is_zero():
     assert not isinstance(likelihood_of(KNormParameters(1.0), np.array([1, 2, 3]), np.ones(3), 6), ProjectedNoise)
     assert isinstance(likelihood_of(KNormParameters(1.0), np.array([0, 3, 3]), np.ones(3), 6), ProjectedNoise)

@@ -1,0 +1,101 @@
+r"""The true counts by importance sampling, where they can be neither listed nor convolved: weighted independent draws.
+
+The posterior given the release of an exponential mechanism is a peak at the release upon a plain as wide as the prior, so draws come from a mixture
+of the prior and of laws `exp(-H(x, release) / w)` of every width. Its shares are adapted to the posterior. `docs/posterior.md`, "Importance sampling".
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from opendp_bayes._validation import Floats, Integers
+from opendp_bayes.hellinger import hellinger_distance
+from opendp_bayes.hellinger_sampler import HellingerSampler
+from opendp_bayes.inference.dirichlet import dirichlet_multinomial, log_dirichlet_multinomial
+from opendp_bayes.inference.true_counts import Generator, Listed
+from opendp_bayes.sensitivity import local_sensitivity
+
+#: Draws before the shares are first adapted, and the most.
+_FIRST_DRAWS, _MOST_DRAWS = 2000, 1 << 17
+#: The part of the draws that is spread evenly over the laws, whatever their shares have become.
+_EVEN = 0.1
+#: Proposals behind the normaliser of a law: a standard error of about 1 %.
+_PROPOSALS = 1 << 15
+
+
+@dataclass(frozen=True)
+class WeightDiagnostics:
+    """How far weighted draws can be trusted.
+
+    Attributes
+    ----------
+    ess : effective sample size, `1 / sum weights^2`, the same for each category, shape `(k,)`.
+    draws : number of draws.
+    log_error : standard deviation of the error of the log-likelihood over the posterior; 0 where it is not interpolated.
+    """
+
+    ess: Floats
+    draws: int
+    log_error: float = 0.0
+
+
+class Weighted(Listed):
+    """Independent draws of the counts, shape `(draws, k)`, with weights."""
+
+    def __init__(self, counts: Integers, log_weights: Floats, prior: Floats, log_error: float = 0.0) -> None:
+        super().__init__(counts, log_weights, prior)
+        ess = float(1 / (self._weights**2).sum())
+        self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts), log_error)
+
+
+class Proposals:
+    """The prior, and laws `exp(-H(x, release) / w)` whose widths double from half of what one record can change to the largest distance."""
+
+    def __init__(self, released: Integers, prior: Floats) -> None:
+        self._released, self._prior = released, prior
+        narrowest = local_sensitivity(released, prior) / 2
+        self._widths = narrowest * 2.0 ** np.arange(math.ceil(-math.log2(narrowest)))
+        self._samplers = [HellingerSampler(released, prior, width) for width in self._widths.tolist()]
+        self._log_normalisers = np.array([sampler.log_normaliser(_PROPOSALS) for sampler in self._samplers])
+
+    def __len__(self) -> int:
+        return 1 + len(self._samplers)
+
+    def draw(self, numbers: Integers, rng: Generator) -> Integers:
+        """So many draws from each law, shape `(sum of numbers, k)`."""
+        first = dirichlet_multinomial(int(self._released.sum()), self._prior, int(numbers[0]), rng)
+        return np.concatenate([first, *(sampler.draw(int(number)) for sampler, number in zip(self._samplers, numbers[1:], strict=True))])
+
+    def log_densities(self, counts: Integers) -> Floats:
+        """Log-probability of every row of `counts` under every law, shape `(m, len(self))`."""
+        distance = hellinger_distance(self._prior + counts, self._prior + self._released)
+        return np.column_stack([log_dirichlet_multinomial(counts, self._prior), -distance[:, None] / self._widths - self._log_normalisers])
+
+
+def by_importance(
+    log_likelihood: Callable[[Integers], Floats], released: Integers, prior: Floats, effective: int, rng: Generator, log_error: float = 0.0
+) -> Weighted:
+    """Draws until they have the wanted effective sample size, at most `_MOST_DRAWS`; `log_likelihood` takes rows of counts, shape `(m, k)`."""
+    proposals = Proposals(released, prior)
+    shares = np.full(len(proposals), 1 / len(proposals))
+    drawn = np.zeros(len(proposals), dtype=np.int64)
+    counts, log_posterior, log_densities = np.empty((0, prior.size), dtype=np.int64), np.empty(0), np.empty((0, len(proposals)))
+    number = _FIRST_DRAWS
+    while True:
+        numbers = np.ceil(number * shares).astype(np.int64)
+        new = proposals.draw(numbers, rng)
+        drawn += numbers
+        counts, log_densities = np.concatenate([counts, new]), np.concatenate([log_densities, proposals.log_densities(new)])
+        log_posterior = np.append(log_posterior, log_likelihood(new) + log_densities[len(log_posterior) :, 0])
+        # All draws together are from the mixture of the laws in the numbers drawn.
+        log_mixture = special.logsumexp(log_densities, axis=1, b=drawn)
+        result = Weighted(counts, log_posterior - log_mixture, prior, log_error)
+        ess = result.diagnostics.ess[0]
+        if ess >= effective or len(counts) >= _MOST_DRAWS:
+            return result
+        weights = special.softmax(log_posterior - log_mixture)
+        shares = (1 - _EVEN) * (weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))) + _EVEN / len(proposals)
+        number = math.ceil(min(max(1.2 * (effective / ess - 1) * len(counts), _FIRST_DRAWS), len(counts), _MOST_DRAWS - len(counts)))
