@@ -141,22 +141,29 @@ class GroupedRelease(Mapping[Key, Release]):
         figure.legend(handles, [label.split(":")[0] for label in labels], loc="outside lower center", ncols=3, frameon=False)
         return figure
 
+    def _repr_html_(self) -> str:
+        """The table that notebooks show. The noise-aware columns need the posteriors to be quick to compute, or computed before."""
+        from opendp_bayes.notebook import grouped_html
+
+        return grouped_html(self)
+
     def __rich__(self) -> Any:
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
         from opendp_bayes._wording import described, guarantee
+        from opendp_bayes.estimates import noise_aware_estimate
 
         table = Table()
         for name in ("Group", "Category"):
             table.add_column(name)
         for name in ("Released\ncount", "Posterior\nmean", "95 % interval"):
             table.add_column(name, justify="right")
-        for group, rows in zip(self, self.to_frame().iter_slices(len(self.categories)), strict=True):
-            for i, (_, label, count, mean, _, lower, upper) in enumerate(rows.iter_rows()):
-                name = "" if i else _shown(group)
-                table.add_row(Text(name), Text(label), str(count), f"{mean:.3f}", f"{lower:.3f} to {upper:.3f}", end_section=i == len(rows) - 1)
+        for group, release in self.items():
+            means, intervals = noise_aware_estimate(release).shown()
+            for i, (label, *numbers) in enumerate(zip(map(str, self.categories), map(str, release.counts), means, intervals, strict=True)):
+                table.add_row(Text("" if i else _shown(group)), Text(label), *numbers, end_section=i == len(self.categories) - 1)
         whole: Any = self
         return Group(table, Text(f"All groups together: {guarantee(whole)}\nMechanism: {described(self.mechanism)}."))
 
