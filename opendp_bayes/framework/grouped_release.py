@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from textwrap import fill
 from typing import Any
 
 import msgspec
@@ -124,21 +125,29 @@ class GroupedRelease(Mapping[Key, Release]):
             from matplotlib import pyplot
         except ImportError:
             raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
-        from opendp_bayes.plotting import plot_posterior
+        from opendp_bayes._wording import guarantee
+        from opendp_bayes.plotting import bars_height, plot_posterior, wrapped
 
-        rows = -(-len(self) // columns)
-        figure, axes = pyplot.subplots(rows, columns, figsize=(4 * columns, 3 * rows), squeeze=False, layout="constrained")
+        rows, k = -(-len(self) // columns), len(self.categories)
+        height = 3.0 if k == 2 else max(3.0, 1.2 + bars_height(self[self.groups[0]]))
+        figure, axes = pyplot.subplots(rows, columns, figsize=(4 * columns, height * rows + 0.8), squeeze=False, layout="constrained")
         drawn, rest = axes.flat[: len(self)], axes.flat[len(self) :]
-        for group, ax in zip(self, drawn, strict=True):
+        for place, (group, ax) in enumerate(zip(self, drawn, strict=True)):
             plot_posterior(self[group], ax, compact=True)
-            ax.set_title(_shown(group), parse_math=False)
+            ax.set_title(wrapped(_shown(group)), parse_math=False)
+            if k > 2 and place % columns:
+                ax.tick_params(labelleft=False)  # the same categories as in the first of the row
         low, high = zip(*(ax.get_xlim() for ax in drawn), strict=True)
         for ax in drawn:
             ax.set_xlim(min(low), max(high))
         for ax in rest:
             ax.set_axis_off()
         handles, labels = drawn[0].get_legend_handles_labels()
-        figure.legend(handles, [label.split(":")[0] for label in labels], loc="outside lower center", ncols=3, frameon=False)
+        figure.legend(handles, [label.split(":")[0] for label in labels], loc="outside lower center", ncols=min(columns, 2), frameon=False)
+        whole: Any = self
+        sentences = f"All groups together: {guarantee(whole)}".replace(". ", ".\n").split("\n")
+        promise = "\n".join(fill(sentence, 56 * columns) for sentence in sentences)
+        figure.suptitle(promise, x=0.01, ha="left", fontsize="small", color="#595959")
         return figure
 
     def _repr_html_(self) -> str:
