@@ -43,8 +43,8 @@ def make_releases() -> None:
     """Make the releases that are missing, those of the tutorial first."""
     penguins, survey = _penguins(), _survey()
     keep("penguins", penguins, "species", 0.2)
-    keep("vote", survey, "vote", 0.1, size=survey.height, mechanism="laplace_parameters")
-    keep("party", survey, "party", 0.2, size=survey.height, mechanism="knorm_parameters")
+    keep("vote", survey, "vote", 0.1, size=survey.height)
+    keep("party", survey, "party", 0.2, size=survey.height)
     keep("remainder", survey, "party", 0.2, size=survey.height, mechanism="laplace_parameters")
     keep("edges", survey, "vote", 1.0, size=survey.height, mechanism="smooth_hellinger_exponential")
 

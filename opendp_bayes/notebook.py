@@ -29,9 +29,9 @@ def release_html(release: "Release", *, level: float = 0.95) -> str:
     """
     plug_in, aware = plug_in_estimate(release, level), estimate_or_reason(release, level, wait=False)
     percent = f"{100 * level:.6g}&nbsp;%"
-    headings, columns = ["Released <br>count"], [[str(count) for count in release.counts]]
+    headings, columns = ["Released<br> count"], [[str(count) for count in release.counts]]
     if isinstance(aware, Estimate):
-        headings += ["Posterior <br>mean", f"{percent} <br>interval"]
+        headings += ["Posterior<br> mean", f"{percent}<br> interval"]
         columns += aware.shown()
         reading = (
             f"Mean and interval take the noise into account: given the release and the prior, each probability lies in its interval with "
@@ -39,7 +39,7 @@ def release_html(release: "Release", *, level: float = 0.95) -> str:
         )
     else:
         reading = escape(aware)
-    headings.append(f"Plug-in {percent} <br>(ignores noise)")
+    headings.append(f"Plug-in {percent}<br> (ignores noise)")
     columns.append(plug_in.shown(aware.decimals if isinstance(aware, Estimate) else None)[1])
     rows = [_row(label, *cells) for label, *cells in zip(release.categories, *columns, strict=True)]
     return _page(_table(["Category"], headings, [rows]), escape(guarantee(release)), _mechanism(release), reading)
@@ -50,10 +50,10 @@ def grouped_html(release: "GroupedRelease", *, level: float = 0.95) -> str:
     from opendp_bayes.inference.posterior import is_quick
 
     percent = f"{100 * level:.6g}&nbsp;%"
-    headings, reading = ["Released <br>count"], f"Mean and {percent} interval take the noise into account."
+    headings, reading = ["Released<br> count"], f"Mean and {percent} interval take the noise into account."
     shown = is_quick(*(one for one in release.values() if "posterior" not in vars(one)))
     if shown:
-        headings += ["Posterior <br>mean", f"{percent} <br>interval"]
+        headings += ["Posterior<br> mean", f"{percent}<br> interval"]
     else:
         reading = "The noise-aware posteriors of these groups take long: call to_frame() of this release, then show it again."
     bodies = []
@@ -70,7 +70,7 @@ def grouped_html(release: "GroupedRelease", *, level: float = 0.95) -> str:
 def plan_html(plan: "Plan") -> str:
     """A row for every mechanism that can be used, with its loss and expected Hellinger errors; below it the recommendation and the others."""
     usable = [row for row in plan.rows if row.loss is not None]
-    headings = ["Scale", "ε", "ρ (zCDP)", *(f"Error, <br>{escape(shares)}" for shares in plan.proportions)]
+    headings = ["Scale", "ε", "ρ (zCDP)", *(f"Error,<br> {escape(shares)}" for shares in plan.proportions)]
     rows = []
     for row in usable:
         assert row.loss is not None  # noqa: S101 - a usable one has a loss
