@@ -24,15 +24,15 @@ def release_report(release: Release, *, title: str | None = None, level: float =
     """
     aware, plug_in = estimate_or_reason(release, level, wait=True), plug_in_estimate(release, level)
     table = Table(title=None if title is None else Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("Category")
-    table.add_column("Released\ncount", justify="right")
+    table.add_column("Category", overflow="fold")  # in a narrow terminal the labels take more lines, and the numbers do not
+    table.add_column("Released\ncount", justify="right", no_wrap=True)
     columns = [[str(count) for count in release.counts]]
     percent = f"{100 * level:.6g} %"
     if isinstance(aware, Estimate):
-        table.add_column("Mean", justify="right")
-        table.add_column(f"{percent}\ninterval", justify="right", style="bold")
+        table.add_column("Mean", justify="right", no_wrap=True)
+        table.add_column(f"{percent}\ninterval", justify="right", style="bold", no_wrap=True)
         columns += aware.shown()
-    table.add_column(f"Plug-in {percent}\n(ignores noise)", justify="right", style="dim")
+    table.add_column(f"Plug-in {percent}\n(ignores noise)", justify="right", style="dim", no_wrap=True)
     columns.append(plug_in.shown(aware.decimals if isinstance(aware, Estimate) else None)[1])
     for label, *cells in zip(release.categories, *columns, strict=True):
         table.add_row(Text(str(label)), *cells)

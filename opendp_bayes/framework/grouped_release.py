@@ -145,7 +145,7 @@ class GroupedRelease(Mapping[Key, Release]):
         handles, labels = drawn[0].get_legend_handles_labels()
         figure.legend(handles, [label.split(":")[0] for label in labels], loc="outside lower center", ncols=min(columns, 2), frameon=False)
         whole: Any = self
-        sentences = f"All groups together: {guarantee(whole)}".replace(". ", ".\n").split("\n")
+        sentences = f"All groups together: {guarantee(whole)} Means with 95 % intervals.".replace(". ", ".\n").split("\n")
         promise = "\n".join(fill(sentence, 56 * columns) for sentence in sentences)
         figure.suptitle(promise, x=0.01, ha="left", fontsize="small", color="#595959")
         return figure

@@ -138,6 +138,7 @@ def test_small_multiples():
     assert len({ax.get_xlim() for ax in figure.axes[:3]}) == 1, "on one scale"
     assert len(figure.legends) == 1
     assert figure.get_suptitle().startswith("All groups together: ε = 0.5 for data sets that differ by 1 record")
+    assert figure.get_suptitle().endswith("Means with 95 % intervals.")
     assert all(ax.get_legend() is None for ax in figure.axes)
     assert len(ADDED.plot(columns=9).axes) == 3
     with pytest.raises(ValueError, match="columns=0: must be between 1"):
