@@ -43,10 +43,11 @@ def make_releases() -> None:
     """Make the releases that are missing, those of the tutorial first."""
     penguins, survey = _penguins(), _survey()
     keep("penguins", penguins, "species", 0.2)
-    keep("vote", survey, "vote", 0.1, size=survey.height, mechanism="laplace_parameters")
-    keep("party", survey, "party", 0.2, size=survey.height, mechanism="knorm_parameters")
+    keep("vote", survey, "vote", 0.1, size=survey.height)
+    keep("party", survey, "party", 0.2, size=survey.height)
     keep("remainder", survey, "party", 0.2, size=survey.height, mechanism="laplace_parameters")
     keep("edges", survey, "vote", 1.0, size=survey.height, mechanism="smooth_hellinger_exponential")
+    keep_groups("groups", survey, "party", "vote", 0.5, survey.height)
 
 
 def keep(name: str, frame: pl.DataFrame, column: str, epsilon: float, *, size: int | None = None, mechanism: str = "auto") -> None:
@@ -58,6 +59,18 @@ def keep(name: str, frame: pl.DataFrame, column: str, epsilon: float, *, size: i
         unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
         context = dp.Context.compositor(data=scan, privacy_unit=unit, privacy_loss=dp.loss_of(epsilon=epsilon), split_evenly_over=1)
         query = ob.posterior(context.query(), column, size=size, nulls=frame[column].dtype.categories[0], mechanism=mechanism)
+        path.write_text(query.release().to_json() + "\n", encoding="utf-8")
+
+
+def keep_groups(name: str, frame: pl.DataFrame, column: str, by: str, epsilon: float, size: int) -> None:
+    """Make a release of a posterior for each group, unless there is one."""
+    path = IMAGES / f"{name}.json"
+    if path.exists():
+        return
+    with ob.on_disk(frame) as scan:
+        context = dp.Context.compositor(data=scan, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=epsilon), split_evenly_over=1)
+        groups, nulls = list(frame[by].dtype.categories), frame[column].dtype.categories[0]
+        query = ob.posterior(context.query().group_by(by), column, keys=groups, size=size, nulls=nulls)
         path.write_text(query.release().to_json() + "\n", encoding="utf-8")
 
 
@@ -110,6 +123,7 @@ def main() -> None:
     releases = {name: ob.Release.from_json((IMAGES / f"{name}.json").read_text(encoding="utf-8")) for name in TITLES}
     plots(releases)
     reading()
+    save(ob.GroupedRelease.from_json((IMAGES / "groups.json").read_text(encoding="utf-8")).plot(), "groups")
     notebook(releases["penguins"], "notebook")
     terminal(release_report(releases["party"], title="party"), "terminal", "opendp-bayes release survey.parquet --column party ...")
 

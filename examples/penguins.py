@@ -35,6 +35,6 @@ with ob.on_disk(penguins) as scan:
     long_flippers = context.query().filter(pl.col("flipper") > 200).select(dp.len(signed=True)).release().collect().item()
 
 print(release)
-for label, mean in zip(release.categories, release.plug_in.mean(), strict=True):
+for label, mean in zip(release.categories, release.posterior.mean(), strict=True):
     print(f"{label:<12} {mean:.3f}")
 print(f"Penguins with flippers longer than 200 mm: {long_flippers}")

@@ -1,4 +1,4 @@
-"""What a release promises, in sentences, for tables, pages and pictures. Reads results, never data."""
+"""What a release promises and what a plan is for, in sentences, for tables, pages and pictures. Reads results, never data."""
 
 import math
 from dataclasses import asdict
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opendp_bayes.mechanisms.protocol import Mechanism
+    from opendp_bayes.planning import Plan
     from opendp_bayes.release import Release
 
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 _SIGNIFICANT = Context(prec=4, rounding=ROUND_CEILING)
 
 
@@ -35,6 +37,25 @@ def described(mechanism: "Mechanism") -> str:
     values = asdict(mechanism)
     parameters = [f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}" for name, value in values.items() if value is not None]
     return f"{type(mechanism).__name__}({', '.join(parameters)})"
+
+
+def without_scale(mechanism: "Mechanism") -> str:
+    """The kind of a mechanism and its parameters other than the scale, in few words."""
+    values = {name: value for name, value in asdict(mechanism).items() if name != "scale" and value is not None}
+    shown = ", ".join(value if isinstance(value, str) else f"{name}={value:.4g}" for name, value in values.items())
+    return f"{type(mechanism).__name__}({shown})" if shown else type(mechanism).__name__
+
+
+def budget(plan: "Plan") -> str:
+    """The loss that was planned for."""
+    return ", ".join(f"{_SYMBOLS[name]} = {value:.6g}" for name, value in plan.budget.items())
+
+
+def setting(plan: "Plan") -> str:
+    """The number of records, the prior and the neighbours of a plan, in sentences."""
+    records = f"{plan.records} records, a public number" if plan.size is not None else f"A private number of records, guessed to be {plan.records}"
+    change = f"{plan.d_in} record{'' if plan.d_in == 1 else 's'} {'added or removed' if plan.size is None else 'changed'}"
+    return f"{records}, prior ({', '.join(f'{alpha:.6g}' for alpha in plan.prior)}). Neighbours differ by {change}."
 
 
 def at_most(bound: float) -> str:

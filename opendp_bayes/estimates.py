@@ -1,5 +1,6 @@
 """Means and intervals of a release, noise-aware and plug-in: what its tables, pictures and frames show."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,18 @@ class Estimate:
     std: Floats
     lower: Floats
     upper: Floats
+
+    @property
+    def decimals(self) -> int:
+        """Three, or as many as give the narrowest interval two digits."""
+        narrowest = max(float((self.upper - self.lower).min()), 1e-9)
+        return max(3, 1 - math.floor(math.log10(narrowest)))
+
+    def shown(self, decimals: int | None = None) -> tuple[list[str], list[str]]:
+        """The means and the intervals, `0.372 to 0.455`, as text with that many decimals; `self.decimals` by default."""
+        decimals = self.decimals if decimals is None else decimals
+        means = [f"{mean:.{decimals}f}" for mean in self.mean]
+        return means, [f"{low:.{decimals}f} to {high:.{decimals}f}" for low, high in zip(self.lower, self.upper, strict=True)]
 
 
 def plug_in_estimate(release: "Release", level: float = 0.95) -> Estimate:

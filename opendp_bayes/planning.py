@@ -135,6 +135,12 @@ class Plan:
         ]
         return msgspec.json.encode({**asdict(self), "rows": rows, "recommended": rows[0]["mechanism"], "reason": self.reason}).decode()
 
+    def _repr_html_(self) -> str:
+        """The table that notebooks show."""
+        from opendp_bayes.notebook import plan_html
+
+        return plan_html(self)
+
     def __repr__(self) -> str:
         budget = ", ".join(f"{name}={value:.6g}" for name, value in self.budget.items())
         size = f"size={self.size}" if self.size is not None else f"guess_size={self.records}"

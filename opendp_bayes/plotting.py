@@ -1,5 +1,6 @@
 """Pictures of a release, with matplotlib (extra `plot`), which is imported when a picture is made."""
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,8 @@ _GREY = "#595959"
 _POINTS, _COVERED = 401, 0.998
 #: The highest density shown, in units of the peak of the noise-aware one; a plug-in posterior that knows far too much leaves the picture.
 _HIGHEST = 3.0
+#: Characters of a line of a category's label, and lines of it; the rest is left out.
+_LINE, _LINES = 30, 3
 
 
 def plot_posterior(release: "Release", ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None, compact: bool = False) -> "Axes":
@@ -32,7 +35,7 @@ def plot_posterior(release: "Release", ax: "Axes | None" = None, *, level: float
     ax : the axes to draw on; new ones by default.
     level : probability of the equal-tailed intervals.
     title : stands above the guarantee.
-    compact : without legend and guarantee, for one of several small pictures.
+    compact : without legend and guarantee, for one of several small pictures, or for a caption that has them.
 
     Raises `ImportError` without matplotlib, `ValueError` unless `0 < level < 1` or where there is no noise-aware posterior.
     """
@@ -43,7 +46,7 @@ def plot_posterior(release: "Release", ax: "Axes | None" = None, *, level: float
         raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
     aware, plug_in = noise_aware_estimate(release, level), plug_in_estimate(release, level)
     if ax is None:
-        _, ax = plt.subplots(figsize=(6.4, 3.9 if release.k == 2 else 1.9 + 0.42 * release.k), layout="constrained")
+        _, ax = plt.subplots(figsize=(6.4, 3.9 if release.k == 2 else 1.9 + bars_height(release)), layout="constrained")
     if release.k == 2:
         _densities(release, ax, aware, plug_in, level, compact)
     else:
@@ -60,6 +63,17 @@ def plot_posterior(release: "Release", ax: "Axes | None" = None, *, level: float
     return ax
 
 
+def bars_height(release: "Release") -> float:
+    """Inches that the bars and labels of a release with more than two categories take."""
+    lines = max(wrapped(label).count("\n") + 1 for label in release.categories)
+    return release.k * max(0.42 if release.k <= 10 else 0.28, 0.1 + 0.17 * lines)
+
+
+def wrapped(label: object, width: int = _LINE) -> str:
+    """A label in lines of that width, of which the third may end in an ellipsis."""
+    return textwrap.fill(str(label), width, max_lines=_LINES, placeholder=" …") or str(label)
+
+
 def _densities(release: "Release", ax: "Axes", aware: Estimate, plug_in: Estimate, level: float, compact: bool) -> None:
     """The density of the first category's probability; its intervals are drawn below 0."""
     posterior, taken = release.posterior, release.plug_in
@@ -71,14 +85,14 @@ def _densities(release: "Release", ax: "Axes", aware: Estimate, plug_in: Estimat
     curves = posterior.pdf(grid)[:, 0], taken.pdf(grid)
     peak = float(min(max(curve.max() for curve in curves), _HIGHEST * curves[0].max()))
     ax.fill_between(grid, curves[0], color=_NOISE_AWARE, alpha=0.2, linewidth=0)
-    ax.plot(grid, curves[0], color=_NOISE_AWARE, linewidth=2, label=_legend("Noise-aware", aware, level))
+    ax.plot(grid, curves[0], color=_NOISE_AWARE, linewidth=2, label=_legend("Noise-aware", aware, level, aware.decimals))
     ax.plot(
         grid,
         np.where(curves[1] < 1.08 * peak, curves[1], np.nan),
         color=_PLUG_IN,
         linewidth=1.5,
         linestyle=(0, (4, 2)),
-        label=_legend("Plug-in", plug_in, level),
+        label=_legend("Plug-in", plug_in, level, aware.decimals),
     )
     for place, estimate, colour, width in ((-0.07, aware, _NOISE_AWARE, 4), (-0.15, plug_in, _PLUG_IN, 2)):
         ax.plot([estimate.lower[0], estimate.upper[0]], [place * peak] * 2, color=colour, linewidth=width, solid_capstyle="butt")
@@ -86,7 +100,7 @@ def _densities(release: "Release", ax: "Axes", aware: Estimate, plug_in: Estimat
     ax.axhline(0, color="black", linewidth=0.8)
     ax.set(xlim=(low, high), ylim=(-0.22 * peak, (1.08 if compact else 1.35) * peak), ylabel="Posterior density")
     ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.08 * peak])
-    ax.set_xlabel(f"Probability of {release.categories[0]}", parse_math=False)
+    ax.set_xlabel(wrapped(f"Probability of {release.categories[0]}", _LINE if compact else 2 * _LINE), parse_math=False)
 
 
 def _bars(release: "Release", ax: "Axes", aware: Estimate, plug_in: Estimate, level: float, compact: bool) -> None:
@@ -107,12 +121,15 @@ def _bars(release: "Release", ax: "Axes", aware: Estimate, plug_in: Estimate, le
             markersize=dot,
             label=f"{name}: mean and {100 * level:.6g} % interval",
         )
-    ax.set_yticks(places, [str(label) for label in release.categories], parse_math=False)
-    ax.set(xlim=(0, min(1.0, 1.06 * float(max(aware.upper.max(), plug_in.upper.max())))), xlabel="Probability")
-    ax.set_ylim(release.k - 0.5, -0.6 if compact else -1.7)
+    ax.set_yticks(places, list(map(wrapped, release.categories)), parse_math=False)
+    high = min(1.0, 1.06 * float(max(aware.upper.max(), plug_in.upper.max())))
+    ax.set(xlim=(-0.015 * high, high), xlabel="Probability")  # room for a mean near 0
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.spines["left"].set_visible(False)
+    ax.set_ylim(release.k - 0.5, -0.6 if compact else -0.5 - 0.5 * release.k / bars_height(release))  # half an inch for the legend
     ax.tick_params(axis="y", length=0)
 
 
-def _legend(name: str, estimate: Estimate, level: float) -> str:
-    mean, lower, upper = (end[0] for end in (estimate.mean, estimate.lower, estimate.upper))
-    return f"{name}: mean {mean:.3f}, {100 * level:.6g} % interval {lower:.3f} to {upper:.3f}"
+def _legend(name: str, estimate: Estimate, level: float, decimals: int) -> str:
+    means, intervals = estimate.shown(decimals)
+    return f"{name}: mean {means[0]}, {100 * level:.6g} % interval {intervals[0]}"

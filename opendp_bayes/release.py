@@ -110,7 +110,8 @@ class Release:
         """Draw `posterior` beside `plug_in`, with intervals of probability `level`, on `ax` or on new axes; returns the axes.
 
         Two categories: the densities of the probability of the first. More: a bar with intervals for each. The guarantee stands above, and `title`
-        above it. Raises `ImportError` without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`, or where the posterior is refused.
+        above it. On axes narrower than about 5 inches they do not fit: use `plotting.plot_posterior` with `compact=True`. Raises `ImportError`
+        without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`, or where the posterior is refused.
         """
         from opendp_bayes.plotting import plot_posterior
 

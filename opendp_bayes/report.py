@@ -2,21 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from opendp_bayes._wording import at_most, described, guarantee
+from opendp_bayes._wording import at_most, budget, described, guarantee, setting, without_scale
 from opendp_bayes.auditing import Audit
 from opendp_bayes.estimates import Estimate, estimate_or_reason, plug_in_estimate
-from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.planning import Plan
 from opendp_bayes.release import Release
-
-_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 
 def release_report(release: Release, *, title: str | None = None, level: float = 0.95) -> Group:
@@ -28,26 +24,22 @@ def release_report(release: Release, *, title: str | None = None, level: float =
     """
     aware, plug_in = estimate_or_reason(release, level, wait=True), plug_in_estimate(release, level)
     table = Table(title=None if title is None else Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("Category")
-    table.add_column("Released\ncount", justify="right")
+    table.add_column("Category", overflow="fold")  # in a narrow terminal the labels take more lines, and the numbers do not
+    table.add_column("Released\ncount", justify="right", no_wrap=True)
     columns = [[str(count) for count in release.counts]]
     percent = f"{100 * level:.6g} %"
     if isinstance(aware, Estimate):
-        table.add_column("Mean", justify="right")
-        table.add_column(f"{percent}\ninterval", justify="right", style="bold")
-        columns += [[f"{mean:.3f}" for mean in aware.mean], _intervals(aware)]
-    table.add_column(f"Plug-in {percent}\n(ignores noise)", justify="right", style="dim")
-    columns.append(_intervals(plug_in))
+        table.add_column("Mean", justify="right", no_wrap=True)
+        table.add_column(f"{percent}\ninterval", justify="right", style="bold", no_wrap=True)
+        columns += aware.shown()
+    table.add_column(f"Plug-in {percent}\n(ignores noise)", justify="right", style="dim", no_wrap=True)
+    columns.append(plug_in.shown(aware.decimals if isinstance(aware, Estimate) else None)[1])
     for label, *cells in zip(release.categories, *columns, strict=True):
         table.add_row(Text(str(label)), *cells)
     notes = [guarantee(release), f"Mechanism: {described(release.mechanism)}."]
     if not isinstance(aware, Estimate):
         notes.append(aware)
     return Group(table, *(Text(note) for note in notes))
-
-
-def _intervals(estimate: Estimate) -> list[str]:
-    return [f"{low:.3f} to {high:.3f}" for low, high in zip(estimate.lower, estimate.upper, strict=True)]
 
 
 def audit_report(audit: Audit) -> Group:
@@ -122,18 +114,15 @@ def _verdict(audit: Audit) -> Text:
 
 def plan_report(plan: Plan) -> Group:
     """What was planned for, the usable mechanisms with their losses and errors, those that cannot be used, and the recommendation."""
-    records = f"{plan.records} records, a public number" if plan.size is not None else f"A private number of records, guessed to be {plan.records}"
-    change = f"{plan.d_in} record{'' if plan.d_in == 1 else 's'} {'added or removed' if plan.size is None else 'changed'}"
-    prior = ", ".join(f"{alpha:.6g}" for alpha in plan.prior)
-    asked = ", ".join(f"{_SYMBOLS[name]} = {value:.6g}" for name, value in plan.budget.items())
     usable = [row for row in plan.rows if row.loss is not None]
     costs = _plain_table("Mechanism, best first", "Scale", "ε", "ρ (zCDP)", "Accounting")
     for row in usable:
         assert row.loss is not None  # noqa: S101 - a usable one has a loss
-        costs.add_row(_without_scale(row.mechanism), f"{row.mechanism.scale:.4g}", at_most(row.loss.epsilon), at_most(row.loss.rho), row.loss.method)
+        scale, epsilon, rho = f"{row.mechanism.scale:.4g}", at_most(row.loss.epsilon), at_most(row.loss.rho)
+        costs.add_row(Text(without_scale(row.mechanism)), scale, epsilon, rho, row.loss.method)
     parts: list[Table | Text] = [
-        Text(f"Plan for {asked}", style="bold"),
-        Text(f"{records}, prior ({prior}). Neighbours differ by {change}.\n"),
+        Text(f"Plan for {budget(plan)}", style="bold"),
+        Text(f"{setting(plan)}\n"),
         costs,
     ]
     for title, name in (
@@ -144,19 +133,12 @@ def plan_report(plan: Plan) -> Group:
         table = _plain_table(title, *(shares.capitalize() for shares in plan.proportions), right=range(1, 5))
         for row in usable:
             values = [f"{getattr(error, name):.4f}" + ("*" if error.method == "simulated" else "") for error in row.errors.values()]
-            table.add_row(_without_scale(row.mechanism), *values)
+            table.add_row(Text(without_scale(row.mechanism)), *values)
         parts.append(table)
     if any(error.method == "simulated" for row in usable for error in row.errors.values()):
         parts.append(Text("* simulated; the others are sums over all outcomes.\n"))
     parts += [Text(f"{type(row.mechanism).__name__} cannot be used. {row.refused}\n") for row in plan.rows if row.refused is not None]
     return Group(*parts, Text(f"Recommended: {plan.reason}", style="bold green"))
-
-
-def _without_scale(mechanism: Mechanism) -> Text:
-    """The kind of a mechanism and its parameters other than the scale, in few words."""
-    values = {name: value for name, value in asdict(mechanism).items() if name != "scale" and value is not None}
-    shown = ", ".join(value if isinstance(value, str) else f"{name}={value:.4g}" for name, value in values.items())
-    return Text(f"{type(mechanism).__name__}({shown})" if shown else type(mechanism).__name__)
 
 
 def _plain_table(*headings: str, right: Sequence[int] = (1, 2, 3)) -> Table:

@@ -110,3 +110,24 @@ def test_a_mechanism_from_a_plugin_is_not_called_without_being_asked_for() -> No
     release = replace(PAIR, mechanism=Slow())  # type: ignore[arg-type]
     assert not is_quick(release)
     assert isinstance(estimate_or_reason(release, wait=False), str)
+
+
+def test_what_is_quick_is_so_together() -> None:
+    release = replace(
+        RELEASE, counts=(50,) * 20, categories=tuple(range(20)), prior=(1.0,) * 20, mechanism=LaplaceParameters(2.0, total="private"), size=None
+    )
+    assert is_quick(*[release] * 3)
+    assert not is_quick(*[release] * 100)
+    assert not is_quick(release, SLOW)
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"), [(0.3, "0.100 to 0.400"), (0.014, "0.100 to 0.114"), (0.0024, "0.1000 to 0.1024"), (0.0, "0.1000000000 to 0.1000000000")]
+)
+def test_narrow_intervals_are_shown_with_more_decimals(width: float, shown: str) -> None:
+    lower = np.array([0.1, 0.2])
+    estimate = Estimate(lower, lower, lower, np.array([0.1 + width, 0.7]))
+    means, intervals = estimate.shown()
+    assert intervals[0] == shown
+    assert estimate.shown(2)[0] == ["0.10", "0.20"]
+    assert len(means[1]) == len(means[0]) == shown.index(" ")

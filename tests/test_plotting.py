@@ -118,6 +118,28 @@ def test_labels_are_not_mathematics() -> None:
     PAIR.plot().figure.canvas.draw()
 
 
+def test_long_labels_are_in_lines_within_the_picture() -> None:
+    label = "Some college or an associate degree from a community college or a vocational school, not finished"
+    ax = replace(PARTIES, categories=(label, "x" * 200, "b", "c")).plot()
+    shown = [text.get_text() for text in ax.get_yticklabels()]
+    assert shown[0] == "Some college or an associate\ndegree from a community\ncollege or a vocational …"
+    assert shown[2:] == ["b", "c"]
+    pair = replace(PAIR, categories=(label, "no")).plot()
+    assert pair.get_xlabel().replace("\n", " ") == f"Probability of {label}"
+    for drawn in (ax, pair):
+        drawn.figure.canvas.draw()
+        box = drawn.get_tightbbox()
+        assert box is not None
+        assert box.x0 >= 0
+        assert box.x1 <= drawn.figure.bbox.x1
+
+
+def test_a_mean_near_0_is_within_the_axes() -> None:
+    ax = replace(PARTIES, counts=(0, 30, 80, 90), mechanism=LaplaceParameters(0.1)).plot()
+    assert ax.get_xlim()[0] < 0
+    assert len(lines(ax, "#000000")) == 1, "a line at 0"
+
+
 @pytest.mark.parametrize("release", [PAIR, PARTIES], ids=["two", "more"])
 def test_it_draws_on_the_axes_given(release: Release) -> None:
     _, (first, second) = plt.subplots(1, 2)

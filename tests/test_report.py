@@ -78,6 +78,16 @@ def test_seven_long_labels_fit_a_terminal() -> None:
     assert label in rendered(release_report(release), 80)
 
 
+def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
+    label = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
+    release = replace(RELEASE, counts=(191_000, 40_000, 95_000), categories=(label, "b", "c"), size=326_000)
+    shown = rendered(release_report(release), 80)
+    assert "…" not in shown
+    assert "".join(line[1:21].strip() for line in shown.splitlines()[4:]).startswith(label)
+    interval = release.to_frame().row(1, named=True)
+    assert f"{interval['lower']:.4f} to {interval['upper']:.4f}" in shown
+
+
 def test_a_report_waits_for_a_posterior_that_takes_long() -> None:
     release = replace(RELEASE, mechanism=HellingerExponential(0.5))
     assert not is_quick(release)

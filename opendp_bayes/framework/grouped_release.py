@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from textwrap import fill
 from typing import Any
 
 import msgspec
@@ -124,22 +125,36 @@ class GroupedRelease(Mapping[Key, Release]):
             from matplotlib import pyplot
         except ImportError:
             raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
-        from opendp_bayes.plotting import plot_posterior
+        from opendp_bayes._wording import guarantee
+        from opendp_bayes.plotting import bars_height, plot_posterior, wrapped
 
-        rows = -(-len(self) // columns)
-        figure, axes = pyplot.subplots(rows, columns, figsize=(4 * columns, 3 * rows), squeeze=False, layout="constrained")
+        rows, k = -(-len(self) // columns), len(self.categories)
+        height = 3.0 if k == 2 else max(3.0, 1.2 + bars_height(self[self.groups[0]]))
+        figure, axes = pyplot.subplots(rows, columns, figsize=(4 * columns, height * rows + 0.8), squeeze=False, layout="constrained")
         drawn, rest = axes.flat[: len(self)], axes.flat[len(self) :]
-        for group, ax in zip(self, drawn, strict=True):
+        for place, (group, ax) in enumerate(zip(self, drawn, strict=True)):
             plot_posterior(self[group], ax, compact=True)
-            ax.set_title(_shown(group), parse_math=False)
+            ax.set_title(wrapped(_shown(group)), parse_math=False)
+            if k > 2 and place % columns:
+                ax.tick_params(labelleft=False)  # the same categories as in the first of the row
         low, high = zip(*(ax.get_xlim() for ax in drawn), strict=True)
         for ax in drawn:
             ax.set_xlim(min(low), max(high))
         for ax in rest:
             ax.set_axis_off()
         handles, labels = drawn[0].get_legend_handles_labels()
-        figure.legend(handles, [label.split(":")[0] for label in labels], loc="outside lower center", ncols=3, frameon=False)
+        figure.legend(handles, [label.split(":")[0] for label in labels], loc="outside lower center", ncols=min(columns, 2), frameon=False)
+        whole: Any = self
+        sentences = f"All groups together: {guarantee(whole)} Means with 95 % intervals.".replace(". ", ".\n").split("\n")
+        promise = "\n".join(fill(sentence, 56 * columns) for sentence in sentences)
+        figure.suptitle(promise, x=0.01, ha="left", fontsize="small", color="#595959")
         return figure
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show. The noise-aware columns need the posteriors to be quick to compute, or computed before."""
+        from opendp_bayes.notebook import grouped_html
+
+        return grouped_html(self)
 
     def __rich__(self) -> Any:
         from rich.console import Group
@@ -147,16 +162,17 @@ class GroupedRelease(Mapping[Key, Release]):
         from rich.text import Text
 
         from opendp_bayes._wording import described, guarantee
+        from opendp_bayes.estimates import noise_aware_estimate
 
         table = Table()
         for name in ("Group", "Category"):
             table.add_column(name)
         for name in ("Released\ncount", "Posterior\nmean", "95 % interval"):
             table.add_column(name, justify="right")
-        for group, rows in zip(self, self.to_frame().iter_slices(len(self.categories)), strict=True):
-            for i, (_, label, count, mean, _, lower, upper) in enumerate(rows.iter_rows()):
-                name = "" if i else _shown(group)
-                table.add_row(Text(name), Text(label), str(count), f"{mean:.3f}", f"{lower:.3f} to {upper:.3f}", end_section=i == len(rows) - 1)
+        for group, release in self.items():
+            means, intervals = noise_aware_estimate(release).shown()
+            for i, (label, *numbers) in enumerate(zip(map(str, self.categories), map(str, release.counts), means, intervals, strict=True)):
+                table.add_row(Text("" if i else _shown(group)), Text(label), *numbers, end_section=i == len(self.categories) - 1)
         whole: Any = self
         return Group(table, Text(f"All groups together: {guarantee(whole)}\nMechanism: {described(self.mechanism)}."))
 

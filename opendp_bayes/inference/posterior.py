@@ -1,8 +1,10 @@
 """The noise-aware posterior of a release, as its user sees it."""
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -51,7 +53,7 @@ class Comparison:
     std: Floats
     probability: Floats
     standard_error: Floats
-    _draws: Floats
+    _draws: Floats = field(repr=False)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Ends of the equal-tailed intervals of the differences, two arrays of shape `(k,)`, from draws."""
@@ -244,17 +246,22 @@ def noise_aware_posterior(release: "Release", *, size_prior: Any = None, effecti
     )
 
 
-def is_quick(release: "Release") -> bool:
-    """Whether the posterior of a release takes at most about a second with the default settings.
+def is_quick(*releases: "Release") -> bool:
+    """Whether the posteriors of the releases take together at most a second or two with the default settings.
 
-    It must not need Markov chains, a list of all data sets, or probabilities from a plugin. Raises `ValueError` where the posterior is refused.
+    They must not need Markov chains, a list of all data sets, or probabilities from a plugin. Raises `ValueError` where a posterior is refused.
     """
+    return all(work <= _QUICK_WORK for work in accumulate(map(_work, releases)))  # stops where it is too much
+
+
+def _work(release: "Release") -> float:
+    """Multiplications of the posterior's convolutions; infinite where it is not by convolution."""
     prior, size = np.array(release.prior), release.size
     likelihood = likelihood_of(release.mechanism, np.array(release.counts, dtype=np.int64), prior, size)
     if size is not None and release.k == 2:
-        return not isinstance(likelihood, Tabulated)
+        return math.inf if isinstance(likelihood, Tabulated) else 0.0
     counts = Convolved.of(likelihood, prior, size, _any_size) if isinstance(likelihood, IndependentNoise) else None
-    return counts is not None and counts.work <= _QUICK_WORK
+    return math.inf if counts is None else float(counts.work)
 
 
 def _true_counts(release: "Release", log_size_prior: SizeWeight, effective: int, rng: np.random.Generator) -> TrueCounts:

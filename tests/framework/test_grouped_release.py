@@ -137,10 +137,19 @@ def test_small_multiples():
     assert [ax.axison for ax in figure.axes] == [True, True, True, False]
     assert len({ax.get_xlim() for ax in figure.axes[:3]}) == 1, "on one scale"
     assert len(figure.legends) == 1
+    assert figure.get_suptitle().startswith("All groups together: ε = 0.5 for data sets that differ by 1 record")
+    assert figure.get_suptitle().endswith("Means with 95 % intervals.")
     assert all(ax.get_legend() is None for ax in figure.axes)
     assert len(ADDED.plot(columns=9).axes) == 3
     with pytest.raises(ValueError, match="columns=0: must be between 1"):
         ADDED.plot(columns=0)
+    pyplot.close("all")
+
+
+def test_categories_are_named_once_in_a_row():
+    three = replace(ADDED, counts=((3, 1, 2), (0, 0, 9), (7, 20, 4)), categories=("a", "b", "c"), prior=(1.0,) * 3)
+    figure = three.plot(columns=2)
+    assert [ax.yaxis.get_tick_params()["labelleft"] for ax in figure.axes[:3]] == [True, False, True]
     pyplot.close("all")
 
 
