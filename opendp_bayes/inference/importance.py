@@ -1,7 +1,8 @@
 r"""The true counts by importance sampling, where they can be neither listed nor convolved: weighted independent draws.
 
 The posterior given the release of an exponential mechanism is a peak at the release upon a plain as wide as the prior, so draws come from a mixture
-of the prior and of laws `exp(-H(x, release) / w)` of every width. Its shares are adapted to the posterior. `docs/posterior.md`, "Importance sampling".
+of the prior and of laws `exp(-H(x, release) / w)` of every width, in shares that are adapted to the posterior. `docs/posterior.md`, "Importance
+sampling".
 """
 
 import math

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from opendp_bayes._validation import Floats, Integers, as_choice, as_level, as_size
 from opendp_bayes.inference.beta_mixture import BetaMixture
 from opendp_bayes.inference.dirichlet import dirichlet
-from opendp_bayes.inference.importance import Weighted, WeightDiagnostics, by_importance
+from opendp_bayes.inference.importance import WeightDiagnostics, Weighted, by_importance
 from opendp_bayes.inference.likelihood import LARGEST_LIST, ExponentialWeights, IndependentNoise, ProjectedNoise, Tabulated, likelihood_of
 from opendp_bayes.inference.markov_chain import Chains, Diagnostics, by_gibbs
 from opendp_bayes.inference.normaliser import by_interpolation
@@ -221,11 +221,10 @@ def noise_aware_posterior(release: "Release", *, size_prior: Any = None, effecti
     release : a `Release`.
     size_prior : where the number of records is private, its prior: a frozen discrete distribution of scipy, such as `scipy.stats.poisson(1000)`.
         By default every number is equally probable.
-    effective_draws : effective draws that Markov chains are run for, where they are needed.
-    seed : of those Markov chains. Exponential mechanisms for three or more categories draw from the operating system's source as well, which has no
-    seed.
+    effective_draws : the effective sample size of Markov chains or weighted draws, where they are needed.
+    seed : of those draws. Exponential mechanisms for three or more categories draw from the operating system's source as well, which has no seed.
 
-    Two categories, few data sets, and noise on the counts need no Markov chains (`docs/posterior.md`). Raises `ValueError` for a mechanism whose
+    Two categories, few data sets, and noise on the counts need no draws (`docs/posterior.md`). Raises `ValueError` for a mechanism whose
     probabilities are out of reach.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Release, noise_aware_posterior
@@ -249,7 +248,7 @@ def noise_aware_posterior(release: "Release", *, size_prior: Any = None, effecti
 def is_quick(*releases: "Release") -> bool:
     """Whether the posteriors of the releases take together at most a second or two with the default settings.
 
-    They must not need Markov chains, a list of all data sets, or probabilities from a plugin. Raises `ValueError` where a posterior is refused.
+    They must not need random draws, a list of all data sets, or probabilities from a plugin. Raises `ValueError` where a posterior is refused.
     """
     return all(work <= _QUICK_WORK for work in accumulate(map(_work, releases)))  # stops where it is too much
 

@@ -1,7 +1,7 @@
 """What the true counts are, given a release: their posterior where it can be computed exactly, by listing or by convolution.
 
-Every class here and `markov_chain.Chains` answers two questions: the distribution of one category's probability (`marginal`), and independent
-draws of the counts (`sample`). The probabilities given the counts are Dirichlet, so nothing else is needed.
+Every class here, `markov_chain.Chains` and `importance.Weighted` answers two questions: the distribution of one category's probability (`marginal`),
+and draws of the counts (`sample`). The probabilities given the counts are Dirichlet, so nothing else is needed.
 """
 
 import math
