@@ -9,6 +9,7 @@ The results are floats within `RELATIVE_ERROR` of the true value; `docs/numerics
 """
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import permutations
 from typing import get_args
@@ -25,6 +26,7 @@ from opendp_bayes.simplex import candidates, ranks
 RELATIVE_ERROR = 2.0**-45
 
 _LARGEST_BLOCK = 1 << 20  # entries of one block of the smooth-sensitivity search; bounds its memory
+_ROWS, _GROWTH = 256, 64  # of a search at many data sets together: so many at a time, and distances that grow by a part of 1 / _GROWTH
 
 
 def local_sensitivity(counts: ArrayLike, prior: ArrayLike, *, distance: Distance = "hellinger") -> float:
@@ -87,7 +89,7 @@ def smooth_sensitivity(
     prior = as_prior(prior, counts.size)
     if not counts.any():
         return 0.0
-    return float(_smooth(counts[None], prior, gamma, beta, distance)[0])
+    return float(_smooth(counts[None], prior, gamma, beta, distance, range(1, int(counts.sum()) + 1))[0])
 
 
 def local_sensitivities_at(counts: Integers, prior: Floats) -> Floats:
@@ -96,8 +98,24 @@ def local_sensitivities_at(counts: Integers, prior: Floats) -> Floats:
 
 
 def smooth_sensitivities_at(counts: Integers, prior: Floats, *, gamma: float | None = None, beta: float | None = None) -> Floats:
-    """`smooth_sensitivity` of every row of `counts`, shape `(m, k)`, all rows with the same positive sum; shape `(m,)`. Arguments are not checked."""
-    return _smooth(counts, prior, gamma, beta, "hellinger")
+    """`smooth_sensitivity` of every row of `counts`, shape `(m, k)` with `k >= 3`, all rows with the same positive sum; shape `(m,)`.
+
+    Not to make noise from: beyond `_GROWTH` only some distances are searched, so that a result may be too small, by a part of `1 / _GROWTH` for
+    `gamma` and of `ln(global / local sensitivity) / _GROWTH` for `beta`. Arguments are not checked.
+    """
+    # The largest local sensitivity within d grows with d, so the next distance that is searched loses only what it is damped more.
+    steps = np.array(_graded(int(counts[0].sum())), dtype=np.int64)
+    blocks = [counts[row : row + _ROWS] for row in range(0, len(counts), _ROWS)]
+    return np.concatenate([_smooth(block, prior, gamma, beta, "hellinger", steps) for block in blocks])
+
+
+@lru_cache(maxsize=4)
+def _graded(last: int) -> tuple[int, ...]:
+    """Distances from 1 to `last`: every one at first, then further and further apart."""
+    places = list(range(1, min(last, _GROWTH) + 1))
+    while places[-1] < last:
+        places.append(min(places[-1] + places[-1] // _GROWTH, last))
+    return tuple(places)
 
 
 def local_sensitivities(size: int, prior: ArrayLike) -> Floats:
@@ -183,8 +201,8 @@ def _g(t: ArrayLike) -> Floats:
     return gap_above(t, 0.5)
 
 
-def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | None, distance: Distance) -> Floats:
-    """The smooth sensitivity of every row of `counts`, by blocks of distances d; it is `max over d` of the largest damped local sensitivity.
+def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | None, distance: Distance, steps: Sequence[int] | Integers) -> Floats:
+    """The smooth sensitivity of every row of `counts`: `max over d` of the largest damped local sensitivity, d = 0 and `steps`, in blocks.
 
     For two categories the distance is exactly d, otherwise at most d, which comes to the same in the maximum.
     """
@@ -200,12 +218,12 @@ def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | 
     if len(counts) == 1 and prior.size > 2:
         kept = _undominated(counts[0], prior)
         counts, prior = counts[:, kept], prior[kept]
-    pending, first, block = np.arange(len(counts)), 1, 64 if len(counts) == 1 else 8
-    while first <= size:
-        pending = pending[damped(largest, first) > best[pending]]  # no data set further away can be better for the others
+    pending, first, block = np.arange(len(counts)), 0, 64 if len(counts) == 1 else 8
+    while first < len(steps):
+        pending = pending[damped(largest, steps[first]) > best[pending]]  # no data set further away can be better for the others
         if not pending.size:
             break
-        distances = np.arange(first, min(size + 1, first + block))
+        distances = np.asarray(steps[first : first + block])
         sensitivities = distance_from_divergence(gaps_within(counts[pending], prior, distances), distance)
         best[pending] = np.maximum(best[pending], damped(sensitivities, distances).max(axis=1))
         first, block = first + block, min(2 * block, max(block, _LARGEST_BLOCK // (prior.size * pending.size)))
@@ -270,12 +288,11 @@ def _drain_first(prior: Floats, drained: Integers, other: Integers, distances: I
     start = prior + other
     reach = prior[:, None] + np.maximum(drained[:, :, None] - distances, 0)  # (rows, k, d): i after the removal
     # The whole of d fits into i: the other category keeps its records, so the smallest of each suffices.
-    by_reach = np.argpartition(reach, 1, axis=1)[:, :2]
-    nearest = np.take_along_axis(reach, by_reach, axis=1)
-    best = np.zeros((len(start), distances.size))
+    best, rows = np.zeros((len(start), distances.size)), np.arange(len(start))
     for j in np.argsort(start, axis=1, kind="stable")[:, :2].T:
-        apart = np.where(by_reach == j[:, None, None], np.inf, nearest).min(axis=1)
-        best = np.maximum(best, _g(apart) + _g(start[np.arange(len(start)), j])[:, None])
+        apart = reach.copy()
+        apart[rows, j] = np.inf
+        best = np.maximum(best, _g(apart.min(axis=1)) + _g(start[rows, j])[:, None])
     # i is emptied and the rest of d is taken from j. Only an i with fewer than d records can be emptied.
     emptied = drained[:, :, None] <= distances
     for i in np.flatnonzero(emptied.any(axis=(0, 2))):

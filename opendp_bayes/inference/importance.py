@@ -23,6 +23,8 @@ from opendp_bayes.sensitivity import local_sensitivity
 _FIRST_DRAWS, _MOST_DRAWS = 2000, 1 << 17
 #: The part of the draws that is spread evenly over the laws, whatever their shares have become.
 _EVEN = 0.1
+#: For data sets with small counts, where a smooth sensitivity is large: the prior is divided by this.
+SPARSER = 8.0
 #: Proposals behind the normaliser of a law: a standard error of about 1 %.
 _PROPOSALS = 1 << 15
 
@@ -53,34 +55,39 @@ class Weighted(Listed):
 
 
 class Proposals:
-    """The prior, and laws `exp(-H(x, release) / w)` whose widths double from half of what one record can change to the largest distance."""
+    """The prior, the prior divided by `SPARSER`, and laws `exp(-H(x, release) / w)`.
+
+    Widths double from half of what one record can change to the largest distance.
+    """
 
     def __init__(self, released: Integers, prior: Floats) -> None:
-        self._released, self._prior = released, prior
+        self.prior, self._priors, self._released = prior, (prior, prior / SPARSER), released
         narrowest = local_sensitivity(released, prior) / 2
         self._widths = narrowest * 2.0 ** np.arange(math.ceil(-math.log2(narrowest)))
         self._samplers = [HellingerSampler(released, prior, width) for width in self._widths.tolist()]
         self._log_normalisers = np.array([sampler.log_normaliser(_PROPOSALS) for sampler in self._samplers])
 
     def __len__(self) -> int:
-        return 1 + len(self._samplers)
+        return 2 + len(self._samplers)
 
     def draw(self, numbers: Integers, rng: Generator) -> Integers:
         """So many draws from each law, shape `(sum of numbers, k)`."""
-        first = dirichlet_multinomial(int(self._released.sum()), self._prior, int(numbers[0]), rng)
-        return np.concatenate([first, *(sampler.draw(int(number)) for sampler, number in zip(self._samplers, numbers[1:], strict=True))])
+        size = int(self._released.sum())
+        first = [dirichlet_multinomial(size, prior, int(number), rng) for prior, number in zip(self._priors, numbers[:2], strict=True)]
+        return np.concatenate(first + [sampler.draw(int(number)) for sampler, number in zip(self._samplers, numbers[2:], strict=True)])
 
     def log_densities(self, counts: Integers) -> Floats:
         """Log-probability of every row of `counts` under every law, shape `(m, len(self))`."""
-        distance = hellinger_distance(self._prior + counts, self._prior + self._released)
-        return np.column_stack([log_dirichlet_multinomial(counts, self._prior), -distance[:, None] / self._widths - self._log_normalisers])
+        distance = hellinger_distance(self.prior + counts, self.prior + self._released)
+        first = [log_dirichlet_multinomial(counts, prior) for prior in self._priors]
+        return np.column_stack([*first, -distance[:, None] / self._widths - self._log_normalisers])
 
 
 def by_importance(
-    log_likelihood: Callable[[Integers], Floats], released: Integers, prior: Floats, effective: int, rng: Generator, log_error: float = 0.0
+    log_likelihood: Callable[[Integers], Floats], proposals: Proposals, effective: int, rng: Generator, log_error: float = 0.0
 ) -> Weighted:
     """Draws until they have the wanted effective sample size, at most `_MOST_DRAWS`; `log_likelihood` takes rows of counts, shape `(m, k)`."""
-    proposals = Proposals(released, prior)
+    prior = proposals.prior
     shares = np.full(len(proposals), 1 / len(proposals))
     drawn = np.zeros(len(proposals), dtype=np.int64)
     counts, log_posterior, log_densities = np.empty((0, prior.size), dtype=np.int64), np.empty(0), np.empty((0, len(proposals)))

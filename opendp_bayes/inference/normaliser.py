@@ -12,13 +12,13 @@ from scipy.interpolate import RBFInterpolator
 from opendp_bayes._validation import Floats, Integers
 from opendp_bayes.hellinger_sampler import HellingerSampler
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial
-from opendp_bayes.inference.importance import Weighted, by_importance
+from opendp_bayes.inference.importance import SPARSER, Proposals, Weighted, by_importance
 from opendp_bayes.inference.likelihood import ExponentialWeights
 from opendp_bayes.inference.true_counts import Generator
 from opendp_bayes.mechanisms.exponential import PosteriorExponential
 
-#: Data sets, drawn from the prior, at which the normaliser is estimated first.
-_NODES = 500
+#: Data sets at which the normaliser is estimated first, drawn from the prior, and from a sparser one.
+_NODES, _SPARSE_NODES = 400, 100
 #: Proposals behind an estimate, whose standard error is then 1 to 3 %; and what smooths that away, relative to a spread of 1 of every coordinate.
 _PROPOSALS, _SMOOTHING = 4096, 0.1
 #: The error of `ln Z` over the posterior that is accepted; where it is larger, estimates are added at so many draws, at most so many times.
@@ -30,18 +30,18 @@ _PILOT = 500
 def by_interpolation(likelihood: ExponentialWeights, prior: Floats, effective: int, rng: Generator) -> Weighted:
     """Importance sampling with an interpolated normaliser, which is refined where the posterior is until its error there is small."""
     mechanism, released = likelihood.mechanism, likelihood.released
-    normaliser = over_prior(mechanism, likelihood.size, tuple(prior.tolist()))
+    proposals, normaliser = Proposals(released, prior), over_prior(mechanism, likelihood.size, tuple(prior.tolist()))
 
     def log_likelihood(counts: Integers) -> Floats:
         widths = mechanism._widths_at(counts, prior)
         return -likelihood.distances(counts, released) / widths - normaliser(counts, np.log(widths))
 
     for _ in range(_ROUNDS):
-        pilot = by_importance(log_likelihood, released, prior, min(_PILOT, effective), rng)
+        pilot = by_importance(log_likelihood, proposals, min(_PILOT, effective), rng)
         normaliser, error = normaliser.refined(pilot.sample(_ADDED, rng))
         if error <= _ERROR:
             break
-    return by_importance(log_likelihood, released, prior, effective, rng, error)
+    return by_importance(log_likelihood, proposals, effective, rng, error)
 
 
 class LogNormaliser:
@@ -80,6 +80,7 @@ class LogNormaliser:
 
 @lru_cache(maxsize=8)
 def over_prior(mechanism: PosteriorExponential, size: int, prior: tuple[float, ...]) -> LogNormaliser:
-    """The normaliser where the prior expects the data sets."""
-    alpha = np.array(prior)
-    return LogNormaliser(mechanism, alpha, np.unique(dirichlet_multinomial(size, alpha, _NODES, np.random.default_rng(0)), axis=0))
+    """The normaliser where the prior expects the data sets, and where some counts are small."""
+    alpha, rng = np.array(prior), np.random.default_rng(0)
+    nodes = np.concatenate([dirichlet_multinomial(size, alpha, _NODES, rng), dirichlet_multinomial(size, alpha / SPARSER, _SPARSE_NODES, rng)])
+    return LogNormaliser(mechanism, alpha, np.unique(nodes, axis=0))

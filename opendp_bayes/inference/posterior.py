@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from opendp_bayes._validation import Floats, Integers, as_choice, as_level, as_size
 from opendp_bayes.inference.beta_mixture import BetaMixture
 from opendp_bayes.inference.dirichlet import dirichlet
-from opendp_bayes.inference.importance import WeightDiagnostics, Weighted, by_importance
+from opendp_bayes.inference.importance import Proposals, WeightDiagnostics, Weighted, by_importance
 from opendp_bayes.inference.likelihood import LARGEST_LIST, ExponentialWeights, IndependentNoise, ProjectedNoise, Tabulated, likelihood_of
 from opendp_bayes.inference.markov_chain import Chains, Diagnostics, by_gibbs
 from opendp_bayes.inference.normaliser import by_interpolation
@@ -282,7 +282,7 @@ def _true_counts(release: "Release", log_size_prior: SizeWeight, effective: int,
         return Listed(counts, likelihood.log_likelihood(counts) + log_prior_weight(counts, prior).sum(axis=1), prior)
     if isinstance(likelihood, ExponentialWeights):
         return by_interpolation(likelihood, prior, effective, rng)
-    return by_importance(likelihood.log_likelihood, released, prior, effective, rng)
+    return by_importance(likelihood.log_likelihood, Proposals(released, prior), effective, rng)
 
 
 def _any_size(sizes: Integers) -> Floats:
