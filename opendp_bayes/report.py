@@ -28,7 +28,7 @@ def release_report(release: Release, *, title: str | None = None, level: float =
     """
     aware, plug_in = estimate_or_reason(release, level, wait=True), plug_in_estimate(release, level)
     table = Table(title=None if title is None else Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("Category")
+    table.add_column("Category", overflow="fold")
     table.add_column("Released\ncount", justify="right")
     columns = [[str(count) for count in release.counts]]
     percent = f"{100 * level:.6g} %"
@@ -148,7 +148,8 @@ def plan_report(plan: Plan) -> Group:
         parts.append(table)
     if any(error.method == "simulated" for row in usable for error in row.errors.values()):
         parts.append(Text("* simulated; the others are sums over all outcomes.\n"))
-    parts += [Text(f"{type(row.mechanism).__name__} cannot be used. {row.refused}\n") for row in plan.rows if row.refused is not None]
+    refused = [f"{type(row.mechanism).__name__} cannot be used. {row.refused}\n" for row in plan.rows if row.refused is not None]
+    parts += [Text(reason) for reason in dict.fromkeys(refused)]
     return Group(*parts, Text(f"Recommended: {plan.reason}", style="bold green"))
 
 
@@ -162,7 +163,7 @@ def _without_scale(mechanism: Mechanism) -> Text:
 def _plain_table(*headings: str, right: Sequence[int] = (1, 2, 3)) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place in right else "left")
+        table.add_column(heading, justify="right" if place in right else "left", overflow="fold")
     return table
 
 
