@@ -300,7 +300,7 @@ def test_version_and_help() -> None:
     assert "Exit code: 0 " in run("--help")
 
 
-@pytest.mark.parametrize("command", ["release", "plan", "audit", "demo"])
+@pytest.mark.parametrize("command", ["release", "plan", pytest.param("audit", marks=pytest.mark.slow), "demo"])
 def test_the_examples_of_every_command_work_when_pasted(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
