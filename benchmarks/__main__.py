@@ -9,7 +9,20 @@ from pathlib import Path
 from benchmarks.reporting import MARKDOWN
 
 HERE = Path(__file__).parent
-NAMES = ("counting", "memory", "hellinger", "release", "knorm", "flip", "sampler", "accounting", "inference", "smoothed")
+NAMES = (
+    "counting",
+    "memory",
+    "hellinger",
+    "release",
+    "groups",
+    "knorm",
+    "flip",
+    "sampler",
+    "accounting",
+    "planning",
+    "inference",
+    "smoothed",
+)
 PACKAGES = ("opendp", "polars", "numpy", "scipy")
 
 INTRODUCTION = f"""# Benchmarks

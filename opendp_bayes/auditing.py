@@ -30,7 +30,7 @@ Law = tuple[Integers, Floats]
 
 #: Up to so many probabilities (data sets times outcomes) all neighbours are compared; beyond, the pairs that draws are taken from.
 LARGEST_TABLE = 1 << 18
-_FEWEST_DRAWS = 1000
+_FEWEST_DRAWS, _MOST_DRAWS = 1000, 10**7  # the most are what fits into memory and half an hour
 _CHUNKS = 50  # calls of `sample` for one data set
 _CUTS = 128  # events tried for one order of the outcomes
 _SMALLEST_CELL = 20.0  # expected draws, where the chi-square tail is accurate
@@ -187,8 +187,8 @@ def audit(
     """
     size, prior, _ = checked(mechanism, size, prior, 1)
     draws = as_size(draws, "draws")
-    if draws < _FEWEST_DRAWS:
-        raise ValueError(f"draws={draws!r}: must be at least {_FEWEST_DRAWS}.")
+    if not _FEWEST_DRAWS <= draws <= _MOST_DRAWS:
+        raise ValueError(f"draws={draws!r}: must be between {_FEWEST_DRAWS} and {_MOST_DRAWS}.")
     if not 0 < as_positive(confidence, "confidence") < 1:
         raise ValueError(f"confidence={confidence!r}: must be between 0 and 1.")
     for delta in deltas:

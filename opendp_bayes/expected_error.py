@@ -2,7 +2,7 @@ r"""What a release is expected to be worth: its error given the true counts, and
 
 Public counts, real or guessed, go in, and never data. Where the outcomes that matter can be listed, every expectation is a sum
 over them: all outcomes of an exponential mechanism, or those of additive noise up to where the rest, weighted by its size, is less than about 1e-6 of
-what is not 0. Otherwise the release is simulated; noise with a fixed seed, so that the same question has the same answer.
+what is not 0. Otherwise the release is simulated; noise and permute-and-flip with a fixed seed, so that the same question has the same answer.
 """
 
 import math
@@ -19,6 +19,7 @@ from opendp_bayes.inference.beta_mixture import BetaMixture
 from opendp_bayes.mechanisms.exponential import PosteriorExponential
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters, nearest_counts, noise_vectors, shell_size
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
+from opendp_bayes.mechanisms.permute_and_flip import PermuteAndFlip
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.simplex import candidates, log_number_of_candidates
 
@@ -116,6 +117,17 @@ def _(mechanism: PosteriorExponential, counts: Integers, prior: Floats) -> Relea
         return _simulated(mechanism.sample(counts, prior, _draws(k)))
     weights = np.exp(-mechanism._exponents(counts, prior))
     return ReleaseLaw(candidates(size, k), weights / weights.sum())
+
+
+@release_law.register
+def _(mechanism: PermuteAndFlip, counts: Integers, prior: Floats) -> ReleaseLaw:
+    # Even where there are too many outcomes to sum over, listing them takes less time than many draws, each of which may flip most of the coins.
+    outcomes, log_p = mechanism.log_pmf(counts, prior)
+    weights = np.exp(log_p)
+    if len(outcomes) * counts.size**2 <= _LARGEST_LAW:
+        return ReleaseLaw(outcomes, weights)
+    drawn = np.random.default_rng(_SEED).choice(len(outcomes), _draws(counts.size), p=weights / weights.sum())
+    return _simulated(outcomes[drawn])
 
 
 @release_law.register

@@ -28,6 +28,8 @@ Progress = Callable[[str, int, int], None]
 
 #: Of two mechanisms whose errors differ by less than this part the one listed first is recommended: noise on the counts, which is the simplest.
 INDIFFERENCE = 0.01
+#: Where records are many, `choose` keeps to the usual noise, which is unbiased, unless its error is larger than the smallest by more than this part.
+_PREFERENCE = 0.04
 #: Probabilities of neighbours that a calibration may compare at each of its many steps: with two categories, where a window is enough, and otherwise.
 #: Above, the proven bound is used. Both take a few seconds.
 _EXACT_WORK = (FEASIBLE_WORK, 500_000)
@@ -102,9 +104,10 @@ class Plan:
         if not usable:
             return f"{text}, and no other mechanism can be used."
         nearest = min(usable, key=lambda row: row.score)
-        if nearest.score < best.score * (1 + INDIFFERENCE):
+        if nearest.score <= best.score * (1 + INDIFFERENCE):
             return f"{text}; {described(nearest.mechanism)} is within {100 * INDIFFERENCE:.0f} % of it ({nearest.score:.3g}) and no simpler."
-        return f"{text}; the next best, {described(nearest.mechanism)}, has {nearest.score:.3g}, {100 * (nearest.score / best.score - 1):.0f} % more."
+        text = f"{text}; the next best, {described(nearest.mechanism)}, has {nearest.score:.3g}"
+        return f"{text}, {100 * (nearest.score / best.score - 1):.0f} % more." if best.score else f"{text}."
 
     def records_by_row(self) -> Iterator[dict[str, Any]]:
         """One flat record for each mechanism and proportions, or one for a mechanism that is refused."""
@@ -207,27 +210,40 @@ def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Float
     """What `mechanism="auto"` stands for: the calibrated mechanism with the smallest score of `plan`, among those that have a chance of it.
 
     `fit` gives a mechanism its scale. That is one kind of noise on the counts, `usual`, unless its scale is more than half of the records in a
-    category or there are few records; then others are compared with it. A private number of records leaves only Laplace noise, discrete. Over the
-    settings of `tests/test_planning.py` its score is within 5 % of the best mechanism's. Depends on public things only.
+    category or there are few records; then others are compared with it. For two categories floored Laplace noise is a rival wherever its scale is
+    smaller. A private number of records leaves only Laplace noise, discrete. Over the settings of `tests/test_planning.py` its score is within 5 % of
+    the best mechanism's. Depends on public things only.
     """
     best = fit(usual(size, prior.size))
-    if size is None or (2 * best.scale * prior.size < size and size > _FEW_RECORDS):
+    if size is None:
         return best
-    shares = _proportions(prior, size, None)
-    rivals: list[Mechanism] = [LaplaceParameters(1.0, "floored"), LaplaceParameters(1.0, "floored", "bounded")]
-    if not _QUICK_WORK < _work(size, prior) <= FEASIBLE_WORK:  # otherwise the exact accounting takes too long; beyond, the proven bound is used
-        rivals.append(HellingerExponential(1.0))
-    if _affordable(PermuteAndFlip(1.0), size, prior) == "exact":
-        rivals.append(PermuteAndFlip(1.0))
-    rows = [PlanRow(best, None, _errors(best, prior, shares, size))]
-    for template in rivals:
+    few = size <= _FEW_RECORDS or size <= 2 * best.scale * prior.size
+    fitted = [best]
+    for template in _rivals(size, prior, few):
         try:
             mechanism = fit(template)
             mechanism.check(size=size, prior=prior)
         except ValueError:  # refused, and so no rival
             continue
-        rows.append(PlanRow(mechanism, None, _errors(mechanism, prior, shares, size)))
-    return _ranked(rows)[0].mechanism
+        if few or mechanism.scale < best.scale:
+            fitted.append(mechanism)
+    if len(fitted) == 1:
+        return best
+    shares = _proportions(prior, size, None)
+    rows = [PlanRow(mechanism, None, _errors(mechanism, prior, shares, size)) for mechanism in fitted]
+    return _ranked(rows, INDIFFERENCE if few else _PREFERENCE)[0].mechanism
+
+
+def _rivals(size: int, prior: Floats, few: bool) -> Iterator[Mechanism]:
+    """What `choose` compares with the usual noise, which is at least as good as all others with 3 categories or more unless records are few."""
+    if few or prior.size == 2:
+        yield LaplaceParameters(1.0, "floored")
+    if few:
+        yield LaplaceParameters(1.0, "floored", "bounded")
+        if not _QUICK_WORK < _work(size, prior) <= FEASIBLE_WORK:  # otherwise the exact accounting takes too long; beyond, the proven bound is used
+            yield HellingerExponential(1.0)
+        if _affordable(PermuteAndFlip(1.0), size, prior) == "exact":
+            yield PermuteAndFlip(1.0)
 
 
 def usual(size: int | None, k: int) -> Mechanism:
@@ -382,10 +398,10 @@ def _work(size: int, prior: Floats) -> int:
     return enumeration.work(size, tuple(prior.tolist()), 1)
 
 
-def _ranked(rows: list[PlanRow]) -> tuple[PlanRow, ...]:
-    """By score, but first the simplest whose score is within `INDIFFERENCE` of the smallest."""
+def _ranked(rows: list[PlanRow], indifference: float = INDIFFERENCE) -> tuple[PlanRow, ...]:
+    """By score, but first the simplest whose score is within `indifference` of the smallest."""
     smallest = min(row.score for row in rows)
     if math.isinf(smallest):
-        raise ValueError(f"mechanisms: none can be used; {'; '.join(dict.fromkeys(str(row.refused) for row in rows))}")
-    first = next(row for row in rows if row.score <= smallest * (1 + INDIFFERENCE))
+        raise ValueError(f"mechanisms: none can be used; the first of them, {rows[0].refused}")
+    first = next(row for row in rows if row.score <= smallest * (1 + indifference))
     return (first, *sorted((row for row in rows if row is not first), key=lambda row: row.score))

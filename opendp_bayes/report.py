@@ -137,14 +137,15 @@ def plan_report(plan: Plan) -> Group:
         parts.append(table)
     if any(error.method == "simulated" for row in usable for error in row.errors.values()):
         parts.append(Text("* simulated; the others are sums over all outcomes.\n"))
-    parts += [Text(f"{type(row.mechanism).__name__} cannot be used. {row.refused}\n") for row in plan.rows if row.refused is not None]
+    refused = [f"{type(row.mechanism).__name__} cannot be used. {row.refused}\n" for row in plan.rows if row.refused is not None]
+    parts += [Text(reason) for reason in dict.fromkeys(refused)]
     return Group(*parts, Text(f"Recommended: {plan.reason}", style="bold green"))
 
 
 def _plain_table(*headings: str, right: Sequence[int] = (1, 2, 3)) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place in right else "left")
+        table.add_column(heading, justify="right" if place in right else "left", overflow="fold")
     return table
 
 

@@ -2,7 +2,9 @@
 
 import json
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -298,8 +300,73 @@ def test_another_missing_module_is_not_blamed_on_the_extra(monkeypatch: pytest.M
 def test_version_and_help() -> None:
     assert run("--version") == f"opendp-bayes {ob.__version__}\n"
     assert "demo" in run("--help")
-    for command in ("release", "audit", "demo"):
-        assert f"opendp-bayes {command}" in run(command, "--help").split("Examples:")[1]
+    assert "Exit code: 0 " in run("--help")
+
+
+@pytest.mark.parametrize("command", ["release", "plan", pytest.param("audit", marks=pytest.mark.slow), "demo"])
+def test_the_examples_of_every_command_work_when_pasted(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    help_text = run(command, "--help")
+    assert "Exit code: 0 " in help_text
+    block = help_text.split("\n Examples")[1].split("╭")[0]
+    examples = [line.strip() for line in block.splitlines()[1:] if line.strip()]
+    assert len(examples) >= 2
+    for example in examples:
+        if example.startswith("printf"):
+            subprocess.run(["sh", "-c", example], check=True)  # noqa: S607
+        else:
+            program, *arguments = shlex.split(example)
+            assert (program, arguments[0]) == ("opendp-bayes", command)
+            run(*arguments, code=1 if example.endswith("--scale 1 --epsilon 0.9") else 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("release votes.csv --column vote --categories a,b --epsilon 0 --json", 2),
+        ("release votes.csv --column vote --categories a,b --epsilon x --json", 2),
+        ("release absent.csv --column vote --categories a,b --epsilon 1 --json", 2),
+        ("release votes.csv --column vote --categories a,b --epsilon 1 --size 5 --nulls a --unknown a --json", 1),
+        ("plan --size 9 --prior 1,1 --epsilon 0 --json", 2),
+        ("audit nope --size 9 --prior 1,1 --epsilon 1 --json", 2),
+    ],
+)
+def test_an_error_leaves_standard_output_empty(files: Path, options: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    result = CliRunner().invoke(app, options.split())
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr
+
+
+def test_ctrl_c_in_a_callback_of_opendp_ends_the_command(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There it becomes an error whose cause is withheld, like any other."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(pl.LazyFrame, "collect", interrupted)
+    before = signal.signal(signal.SIGINT, cli._interrupt)
+    try:
+        assert run("release", files / "votes.csv", "--column", "vote", "--categories", "a,b,c", "--epsilon", "1", code=130) == ""
+        assert cli.interrupts
+    finally:
+        signal.signal(signal.SIGINT, before)
+        cli.interrupts.clear()
+
+
+def test_ctrl_c_while_modules_are_imported_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("opendp_bayes.commands.app", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.value.code == 130
 
 
 def test_the_installed_script(files: Path) -> None:

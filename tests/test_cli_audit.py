@@ -101,7 +101,8 @@ def test_as_json() -> None:
         ("laplace_parameters --size 0 --prior 1,1 --scale 1", r"--size 0: must be between 1"),
         ("laplace_parameters --size 9 --prior 1,1 --scale -1", r"--scale -1.0: must be finite and greater than 0"),
         ("laplace_parameters --size 9 --prior 1,1 --epsilon 0", r"--epsilon 0.0: must be finite and greater than 0"),
-        ("laplace_parameters --size 9 --prior 1,1 --scale 1 --draws 5", r"--draws 5: must be at least 1000"),
+        ("laplace_parameters --size 9 --prior 1,1 --scale 1 --draws 5", r"--draws 5: must be between 1000 and 10000000"),
+        ("laplace_parameters --size 9 --prior 1,1 --scale 1 --draws 100000000000", r"--draws 100000000000: must be between"),
         ("laplace_parameters --size 9 --prior 1,1 --scale 1 --delta 2", r"--delta 2.0: must be between 0 and 1"),
         ("laplace_parameters --size 9 --prior 1,1 --scale 1 --confidence 1", r"--confidence 1.0: must be between 0 and 1"),
         (
@@ -109,7 +110,10 @@ def test_as_json() -> None:
             r"--parameter gamma: is not a parameter of .*; must be one of noise, total",
         ),
         ("knorm_parameters --size 9 --prior 1,1 --scale 1 --parameter gamma=1", r"--parameter gamma: is not a parameter of .*; it has none"),
-        ("laplace_parameters --size 9 --prior 1,1 --scale 1 --parameter noise=loud", r"noise='loud': must be one of 'discrete', 'floored'"),
+        (
+            "laplace_parameters --size 9 --prior 1,1 --scale 1 --parameter noise=loud",
+            r"--parameter noise='loud': must be one of 'discrete', 'floored'",
+        ),
         ("laplce_parameters --size 9 --prior 1,1 --scale 1", r"MECHANISM 'laplce_parameters': is not .* Did you mean 'laplace_parameters'"),
         ("hellinger_exponential --prior 1,1 --scale 1", r"the number of records must be public"),
     ],

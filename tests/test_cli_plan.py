@@ -48,6 +48,21 @@ def test_what_cannot_be_used_is_listed_with_the_reason_and_what_is_simulated_is_
     assert "* simulated; the others are sums over all outcomes." in shown
 
 
+def test_an_epsilon_without_noise_has_no_error_to_compare() -> None:
+    shown = run("--size", 9, "--prior", "1,1", "--epsilon", 1e300)
+    assert re.search(
+        r"Recommended: LaplaceParameters\(.*\) has an\s+expected Hellinger error of 0 on average.* is within 1 % of it \(0\)", shown, re.S
+    )
+
+
+def test_names_and_reasons_are_whole_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = run("--guess-size", 30, "--prior", "1,1", "--epsilon", 1)
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 60
+    assert shown.count("HellingerExponential: ") == 2, "once for the smooth one, and once for both kinds of the other"
+
+
 def test_as_json() -> None:
     found = json.loads(run("--size", 20, "--prior", "1,1", "--epsilon", 1, "--error", 0.1, "--json"))
     assert found["recommended"] == {"name": "laplace_parameters", "parameters": {"scale": 1.0, "noise": "discrete", "total": "remainder"}}
@@ -70,6 +85,10 @@ def test_as_json() -> None:
         ("--size 9 --prior 1,1 --epsilon 1 --proportions 1", r"--proportions \[1.0\]: must be 2 numbers of at least 0"),
         ("--size 9 --prior 1,1 --epsilon 1 --proportions a,b", r"--proportions a,b: must be numbers separated by commas"),
         ("--size 9 --prior 1,1 --epsilon 1 --error 1", r"--error 1.0: must be below 1, the largest Hellinger distance"),
+        (
+            "--size 9 --prior 1,1 --epsilon 1e-30",
+            r"mechanisms: none can be used; the first of them, LaplaceParameters\(.*every scale; choose another",
+        ),
         ("--size 9 --prior 1,1 --rho 1 --error 0.1", r"--error 0.1: needs --epsilon, without --delta"),
     ],
 )

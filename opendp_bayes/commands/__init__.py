@@ -9,7 +9,9 @@ from opendp_bayes.commands import audit, demo, plan, release
 
 app = typer.Typer(
     help="Differentially private Bayesian posteriors of categorical data, as an extension of OpenDP.",
-    epilog="`opendp-bayes COMMAND --help` explains a command, with examples.",
+    epilog="`opendp-bayes COMMAND --help` explains a command, with examples.\n\n"
+    "Results go to standard output, errors and progress to standard error, with `--json` too. Exit code: 0 for success, 1 for a release that could "
+    "not be made or a claim that an audit refutes, 2 for wrong options, 130 for Ctrl-C.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",

@@ -62,9 +62,9 @@ def audit(
 
         opendp-bayes audit laplace_parameters --size 1000 --prior 1,1 --epsilon 1
 
-        opendp-bayes audit smooth_hellinger_exponential --parameter gamma=0.2 --size 100 --prior 1,1 --scale 4
+        opendp-bayes audit hellinger_exponential --size 100 --prior 1,1 --scale 1
 
-        opendp-bayes audit hellinger_exponential --parameter sensitivity=local --size 500 --prior 0.01,0.01 --scale 2 --epsilon 1
+        opendp-bayes audit laplace_parameters --prior 1,1 --scale 1 --epsilon 0.9
     """
     with option_errors():
         concentration = as_prior(options.prior(prior))

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console, Group
 from rich.text import Text
 
-from opendp_bayes.commands.errors import fail
+from opendp_bayes.commands.errors import fail, release_errors
 from opendp_bayes.framework.context import posterior
 from opendp_bayes.framework.frames import on_disk
 from opendp_bayes.release import Release
@@ -45,6 +45,8 @@ def demo(json: Annotated[bool, typer.Option("--json", help="Print the releases a
 
     * Party identification in the same survey: 7 categories, public number of records.
 
+    Exit code: 0 if the releases were made, 1 if not, 2 for wrong options.
+
     Examples:
 
         opendp-bayes demo
@@ -56,7 +58,7 @@ def demo(json: Annotated[bool, typer.Option("--json", help="Print the releases a
         penguins, survey = _penguins(), _survey()
     except ModuleNotFoundError as error:
         fail(f"the demo needs {error.name}, which is not installed: pip install 'opendp-bayes[demo]'", code=1)
-    with Console(stderr=True).status("Releasing"):
+    with release_errors(), Console(stderr=True).status("Releasing"):
         releases = dict([*_penguin_releases(penguins), *_survey_releases(survey)])
     if json:
         typer.echo(f"[{','.join(release.to_json() for release in releases.values())}]")

@@ -39,11 +39,15 @@ def plan(
     Shows for each its scale and loss, and the error to be expected at balanced, skewed and edge proportions, and at --proportions if given.
     Everything shown depends on the options alone.
 
+    Exit code: 0 if a mechanism can be used, 2 for wrong options or if none can.
+
     Examples:
 
         opendp-bayes plan --size 1000 --prior 1,1 --epsilon 1
 
-        opendp-bayes plan --size 1000 --prior 1,1 --epsilon 1 --proportions 0.2,0.8 --error 0.05
+        opendp-bayes plan --size 500 --prior 1,1 --epsilon 1 --proportions 0.2,0.8
+
+        opendp-bayes plan --size 500 --prior 1,1 --epsilon 1 --error 0.05
 
         opendp-bayes plan --guess-size 5000 --prior 1,1,1 --rho 0.1 --json
     """
@@ -60,7 +64,7 @@ def plan(
             progress.update(task, description=step, completed=done, total=total)
 
         if error is not None and epsilon is not None:
-            show("Smallest ε and size", 0, 1)
+            progress.update(task, description="Smallest ε and number of records")
             setting: dict[str, Any] = {"prior": concentration, "d_in": contributions, "proportions": shares}
             needed = {
                 "error": error,

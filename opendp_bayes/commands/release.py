@@ -64,7 +64,7 @@ def release(
     that is not a category, are left out, unless --nulls or --unknown says where to count them.
 
     With --size the number of rows is public, and the privacy unit is a change of a person's rows. Every row must be counted, so --nulls is needed,
-    and --unknown too, unless the type of the column excludes other values.
+    and --unknown too, unless the type of the column excludes other values: `--size 944 --nulls NA --unknown NA`.
 
     The first line of a CSV file names the columns. All its values are text, empty ones are nulls.
 
@@ -72,13 +72,15 @@ def release(
 
     Each run spends its own budget: what several runs reveal about the same people adds up.
 
-    Examples:
+    Exit code: 0 if the release was made, 1 if it failed when the data was read, 2 for wrong options.
+
+    Examples, of which the first makes the file for the others:
+
+        printf '%s\\n' vote yes no yes yes no > votes.csv
 
         opendp-bayes release votes.csv --column vote --categories yes,no --epsilon 1
 
-        opendp-bayes release care.parquet --column ward --contributions 3 --rho 0.1
-
-        opendp-bayes release poll.ipc --column vote --size 944 --nulls NA --rho 0.1
+        opendp-bayes release votes.csv --column vote --categories yes,no --rho 0.1
     """
     with option_errors():
         loss, model = _budget(epsilon, rho, delta), {"prior": options.prior(prior), "mechanism": mechanism, **options.parameters(parameter or [])}

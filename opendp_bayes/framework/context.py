@@ -107,7 +107,7 @@ def posterior(
     column, categories, size, nulls, unknown : as in `make_categorical_counts`.
     prior : a positive number for every category, or one for each, buckets included.
     mechanism : `"auto"`, which chooses by public things only: discrete Laplace noise where the number of rows is private or there are two categories,
-        otherwise K-norm noise; and where that would be about as large as the counts, what has the smallest expected error (`docs/choosing.md`); the
+        otherwise K-norm noise; and where the public number of rows is small, what has the smallest expected error (`docs/choosing.md`); the
         name of a built-in or installed mechanism; or a mechanism value, which is used as it is and must fit into the budget. Otherwise the scale is
         found from the budget of the query.
     **options : parameters of the mechanism named, other than its scale, for example `gamma=0.2`. Without any, `smooth_hellinger_exponential` uses the
