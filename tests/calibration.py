@@ -32,6 +32,7 @@ MECHANISMS: dict[str, tuple[Any, bool]] = {
     "β = 0.05": (ob.SmoothHellingerExponential(1.0, beta=0.05), True),
     "discrete Laplace, n private": (ob.LaplaceParameters(1.0, total="private"), False),
     "floored Laplace, n private": (ob.LaplaceParameters(1.0, "floored", "private"), False),
+    "permute-and-flip": (ob.PermuteAndFlip(1.0), True),
 }
 
 
@@ -63,7 +64,7 @@ class Cell:
         return replace(template, scale=high)
 
     def runs(self) -> bool:
-        """Whether the mechanism can be used for so many categories and records: where nearly all releases would ignore the data it refuses."""
+        """Whether the mechanism can be used for so many categories and records. It refuses where they would drown the data."""
         prior = np.ones(self.k)
         try:
             self.scaled(prior).check(size=self.size if self.public else None, prior=prior)

@@ -12,13 +12,14 @@ from functools import cache, lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.interpolate import Akima1DInterpolator, RBFInterpolator
 from scipy.special import logsumexp
 
 from opendp_bayes._validation import Floats, Integers
 from opendp_bayes.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.inference.cells import graded_edges
-from opendp_bayes.mechanisms import KNormParameters, LaplaceParameters
+from opendp_bayes.mechanisms import HellingerExponential, KNormParameters, LaplaceParameters, PermuteAndFlip
 from opendp_bayes.mechanisms.exponential import PosteriorExponential
 from opendp_bayes.simplex import candidate_sums, candidates, number_of_candidates, ranks
 
@@ -32,6 +33,10 @@ _LARGEST_SCALE = 1e12
 #: Data sets at which the normaliser of an exponential mechanism on two categories is computed; it is interpolated between them.
 _NODES = 32
 _MOST_NODES = 200
+#: Powers of the coins of permute-and-flip that are summed, the logarithm of a sum that counts as 0, and the quadrature of its law, whose integrand is
+#: at most `exp(-S_1 t)`.
+_POWERS, _NO_COINS = np.arange(1, 9), -40.0
+_REACH, _FLIP_NODES = 40.0, 40
 #: The error of an interpolated `ln w` that is accepted.
 _WIDTH_ERROR = 1e-3
 
@@ -107,6 +112,36 @@ class ExponentialWeights:
 
 
 @dataclass(frozen=True, eq=False)
+class Flips:
+    """Permute-and-flip: `p_r` times the integral over t from 0 to 1 of `prod_{s != r} (1 - t p_s)`, `p_s = exp(-H(posterior(x), s) / scale)`.
+
+    The product over the candidates other than x and r is written with power sums of their coins, `ln prod (1 - t p_s) = -sum_m t^m S_m / m`.
+    """
+
+    mechanism: PermuteAndFlip
+    released: Integers
+    prior: Floats
+
+    def log_likelihood(self, counts: Integers) -> Floats:
+        """Of every row of `counts`, shape `(m, k)`; for two categories, or as few data sets as can be listed."""
+        size, key = int(self.released.sum()), tuple(self.prior.tolist())
+        log_sums = (
+            _coin_curves(self.mechanism, size, key)(_position(counts[:, 0], size))
+            if self.prior.size == 2
+            else (_coin_tables(self.mechanism, size, key)[ranks(counts, size)])
+        )
+        sums, exponents = np.exp(log_sums), _distances(counts, self.released, self.prior) / self.mechanism.scale
+        coins = np.exp(-exponents)
+        reach = np.minimum(1.0, _REACH / np.maximum(sums[:, 0], 1.0))
+        points, weights = np.polynomial.legendre.leggauss(_FLIP_NODES)
+        integral = np.zeros(len(counts))
+        for t, weight in zip(np.multiply.outer((points + 1) / 2, reach), np.multiply.outer(weights / 2, reach), strict=True):
+            log_product = np.log1p(-t) - (sums * t[:, None] ** _POWERS / _POWERS).sum(axis=1)
+            integral += weight * np.exp(log_product) / (1 - t * coins)
+        return np.log(integral) - exponents
+
+
+@dataclass(frozen=True, eq=False)
 class Tabulated:
     """A likelihood that the mechanism computes itself, for rows of counts of shape `(m, k)`."""
 
@@ -114,7 +149,7 @@ class Tabulated:
     log_likelihood: Callable[[Integers], Floats]
 
 
-Likelihood = IndependentNoise | ProjectedNoise | ExponentialWeights | Tabulated
+Likelihood = IndependentNoise | ProjectedNoise | ExponentialWeights | Flips | Tabulated
 
 
 @singledispatch
@@ -167,6 +202,15 @@ def _(mechanism: KNormParameters, released: Integers, prior: Floats, size: int |
 def _(mechanism: PosteriorExponential, released: Integers, prior: Floats, size: int | None) -> Likelihood:
     _check_total(released, size)
     return ExponentialWeights(mechanism, released, prior)
+
+
+@likelihood_of.register
+def _(mechanism: PermuteAndFlip, released: Integers, prior: Floats, size: int | None) -> Likelihood:
+    _check_total(released, size)
+    if prior.size > 2 and number_of_candidates(int(released.sum()), prior.size) > LARGEST_LIST:
+        # So many coins that all products are exponentials: their sum is what matters, as for the exponential mechanism.
+        return ExponentialWeights(HellingerExponential(mechanism.scale), released, prior)
+    return Flips(mechanism, released, prior)
 
 
 def _check_scale(scale: float) -> None:
@@ -226,6 +270,38 @@ def _curves(mechanism: PosteriorExponential, size: int, prior: tuple[float, ...]
     return curve(log_width), curve(log_normaliser)
 
 
+@lru_cache(maxsize=64)
+def _coin_curves(mechanism: PermuteAndFlip, size: int, prior: tuple[float, ...]) -> Akima1DInterpolator:
+    """`ln S_m` of the coins of all candidates but x, for two categories, as a function of `_position`; shape `(..., len(_POWERS))`."""
+    alpha = np.array(prior)
+    nodes = _counts_at(np.linspace(-math.log(size + 1), math.log(size + 1), _MOST_NODES), size)
+    values = []
+    for count in nodes.tolist():
+        edges = graded_edges(size, around=[count])
+        lengths = np.diff(edges).astype(np.float64)
+        centres = edges[:-1] + (np.diff(edges) - 1) // 2
+        distances = _distances(np.column_stack([centres, size - centres]), np.array([count, size - count]), alpha)
+        lengths[centres == count] = 0
+        values.append(logsumexp(-np.multiply.outer(_POWERS, distances) / mechanism.scale, b=lengths, axis=1))
+    return Akima1DInterpolator(_position(nodes, size), np.maximum(values, _NO_COINS))
+
+
+@lru_cache(maxsize=8)
+def _coin_tables(mechanism: PermuteAndFlip, size: int, prior: tuple[float, ...]) -> Floats:
+    """The same of every data set of three or more categories, in lexicographic order."""
+
+    def log_sums(counts: Integers, distances: Floats) -> Floats:
+        coins = np.exp(-distances / mechanism.scale)
+        coins[ranks(counts[None], size)] = 0
+        power, sums = coins.copy(), []
+        for _ in _POWERS:
+            sums.append(power.sum())
+            power *= coins
+        return np.log(np.maximum(sums, math.exp(_NO_COINS)))
+
+    return _tabulated(size, np.array(prior), log_sums)
+
+
 def _counts_at(position: Floats, size: int) -> Integers:
     """The whole numbers nearest to the counts at the positions, without repetition."""
     odds = np.exp(position)
@@ -234,23 +310,29 @@ def _counts_at(position: Floats, size: int) -> Integers:
 
 @lru_cache(maxsize=8)
 def _tables(mechanism: PosteriorExponential, size: int, prior: tuple[float, ...]) -> tuple[Floats, Floats]:
-    """`ln w` and `ln Z` of every data set, in lexicographic order.
+    """`ln w` and `ln Z` of every data set, in lexicographic order."""
+    alpha = np.array(prior)
+
+    def of(counts: Integers, distances: Floats) -> tuple[float, float]:
+        width = mechanism._width(counts, alpha)
+        return math.log(width), float(logsumexp(-distances / width))
+
+    values = _tabulated(size, alpha, of)
+    return values[:, 0], values[:, 1]
+
+
+def _tabulated(size: int, prior: Floats, of: Callable[[Integers, Floats], ArrayLike]) -> Floats:
+    """Functions of the counts and of the distances of all candidates from them, at every data set, in lexicographic order; shape `(data sets, ...)`.
 
     Computed for `_SPREAD_NODES` of them, or all if there are no more, with a thin-plate spline in between.
     """
-    alpha, data = np.array(prior), candidates(size, len(prior))
-    split = np.arange(size + 1)
+    data, split = candidates(size, prior.size), np.arange(size + 1)
     tables = [gap_above(a + np.minimum.outer(split, split), np.abs(np.subtract.outer(split, split)) / 2) for a in prior]
-    place: Floats = np.asarray(data + 0.5, dtype=np.float64) ** 0.25  # spreads small counts out, where both functions bend
+    place: Floats = np.asarray(data + 0.5, dtype=np.float64) ** 0.25  # spreads small counts out, where the functions bend
     nodes = np.arange(len(data)) if len(data) <= _SPREAD_NODES else _far_apart(place)
-    values: Floats = np.empty((nodes.size, 2))
-    for i, row in enumerate(data[nodes]):
-        width = mechanism._width(row, alpha)
-        distances = distance_from_divergence(candidate_sums([table[count] for table, count in zip(tables, row, strict=True)]))
-        values[i] = np.log(width), logsumexp(-distances / width)
-    if nodes.size < len(data):
-        values = RBFInterpolator(place[nodes], values, kernel="thin_plate_spline")(place)
-    return values[:, 0], values[:, 1]
+    sums = (candidate_sums([table[count] for table, count in zip(tables, row, strict=True)]) for row in data[nodes])
+    values = np.array([of(row, distance_from_divergence(gaps)) for row, gaps in zip(data[nodes], sums, strict=True)])
+    return values if nodes.size == len(data) else RBFInterpolator(place[nodes], values, kernel="thin_plate_spline")(place)
 
 
 def _far_apart(place: Floats) -> Integers:

@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential, noise_aware_posterior
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+    noise_aware_posterior,
+)
 from opendp_bayes.inference import likelihood as module
-from opendp_bayes.inference.likelihood import ProjectedNoise, Tabulated, likelihood_of
+from opendp_bayes.inference.likelihood import ExponentialWeights, ProjectedNoise, Tabulated, likelihood_of
 from opendp_bayes.simplex import candidates
 
 #: What interpolation may change `ln P(release | counts)` by for two categories.
@@ -59,6 +66,49 @@ def test_the_normaliser_between_nodes_for_three_categories(mechanism, monkeypatc
     monkeypatch.setattr(module, "_SPREAD_NODES", 90)
     assert np.abs(noise_aware_posterior(made).cdf(values) - every).max() < 1e-3
     module._tables.cache_clear()
+
+
+FLIPS = [
+    ((1.0, 1.0), 60, 0.7),
+    ((0.3, 4.0), 60, 0.02),
+    ((1.0, 1.0), 400, 0.15),
+    ((0.01, 0.01), 400, 0.3),
+    ((1.0, 0.5, 2.0), 18, 0.9),
+    ((1.0, 1.0, 1.0), 40, 0.05),
+    ((1.0, 0.5, 2.0), 40, 0.15),
+]
+
+
+def off(mechanism, prior, size, scale):
+    """The largest error of `ln P(release | counts)` over some counts and releases."""
+    sets, rng, worst = candidates(size, len(prior)), np.random.default_rng(0), 0.0
+    for released in sets[rng.choice(len(sets), 3)]:
+        rows = rng.choice(len(sets), 30)
+        ours = likelihood_of(mechanism, released, np.array(prior), size).log_likelihood(sets[rows])
+        exact = [PermuteAndFlip(scale).log_pmf(row, prior)[1][(sets == released).all(axis=1)][0] for row in sets[rows]]
+        worst = max(worst, float(np.abs(ours - exact).max()))
+    return worst
+
+
+@pytest.mark.parametrize(("prior", "size", "scale"), FLIPS)
+def test_permute_and_flip_by_power_sums(prior, size, scale):
+    assert off(PermuteAndFlip(scale), prior, size, scale) < 1e-3
+
+
+def test_another_scale_of_permute_and_flip_is_noticed():
+    """Negative control."""
+    assert off(PermuteAndFlip(0.155), (1.0, 1.0), 400, 0.15) > 1e-2
+
+
+def test_permute_and_flip_with_many_candidates_is_the_exponential_mechanism(monkeypatch):
+    """Here of 1891; from 200 000 on the difference, of the order of their number, is negligible."""
+    monkeypatch.setattr(module, "LARGEST_LIST", 0)
+    likelihood, prior = likelihood_of(PermuteAndFlip(0.7), np.array([10, 20, 30]), np.ones(3), 60), np.ones(3)
+    assert isinstance(likelihood, ExponentialWeights)
+    rows = np.random.default_rng(0).multinomial(60, prior / 3, size=20)
+    sets = candidates(60, 3)
+    exact = [PermuteAndFlip(0.7).log_pmf(row, prior)[1][(sets == [10, 20, 30]).all(axis=1)][0] for row in rows]
+    assert likelihood.log_likelihood(rows) == pytest.approx(np.array(exact), abs=3e-3)
 
 
 def test_k_norm_noise_is_projected_only_where_a_count_is_zero():
