@@ -17,8 +17,9 @@ from opendp_bayes.inference.likelihood import ExponentialWeights
 from opendp_bayes.inference.true_counts import Generator
 from opendp_bayes.mechanisms.exponential import PosteriorExponential
 
-#: Data sets, drawn from the prior, at which the normaliser is estimated first.
-_NODES = 500
+#: Data sets at which the normaliser is estimated first, most of them drawn from the prior; the others from a uniform one, so that the nodes are never
+#: too few, or all in a corner or on an edge where a prior says that the data are.
+_NODES, _UNIFORM_NODES = 400, 100
 #: Proposals behind an estimate, whose standard error is then 1 to 3 %; and what smooths that away, relative to a spread of 1 of every coordinate.
 _PROPOSALS, _SMOOTHING = 4096, 0.1
 #: The error of `ln Z` over the posterior that is accepted; where it is larger, estimates are added at so many draws, at most so many times.
@@ -80,6 +81,7 @@ class LogNormaliser:
 
 @lru_cache(maxsize=8)
 def over_prior(mechanism: PosteriorExponential, size: int, prior: tuple[float, ...]) -> LogNormaliser:
-    """The normaliser where the prior expects the data sets."""
-    alpha = np.array(prior)
-    return LogNormaliser(mechanism, alpha, np.unique(dirichlet_multinomial(size, alpha, _NODES, np.random.default_rng(0)), axis=0))
+    """The normaliser where the prior expects the data sets, and a little elsewhere."""
+    alpha, rng = np.array(prior), np.random.default_rng(0)
+    drawn = [dirichlet_multinomial(size, alpha, _NODES, rng), dirichlet_multinomial(size, np.ones(alpha.size), _UNIFORM_NODES, rng)]
+    return LogNormaliser(mechanism, alpha, np.unique(np.concatenate(drawn), axis=0))
