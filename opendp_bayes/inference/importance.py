@@ -93,10 +93,19 @@ def by_importance(
         log_posterior = np.append(log_posterior, log_likelihood(new) + log_densities[len(log_posterior) :, 0])
         # All draws together are from the mixture of the laws in the numbers drawn.
         log_mixture = special.logsumexp(log_densities, axis=1, b=drawn)
-        result = Weighted(counts, log_posterior - log_mixture, prior, log_error)
+        log_weights = log_posterior - log_mixture
+        if np.all(log_weights == -np.inf):
+            if len(counts) >= _MOST_DRAWS:
+                raise ValueError(
+                    f"counts={released.tolist()}: the mechanism's log_likelihood is -inf at all of {len(counts)} data sets that were tried. "
+                    "Check it, or use fewer categories or records."
+                )
+            number = min(len(counts), _MOST_DRAWS - len(counts))
+            continue
+        result = Weighted(counts, log_weights, prior, log_error)
         ess = result.diagnostics.ess[0]
         if ess >= effective or len(counts) >= _MOST_DRAWS:
             return result
-        weights = special.softmax(log_posterior - log_mixture)
+        weights = special.softmax(log_weights)
         shares = (1 - _EVEN) * (weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))) + _EVEN / len(proposals)
         number = math.ceil(min(max(1.2 * (effective / ess - 1) * len(counts), _FIRST_DRAWS), len(counts), _MOST_DRAWS - len(counts)))
