@@ -17,7 +17,7 @@ from opendp_bayes.hellinger import hellinger_distance
 from opendp_bayes.hellinger_sampler import HellingerSampler
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial, log_dirichlet_multinomial
 from opendp_bayes.inference.true_counts import Generator, Listed
-from opendp_bayes.sensitivity import local_sensitivity
+from opendp_bayes.sensitivity import local_sensitivity, smallest_local_sensitivity
 
 #: Draws before the shares are first adapted, and the most.
 _FIRST_DRAWS, _MOST_DRAWS = 2000, 1 << 17
@@ -53,11 +53,17 @@ class Weighted(Listed):
 
 
 class Proposals:
-    """The prior, and laws `exp(-H(x, release) / w)` whose widths double from half of what one record can change to the largest distance."""
+    """The prior, and laws `exp(-H(x, release) / w)` whose widths double to the largest distance.
 
-    def __init__(self, released: Integers, prior: Floats) -> None:
+    They begin with half of what one record can change at the release or, if that is less, with the `width` of the likelihood at the release: with a
+    rare category one record changes much, and a likelihood far narrower than that would hardly be met. Narrower than what any record changes is of
+    no use.
+    """
+
+    def __init__(self, released: Integers, prior: Floats, width: float = math.inf) -> None:
         self._released, self._prior = released, prior
-        narrowest = local_sensitivity(released, prior) / 2
+        smallest = smallest_local_sensitivity(int(released.sum()), prior)
+        narrowest = min(local_sensitivity(released, prior) / 2, max(width, smallest / 4))
         self._widths = narrowest * 2.0 ** np.arange(math.ceil(-math.log2(narrowest)))
         self._samplers = [HellingerSampler(released, prior, width) for width in self._widths.tolist()]
         self._log_normalisers = np.array([sampler.log_normaliser(_PROPOSALS) for sampler in self._samplers])
@@ -77,10 +83,19 @@ class Proposals:
 
 
 def by_importance(
-    log_likelihood: Callable[[Integers], Floats], released: Integers, prior: Floats, effective: int, rng: Generator, log_error: float = 0.0
+    log_likelihood: Callable[[Integers], Floats],
+    released: Integers,
+    prior: Floats,
+    effective: int,
+    rng: Generator,
+    log_error: float = 0.0,
+    width: float = math.inf,
 ) -> Weighted:
-    """Draws until they have the wanted effective sample size, at most `_MOST_DRAWS`; `log_likelihood` takes rows of counts, shape `(m, k)`."""
-    proposals = Proposals(released, prior)
+    """Draws until they have the wanted effective sample size, at most `_MOST_DRAWS`; `log_likelihood` takes rows of counts, shape `(m, k)`.
+
+    `width` is that of an exponential mechanism at the release.
+    """
+    proposals = Proposals(released, prior, width)
     shares = np.full(len(proposals), 1 / len(proposals))
     drawn = np.zeros(len(proposals), dtype=np.int64)
     counts, log_posterior, log_densities = np.empty((0, prior.size), dtype=np.int64), np.empty(0), np.empty((0, len(proposals)))

@@ -32,17 +32,18 @@ def by_interpolation(likelihood: ExponentialWeights, prior: Floats, effective: i
     """Importance sampling with an interpolated normaliser, which is refined where the posterior is until its error there is small."""
     mechanism, released = likelihood.mechanism, likelihood.released
     normaliser = over_prior(mechanism, likelihood.size, tuple(prior.tolist()))
+    width = mechanism._width(released, prior)
 
     def log_likelihood(counts: Integers) -> Floats:
         widths = mechanism._widths_at(counts, prior)
         return -likelihood.distances(counts, released) / widths - normaliser(counts, np.log(widths))
 
     for _ in range(_ROUNDS):
-        pilot = by_importance(log_likelihood, released, prior, min(_PILOT, effective), rng)
+        pilot = by_importance(log_likelihood, released, prior, min(_PILOT, effective), rng, width=width)
         normaliser, error = normaliser.refined(pilot.sample(_ADDED, rng))
         if error <= _ERROR:
             break
-    return by_importance(log_likelihood, released, prior, effective, rng, error)
+    return by_importance(log_likelihood, released, prior, effective, rng, error, width)
 
 
 class LogNormaliser:

@@ -70,10 +70,10 @@ def test_a_normaliser_that_is_left_out_is_noticed(release):
 
 
 def test_wrong_weights_are_noticed(release, monkeypatch):
-    """Negative control: normalisers of the laws that are off by a factor of 4; they are estimated to 1 %."""
+    """Negative control: normalisers of the laws that are off by a factor of 16; they are estimated to 1 %."""
     made, likelihood = exponential(release, *EXPONENTIAL[3])
     exact = Proposals.log_densities
-    monkeypatch.setattr(Proposals, "log_densities", lambda self, counts: exact(self, counts) + math.log(4) * (np.arange(len(self)) > 1))
+    monkeypatch.setattr(Proposals, "log_densities", lambda self, counts: exact(self, counts) + math.log(16) * (np.arange(len(self)) > 1))
     weighted = by_importance(likelihood.log_likelihood, likelihood.released, np.array(PRIOR), 20_000, np.random.default_rng(0))
     assert np.abs(off(weighted, made)).max() > STANDARD_ERRORS
 
@@ -104,6 +104,21 @@ def test_a_peak_far_narrower_than_the_prior_is_found(release):
     assert posterior.mean() == pytest.approx(np.array([1128, 550, 322]) / 2000, abs=0.02)
     assert "by importance sampling, ESS" in repr(posterior)
     assert posterior.to_arviz(100).posterior["theta"].shape == (4, 100, 3)
+
+
+def test_a_narrow_peak_at_an_edge_is_found(release, monkeypatch):
+    """With a rare category one record changes as much as most other changes together, while the likelihood is far narrower than that."""
+    monkeypatch.setattr(posterior, "LARGEST_LIST", 0)
+    made = release(HellingerExponential(0.02), (0, 0, 8, 8), 16)
+    weighted = noise_aware_posterior(made)._true_counts
+    assert weighted.diagnostics.draws < 50_000
+    assert np.abs(off(weighted, made)).max() < STANDARD_ERRORS
+    monkeypatch.setattr(importance, "_MOST_DRAWS", weighted.diagnostics.draws)
+    released = np.array(made.counts)
+    without = by_importance(
+        likelihood_of(made.mechanism, released, np.ones(4), 16).log_likelihood, released, np.ones(4), 4000, np.random.default_rng(0)
+    )
+    assert without.diagnostics.ess.max() < weighted.diagnostics.ess.min() / 2
 
 
 def test_draws_end_where_there_is_no_getting_enough(monkeypatch, release):
