@@ -70,7 +70,9 @@ def page(lines: dict[Cell, str | None]) -> str:
         rows = [row for cell, row in lines.items() if cell.mechanism == name and row]
         text += "\n".join([f"## {name}", "", f"| {' | '.join(header)} |", "|" + "---|" * len(header), *rows, "", ""])
     refused = [f"{cell.mechanism}, $k = {cell.k}$, $n = {cell.size}$, ε = {cell.epsilon}" for cell, row in lines.items() if row is None]
-    why = "nearly every release [would ignore the data](limits.md#many-candidates), or permute-and-flip would have to list more than $10^6$ candidates"
+    why = (
+        "nearly every release [would ignore the data](limits.md#many-candidates), or permute-and-flip would have to list more than $10^6$ candidates"
+    )
     return text + f"## Refused\n\nHere a mechanism refuses, because {why}: {'; '.join(refused)}.\n"
 
 

@@ -9,7 +9,6 @@ The results are floats within `RELATIVE_ERROR` of the true value; `docs/numerics
 """
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import permutations
 from typing import get_args
@@ -26,7 +25,7 @@ from opendp_bayes.simplex import candidates, ranks
 RELATIVE_ERROR = 2.0**-45
 
 _LARGEST_BLOCK = 1 << 20  # entries of one block of the smooth-sensitivity search; bounds its memory
-_ROWS, _GROWTH = 256, 64  # of a search at many data sets together: so many at a time, and distances that grow by a part of 1 / _GROWTH
+_ROWS = 1024  # data sets that are searched together
 
 
 def local_sensitivity(counts: ArrayLike, prior: ArrayLike, *, distance: Distance = "hellinger") -> float:
@@ -89,7 +88,7 @@ def smooth_sensitivity(
     prior = as_prior(prior, counts.size)
     if not counts.any():
         return 0.0
-    return float(_smooth(counts[None], prior, gamma, beta, distance, range(1, int(counts.sum()) + 1))[0])
+    return float(_smooth(counts[None], prior, gamma, beta, distance)[0])
 
 
 def local_sensitivities_at(counts: Integers, prior: Floats) -> Floats:
@@ -98,24 +97,9 @@ def local_sensitivities_at(counts: Integers, prior: Floats) -> Floats:
 
 
 def smooth_sensitivities_at(counts: Integers, prior: Floats, *, gamma: float | None = None, beta: float | None = None) -> Floats:
-    """`smooth_sensitivity` of every row of `counts`, shape `(m, k)` with `k >= 3`, all rows with the same positive sum; shape `(m,)`.
-
-    Not to make noise from: beyond `_GROWTH` only some distances are searched, so that a result may be too small, by a part of `1 / _GROWTH` for
-    `gamma` and of `ln(global / local sensitivity) / _GROWTH` for `beta`. Arguments are not checked.
-    """
-    # The largest local sensitivity within d grows with d, so the next distance that is searched loses only what it is damped more.
-    steps = np.array(_graded(int(counts[0].sum())), dtype=np.int64)
-    blocks = [counts[row : row + _ROWS] for row in range(0, len(counts), _ROWS)]
-    return np.concatenate([_smooth(block, prior, gamma, beta, "hellinger", steps) for block in blocks])
-
-
-@lru_cache(maxsize=4)
-def _graded(last: int) -> tuple[int, ...]:
-    """Distances from 1 to `last`: every one at first, then further and further apart."""
-    places = list(range(1, min(last, _GROWTH) + 1))
-    while places[-1] < last:
-        places.append(min(places[-1] + places[-1] // _GROWTH, last))
-    return tuple(places)
+    """`smooth_sensitivity` of every row of `counts`, shape `(m, k)`, all rows with the same positive sum; shape `(m,)`. Arguments are not checked."""
+    parts = [counts[row : row + _ROWS] for row in range(0, len(counts), _ROWS)]
+    return np.concatenate([_smooth(part, prior, gamma, beta, "hellinger") for part in parts])
 
 
 def local_sensitivities(size: int, prior: ArrayLike) -> Floats:
@@ -201,8 +185,8 @@ def _g(t: ArrayLike) -> Floats:
     return gap_above(t, 0.5)
 
 
-def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | None, distance: Distance, steps: Sequence[int] | Integers) -> Floats:
-    """The smooth sensitivity of every row of `counts`: `max over d` of the largest damped local sensitivity, d = 0 and `steps`, in blocks.
+def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | None, distance: Distance) -> Floats:
+    """The smooth sensitivity of every row of `counts`: `max over d` of the largest damped local sensitivity, in blocks of distances d.
 
     For two categories the distance is exactly d, otherwise at most d, which comes to the same in the maximum.
     """
@@ -218,14 +202,18 @@ def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | 
     if len(counts) == 1 and prior.size > 2:
         kept = _undominated(counts[0], prior)
         counts, prior = counts[:, kept], prior[kept]
-    pending, first, block = np.arange(len(counts)), 0, 64 if len(counts) == 1 else 8
-    while first < len(steps):
-        pending = pending[damped(largest, steps[first]) > best[pending]]  # no data set further away can be better for the others
+    pending, first, block = np.arange(len(counts)), 1, 64 if len(counts) == 1 else 8
+    while first <= size:
+        pending = pending[damped(largest, first) > best[pending]]  # no data set further away can be better for the others
         if not pending.size:
             break
-        distances = np.asarray(steps[first : first + block])
-        sensitivities = distance_from_divergence(gaps_within(counts[pending], prior, distances), distance)
-        best[pending] = np.maximum(best[pending], damped(sensitivities, distances).max(axis=1))
+        distances, searched = np.arange(first, min(size + 1, first + block)), pending
+        if prior.size > 2 and len(counts) > 1:  # the largest within the last distance of the block is that of the block: can it be better?
+            furthest = distance_from_divergence(gaps_within(counts[pending], prior, distances[-1:]), distance)[:, 0]
+            searched = pending[damped(furthest, first) > best[pending]]
+        if searched.size:
+            sensitivities = distance_from_divergence(gaps_within(counts[searched], prior, distances), distance)
+            best[searched] = np.maximum(best[searched], damped(sensitivities, distances).max(axis=1))
         first, block = first + block, min(2 * block, max(block, _LARGEST_BLOCK // (prior.size * pending.size)))
     return best
 

@@ -81,18 +81,14 @@ def test_all_data_sets_at_once(prior: tuple[float, ...]) -> None:
 
 
 @pytest.mark.parametrize("smoothness", SMOOTHNESS, ids=label)
-@pytest.mark.parametrize("prior", [prior for prior in PRIORS if len(prior) > 2], ids=label)
+@pytest.mark.parametrize("prior", PRIORS, ids=label)
 def test_rows_of_data_sets(prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
-    """Many at once, which finish their searches at different distances, are as one at a time; exactly so where no distance is left out."""
-    for size in (64, 400):
+    """Many at once, which finish their searches at different distances, are as one at a time."""
+    for size in (5, 400):
         sets = np.random.default_rng(0).multinomial(size, np.random.default_rng(1).dirichlet(np.full(len(prior), 0.5), size=20))
-        alone = np.array([smooth_sensitivity(counts, prior, **smoothness) for counts in sets])
-        local = np.array([local_sensitivity(counts, prior) for counts in sets])
-        np.testing.assert_allclose(local_sensitivities_at(sets, np.array(prior)), local, rtol=CLOSE)
-        together = smooth_sensitivities_at(sets, np.array(prior), **smoothness)
-        assert np.all(together <= alone * (1 + CLOSE))
-        lost = 0.0 if size == 64 else (1 if "gamma" in smoothness else np.log(global_sensitivity(size, prior) / local)) / 64
-        assert np.all(together >= alone * (1 - lost - CLOSE))
+        alone = [smooth_sensitivity(counts, prior, **smoothness) for counts in sets]
+        np.testing.assert_allclose(smooth_sensitivities_at(sets, np.array(prior), **smoothness), alone, rtol=CLOSE)
+        np.testing.assert_allclose(local_sensitivities_at(sets, np.array(prior)), [local_sensitivity(counts, prior) for counts in sets], rtol=CLOSE)
 
 
 @pytest.mark.parametrize("smoothness", [*SMOOTHNESS, {"gamma": 1e-9}, {"gamma": 1e9}, {"beta": 1e-9}, {"beta": 1e9}], ids=label)

@@ -17,7 +17,7 @@ from opendp_bayes.hellinger import hellinger_distance
 from opendp_bayes.hellinger_sampler import HellingerSampler
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial, log_dirichlet_multinomial
 from opendp_bayes.inference.true_counts import Generator, Listed
-from opendp_bayes.sensitivity import local_sensitivity
+from opendp_bayes.sensitivity import local_sensitivity, smallest_local_sensitivity
 
 #: Draws before the shares are first adapted, and the most.
 _FIRST_DRAWS, _MOST_DRAWS = 2000, 1 << 17
@@ -55,14 +55,16 @@ class Weighted(Listed):
 
 
 class Proposals:
-    """The prior, the prior divided by `SPARSER`, and laws `exp(-H(x, release) / w)`.
+    """The prior, the prior divided by `SPARSER`, and laws `exp(-H(x, release) / w)` whose widths double up to the largest distance.
 
-    Widths double from half of what one record can change to the largest distance.
+    They begin with half of what one record can change at the release or, if that is less, with the `width` of the likelihood there: where a count is
+    small one record changes much. Narrower than what any record changes is of no use.
     """
 
-    def __init__(self, released: Integers, prior: Floats) -> None:
+    def __init__(self, released: Integers, prior: Floats, width: float) -> None:
         self.prior, self._priors, self._released = prior, (prior, prior / SPARSER), released
-        narrowest = local_sensitivity(released, prior) / 2
+        smallest = smallest_local_sensitivity(int(released.sum()), prior)
+        narrowest = min(local_sensitivity(released, prior) / 2, max(width, smallest / 4))
         self._widths = narrowest * 2.0 ** np.arange(math.ceil(-math.log2(narrowest)))
         self._samplers = [HellingerSampler(released, prior, width) for width in self._widths.tolist()]
         self._log_normalisers = np.array([sampler.log_normaliser(_PROPOSALS) for sampler in self._samplers])

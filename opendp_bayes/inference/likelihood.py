@@ -161,7 +161,17 @@ def likelihood_of(mechanism: Any, released: Integers, prior: Floats, size: int |
     `ValueError` where neither is possible.
     """
     if hasattr(mechanism, "log_likelihood"):
-        return Tabulated(released, lambda counts: np.asarray(mechanism.log_likelihood(released, counts, prior), dtype=np.float64))
+
+        def of_plugin(counts: Integers) -> Floats:
+            result = np.asarray(mechanism.log_likelihood(released, counts, prior), dtype=np.float64)
+            if result.shape != (len(counts),) or not np.all(result < np.inf):
+                raise ValueError(
+                    f"mechanism={mechanism.name!r}: its log_likelihood returned nan, inf or the shape {result.shape} for {len(counts)} rows of "
+                    "counts; it must return one number below inf for each."
+                )
+            return result
+
+        return Tabulated(released, of_plugin)
     if size is None or number_of_candidates(size, released.size) > _LARGEST_CALLS:
         number = "infinitely many" if size is None else f"{number_of_candidates(size, released.size):.3g}"
         raise ValueError(

@@ -14,7 +14,8 @@ from scipy import special, stats
 
 from opendp_bayes._validation import Floats, Integers
 from opendp_bayes.inference.beta_mixture import BetaMixture
-from opendp_bayes.inference.likelihood import IndependentNoise, ProjectedNoise
+from opendp_bayes.inference.dirichlet import dirichlet_multinomial
+from opendp_bayes.inference.likelihood import IndependentNoise, ProjectedNoise, Tabulated
 from opendp_bayes.inference.true_counts import Generator, SizeWeight, log_prior_weight, log_size_weight, marginal_of_draws
 from opendp_bayes.mechanisms.knorm_parameters import nearest_counts
 
@@ -180,6 +181,47 @@ class Noised:
         leads_there = (nearest_counts(proposed, int(self._released.sum())) == self._released).all(axis=1)
         accepted = leads_there & (rng.standard_exponential(chains) > -log_ratio)
         self.values = np.where(accepted[:, None], proposed, self.values)
+
+
+def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Generator) -> Chains:
+    """Metropolis-Hastings on the counts: some records moved from a category to another, or, in every second move, all counts drawn from the prior.
+
+    Raises `ValueError` if a chain finds no data set that the release is possible for.
+    """
+    size, k = int(likelihood.released.sum()), prior.size
+    start = dirichlet_multinomial(size, prior, _CHAINS, rng)
+    known, from_prior = likelihood.log_likelihood(start), False  # at the current counts
+
+    def move(counts: Integers, rng: Generator) -> Integers:
+        nonlocal known, from_prior
+        from_prior = not from_prior
+        if from_prior:
+            proposed, log_prior_ratio = dirichlet_multinomial(size, prior, _CHAINS, rng), np.zeros(_CHAINS)
+        else:
+            proposed = counts.copy()
+            rows = np.arange(_CHAINS)
+            leave = rng.integers(k, size=_CHAINS)
+            enter = (leave + rng.integers(1, k, size=_CHAINS)) % k
+            number = np.ceil(size ** rng.random(_CHAINS)).astype(np.int64)  # of every order of magnitude
+            proposed[rows, leave] -= number
+            proposed[rows, enter] += number
+            possible = proposed[rows, leave] >= 0
+            proposed = np.where(possible[:, None], proposed, counts)
+            log_prior_ratio = (log_prior_weight(proposed, prior) - log_prior_weight(counts, prior)).sum(axis=1)
+        there = likelihood.log_likelihood(proposed)
+        # A chain at an impossible data set goes anywhere.
+        log_ratio = np.where(known == -np.inf, 0.0, there - np.maximum(known, np.finfo(np.float64).min))
+        accepted = rng.standard_exponential(_CHAINS) > -(log_prior_ratio + log_ratio)
+        known = np.where(accepted, there, known)
+        return np.where(accepted[:, None], proposed, counts)
+
+    chains = run(move, start, prior, effective, rng)
+    if np.any(known == -np.inf):
+        raise ValueError(
+            f"counts={likelihood.released.tolist()}: the mechanism's log_likelihood is -inf wherever a chain has been. "
+            "Check it, or use fewer categories or records."
+        )
+    return chains
 
 
 def r_hat_and_ess(values: Floats) -> tuple[float, float]:

@@ -17,8 +17,9 @@ from opendp_bayes.inference.likelihood import ExponentialWeights
 from opendp_bayes.inference.true_counts import Generator
 from opendp_bayes.mechanisms.exponential import PosteriorExponential
 
-#: Data sets at which the normaliser is estimated first, drawn from the prior, and from a sparser one.
-_NODES, _SPARSE_NODES = 400, 100
+#: Data sets at which the normaliser is estimated first: drawn from the prior, from a sparser one, and from a uniform one, so that the nodes are never
+#: too few, or all in a corner or on an edge where a prior says that the data are.
+_NODES, _SPARSE_NODES, _UNIFORM_NODES = 400, 50, 50
 #: Proposals behind an estimate, whose standard error is then 1 to 3 %; and what smooths that away, relative to a spread of 1 of every coordinate.
 _PROPOSALS, _SMOOTHING = 4096, 0.1
 #: The error of `ln Z` over the posterior that is accepted; where it is larger, estimates are added at so many draws, at most so many times.
@@ -30,7 +31,8 @@ _PILOT = 500
 def by_interpolation(likelihood: ExponentialWeights, prior: Floats, effective: int, rng: Generator) -> Weighted:
     """Importance sampling with an interpolated normaliser, which is refined where the posterior is until its error there is small."""
     mechanism, released = likelihood.mechanism, likelihood.released
-    proposals, normaliser = Proposals(released, prior), over_prior(mechanism, likelihood.size, tuple(prior.tolist()))
+    proposals = Proposals(released, prior, mechanism._width(released, prior))
+    normaliser = over_prior(mechanism, likelihood.size, tuple(prior.tolist()))
 
     def log_likelihood(counts: Integers) -> Floats:
         widths = mechanism._widths_at(counts, prior)
@@ -80,7 +82,8 @@ class LogNormaliser:
 
 @lru_cache(maxsize=8)
 def over_prior(mechanism: PosteriorExponential, size: int, prior: tuple[float, ...]) -> LogNormaliser:
-    """The normaliser where the prior expects the data sets, and where some counts are small."""
+    """The normaliser where the prior expects the data sets, and a little elsewhere."""
     alpha, rng = np.array(prior), np.random.default_rng(0)
-    nodes = np.concatenate([dirichlet_multinomial(size, alpha, _NODES, rng), dirichlet_multinomial(size, alpha / SPARSER, _SPARSE_NODES, rng)])
-    return LogNormaliser(mechanism, alpha, np.unique(nodes, axis=0))
+    priors = [(alpha, _NODES), (alpha / SPARSER, _SPARSE_NODES), (np.ones(alpha.size), _UNIFORM_NODES)]
+    drawn = [dirichlet_multinomial(size, concentration, number, rng) for concentration, number in priors]
+    return LogNormaliser(mechanism, alpha, np.unique(np.concatenate(drawn), axis=0))

@@ -1,6 +1,7 @@
 """The noise-aware posterior of a release, as its user sees it."""
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from opendp_bayes._validation import Floats, Integers, as_choice, as_level, as_size
 from opendp_bayes.inference.beta_mixture import BetaMixture
 from opendp_bayes.inference.dirichlet import dirichlet
-from opendp_bayes.inference.importance import Proposals, WeightDiagnostics, Weighted, by_importance
+from opendp_bayes.inference.importance import WeightDiagnostics, Weighted
 from opendp_bayes.inference.likelihood import LARGEST_LIST, ExponentialWeights, IndependentNoise, ProjectedNoise, Tabulated, likelihood_of
-from opendp_bayes.inference.markov_chain import Chains, Diagnostics, by_gibbs
+from opendp_bayes.inference.markov_chain import Chains, Diagnostics, by_gibbs, by_metropolis
 from opendp_bayes.inference.normaliser import by_interpolation
 from opendp_bayes.inference.true_counts import Convolved, Listed, SizeWeight, TrueCounts, TwoCategories, log_prior_weight
 from opendp_bayes.simplex import candidates, number_of_candidates
@@ -27,6 +28,8 @@ Interval = Literal["equal-tailed", "highest density", "simultaneous"]
 
 #: Draws behind every number that is estimated by simulation.
 _DRAWS = 40_000
+#: Fewer effective draws are warned about.
+_FEWEST_EFFECTIVE = 100
 #: Multiplications of a convolution that take about a second.
 _QUICK_WORK = 5 * 10**8
 
@@ -225,7 +228,7 @@ def noise_aware_posterior(release: "Release", *, size_prior: Any = None, effecti
     seed : of those draws. Exponential mechanisms for three or more categories draw from the operating system's source as well, which has no seed.
 
     Two categories, few data sets, and noise on the counts need no draws (`docs/posterior.md`). Raises `ValueError` for a mechanism whose
-    probabilities are out of reach.
+    probabilities are out of reach. Warns where draws do not agree or are worth few independent ones.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Release, noise_aware_posterior
     >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), 8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
@@ -240,9 +243,12 @@ def noise_aware_posterior(release: "Release", *, size_prior: Any = None, effecti
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
     log_size_prior: SizeWeight = _any_size if size_prior is None else size_prior.logpmf
-    return NoiseAwarePosterior(
-        release, _true_counts(release, log_size_prior, as_size(effective_draws, "effective_draws"), np.random.default_rng(seed))
-    )
+    effective = as_size(effective_draws, "effective_draws")
+    posterior = NoiseAwarePosterior(release, _true_counts(release, log_size_prior, effective, np.random.default_rng(seed)))
+    found, draws = posterior.diagnostics, min(effective, _FEWEST_EFFECTIVE)
+    if found is not None and (found.ess.min() < draws or getattr(found, "r_hat", np.ones(1)).max() > 1.05 or getattr(found, "log_error", 0.0) > 0.5):
+        warnings.warn(f"the posterior of this release was not found reliably: {found} (docs: Noise-aware posterior, Diagnostics).", stacklevel=2)
+    return posterior
 
 
 def is_quick(*releases: "Release") -> bool:
@@ -282,7 +288,7 @@ def _true_counts(release: "Release", log_size_prior: SizeWeight, effective: int,
         return Listed(counts, likelihood.log_likelihood(counts) + log_prior_weight(counts, prior).sum(axis=1), prior)
     if isinstance(likelihood, ExponentialWeights):
         return by_interpolation(likelihood, prior, effective, rng)
-    return by_importance(likelihood.log_likelihood, Proposals(released, prior), effective, rng)
+    return by_metropolis(likelihood, prior, effective, rng)
 
 
 def _any_size(sizes: Integers) -> Floats:

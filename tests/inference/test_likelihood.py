@@ -176,3 +176,14 @@ def test_counts_that_do_not_sum_to_the_size(mechanism, release):
 def test_a_scale_beyond_all_counts(mechanism, release):
     with pytest.raises(ValueError, match=r"scale=1125899906842624.0: must be at most 1e\+12 records"):
         release(mechanism, (1, 2, 3), 6).posterior  # noqa: B018
+
+
+@pytest.mark.parametrize("returned", [np.nan, np.inf, np.zeros((2, 1))], ids=repr)
+def test_a_plugin_that_returns_no_log_likelihood(returned):
+    class Wrong(Geometric):
+        def log_likelihood(self, released, counts, prior):
+            return returned + np.zeros(len(counts))
+
+    released = np.array([1, 2])
+    with pytest.raises(ValueError, match=r"mechanism='geometric': its log_likelihood returned nan, inf or the shape \(2,"):
+        likelihood_of(Wrong(1.0), released, np.ones(2), 3).log_likelihood(np.array([[1, 2], [0, 3]]))

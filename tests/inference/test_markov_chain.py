@@ -9,8 +9,8 @@ from scipy import stats
 
 from opendp_bayes import KNormParameters, LaplaceParameters
 from opendp_bayes.inference import markov_chain
-from opendp_bayes.inference.likelihood import likelihood_of
-from opendp_bayes.inference.markov_chain import Chains, by_gibbs, r_hat_and_ess, run, slice_sample
+from opendp_bayes.inference.likelihood import Tabulated, likelihood_of
+from opendp_bayes.inference.markov_chain import Chains, by_gibbs, by_metropolis, r_hat_and_ess, run, slice_sample
 from opendp_bayes.inference.true_counts import Convolved
 
 #: Standard errors, by the effective sample size, that an estimated mean may be off. A correct chain is further off with probability 6e-7 a mean, if
@@ -92,6 +92,25 @@ def test_gibbs_agrees_with_the_convolution(mechanism):
         error = STANDARD_ERRORS * np.sqrt(expected.variance() / chains.diagnostics.ess[category])
         assert ours.mean() == pytest.approx(expected.mean(), abs=error)
         assert ours.variance() == pytest.approx(expected.variance(), rel=0.2)
+
+
+def test_metropolis_for_a_likelihood_of_its_own(release):
+    made = release(LaplaceParameters(2.0), (3, 4, 1), 8, PRIOR)
+    noise = likelihood_of(made.mechanism, np.array(made.counts), np.array(PRIOR), 8)
+    chains = by_metropolis(Tabulated(noise.released, noise.log_likelihood), np.array(PRIOR), 10_000, np.random.default_rng(0))
+    assert np.abs(off(chains, made)).max() < STANDARD_ERRORS
+
+
+def test_metropolis_where_most_data_sets_are_impossible():
+    released, rng = np.array([30, 5, 1]), np.random.default_rng(0)
+
+    def near(counts):
+        return np.where(np.abs(counts - released).max(axis=1) <= 2, 0.0, -np.inf)
+
+    chains = by_metropolis(Tabulated(released, near), np.ones(3), 1000, rng)
+    assert np.abs(chains.counts[:, -1] - released).max() <= 2
+    with pytest.raises(ValueError, match=r"counts=\[30, 5, 1\]: the mechanism's log_likelihood is -inf"):
+        by_metropolis(Tabulated(released, lambda counts: np.full(len(counts), -np.inf)), np.ones(3), 1000, rng)
 
 
 def test_slice_sampling_leaves_a_law_with_two_modes_as_it_is():
