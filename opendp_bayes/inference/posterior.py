@@ -15,7 +15,7 @@ from opendp_bayes._validation import Floats, Integers, as_choice, as_level, as_s
 from opendp_bayes.inference.beta_mixture import BetaMixture
 from opendp_bayes.inference.dirichlet import dirichlet
 from opendp_bayes.inference.importance import WeightDiagnostics, Weighted
-from opendp_bayes.inference.likelihood import LARGEST_LIST, ExponentialWeights, IndependentNoise, ProjectedNoise, Tabulated, likelihood_of
+from opendp_bayes.inference.likelihood import LARGEST_LIST, ExponentialWeights, Flips, IndependentNoise, ProjectedNoise, Tabulated, likelihood_of
 from opendp_bayes.inference.markov_chain import Chains, Diagnostics, by_gibbs, by_metropolis
 from opendp_bayes.inference.normaliser import by_interpolation
 from opendp_bayes.inference.true_counts import Convolved, Listed, SizeWeight, TrueCounts, TwoCategories, log_prior_weight
@@ -245,9 +245,15 @@ def noise_aware_posterior(release: "Release", *, size_prior: Any = None, effecti
     log_size_prior: SizeWeight = _any_size if size_prior is None else size_prior.logpmf
     effective = as_size(effective_draws, "effective_draws")
     posterior = NoiseAwarePosterior(release, _true_counts(release, log_size_prior, effective, np.random.default_rng(seed)))
-    found, draws = posterior.diagnostics, min(effective, _FEWEST_EFFECTIVE)
-    if found is not None and (found.ess.min() < draws or getattr(found, "r_hat", np.ones(1)).max() > 1.05 or getattr(found, "log_error", 0.0) > 0.5):
-        warnings.warn(f"the posterior of this release was not found reliably: {found} (docs: Noise-aware posterior, Diagnostics).", stacklevel=2)
+    found = posterior.diagnostics
+    if found is not None:
+        ess, r_hat, log_error = found.ess.min(), getattr(found, "r_hat", np.ones(1)).max(), getattr(found, "log_error", 0.0)
+        if ess < min(effective, _FEWEST_EFFECTIVE) or r_hat > 1.05 or log_error > 0.5:
+            warnings.warn(
+                f"the posterior of this release was not found reliably: effective sample size {ess:.0f}, R-hat {r_hat:.3f}, error of the "
+                f"log-likelihood {log_error:.2f} (docs: Noise-aware posterior, Diagnostics).",
+                stacklevel=2,
+            )
     return posterior
 
 
@@ -283,7 +289,7 @@ def _true_counts(release: "Release", log_size_prior: SizeWeight, effective: int,
         raise ValueError(
             f"mechanism={release.mechanism.name!r}: with a private number of records, the posterior of a release is known only for LaplaceParameters."
         )
-    if number_of_candidates(size, release.k) <= LARGEST_LIST:
+    if isinstance(likelihood, Flips) or number_of_candidates(size, release.k) <= LARGEST_LIST:
         counts = candidates(size, release.k)
         return Listed(counts, likelihood.log_likelihood(counts) + log_prior_weight(counts, prior).sum(axis=1), prior)
     if isinstance(likelihood, ExponentialWeights):

@@ -110,24 +110,35 @@ def _checked(counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
 def uniform_share(size: int, prior: Floats, largest_exponent: float) -> float:
     """About the smallest probability, over all data sets, that a release is a uniform draw, independent of the data; exponents are at most `c`.
 
-    With `e^-c` of the weight of every candidate set aside, the release is uniform with probability `|R| e^-c / (|R| e^-c + B)`,
-    `B = sum over r of e^(-c H) - e^-c`. B is largest for counts that are all equal; there `H^2 = 1 - e^-D` and `D` is nearly `|r - x|^2 / (8 a)`
-    with `a = (size + sum prior) / k`, so that the sum becomes an integral over the radius (`docs/limits.md`, "Many candidates").
+    With `e^-c` of the weight of every candidate set aside, the release is uniform with probability floor / (floor + peak). The peak is largest for
+    counts that are all equal.
     """
-    c, j = largest_exponent, prior.size - 1
-    log_candidates = log_number_of_candidates(size, prior.size)
-    spread = 8 * (size + math.fsum(prior)) / prior.size
+    equal = np.full((1, prior.size), (size + math.fsum(prior)) / prior.size)
+    log_floor, log_peak = floor_and_peak(size, equal, np.array([largest_exponent]))
+    return float(expit(log_floor - log_peak)[0])
+
+
+def floor_and_peak(size: int, concentrations: Floats, largest_exponents: Floats) -> tuple[Floats, Floats]:
+    """Logarithms of the two parts of the normaliser: `|R| e^-c`, and about `sum over r of e^(-c H) - e^-c`; shapes `(m,)`.
+
+    For posteriors `a` of shape `(m, k)` and exponents that are at most `c`, shape `(m,)`. `H^2 = 1 - e^-D` and `D` is nearly
+    `sum_i (r_i - x_i)^2 / (8 a_i)`, so that the sum becomes an integral over the radius (`docs/limits.md`, "Many candidates").
+    """
+    c, j = largest_exponents[:, None], concentrations.shape[1] - 1
+    log_candidates = log_number_of_candidates(size, j + 1)
     log_sphere = math.log(2) + j / 2 * math.log(math.pi) - math.lgamma(j / 2)
-    log_points = j / 2 * math.log(spread) - math.log(prior.size) / 2  # of the lattice, in a unit of volume
+    # Of the lattice, in a unit of volume.
+    log_points = j / 2 * math.log(8) + (np.log(concentrations).sum(axis=1) - np.log(concentrations.sum(axis=1))) / 2
     # The integrand over the logarithm of the radius; it has its bulk between k / c and sqrt(k).
-    log_radius = np.linspace(-math.log1p(c) - 14, math.log(math.sqrt(j) + 10 + math.sqrt(2 * math.log1p(c))), 4000)
+    largest = float(largest_exponents.max())
+    log_radius = np.linspace(-math.log1p(largest) - 14, math.log(math.sqrt(j) + 10 + math.sqrt(2 * math.log1p(largest))), 1000)
     squared = np.exp(2 * log_radius)
     distance = distance_from_divergence(squared)
     with np.errstate(divide="ignore"):  # far away there is nothing above e^-c
         excess = -c * distance + np.log(-np.expm1(-c * np.exp(-squared) / (1 + distance)))
-    log_integral = log_sphere + log_points + logsumexp(j * log_radius + excess) + math.log(log_radius[1] - log_radius[0])
-    log_rest = min(np.logaddexp(log_integral, 0.0), log_candidates + math.log(-math.expm1(-c)))
-    return float(expit(log_candidates - c - log_rest))
+    log_integral = log_sphere + log_points + logsumexp(j * log_radius + excess, axis=1) + math.log(log_radius[1] - log_radius[0])
+    log_peak = np.minimum(np.logaddexp(log_integral, 0.0), log_candidates + np.log(-np.expm1(-largest_exponents)))
+    return log_candidates - largest_exponents, log_peak
 
 
 def _shown(logarithm: float) -> str:
