@@ -8,7 +8,7 @@ it.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache, singledispatch
+from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
@@ -253,47 +253,51 @@ def _curves(mechanism: PosteriorExponential, size: int, prior: tuple[float, ...]
     """
     alpha = np.array(prior)
 
-    @cache
-    def log_width(count: int) -> float:
-        return math.log(mechanism._width(np.array([count, size - count]), alpha))
-
-    def curve(values: Callable[[int], float]) -> Akima1DInterpolator:
-        return Akima1DInterpolator(_position(nodes, size), [values(count) for count in nodes.tolist()])
-
-    def log_normaliser(count: int) -> float:
-        edges = graded_edges(size, around=[count])
-        lengths = np.diff(edges)
-        centres = edges[:-1] + (lengths - 1) // 2
-        distances = _distances(np.column_stack([centres, size - centres]), np.array([count, size - count]), alpha)
-        return float(logsumexp(-distances / math.exp(log_width(count)), b=lengths))
+    def log_widths_at(counts: Integers) -> Floats:
+        return np.log(mechanism._widths_at(np.column_stack([counts, size - counts]), alpha))
 
     nodes = _counts_at(np.linspace(-math.log(size + 1), math.log(size + 1), _NODES), size)
+    log_widths = log_widths_at(nodes)
     unsure = nodes  # beginnings of intervals not yet known to be good
     while unsure.size and nodes.size < _MOST_NODES:
         place = _position(np.append(nodes, size), size)
         begin = np.searchsorted(nodes, unsure)
         middles = np.setdiff1d(_counts_at((place[begin] + place[begin + 1]) / 2, size), nodes)
-        missed = np.abs(curve(log_width)(_position(middles, size)) - [log_width(count) for count in middles.tolist()]) > _WIDTH_ERROR
-        bad = middles[missed]
-        before = nodes[np.searchsorted(nodes, bad) - 1]
-        nodes, unsure = np.union1d(nodes, middles), np.union1d(before, bad)
-    return curve(log_width), curve(log_normaliser)
+        if not middles.size:
+            break
+        there = log_widths_at(middles)
+        bad = middles[np.abs(Akima1DInterpolator(place[:-1], log_widths)(_position(middles, size)) - there) > _WIDTH_ERROR]
+        unsure = np.union1d(nodes[np.searchsorted(nodes, bad) - 1], bad)
+        nodes, log_widths = np.append(nodes, middles), np.append(log_widths, there)
+        order = np.argsort(nodes)
+        nodes, log_widths = nodes[order], log_widths[order]
+    log_normalisers = []
+    for count, width in zip(nodes.tolist(), np.exp(log_widths).tolist(), strict=True):
+        _, lengths, distances = _cells_around(count, size, alpha)
+        log_normalisers.append(float(logsumexp(-distances / width, b=lengths)))
+    place = _position(nodes, size)
+    return Akima1DInterpolator(place, log_widths), Akima1DInterpolator(place, log_normalisers)
 
 
 @lru_cache(maxsize=64)
 def _coin_curves(mechanism: PermuteAndFlip, size: int, prior: tuple[float, ...]) -> Akima1DInterpolator:
     """`ln S_m` of the coins of all candidates but x, for two categories, as a function of `_position`; shape `(..., len(_POWERS))`."""
-    alpha = np.array(prior)
     nodes = _counts_at(np.linspace(-math.log(size + 1), math.log(size + 1), _MOST_NODES), size)
     values = []
     for count in nodes.tolist():
-        edges = graded_edges(size, around=[count])
-        lengths = np.diff(edges).astype(np.float64)
-        centres = edges[:-1] + (np.diff(edges) - 1) // 2
-        distances = _distances(np.column_stack([centres, size - centres]), np.array([count, size - count]), alpha)
-        lengths[centres == count] = 0
-        values.append(logsumexp(-np.multiply.outer(_POWERS, distances) / mechanism.scale, b=lengths, axis=1))
+        centres, lengths, distances = _cells_around(count, size, np.array(prior))
+        others = np.where(centres == count, 0, lengths)
+        values.append(logsumexp(-np.multiply.outer(_POWERS, distances) / mechanism.scale, b=others, axis=1))
     return Akima1DInterpolator(_position(nodes, size), np.maximum(values, _NO_COINS))
+
+
+def _cells_around(count: int, size: int, prior: Floats) -> tuple[Integers, Integers, Floats]:
+    """All counts of the first of two categories in cells: their middles, their lengths, and the Hellinger distances of these from `count`."""
+    edges = graded_edges(size, around=[count])
+    lengths = np.diff(edges)
+    centres = edges[:-1] + (lengths - 1) // 2
+    distances = _distances(np.column_stack([centres, size - centres]), np.array([count, size - count]), prior)
+    return centres, lengths, distances
 
 
 @lru_cache(maxsize=8)

@@ -278,6 +278,8 @@ def _work(release: "Release") -> float:
 def _true_counts(release: "Release", log_size_prior: SizeWeight, effective: int, rng: np.random.Generator) -> TrueCounts:
     """The posterior of the counts, by the first way that is within reach."""
     released, prior, size = np.array(release.counts, dtype=np.int64), np.array(release.prior), release.size
+    if size == 0:
+        return Listed(np.zeros((1, release.k), dtype=np.int64), np.zeros(1), prior)
     likelihood = likelihood_of(release.mechanism, released, prior, size)
     if size is not None and release.k == 2 and not isinstance(likelihood, ProjectedNoise):
         return TwoCategories(likelihood.log_likelihood, int(released[0]), prior, size)

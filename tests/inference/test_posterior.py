@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential, noise_aware_posterior
+from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, PermuteAndFlip, SmoothHellingerExponential, noise_aware_posterior
 
 #: Standard errors that an estimate from draws may be off; further with probability 6e-7.
 STANDARD_ERRORS = 5.0
@@ -208,3 +208,13 @@ def test_other_errors(three, release):
         noise_aware_posterior(release(LaplaceParameters(1.0, total="private"), (1, 2), None), size_prior=3)
     with pytest.raises(ValueError, match="effective_draws=0: must be between 1"):
         noise_aware_posterior(release(LaplaceParameters(1.0), (1, 2), 3), effective_draws=0)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [LaplaceParameters(1.0), KNormParameters(1.0), HellingerExponential(1.0, "local"), PermuteAndFlip(1.0)], ids=repr
+)
+def test_of_no_records_at_all_it_is_the_prior(mechanism, release):
+    for prior in ((2.0, 1.0), (1.0, 1.0, 2.0)):
+        posterior = release(mechanism, (0,) * len(prior), 0, prior).posterior
+        assert posterior.mean() == pytest.approx(np.array(prior) / sum(prior))
+        assert posterior.sample(10, seed=0).shape == (10, len(prior))
