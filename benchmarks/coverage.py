@@ -18,7 +18,7 @@ from calibration import LEVELS, MECHANISMS, Cell, coverage, plug_in, simulate  #
 
 CATEGORIES, SIZES, EPSILONS = (2, 3, 7), (50, 200, 2000), (0.1, 1.0)
 #: Simulations of one cell, and where a posterior takes longer, for three and for seven categories.
-DRAWS, FEW_DRAWS = 500, {3: 100, 7: 40}
+DRAWS, FEW_DRAWS = 300, {3: 100, 7: 40}
 
 PAGE = f"""# Coverage
 
@@ -31,7 +31,7 @@ it, under which every number is equally probable.
 
 Shares are over all categories of {DRAWS} simulations; of {FEW_DRAWS[3]} ($k = 3$) and {FEW_DRAWS[7]} ($k = 7$) where a posterior takes
 longer: for K-norm noise, for a private number of records, and for an exponential mechanism with too many data sets to list. The standard error of a
-nominal 95 % is at most 1.0, 2.2 and 3.4, of a nominal 50 % at most 2.2, 5.0 and 7.9, in percent; the categories of one simulation are not
+nominal 95 % is at most 1.3, 2.2 and 3.4, of a nominal 50 % at most 2.9, 5.0 and 7.9, in percent; the categories of one simulation are not
 independent, but an average over them has a smaller error than one of them.
 
 The posterior probability of lying below the truth is uniform if the posterior is right. "Uniform" is the smallest p-value, over the categories, of

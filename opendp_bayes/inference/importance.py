@@ -25,8 +25,8 @@ _FIRST_DRAWS, _MOST_DRAWS = 2000, 1 << 17
 _EVEN = 0.1
 #: For data sets with small counts, where a smooth sensitivity is large: the prior is divided by this.
 SPARSER = 8.0
-#: Proposals behind the normaliser of a law: a standard error of about 1 %.
-_PROPOSALS = 1 << 15
+#: Proposals behind the normaliser of a law: a standard error of about 2 %.
+_PROPOSALS = 1 << 13
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ _NODES, _SPARSE_NODES, _UNIFORM_NODES = 120, 40, 40
 _PROPOSALS, _SMOOTHING = 4096, 1.0
 _BLOCK = 1024  # data sets of one evaluation of the closed form; bounds its memory
 #: The error of `ln Z` over the posterior that is accepted; where it is larger, estimates are added at so many draws, at most so many times.
-_ERROR, _ADDED, _ROUNDS = 0.1, 100, 4
+_ERROR, _ADDED, _ROUNDS = 0.1, 40, 4
 #: Effective draws that only say where the posterior is.
 _PILOT = 500
 

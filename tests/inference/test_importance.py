@@ -73,7 +73,7 @@ def test_a_normaliser_that_is_left_out_is_noticed(release):
 
 
 def test_wrong_weights_are_noticed(release, monkeypatch):
-    """Negative control: normalisers of the laws that are off by factors up to e^4; they are estimated to 1 %."""
+    """Negative control: normalisers of the laws that are off by factors up to e^4; they are estimated to 2 %."""
     made, likelihood = exponential(release, *EXPONENTIAL[3])
     exact = Proposals.log_densities
     monkeypatch.setattr(Proposals, "log_densities", lambda self, counts: exact(self, counts) + 4 * (np.arange(len(self)) % 2))
@@ -87,7 +87,7 @@ def test_the_densities_of_the_laws():
     sets = candidates(12, 3)
     densities = np.exp(laws.log_densities(sets))
     assert densities[:, 0].sum() == pytest.approx(1, abs=1e-12)
-    np.testing.assert_allclose(densities.sum(axis=0), 1, atol=0.05)
+    np.testing.assert_allclose(densities.sum(axis=0), 1, atol=0.1)
     numbers = np.full(len(laws), 20_000)
     drawn = laws.draw(numbers, np.random.default_rng(0)).reshape(len(laws), 20_000, 3)
     for rows, density in zip(drawn, densities.T, strict=True):
