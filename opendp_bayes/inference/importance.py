@@ -106,6 +106,5 @@ def by_importance(
         ess = result.diagnostics.ess[0]
         if ess >= effective or len(counts) >= _MOST_DRAWS:
             return result
-        weights = special.softmax(log_posterior - log_mixture)
-        shares = (1 - _EVEN) * (weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))) + _EVEN / len(proposals)
+        shares = (1 - _EVEN) * (result._weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))) + _EVEN / len(proposals)
         number = math.ceil(min(max(1.2 * (effective / ess - 1) * len(counts), _FIRST_DRAWS), len(counts), _MOST_DRAWS - len(counts)))
