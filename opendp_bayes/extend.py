@@ -21,15 +21,14 @@ from opendp_bayes.mathematics.validation import (
 )
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
+from opendp_bayes.samplers.categorical import ExactCategorical, draws, weight_error
 from opendp_bayes.samplers.integers import (
-    ExactCategorical,
     bernoulli_exp,
     discrete_laplace,
-    draws,
     floored_laplace,
     geometric,
-    weight_error,
 )
+from opendp_bayes.samplers.inversion import by_inversion
 
 __all__ = [
     "NO_BOUND",
@@ -44,6 +43,7 @@ __all__ = [
     "as_scale",
     "as_size",
     "bernoulli_exp",
+    "by_inversion",
     "candidate",
     "candidate_sums",
     "candidates",

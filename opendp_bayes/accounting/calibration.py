@@ -23,7 +23,6 @@ from opendp_bayes.accounting.exact import (
 )
 from opendp_bayes.mathematics.validation import SCALES, Floats, Integers, as_choice, as_positive
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
 
 M = TypeVar("M", bound=Mechanism)
 RelativeLoss = Callable[[Mechanism, int | None, ArrayLike, int, Accounting], float]
@@ -32,8 +31,6 @@ RelativeLoss = Callable[[Mechanism, int | None, ArrayLike, int, Accounting], flo
 #: continuous.
 _SLACK = 1e-9
 _COARSE_SLACK = 1e-4  # while gamma or beta is chosen
-_GAMMAS = (0.01, 4.0)
-_BETAS = (1e-4, 2.0)
 _LOG_TOLERANCE = 0.05  # of gamma or beta; the error is flat around its smallest value
 
 
@@ -99,9 +96,9 @@ def fitted(
     """The mechanism at its smallest scale, with the smoothness that suits `guess`, counts of shape
     `(k,)`, best if one is given and it has one.
     """
-    if guess is None or not isinstance(mechanism, SmoothHellingerExponential):
+    if guess is None or not hasattr(mechanism, "smoothness"):
         return smallest_scale(mechanism, value)
-    name, bounds = ("gamma", _GAMMAS) if mechanism.gamma is not None else ("beta", _BETAS)
+    name, bounds = mechanism.smoothness
     found: dict[float, Any] = {}
     start: Any = mechanism
 
@@ -113,7 +110,7 @@ def fitted(
             replace(start, **{name: math.exp(log_smoothness)}), value, _COARSE_SLACK
         )
         found[log_smoothness] = start
-        return math.log(start._width(guess, prior))
+        return math.log(start.width(guess, prior))
 
     best = minimize_scalar(
         width,

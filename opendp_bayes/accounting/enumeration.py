@@ -18,9 +18,10 @@ from opendp_bayes.accounting.divergences import Block
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.exponential import PosteriorExponential
-from opendp_bayes.mechanisms.knorm_parameters import shell_size
-from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mathematics.zero_sum import shell_size
+from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips
+from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
+from opendp_bayes.mechanisms.scores import candidate_distances
 
 _ENTRIES = 1 << 21  # of one matrix of distances
 _CACHED = 8  # such matrices
@@ -31,10 +32,10 @@ _BATCH = 1 << 17  # probabilities of one block
 @dataclass(frozen=True)
 class EnumeratedPairs:
     """Every pair of data sets of `size` records at the given distance, up to the symmetries of the
-    prior, with the laws of `mechanism`.
+    prior, under one law.
     """
 
-    mechanism: Mechanism
+    law: ExponentialWeights | Flips
     size: int
     prior: tuple[float, ...]
     distance: int
@@ -56,9 +57,9 @@ class EnumeratedPairs:
     def _log_laws(self, number: int, sets: Integers) -> Floats:
         """Log-probabilities of the candidates, a row for each data set."""
         prior = np.array(self.prior)
-        if not isinstance(self.mechanism, PosteriorExponential):
-            return _stated_laws(self.mechanism, self.size, self.prior, self.distance, number)
-        widths = self.mechanism._widths(self.size, prior)[ranks(sets, self.size)]
+        if isinstance(self.law, Flips):
+            return _flips(self.law.scale, self.size, self.prior, self.distance, number)
+        widths = self.law.widths.widths(self.size, prior)[ranks(sets, self.size)]
         exponents = _distances(self.size, self.prior, self.distance, number) / widths[:, None]
         return -exponents - logsumexp(-exponents, axis=1, keepdims=True)
 
@@ -132,17 +133,13 @@ def _chunks(
 
 
 @lru_cache(maxsize=_CACHED)
-def _stated_laws(
-    mechanism: Mechanism, size: int, prior: tuple[float, ...], distance: int, number: int
-) -> Floats:
-    """Log-probabilities of the candidates for the data sets of one chunk, as the mechanism states
-    them, shape `(sets, candidates)`.
+def _flips(scale: float, size: int, prior: tuple[float, ...], distance: int, number: int) -> Floats:
+    """Log-probabilities of the candidates under permute-and-flip for the data sets of one chunk,
+    shape `(sets, candidates)`.
     """
+    alpha, sets = np.array(prior), _chunks(size, prior, distance)[number][0]
     return np.stack(
-        [
-            mechanism.log_pmf(counts, np.array(prior))[1]
-            for counts in _chunks(size, prior, distance)[number][0]
-        ]
+        [log_permute_and_flip(candidate_distances(counts, alpha) / scale) for counts in sets]
     )
 
 

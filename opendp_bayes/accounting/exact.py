@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from opendp_bayes.accounting import enumeration, two_categories
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
     Pairs,
@@ -21,23 +20,13 @@ from opendp_bayes.accounting.divergences import (
     extremes,
     hockey_stick,
 )
-from opendp_bayes.accounting.noise import (
-    NoisePairs,
-    knorm_error,
-    knorm_step,
-    laplace_error,
-    laplace_shift,
-)
+from opendp_bayes.accounting.noise import NoisePairs
+from opendp_bayes.accounting.pairs import Setting, pairs_of
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.validation import SCALES, Floats, as_distance, as_prior, as_size
-from opendp_bayes.mechanisms.exponential import PosteriorExponential
-from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
-from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
-from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
-from opendp_bayes.mechanisms.permute_and_flip import LAW_ERROR, PermuteAndFlip
+from opendp_bayes.mechanisms import registry
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
-from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
+from opendp_bayes.mechanisms.protocol import Mechanism, law_of
 
 #: Where a privacy map comes from: the probabilities themselves where that is feasible, or the
 #: closed form that is proved.
@@ -54,11 +43,6 @@ _RENYI_WORK = 2_000_000
 #: at most so many records in them.
 _GROUP_WORK = 5_000_000
 _LARGEST_GROUP = 8
-_LARGEST_SHIFT = 256  # of Laplace noise, in records, whose profile is computed
-_EXPONENTIAL: tuple[type, ...] = (HellingerExponential, SmoothHellingerExponential)
-#: Exactly these: a subclass, or a mechanism from elsewhere, may have another law than its `log_pmf`
-#: says.
-_ACCOUNTED: tuple[type, ...] = (*_EXPONENTIAL, PermuteAndFlip, LaplaceParameters, KNormParameters)
 _ROUNDING = 1 + Fraction(1, 2**32)  # of a sum of at most 2^20 positive terms
 
 
@@ -261,7 +245,7 @@ def is_accounted(mechanism: Mechanism) -> bool:
     """Whether the loss of the mechanism can be computed; otherwise its `proven_loss` is all there
     is.
     """
-    return type(mechanism) in _ACCOUNTED
+    return type(mechanism) in registry.BUILT_IN
 
 
 def worst_pair(mechanism: Mechanism, *, size: int, prior: ArrayLike) -> WorstPair | None:
@@ -412,11 +396,7 @@ def _all_pairs(
 
 
 def _work(size: int, prior: tuple[float, ...], distance: int = 1) -> int:
-    return (
-        two_categories.work(size, (prior[0], prior[1]))
-        if len(prior) == 2
-        else enumeration.work(size, prior, distance)
-    )
+    return Setting(size, prior, distance).work()
 
 
 def _largest_group(size: int, prior: tuple[float, ...]) -> int:
@@ -429,7 +409,6 @@ def _largest_group(size: int, prior: tuple[float, ...]) -> int:
     return group
 
 
-@lru_cache(maxsize=256)
 def _pairs(
     mechanism: Mechanism,
     size: int | None,
@@ -440,43 +419,5 @@ def _pairs(
     """The pairs to examine for data sets at exactly this distance, or None where only the proven
     bound is to be had.
     """
-    k = len(prior)
-    if type(mechanism) is LaplaceParameters:
-        moved = 1 if size is None or (mechanism.total == "remainder" and k == 2) else 2
-        if distance > _LARGEST_SHIFT:
-            return None
-        error = moved * laplace_error(distance, mechanism.scale)
-        return NoisePairs(
-            laplace_shift(distance, mechanism.scale, mechanism.noise), error, copies=moved
-        )
-    if type(mechanism) is KNormParameters:
-        return (
-            NoisePairs(knorm_step(k, mechanism.scale), knorm_error(k, mechanism.scale))
-            if distance == 1
-            else None
-        )
-    kind: type = type(mechanism)
-    if kind is PermuteAndFlip and size is not None:
-        if enumeration.work(size, prior, distance) > largest_work:
-            return None
-        return enumeration.EnumeratedPairs(
-            mechanism, size, prior, distance, LAW_ERROR + 2.0**-50 / mechanism.scale
-        )
-    if size is None or not isinstance(mechanism, PosteriorExponential) or kind not in _EXPONENTIAL:
-        return None
-    if _work(size, prior, distance) > largest_work:
-        return None
-    error = mechanism.log_error(size, np.array(prior))
-    if k == 2:
-        two = (prior[0], prior[1])
-        widths = mechanism._widths(size, np.array(prior))
-        symmetric = prior[0] == prior[1]
-        # Tabulated distances have a larger error than the sampler's, and sums over a window that of
-        # so many roundings.
-        tabulated = 2 * float(np.max(1 / widths)) * 2 * two_categories.TABLE_ERROR + 2.0**-51 * (
-            size + 2
-        )
-        return two_categories.TwoCategoryPairs(
-            size, two, widths, distance, error + tabulated, symmetric
-        )
-    return enumeration.EnumeratedPairs(mechanism, size, prior, distance, error)
+    law = law_of(mechanism, size, np.array(prior)) if is_accounted(mechanism) else None
+    return None if law is None else pairs_of(law, Setting(size, prior, distance), largest_work)

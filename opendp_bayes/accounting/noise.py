@@ -14,6 +14,10 @@ import numpy as np
 
 from opendp_bayes.accounting.divergences import Block
 from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mathematics.zero_sum import log_binomials, log_squares, log_sum
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
+
+LaplaceNoise = DiscreteLaplace | FlooredLaplace
 
 #: Error of a logarithm below, relative to its largest term: a few dozen roundings.
 _RELATIVE_ERROR = 2.0**-48
@@ -41,34 +45,22 @@ class NoisePairs:
         yield Block(none, none, log_p[:, None], log_q[:, None])
 
 
-def laplace_shift(moved: int, scale: float, noise: str) -> tuple[Floats, Floats]:
+def laplace_shift(moved: int, noise: LaplaceNoise) -> tuple[Floats, Floats]:
     """Log-probabilities of integer Laplace noise, and of the same moved by `moved` records, over
     classes of outcomes with equal ratio.
 
-    Classes are "at most 0", the single values 1..moved-1, and "at least moved"; for floored noise
-    "below 0", 0..moved-1, "at least moved".
+    Classes are "at most the lowest kink", the single values between it and `moved`, and "at least
+    `moved`". Discrete noise has its kink at 0, floored noise at -1.
     """
-    rate = 1 / scale
-    value = np.arange(1 if noise == "discrete" else 0, moved)
-    if noise == "discrete":
-        log_cell = math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate))
-
-        def log_mass(at: Floats) -> Floats:
-            return -rate * np.abs(at) + log_cell
-
-        log_half = -math.log1p(math.exp(-rate))  # P(Z <= 0) = P(Z >= 0) = 1 / (1 + q)
-    else:
-        log_cell = math.log(-math.expm1(-rate)) - math.log(2)
-
-        def log_mass(at: Floats) -> Floats:
-            return -rate * np.where(at >= 0, at, -at - 1) + log_cell
-
-        log_half = -math.log(2)  # P(Z < 0) = P(Z >= 0) = 1/2
-
-    ends_p = (log_half, log_half - rate * moved)
-    log_p = np.concatenate([[ends_p[0]], log_mass(value.astype(np.float64)), [ends_p[1]]])
-    log_q = np.concatenate([[ends_p[1]], log_mass(value.astype(np.float64) - moved), [ends_p[0]]])
-    return log_p, log_q
+    lowest = min(noise.kinks)
+    value = np.arange(lowest + 1, moved)
+    log_p = [[noise.log_at_most(lowest)], noise.log_mass(value), [noise.log_at_least(moved)]]
+    log_q = [
+        [noise.log_at_most(lowest - moved)],
+        noise.log_mass(value - moved),
+        [noise.log_at_least(0)],
+    ]
+    return np.concatenate(log_p), np.concatenate(log_q)
 
 
 def knorm_step(k: int, scale: float) -> tuple[Floats, Floats]:
@@ -78,13 +70,13 @@ def knorm_step(k: int, scale: float) -> tuple[Floats, Floats]:
     The first has probability `A_{k-2}(q) / A_{k-1}(q)` with `A_j(q) = sum_i C(j, i)^2 q^i`, `q =
     exp(-1/scale)`, the last q times that.
     """
-    log_near = _log_squares(k - 2, scale) - _log_squares(k - 1, scale)
+    log_near = log_squares(k - 2, scale) - log_squares(k - 1, scale)
     log_far = log_near - 1 / scale
     # 1 - (1 + q) A_{k-2} / A_{k-1}, term by term: C(k-1, i)^2 - C(k-2, i)^2 - C(k-2, i-1)^2 = 2
     # C(k-2, i) C(k-2, i-1).
-    binomials = _log_binomials(k - 2)
+    binomials = log_binomials(k - 2)
     even = [math.log(2) + binomials[i] + binomials[i - 1] - i / scale for i in range(1, k - 1)]
-    log_even = _log_sum(even) - _log_squares(k - 1, scale) if even else -math.inf
+    log_even = log_sum(even) - log_squares(k - 1, scale) if even else -math.inf
     return np.array([log_near, log_even, log_far]), np.array([log_far, log_even, log_near])
 
 
@@ -98,21 +90,3 @@ def knorm_error(k: int, scale: float) -> float:
     terms, each of a binomial and an exponential.
     """
     return _RELATIVE_ERROR * (16 + 4 * k + k / scale)
-
-
-def _log_squares(j: int, scale: float) -> float:
-    return _log_sum([2 * binomial - i / scale for i, binomial in enumerate(_log_binomials(j))])
-
-
-def _log_binomials(n: int) -> list[float]:
-    """`ln C(n, i)` for i = 0..n, from exact integers, each by one step from the one before."""
-    logs, binomial = [], 1
-    for i in range(n + 1):
-        logs.append(math.log(binomial))
-        binomial = binomial * (n - i) // (i + 1)
-    return logs
-
-
-def _log_sum(terms: list[float]) -> float:
-    largest = max(terms)
-    return largest + math.log(math.fsum(math.exp(term - largest) for term in terms))

@@ -22,6 +22,7 @@ from opendp_bayes.accounting.exact import (
     Accounting,
     delta_from_bounds,
     feasible_loss,
+    is_accounted,
     privacy_profile,
 )
 from opendp_bayes.framework.boundary import (
@@ -44,7 +45,10 @@ from opendp_bayes.mechanisms import (
     PermuteAndFlip,
     SmoothHellingerExponential,
 )
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.protocol import drawn_by, law_of
 from opendp_bayes.results.release import Release
 
 
@@ -126,9 +130,9 @@ def make_mechanism(
     unit_loss = loss(1)
 
     def function(concentration: Floats) -> Release:
-        released = draw(space.counts(concentration))
+        drawn = draw(space.counts(concentration))
         return Release(
-            counts=tuple(int(count) for count in released),
+            drawn=tuple(int(value) for value in drawn),
             categories=space.categories,
             prior=space.prior,
             mechanism=mechanism,
@@ -324,40 +328,34 @@ def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...
 
 
 def _drawer(mechanism: Mechanism, space: PosteriorSpace) -> Callable[[Integers], Integers]:
-    """One release from counts: by OpenDP's own Laplace or noisy max where the mechanism is that,
-    otherwise by the mechanism's sampler.
+    """One draw from counts: by OpenDP's own Laplace or noisy max where the law is that, otherwise
+    by the mechanism's sampler.
     """
-    if type(mechanism) is LaplaceParameters and mechanism.noise == "discrete":
-        length = space.k - 1 if mechanism.total == "remainder" else space.k
-        add_noise = make_laplace(
-            vector_domain(atom_domain(T="i64"), size=length), l1_distance(T="i64"), mechanism.scale
-        )
+    prior = space.prior_array
+    law = law_of(mechanism, space.size, prior) if is_accounted(mechanism) else None
+    if isinstance(law, AdditiveNoise) and isinstance(law.noise, DiscreteLaplace):
+        noised = np.array(law.noised)
+        vectors = vector_domain(atom_domain(T="i64"), size=int(noised.sum()))
+        add_noise = make_laplace(vectors, l1_distance(T="i64"), law.noise.scale)
 
         def draw(counts: Integers) -> Integers:
-            noised = np.array(add_noise(mechanism.noised_part(counts)), dtype=np.int64)
-            return mechanism.assemble(noised, int(counts.sum()))
+            part = np.array(add_noise(counts[noised]), dtype=np.int64)
+            return law.completed(part, int(counts.sum()))
 
         return draw
-    if type(mechanism) is PermuteAndFlip:
+    if isinstance(law, Flips):
         scores = make_hellinger_scores(space.domain, space.metric)
-        select = (
-            scores
-            >> then_noisy_max(max_divergence(), mechanism.scale)
-            >> selected_counts(space.domain)
-        )
+        noisy_max = then_noisy_max(max_divergence(), law.scale)
+        select = scores >> noisy_max >> selected_counts(space.domain)
         return lambda counts: np.array(select(space.concentration(counts)), dtype=np.int64)
-    return lambda counts: _one_release(mechanism.sample(counts, space.prior_array), space.k)
+    return lambda counts: _one_draw(drawn_by(mechanism, counts, prior), law is None, space.k)
 
 
-def _one_release(samples: Integers, k: int) -> Integers:
-    """The only row of a sample, checked: a mechanism from a plugin may return anything."""
-    if not (
-        isinstance(samples, np.ndarray)
-        and samples.shape == (1, k)
-        and samples.dtype.kind in "iu"
-        and np.all(samples >= 0)
-    ):
+def _one_draw(draws: Integers, as_counts: bool, k: int) -> Integers:
+    """The only row of the draws, checked: a mechanism from a plugin may return anything."""
+    valid = isinstance(draws, np.ndarray) and draws.shape == (1, k) and draws.dtype.kind in "iu"
+    if not valid or (as_counts and np.any(draws < 0)):
         raise ContractError(
             "the mechanism's sample must be an array of non-negative integers of shape (size, k)."
         )
-    return samples[0]
+    return draws[0]

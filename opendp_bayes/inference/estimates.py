@@ -73,7 +73,7 @@ def estimate_or_reason(release: "Release", level: float = 0.95, *, wait: bool) -
     and without `wait` none that takes seconds (`is_quick`): a display that comes by itself, as that
     of a notebook does, must not. Raises `ValueError` unless `0 < level < 1`.
     """
-    from opendp_bayes.inference.posterior import is_quick
+    from opendp_bayes.inference.noise_aware import is_quick
 
     level = as_level(level)
     try:

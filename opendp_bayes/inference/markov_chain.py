@@ -5,26 +5,21 @@ kernel is a function that moves them once, and every kernel leaves the posterior
 is; `docs/posterior.md` says why. What is kept are the counts after every move.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy import special, stats
 
 from opendp_bayes.inference.beta_mixture import BetaMixture
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial
-from opendp_bayes.inference.likelihood import IndependentNoise, ProjectedNoise, Tabulated
+from opendp_bayes.inference.likelihood import Tabulated
 from opendp_bayes.inference.true_counts import (
     Generator,
-    SizeWeight,
     log_prior_weight,
-    log_size_weight,
     marginal_of_draws,
 )
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.knorm_parameters import nearest_counts
 
 Kernel = Callable[[Integers, Generator], Integers]
 
@@ -88,141 +83,6 @@ def run(kernel: Kernel, start: Integers, prior: Floats, effective: int, rng: Gen
             break
         moves *= 2
     return chains
-
-
-def by_gibbs(
-    likelihood: IndependentNoise | ProjectedNoise,
-    prior: Floats,
-    size: int | None,
-    log_size_prior: SizeWeight,
-    effective: int,
-    rng: Generator,
-) -> Chains:
-    """Gibbs sampler for noise on the counts: records are moved between two categories at a time,
-    and where the size is private, added and removed.
-    """
-    k, released, scale = prior.size, likelihood.released, likelihood.scale
-    # A larger count costs more than 60 scales, which no prior makes up for (as in `Convolved.of`).
-    last = size if size is not None else int(released.sum()) + math.ceil(60 * scale)
-    jittered = released + np.rint(rng.laplace(scale=2 * scale, size=(_CHAINS, k))).astype(np.int64)
-    start = np.clip(jittered, 0, last) if size is None else nearest_counts(jittered, size)
-    noise = (
-        Noised(likelihood, np.tile(released, (_CHAINS, 1)))
-        if isinstance(likelihood, ProjectedNoise)
-        else likelihood
-    )
-
-    def log_weight(category: int, counts: Integers) -> Floats:
-        """Of the count of one category in every chain."""
-        factor = noise.log_factor(category, counts)
-        return np.where(counts <= last, log_prior_weight(counts, prior[category]) + factor, -np.inf)
-
-    def pair_weight(i: int, j: int, both: Integers, counts: Integers) -> Floats:
-        """Of the count of category i where i and j have `both` together."""
-        return log_weight(i, counts) + log_weight(j, both - counts)
-
-    def own_weight(i: int, rest: Integers, counts: Integers) -> Floats:
-        """Of the count of category i where all others have `rest` together."""
-        return (
-            log_weight(i, counts)
-            + log_size_weight(rest + counts, prior)
-            + log_size_prior(rest + counts)
-        )
-
-    def move(counts: Integers, rng: Generator) -> Integers:
-        counts = counts.copy()
-        order = rng.permutation(k)
-        for i, j in zip(order, np.roll(order, 1), strict=True):
-            both = counts[:, i] + counts[:, j]
-            counts[:, i] = slice_sample(partial(pair_weight, i, j, both), counts[:, i], both, rng)
-            counts[:, j] = both - counts[:, i]
-        if isinstance(noise, Noised):
-            noise.move(counts, rng)
-        if size is None:
-            for i in order:
-                rest = counts.sum(axis=1) - counts[:, i]
-                counts[:, i] = slice_sample(
-                    partial(own_weight, i, rest), counts[:, i], np.full(_CHAINS, last), rng
-                )
-        return counts
-
-    return run(move, start, prior, effective, rng)
-
-
-def slice_sample(
-    log_density: Callable[[Integers], Floats], current: Integers, last: Integers, rng: Generator
-) -> Integers:
-    """One slice-sampling step for a whole number from 0 to `last` in every chain (Neal 2003),
-    shapes `(chains,)`.
-
-    The interval begins as the whole range and shrinks towards the current number, so it works for
-    densities of any shape and scale.
-    """
-    level = log_density(current) - rng.standard_exponential(current.size)
-    low, high = np.zeros_like(last), last.copy()
-    drawn = current.copy()
-    pending = np.ones(current.size, dtype=bool)
-    while np.any(pending):
-        proposed = np.where(pending, rng.integers(low, high + 1), drawn)
-        inside = log_density(proposed) >= level
-        drawn = np.where(pending & inside, proposed, drawn)
-        pending &= ~inside
-        low = np.where(pending & (proposed < current), proposed + 1, low)
-        high = np.where(pending & (proposed > current), proposed - 1, high)
-    return drawn
-
-
-class Noised:
-    """K-norm noise before the return to the nearest counts, `values` of shape `(chains, k)`, given
-    the counts and the release.
-
-    What was released as 0 may have been below. Whatever it was below by has been taken from the
-    positive counts in equal parts, so that the values at the zeros determine the others.
-    """
-
-    def __init__(self, likelihood: ProjectedNoise, values: Integers) -> None:
-        self.values, self._released, self._scale = values, likelihood.released, likelihood.scale
-        self._zeros = np.flatnonzero(likelihood.released == 0)
-        positive = np.flatnonzero(likelihood.released)
-        # The order in which `nearest_counts` hands out what does not divide evenly.
-        self._positive = positive[np.argsort(-likelihood.released[positive], kind="stable")]
-
-    def log_factor(self, category: int, counts: Integers) -> Floats:
-        """`-|v - x| / scale` of one category in every chain."""
-        return -np.abs(self.values[:, category] - counts) / self._scale
-
-    def move(self, counts: Integers, rng: Generator) -> None:
-        """Metropolis steps: change the value at each zero, or shift from one zero to another."""
-        for i in self._zeros:
-            self._propose(counts, rng, {int(i): 1})
-        if self._zeros.size > 1:
-            order = rng.permutation(self._zeros)
-            for i, j in zip(order, np.roll(order, 1), strict=True):
-                self._propose(counts, rng, {int(i): 1, int(j): -1})
-
-    def _propose(self, counts: Integers, rng: Generator, direction: dict[int, int]) -> None:
-        chains = len(self.values)
-        width = self._scale * rng.choice([0.25, 1.0], size=chains)
-        step = (1 + np.floor(rng.exponential(width))).astype(np.int64) * rng.choice(
-            [-1, 1], size=chains
-        )
-        proposed = self.values.copy()
-        for category, sign in direction.items():
-            proposed[:, category] += sign * step
-        taken = -proposed[:, self._zeros].sum(axis=1)[:, None]
-        each = -(-taken // self._positive.size)
-        rank = np.arange(self._positive.size)
-        proposed[:, self._positive] = (
-            self._released[self._positive] + each - (rank < self._positive.size * each - taken)
-        )
-        log_ratio = (np.abs(self.values - counts) - np.abs(proposed - counts)).sum(
-            axis=1
-        ) / self._scale
-        leads_there = (nearest_counts(proposed, int(self._released.sum())) == self._released).all(
-            axis=1
-        )
-        accepted = leads_there & (rng.standard_exponential(chains) > -log_ratio)
-        self.values = np.where(accepted[:, None], proposed, self.values)
 
 
 def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Generator) -> Chains:

@@ -14,10 +14,11 @@ from scipy.interpolate import RBFInterpolator
 
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial
 from opendp_bayes.inference.importance import SPARSER, Proposals, Weighted, by_importance
-from opendp_bayes.inference.likelihood import ExponentialWeights
+from opendp_bayes.inference.likelihood import Weighing
 from opendp_bayes.inference.true_counts import Generator
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.exponential import PosteriorExponential, floor_and_peak
+from opendp_bayes.mechanisms.exponential import floor_and_peak
+from opendp_bayes.mechanisms.laws import Widths
 from opendp_bayes.samplers.hellinger import HellingerSampler
 
 #: Data sets at which the normaliser is estimated first: drawn from the prior, from a sparser one,
@@ -36,18 +37,18 @@ _PILOT = 500
 
 
 def by_interpolation(
-    likelihood: ExponentialWeights, prior: Floats, effective: int, rng: Generator
+    likelihood: Weighing, prior: Floats, effective: int, rng: Generator
 ) -> Weighted:
     """Importance sampling with an interpolated normaliser, which is refined where the posterior is
     until its error there is small.
     """
-    mechanism, released = likelihood.mechanism, likelihood.released
-    proposals = Proposals(released, prior, mechanism._width(released, prior))
-    normaliser = over_prior(mechanism, likelihood.size, tuple(prior.tolist()))
+    widths, released = likelihood.law.widths, likelihood.released
+    proposals = Proposals(released, prior, widths.width(released, prior))
+    normaliser = over_prior(widths, likelihood.size, tuple(prior.tolist()))
 
     def log_likelihood(counts: Integers) -> Floats:
-        widths = mechanism._widths_at(counts, prior)
-        return -likelihood.distances(counts, released) / widths - normaliser(counts, np.log(widths))
+        width = widths.widths_at(counts, prior)
+        return -likelihood.distances(counts, released) / width - normaliser(counts, np.log(width))
 
     for _ in range(_ROUNDS):
         pilot = by_importance(log_likelihood, proposals, min(_PILOT, effective), rng)
@@ -66,13 +67,13 @@ class LogNormaliser:
 
     def __init__(
         self,
-        mechanism: PosteriorExponential,
+        widths: Widths,
         prior: Floats,
         counts: Integers,
         values: Floats | None = None,
     ) -> None:
-        self._mechanism, self._prior, self._counts = mechanism, prior, counts
-        self._log_widths = np.log(mechanism._widths_at(counts, prior))
+        self._widths, self._prior, self._counts = widths, prior, counts
+        self._log_widths = np.log(widths.widths_at(counts, prior))
         self._values = self._estimates(counts, self._log_widths) if values is None else values
         place = self._coordinates(counts, self._log_widths)
         self._centre, self._spread = (
@@ -93,10 +94,10 @@ class LogNormaliser:
         before, as those show it.
         """
         counts = np.unique(counts, axis=0)
-        log_widths = np.log(self._mechanism._widths_at(counts, self._prior))
+        log_widths = np.log(self._widths.widths_at(counts, self._prior))
         values = self._estimates(counts, log_widths)
         better = LogNormaliser(
-            self._mechanism,
+            self._widths,
             self._prior,
             np.vstack([self._counts, counts]),
             np.append(self._values, values),
@@ -130,9 +131,7 @@ class LogNormaliser:
 
 
 @lru_cache(maxsize=8)
-def over_prior(
-    mechanism: PosteriorExponential, size: int, prior: tuple[float, ...]
-) -> LogNormaliser:
+def over_prior(widths: Widths, size: int, prior: tuple[float, ...]) -> LogNormaliser:
     """The normaliser where the prior expects the data sets, and a little elsewhere."""
     alpha, rng = np.array(prior), np.random.default_rng(0)
     priors = [
@@ -143,4 +142,4 @@ def over_prior(
     drawn = [
         dirichlet_multinomial(size, concentration, number, rng) for concentration, number in priors
     ]
-    return LogNormaliser(mechanism, alpha, np.unique(np.concatenate(drawn), axis=0))
+    return LogNormaliser(widths, alpha, np.unique(np.concatenate(drawn), axis=0))

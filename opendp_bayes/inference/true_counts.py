@@ -220,13 +220,17 @@ class Convolved:
     ) -> "Convolved | None":
         """`size` is the public number of records, or None; then n has the prior weight
         `exp(log_size_prior(n))`. None if a window would be too long."""
-        released, k = likelihood.released, prior.size
-        known = np.array(likelihood.known)
+        released, k = likelihood.drawn, prior.size
+        known = np.array(likelihood.noised)
         rest = max(int(size or 0) - int(released[known].sum()), 0)
         centres = [int(released[i]) if known[i] else rest for i in range(k)]
         # A count above this costs more than 60 scales over having no records at all, whatever the
         # prior.
-        last = size if size is not None else int(released.sum()) + math.ceil(60 * likelihood.scale)
+        last = (
+            size
+            if size is not None
+            else int(released.sum()) + math.ceil(60 * likelihood.noise.scale)
+        )
         nodes, log_weights = [], []
         for i, centre in enumerate(centres):
             edges = graded_edges(last, around=[min(centre, last)])

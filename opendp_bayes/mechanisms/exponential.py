@@ -19,6 +19,7 @@ from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.sensitivity import RELATIVE_ERROR
 from opendp_bayes.mathematics.simplex import candidates, check_enumerable, log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior, as_size
+from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.scores import candidate_distances, public_size
 from opendp_bayes.samplers.hellinger import HellingerSampler, check_categories
@@ -38,24 +39,28 @@ class PosteriorExponential(ABC):
     scale: float
 
     @abstractmethod
-    def _width(self, counts: Integers, prior: Floats) -> float:
+    def width(self, counts: Integers, prior: Floats) -> float:
         """`w(x)`, within `RELATIVE_ERROR` and two roundings."""
 
-    def _widths(self, size: int, prior: Floats) -> Floats:
+    def widths(self, size: int, prior: Floats) -> Floats:
         """`w(x)` of every data set of `size` records, in the order of `simplex.candidates`, as
         accurate as `_width`.
         """
-        return np.array([self._width(counts, prior) for counts in candidates(size, prior.size)])
+        return np.array([self.width(counts, prior) for counts in candidates(size, prior.size)])
 
-    def _widths_at(self, counts: Integers, prior: Floats) -> Floats:
+    def widths_at(self, counts: Integers, prior: Floats) -> Floats:
         """`w(x)` of every row of `counts`, shape `(m, k)`, all with the same positive sum, as
         accurate as `_width`.
         """
-        return np.array([self._width(row, prior) for row in counts])
+        return np.array([self.width(row, prior) for row in counts])
 
     @abstractmethod
-    def _smallest_width(self, size: int, prior: Floats) -> float:
+    def smallest_width(self, size: int, prior: Floats) -> float:
         """A lower bound on `w(x)` over all data sets of `size` records, at least 1."""
+
+    def law(self, size: int | None, prior: Floats) -> ExponentialWeights:
+        """Exponential weights with the width of this mechanism."""
+        return ExponentialWeights(self)
 
     @abstractmethod
     def proven_loss(
@@ -66,7 +71,7 @@ class PosteriorExponential(ABC):
         """Bound on the difference between any log-probability as computed and as sampled: both are
         within `2 exponent_error` of the ideal.
         """
-        return round_up(4 * exponent_error(self._smallest_width(size, prior), prior.size))
+        return round_up(4 * exponent_error(self.smallest_width(size, prior), prior.size))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` where the size is private (the candidate set depends on it) or nearly
@@ -78,7 +83,7 @@ class PosteriorExponential(ABC):
         size = public_size(type(self).__name__, size)
         check_categories(prior.size)
         log_candidates = log_number_of_candidates(size, prior.size)
-        share = uniform_share(size, prior, 1 / self._smallest_width(size, prior))
+        share = uniform_share(size, prior, 1 / self.smallest_width(size, prior))
         if share < LARGEST_UNIFORM_SHARE or log_candidates <= math.log(FEW_CANDIDATES + 0.5):
             return
         epsilon = self.proven_loss(1, size=size, prior=prior).epsilon
@@ -91,6 +96,14 @@ class PosteriorExponential(ABC):
             f" more of the releases of {type(self).__name__} would be uniform draws from them,"
             f" whatever the data. Use KNormParameters{same_loss} or a smaller scale."
         )
+
+    def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
+        """`size` draws, shape `(size, k)`: the counts of `sample`."""
+        return self.sample(counts, prior, size)
+
+    def project(self, drawn: Integers, size: int | None) -> Integers:
+        """What was drawn, which is counts already."""
+        return drawn
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given
@@ -110,13 +123,13 @@ class PosteriorExponential(ABC):
         counts, prior = _checked(counts, prior)
         if not counts.any():
             return np.zeros((size, counts.size), dtype=np.int64)
-        return HellingerSampler(counts, prior, self._width(counts, prior)).draw(size)
+        return HellingerSampler(counts, prior, self.width(counts, prior)).draw(size)
 
     def _exponents(self, counts: Integers, prior: Floats) -> Floats:
         """`H(posterior(x), r) / w(x)` for every candidate."""
         if not counts.any():
             return np.zeros(1)
-        return candidate_distances(counts, prior) / self._width(counts, prior)
+        return candidate_distances(counts, prior) / self.width(counts, prior)
 
 
 def _checked(counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:

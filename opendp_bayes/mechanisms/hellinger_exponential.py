@@ -59,26 +59,26 @@ class HellingerExponential(PosteriorExponential):
         )  # a float, whatever number was given
         as_choice(self.sensitivity, "sensitivity", ("global", "local"))
 
-    def _width(self, counts: Integers, prior: Floats) -> float:
+    def width(self, counts: Integers, prior: Floats) -> float:
         return (
             self.scale
             if self.sensitivity == "global"
             else self.scale * local_sensitivity(counts, prior)
         )
 
-    def _widths(self, size: int, prior: Floats) -> Floats:
+    def widths(self, size: int, prior: Floats) -> Floats:
         if self.sensitivity == "global":
             return np.full(number_of_candidates(size, prior.size), self.scale)
         return self.scale * local_sensitivities(size, prior)
 
-    def _widths_at(self, counts: Integers, prior: Floats) -> Floats:
+    def widths_at(self, counts: Integers, prior: Floats) -> Floats:
         return (
             np.full(len(counts), self.scale)
             if self.sensitivity == "global"
             else self.scale * local_sensitivities_at(counts, prior)
         )
 
-    def _smallest_width(self, size: int, prior: Floats) -> float:
+    def smallest_width(self, size: int, prior: Floats) -> float:
         least = 1.0 if self.sensitivity == "global" else smallest_local_sensitivity(size, prior)
         return round_down(Fraction(self.scale) * Fraction(least))
 
@@ -96,5 +96,5 @@ class HellingerExponential(PosteriorExponential):
         largest_change = Fraction(upper_end(global_sensitivity(size, prior), RELATIVE_ERROR))
         return certified_loss(
             2 * d_in * largest_change / Fraction(self.scale),
-            exponent_error(self._smallest_width(size, prior), prior.size),
+            exponent_error(self.smallest_width(size, prior), prior.size),
         )

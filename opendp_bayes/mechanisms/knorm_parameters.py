@@ -5,18 +5,14 @@ their sum.
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
-from itertools import accumulate, pairwise
-from secrets import randbelow, randbits
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.simplex import branches, candidates, ranks
+from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -25,16 +21,23 @@ from opendp_bayes.mathematics.validation import (
     as_prior,
     as_scale,
 )
+from opendp_bayes.mathematics.zero_sum import (
+    log_squares,
+    nearest_counts,
+    noise_vectors,
+    vectors_within,
+)
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
+from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise, saturated
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
-from opendp_bayes.samplers.integers import geometric
+from opendp_bayes.samplers.knorm import knorm_noise
 
 #: Integers that `log_pmf` may hold: noise vectors times categories.
 LARGEST_ENUMERATION = 4_000_000
 #: `log_pmf` leaves out noise whose share of any candidate's probability is below
 #: `exp(-_NEGLIGIBLE)`, 4e-14.
 _NEGLIGIBLE = 31.0
-_BITS = 128
 
 
 @dataclass(frozen=True)
@@ -105,20 +108,37 @@ class KNormParameters:
         relative = np.bincount(
             group, weights=multiplicity * np.exp(-(norm - nearest[group]) / self.scale)
         )
-        return candidates(size, k), np.log(relative) - nearest / self.scale - _log_normaliser(
+        return candidates(size, k), np.log(relative) - nearest / self.scale - log_knorm_normaliser(
             k, self.scale
         )
 
-    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`, with exact integer noise."""
+    def law(self, size: int | None, prior: Floats) -> AdditiveNoise | SimplexNoise:
+        """Noise on the simplex; for two categories, discrete Laplace noise on the first."""
+        if prior.size == 2:
+            largest = math.inf if size is None else size
+            return AdditiveNoise(DiscreteLaplace(self.scale), (True, False), cut=(0, largest))
+        return SimplexNoise(self.scale)
+
+    def project(self, drawn: Integers, size: int | None) -> Integers:
+        """The nearest non-negative counts that sum to `size`, shape `(..., k)`, like `drawn`."""
+        # Python integers, which do not overflow.
+        wide = drawn if np.all(np.abs(drawn) < 2**40) else drawn.astype(object)
+        return nearest_counts(wide, int(size or 0)).astype(np.int64)
+
+    def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
+        """`size` draws, shape `(size, k)`, with exact integer noise; they may be negative."""
         counts = as_counts(counts)
         as_prior(prior, counts.size)
-        scale = Fraction(self.scale)
-        noise = [knorm_noise(counts.size, scale) for _ in range(size)]
-        noised = np.array(noise, dtype=object).reshape(size, counts.size) + counts.astype(
-            object
-        )  # Python integers, which do not overflow
-        return nearest_counts(noised, int(counts.sum())).astype(np.int64)
+        scale, true = Fraction(self.scale), counts.tolist()
+        rows = [
+            [saturated(x + z) for x, z in zip(true, knorm_noise(counts.size, scale), strict=True)]
+            for _ in range(size)
+        ]
+        return np.array(rows, dtype=np.int64).reshape(size, counts.size)
+
+    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
+        """`size` releases, shape `(size, k)`: draws moved to the nearest counts."""
+        return self.project(self.draw(counts, prior, size), int(as_counts(counts).sum()))
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
@@ -159,7 +179,7 @@ class KNormParameters:
         # There are at least k (k - 1) vectors of every norm from 1.
         norms = range(LARGEST_ENUMERATION // (k * k * (k - 1)) + 1)
         affordable = (
-            bisect_right(norms, LARGEST_ENUMERATION // k, key=lambda norm: _vectors_within(norm, k))
+            bisect_right(norms, LARGEST_ENUMERATION // k, key=lambda norm: vectors_within(norm, k))
             - 1
         )
         if affordable < reach or not enough(affordable):
@@ -171,179 +191,6 @@ class KNormParameters:
         return reach + bisect_left(range(reach, affordable), True, key=enough)
 
 
-def knorm_noise(k: int, scale: Fraction) -> list[int]:
-    """A sample of `P(z) ∝ exp(-||z||_1 / (2 scale))` on the z in Z^k with sum 0: k integers, in
-    about `20 k` microseconds at every scale.
-
-    z is the difference of two independent uniform ways to write m as a sum of k ordered parts, with
-    `P(m) ∝ C(m + k - 1, m)^2 exp(-m / scale)`; and m is a number i, `P(i) ∝ C(k - 1, i)^2 exp(-i /
-    scale)`, plus 2k - 1 geometrics (`docs/proofs.md`, "K-norm noise").
-    """
-    rate = 1 / scale
-    total = squared_binomial(k - 1, scale) + sum(geometric(rate) for _ in range(2 * k - 1))
-    return [
-        up - down for up, down in zip(composition(total, k), composition(total, k), strict=True)
-    ]
-
-
-def composition(total: int, k: int) -> list[int]:
-    """k non-negative integers that sum to `total`, uniformly: stars and bars, with the bars chosen
-    by Floyd's algorithm.
-    """
-    places = total + k - 1
-    bars: set[int] = set()
-    for last in range(places - k + 1, places):
-        bar = randbelow(last + 1)
-        bars.add(last if bar in bars else bar)
-    ends = [-1, *sorted(bars), places]
-    return [right - left - 1 for left, right in pairwise(ends)]
-
-
-def squared_binomial(n: int, scale: Fraction, bits: int = _BITS) -> int:
-    """A sample of `P(i) ∝ C(n, i)^2 exp(-i / scale)`, i = 0..n, exactly.
-
-    By inversion with a uniform number of which only so many bits are drawn as it takes to tell
-    where it lies. Real numbers are enclosed by integers times `2^-bits`; where an enclosure leaves
-    a doubt it is computed again with twice the bits, and the number is drawn further. Up to n =
-    1000 and with the default, that happens with probability below `2^-100`.
-    """
-    uniform, drawn = randbits(bits), bits
-    while True:
-        first, below, above = _cumulative(n, scale, bits)
-        at_least, at_most = uniform * below[-1], (uniform + 1) * above[-1]
-        place = bisect_right(above, at_least >> drawn, hi=len(above) - 1) - 1
-        if place >= 0 and place + 1 < len(below) and at_most <= below[place + 1] << drawn:
-            return first + place
-        uniform, drawn, bits = uniform << bits | randbits(bits), drawn + bits, 2 * bits
-
-
-@lru_cache(maxsize=128)
-def _cumulative(n: int, scale: Fraction, bits: int) -> tuple[int, list[int], list[int]]:
-    """Lower and upper bounds, in units of `2^-bits`, on the sums of the weights of
-    `squared_binomial` below each i.
-
-    Returns the first i, and two lists: entry j bounds the sum of the weights below `first + j`, and
-    a last entry the sum of all. Weights are relative to one near the largest. They are log-concave,
-    so those beyond the last one computed on a side are smaller than it, and it is below one unit.
-    """
-    low, high = exp_enclosure(1 / scale, bits)
-    ratio = math.exp(-float(1 / scale) / 2)
-    # Near the largest weight: a choice of units, which no law depends on.
-    centre = min(int((n + 1) * ratio / (1 + ratio)), n) if low else 0
-    unit = 1 << bits
-    weights = {centre: (unit, unit)}
-    for step in (1, -1):
-        i, (lower, upper) = centre, weights[centre]
-        while 0 <= i + step <= n and upper > 1:
-            # The weight i + 1 is ((n - i) / (i + 1))^2 q times the weight i.
-            if step == 1:
-                up, down = (n - i) ** 2, (i + 1) ** 2
-                lower, upper = (
-                    lower * low * up // (down << bits),
-                    -(-upper * high * up // (down << bits)),
-                )
-            else:
-                up, down = i**2, (n - i + 1) ** 2
-                lower = (lower * up << bits) // (down * high)
-                upper = -((-upper * up << bits) // (down * low))
-            i += step
-            weights[i] = lower, upper
-    first, last = min(weights), max(weights)
-    before, after = first * weights[first][1], (n - last) * weights[last][1]
-    below = list(accumulate((weights[i][0] for i in range(first, last + 1)), initial=0))
-    above = list(accumulate((weights[i][1] for i in range(first, last + 1)), initial=before))
-    above[-1] += after
-    return first, below, above
-
-
-def exp_enclosure(x: Fraction, bits: int) -> tuple[int, int]:
-    """Integers `low <= 2^bits exp(-x) <= high`, for x >= 0, at most a few units apart."""
-    if x > bits:
-        return 0, 1
-    digits = bits // 3 + 10
-    floor, ceiling = (
-        Context(prec=digits, rounding=rounding, traps=[])
-        for rounding in (ROUND_FLOOR, ROUND_CEILING)
-    )
-    numerator, denominator = Decimal(x.numerator), Decimal(x.denominator)
-    # `exp` is correctly rounded to the nearest, so the next number on either side is beyond the
-    # true value.
-    low = floor.next_minus(floor.exp(ceiling.divide(numerator, denominator).copy_negate()))
-    high = ceiling.next_plus(ceiling.exp(floor.divide(numerator, denominator).copy_negate()))
-    return math.floor(Fraction(low) * 2**bits), math.ceil(Fraction(high) * 2**bits)
-
-
-def nearest_counts(noised: NDArray[Any], size: int) -> NDArray[Any]:
-    """The non-negative integers, summing to `size`, with the smallest sum of squared differences to
-    `noised`; shape `(..., k)`, like it.
-
-    Every count is lowered by the same amount and not below 0. Where that amount is not whole, the
-    largest counts are lowered by one less, the first of equal ones before the others. Exact, for
-    integers of numpy within the range of int64 and for Python's (dtype object).
-
-    >>> nearest_counts(np.array([[5, 4, -2], [3, 1, 3]]), 7).tolist()
-    [[4, 3, 0], [3, 1, 3]]
-    """
-    order = np.argsort(-noised, axis=-1, kind="stable")
-    descending = np.take_along_axis(noised, order, axis=-1)
-    excess = np.cumsum(descending, axis=-1) - size
-    rank = np.arange(1, noised.shape[-1] + 1)
-    kept = (descending * rank >= excess).sum(axis=-1, keepdims=True)
-    surplus = -np.take_along_axis(excess, kept - 1, axis=-1)
-    lowered = np.where(rank <= kept, descending + surplus // kept + (rank <= surplus % kept), 0)
-    result = np.empty_like(noised)
-    np.put_along_axis(result, order, lowered, axis=-1)
-    return result
-
-
-def noise_vectors(largest: int, k: int) -> Integers:
-    """Every z in Z^k with sum 0 and `||z||_1 / 2 <= largest`, shape `(c, k)`.
-
-    >>> noise_vectors(1, 2).tolist()
-    [[-1, 1], [0, 0], [1, -1]]
-    """
-    result = np.zeros((1, 0), dtype=np.int64)
-    risen = fallen = np.zeros(1, dtype=np.int64)
-    for _ in range(k - 1):
-        children = 2 * largest + 1 - risen - fallen  # from -(largest - fallen) to largest - risen
-        parents, child = branches(children)
-        column = child - (largest - fallen)[parents]
-        risen, fallen = (
-            risen[parents] + np.maximum(column, 0),
-            fallen[parents] - np.minimum(column, 0),
-        )
-        result = np.column_stack([result[parents], column])
-    return np.column_stack([result, fallen - risen])
-
-
-def shell_size(norm: int, k: int) -> int:
-    """How many z in Z^k have sum 0 and `||z||_1 / 2 = norm`.
-
-    >>> [shell_size(norm, 3) for norm in range(4)]
-    [1, 6, 12, 18]
-    """
-    return _coefficient(norm, k - 1, k - 1)
-
-
-def _vectors_within(norm: int, k: int) -> int:
-    """How many z in Z^k have sum 0 and `||z||_1 / 2 <= norm`."""
-    return _coefficient(norm, k - 1, k)
-
-
-def _coefficient(power: int, n: int, poles: int) -> int:
-    """The coefficient of `t^power` in `sum_i C(n, i)^2 t^i / (1 - t)^poles`, `poles >= 1`."""
-    return sum(
-        math.comb(n, i) ** 2 * math.comb(power - i + poles - 1, poles - 1)
-        for i in range(min(power, n) + 1)
-    )
-
-
-def _log_normaliser(k: int, scale: float) -> float:
+def log_knorm_normaliser(k: int, scale: float) -> float:
     """`ln sum_z exp(-||z||_1 / (2 scale))`, from the generating function of the shell sizes."""
-    terms = [2 * math.log(math.comb(k - 1, i)) - i / scale for i in range(k)]
-    largest = max(terms)
-    return (
-        largest
-        + math.log(math.fsum(math.exp(term - largest) for term in terms))
-        - (k - 1) * math.log(-math.expm1(-1 / scale))
-    )
+    return log_squares(k - 1, scale) - (k - 1) * math.log(-math.expm1(-1 / scale))

@@ -22,14 +22,14 @@ from opendp_bayes.mathematics.validation import (
     as_prior,
     as_scale,
 )
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
+from opendp_bayes.mechanisms.laws import AdditiveNoise
+from opendp_bayes.mechanisms.noisy_counts import NoisyCounts, log_clamped
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
-from opendp_bayes.samplers.integers import discrete_laplace, floored_laplace
-
-_SATURATION = 2**62
 
 
 @dataclass(frozen=True)
-class LaplaceParameters:
+class LaplaceParameters(NoisyCounts):
     """Add independent integer Laplace noise to the counts and clamp the result to what counts can
     be.
 
@@ -76,21 +76,23 @@ class LaplaceParameters:
                 " neighbours it must be 'private'."
             )
 
-    def noised_part(self, counts: Integers) -> Integers:
-        """The counts that receive noise: all but the last for `total="remainder"`, otherwise all."""
-        return counts[:-1] if self.total == "remainder" else counts
+    def law(self, size: int | None, prior: Floats) -> AdditiveNoise:
+        """Independent noise on all counts, or on all but the last for `total="remainder"`."""
+        kind = DiscreteLaplace if self.noise == "discrete" else FlooredLaplace
+        noised = (*(True,) * (prior.size - 1), self.total != "remainder")
+        largest = math.inf if self.total == "private" or size is None else size
+        return AdditiveNoise(kind(self.scale), noised, cut=(0, largest))
 
-    def assemble(self, noised: Integers, size: int) -> Integers:
-        """Post-processing: clamp the noised counts, shape `(..., j)`, and complete them to shape
-        `(..., k)`. `size` is used where it is public.
+    def project(self, drawn: Integers, size: int | None) -> Integers:
+        """Clamp what was drawn, shape `(..., k)`, to what counts can be. `size` is used where it is
+        public.
         """
-        if self.total == "private":
-            return np.maximum(noised, 0)
-        clamped = np.clip(noised, 0, size)
-        if self.total == "bounded":
-            return clamped
-        remainder = np.clip(size - clamped.sum(axis=-1, keepdims=True), 0, size)
-        return np.concatenate([clamped, remainder], axis=-1)
+        if self.total == "private" or size is None:
+            return np.maximum(drawn, 0)
+        clamped = np.clip(drawn, 0, size)
+        if self.total == "remainder":
+            clamped[..., -1] = np.clip(size - clamped[..., :-1].sum(axis=-1), 0, size)
+        return clamped
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Candidates, shape `(c, k)`, and their log-probabilities, shape `(c,)`; the prior does not
@@ -100,13 +102,14 @@ class LaplaceParameters:
         10^6 candidates.
         """
         counts = as_counts(counts)
-        as_prior(prior, counts.size)
+        prior = as_prior(prior, counts.size)
         if self.total == "private":
             raise ValueError(
                 "total='private': the released counts are unbounded, so their probabilities cannot"
                 " be enumerated."
             )
-        size, part = int(counts.sum()), self.noised_part(counts)
+        size, law = int(counts.sum()), self.law(int(counts.sum()), prior)
+        part = counts[np.array(law.noised)]
         number = (size + 1) ** part.size
         if number > LARGEST_ENUMERATION:
             raise ValueError(
@@ -114,30 +117,12 @@ class LaplaceParameters:
                 f" most {LARGEST_ENUMERATION} to enumerate."
             )
         values = np.indices((size + 1,) * part.size).reshape(part.size, -1)
-        marginals = [self._log_clamped(int(count), size) for count in part]
+        marginals = [log_clamped(law.noise, count, 0, size) for count in part.tolist()]
         log_p = sum(
             (marginal[value] for marginal, value in zip(marginals, values, strict=True)),
             start=np.zeros(number),
         )
-        return self.assemble(values.T, size), log_p
-
-    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`, with exact integer noise."""
-        counts = as_counts(counts)
-        as_prior(prior, counts.size)
-        part = self.noised_part(counts)
-        noised = np.array([self._add_noise(part) for _ in range(size)], dtype=np.int64).reshape(
-            size, part.size
-        )
-        return self.assemble(noised, int(counts.sum()))
-
-    def _add_noise(self, part: Integers) -> list[int]:
-        """Counts plus independent noise, exact for the rational value of `scale`; the sum is
-        saturated, which is post-processing.
-        """
-        scale = Fraction(self.scale)
-        draw = discrete_laplace if self.noise == "discrete" else floored_laplace
-        return [max(-_SATURATION, min(count + draw(scale), _SATURATION)) for count in part.tolist()]
+        return self.project(law.completed(values.T, size), size), log_p
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
@@ -158,23 +143,3 @@ class LaplaceParameters:
         return PrivacyLoss(
             epsilon=epsilon, range=round_up(2 * moved * each), rho=round_up(moved * each**2 / 2)
         )
-
-    def _log_clamped(self, count: int, size: int) -> Floats:
-        """`ln P(clamp(count + Z, 0, size) = y)` for y = 0..size."""
-        if size == 0:
-            return np.zeros(1)
-        rate = 1 / self.scale
-        value = np.arange(size + 1)
-        step = value - count
-        log_one_minus_q = math.log(-math.expm1(-rate))
-        if self.noise == "discrete":
-            log_p = -rate * np.abs(step) + log_one_minus_q - math.log1p(math.exp(-rate))
-            log_p[0] = -rate * count - math.log1p(math.exp(-rate))
-            log_p[size] = -rate * (size - count) - math.log1p(math.exp(-rate))
-        else:
-            log_p = -rate * np.where(step >= 0, step, -step - 1) + log_one_minus_q - math.log(2)
-            log_p[0] = (
-                -rate * (count - 1) - math.log(2) if count else math.log1p(-math.exp(-rate) / 2)
-            )
-            log_p[size] = -rate * (size - count) - math.log(2)
-        return log_p

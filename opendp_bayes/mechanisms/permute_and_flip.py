@@ -20,6 +20,8 @@ from opendp_bayes.mathematics.validation import (
     as_scale,
     as_size,
 )
+from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
+from opendp_bayes.mechanisms.laws import Flips
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates, score_change
 from opendp_bayes.samplers.integers import bernoulli_exp
@@ -69,6 +71,18 @@ class PermuteAndFlip:
         are too many candidates.
         """
         check_candidates(type(self).__name__, size=size, k=prior.size)
+
+    def law(self, size: int | None, prior: Floats) -> Flips:
+        """Flips of coins, which many and small ones make the exponential mechanism's weights."""
+        return Flips(self.scale, HellingerExponential(self.scale).law(size, prior))
+
+    def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
+        """`size` draws, shape `(size, k)`: the counts of `sample`."""
+        return self.sample(counts, prior, size)
+
+    def project(self, drawn: Integers, size: int | None) -> Integers:
+        """What was drawn, which is counts already."""
+        return drawn
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given
@@ -127,13 +141,19 @@ def log_permute_and_flip(exponents: Floats) -> Floats:
     p_j`, so no more than `_REACH / (S - 1)` of the interval counts.
     """
     coins = np.exp(-exponents)
-    others = coins.sum() - 1.0
-    reach = min(1.0, _REACH / others) if others > 0 else 1.0
-    points, weights = np.polynomial.legendre.leggauss(_NODES)
     integral = np.zeros(coins.size)
-    for t, weight in zip(reach * (points + 1) / 2, reach * weights / 2, strict=True):
+    for t, weight in zip(*flip_quadrature(np.array(coins.sum() - 1.0)), strict=True):
         integral += weight * np.exp(np.log1p(-t * coins).sum()) / (1 - t * coins)
     return np.log(integral) - exponents
+
+
+def flip_quadrature(others: Floats) -> tuple[Floats, Floats]:
+    """Nodes and weights of the integral over t from 0 to 1 of what is at most `exp(-others t)`,
+    shape `(nodes, ...)` each for `others` of shape `(...)`.
+    """
+    reach = np.minimum(1.0, _REACH / np.maximum(others, 1e-300))
+    points, weights = np.polynomial.legendre.leggauss(_NODES)
+    return np.multiply.outer((points + 1) / 2, reach), np.multiply.outer(weights / 2, reach)
 
 
 def _first_heads(distances: list[float], scale: Fraction) -> int:

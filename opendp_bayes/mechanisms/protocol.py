@@ -2,11 +2,12 @@
 OpenDP constructors, the release.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.laws import Law
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
 
@@ -71,3 +72,56 @@ class Mechanism(Protocol):
         mechanism with a pure guarantee ignores it.
         """
         ...
+
+
+@runtime_checkable
+class Lawful(Mechanism, Protocol):
+    """A mechanism that also says what it does: built-in ones do, and others may.
+
+    Where a mechanism has these, a release keeps what was drawn, and inference and planning follow
+    from the law. Its losses do not, unless it is built in: `docs/plugins.md`.
+    """
+
+    def law(self, size: int | None, prior: Floats) -> Law:
+        """The law of what is drawn, for `size` records (None where private); prior `(k,)`."""
+        ...
+
+    def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
+        """What is drawn before it is made to look like counts, shape `(size, k)`, integers."""
+        ...
+
+    def project(self, drawn: Integers, size: int | None) -> Integers:
+        """What was drawn, shape `(..., k)`, as the counts that are released."""
+        ...
+
+
+def is_lawful(mechanism: Mechanism) -> TypeGuard[Lawful]:
+    """Whether a mechanism states its law, and no subclass draws in another way beneath it."""
+    if not isinstance(mechanism, Lawful):
+        return False
+    return _place(mechanism, "law") <= min(
+        _place(mechanism, name) for name in ("draw", "sample", "log_pmf")
+    )
+
+
+def law_of(mechanism: Mechanism, size: int | None, prior: Floats) -> Law | None:
+    """The law of a mechanism; None for one that does not state it."""
+    return mechanism.law(size, prior) if is_lawful(mechanism) else None
+
+
+def drawn_by(mechanism: Mechanism, counts: Integers, prior: Floats, number: int = 1) -> Integers:
+    """`number` draws, shape `(number, k)`: those of `sample` where the mechanism has no others."""
+    if is_lawful(mechanism):
+        return mechanism.draw(counts, prior, number)
+    return mechanism.sample(counts, prior, number)
+
+
+def projected(mechanism: Mechanism, drawn: Integers, size: int | None) -> Integers:
+    """The released counts, shape `(..., k)`; what was drawn, where a mechanism has no projection."""
+    return mechanism.project(drawn, size) if is_lawful(mechanism) else drawn
+
+
+def _place(mechanism: Mechanism, method: str) -> int:
+    """How far up among its base classes the method of a mechanism is defined."""
+    kinds = type(mechanism).__mro__
+    return next(place for place, kind in enumerate(kinds) if method in vars(kind))

@@ -22,16 +22,17 @@ from opendp_bayes.mechanisms import (
 #: `name`.
 GROUP = "opendp_bayes.mechanisms"
 
-_known: dict[str, type[Any]] = {
-    kind.name: kind
-    for kind in (
-        HellingerExponential,
-        KNormParameters,
-        LaplaceParameters,
-        PermuteAndFlip,
-        SmoothHellingerExponential,
-    )
-}
+#: The mechanisms of this package. Exactly these are accounted for exactly from their laws: a
+#: subclass, or a mechanism from elsewhere, may draw from another law than the one it states.
+BUILT_IN: tuple[type[Any], ...] = (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+)
+
+_known: dict[str, type[Any]] = {kind.name: kind for kind in BUILT_IN}
 
 
 def available_mechanisms() -> list[str]:

@@ -29,6 +29,8 @@ from opendp_bayes.mathematics.validation import (
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 
+#: Where a calibration looks for the best smoothness.
+_GAMMAS, _BETAS = (0.01, 4.0), (1e-4, 2.0)
 _LIBM_ERROR = 2.0**-50  # relative error of exp, expm1 and log in the C library, generously
 _LARGEST_GROWTH = (
     600.0  # of beta d_in; beyond it the bound e^(beta d_in) would leave the float range
@@ -79,16 +81,21 @@ class SmoothHellingerExponential(PosteriorExponential):
                 self, "gamma", 1.0 if self.gamma is None else as_rate(self.gamma, "gamma")
             )
 
-    def _width(self, counts: Integers, prior: Floats) -> float:
+    @property
+    def smoothness(self) -> tuple[str, tuple[float, float]]:
+        """The parameter that the calibration may choose, and the range in which it looks."""
+        return ("gamma", _GAMMAS) if self.gamma is not None else ("beta", _BETAS)
+
+    def width(self, counts: Integers, prior: Floats) -> float:
         return self.scale * smooth_sensitivity(counts, prior, gamma=self.gamma, beta=self.beta)
 
-    def _widths(self, size: int, prior: Floats) -> Floats:
+    def widths(self, size: int, prior: Floats) -> Floats:
         return self.scale * smooth_sensitivities(size, prior, gamma=self.gamma, beta=self.beta)
 
-    def _widths_at(self, counts: Integers, prior: Floats) -> Floats:
+    def widths_at(self, counts: Integers, prior: Floats) -> Floats:
         return self.scale * smooth_sensitivities_at(counts, prior, gamma=self.gamma, beta=self.beta)
 
-    def _smallest_width(self, size: int, prior: Floats) -> float:
+    def smallest_width(self, size: int, prior: Floats) -> float:
         """`S >= LS`; and S reaches from the data set where LS is GS to any other, at most `size`
         changes away.
         """
@@ -115,7 +122,7 @@ class SmoothHellingerExponential(PosteriorExponential):
         d_in, size, prior = as_distance(d_in), as_size(size), as_prior(prior)
         if d_in == 0:
             return NO_LOSS
-        error = exponent_error(self._smallest_width(size, prior), prior.size)
+        error = exponent_error(self.smallest_width(size, prior), prior.size)
         scale = Fraction(self.scale)
         if self.gamma is not None:
             return certified_loss(d_in * _score_range(Fraction(self.gamma)) / scale, error)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.samplers.integers import log_uniforms, random_words
+from opendp_bayes.samplers.uniform import log_uniforms, random_words
 
 #: Above this tables outgrow memory, and only scales that mean no privacy give anything but noise.
 #: (2^_BITS of each must fit into 63 bits together.)

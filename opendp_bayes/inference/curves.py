@@ -1,0 +1,107 @@
+"""Functions of two counts that are smooth in their log odds, computed at some and interpolated.
+
+The width and the normaliser of exponential weights, and the power sums of the coins of
+permute-and-flip.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.interpolate import Akima1DInterpolator
+from scipy.special import logsumexp
+
+from opendp_bayes.inference.cells import graded_edges
+from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.laws import ExponentialWeights
+
+#: Powers of the coins of permute-and-flip that are summed.
+POWERS = np.arange(1, 9)
+#: The logarithm of a sum of them that counts as 0.
+NO_COINS = -40.0
+#: Data sets at which the functions are computed at first, and the most.
+_NODES, _MOST_NODES = 32, 200
+#: The error of an interpolated `ln w` that is accepted.
+_WIDTH_ERROR = 1e-3
+
+
+@lru_cache(maxsize=64)
+def curves(
+    law: ExponentialWeights, size: int, prior: tuple[float, ...]
+) -> tuple[Akima1DInterpolator, Akima1DInterpolator]:
+    """`ln w` and `ln Z` for two categories, as functions of `_position`.
+
+    Nodes are evenly spaced in that coordinate. A smooth sensitivity has kinks, so an interval is
+    halved where the curve misses `ln w` in its middle.
+    """
+    alpha = np.array(prior)
+
+    def log_widths_at(counts: Integers) -> Floats:
+        return np.log(law.widths.widths_at(np.column_stack([counts, size - counts]), alpha))
+
+    nodes = _counts_at(np.linspace(-math.log(size + 1), math.log(size + 1), _NODES), size)
+    log_widths = log_widths_at(nodes)
+    unsure = nodes  # beginnings of intervals not yet known to be good
+    while unsure.size and nodes.size < _MOST_NODES:
+        place = position(np.append(nodes, size), size)
+        begin = np.searchsorted(nodes, unsure)
+        middles = np.setdiff1d(_counts_at((place[begin] + place[begin + 1]) / 2, size), nodes)
+        if not middles.size:
+            break
+        there = log_widths_at(middles)
+        bad = middles[
+            np.abs(Akima1DInterpolator(place[:-1], log_widths)(position(middles, size)) - there)
+            > _WIDTH_ERROR
+        ]
+        unsure = np.union1d(nodes[np.searchsorted(nodes, bad) - 1], bad)
+        nodes, log_widths = np.append(nodes, middles), np.append(log_widths, there)
+        order = np.argsort(nodes)
+        nodes, log_widths = nodes[order], log_widths[order]
+    log_normalisers = []
+    for count, width in zip(nodes.tolist(), np.exp(log_widths).tolist(), strict=True):
+        _, lengths, distances = _cells_around(count, size, alpha)
+        log_normalisers.append(float(logsumexp(-distances / width, b=lengths)))
+    place = position(nodes, size)
+    return Akima1DInterpolator(place, log_widths), Akima1DInterpolator(place, log_normalisers)
+
+
+@lru_cache(maxsize=64)
+def coin_curves(scale: float, size: int, prior: tuple[float, ...]) -> Akima1DInterpolator:
+    """`ln S_m` of the coins of all candidates but x, for two categories, as a function of
+    `_position`; shape `(..., len(POWERS))`.
+    """
+    nodes = _counts_at(np.linspace(-math.log(size + 1), math.log(size + 1), _MOST_NODES), size)
+    values = []
+    for count in nodes.tolist():
+        centres, lengths, distances = _cells_around(count, size, np.array(prior))
+        others = np.where(centres == count, 0, lengths)
+        values.append(logsumexp(-np.multiply.outer(POWERS, distances) / scale, b=others, axis=1))
+    return Akima1DInterpolator(position(nodes, size), np.maximum(values, NO_COINS))
+
+
+def _cells_around(count: int, size: int, prior: Floats) -> tuple[Integers, Integers, Floats]:
+    """All counts of the first of two categories in cells: their middles, their lengths, and the
+    Hellinger distances of these from `count`.
+    """
+    edges = graded_edges(size, around=[count])
+    lengths = np.diff(edges)
+    centres = edges[:-1] + (lengths - 1) // 2
+    sets, here = np.column_stack([centres, size - centres]), np.array([count, size - count])
+    return centres, lengths, distances(sets, here, prior)
+
+
+def _counts_at(position: Floats, size: int) -> Integers:
+    """The whole numbers nearest to the counts at the positions, without repetition."""
+    odds = np.exp(position)
+    return np.unique(np.rint((size * odds + odds - 1) / (1 + odds))).astype(np.int64)
+
+
+def position(count: Integers, size: int) -> Floats:
+    """The coordinate in which the width and the normaliser are smooth: log odds."""
+    return np.log((count + 1.0) / (size - count + 1.0))
+
+
+def distances(counts: Integers, other: Integers, prior: Floats) -> Floats:
+    gaps = gap_above(prior + np.minimum(counts, other), np.abs(counts - other) / 2)
+    return distance_from_divergence(gaps.sum(axis=-1))

@@ -1,0 +1,97 @@
+"""The same functions of three or more counts: at every data set, listed, with a spline in between."""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import RBFInterpolator
+from scipy.special import logsumexp
+
+from opendp_bayes.inference.curves import NO_COINS, POWERS
+from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.simplex import candidate_sums, candidates, ranks
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.laws import ExponentialWeights
+
+#: Data sets at which the functions are computed.
+_SPREAD_NODES = 500
+#: Data sets out of which these are chosen.
+_POOL = 20_000
+
+
+@lru_cache(maxsize=8)
+def coin_tables(scale: float, size: int, prior: tuple[float, ...]) -> Floats:
+    """The same of every data set of three or more categories, in lexicographic order."""
+
+    def log_sums(counts: Integers, distances: Floats) -> Floats:
+        coins = np.exp(-distances / scale)
+        coins[ranks(counts[None], size)] = 0
+        power, sums = coins.copy(), []
+        for _ in POWERS:
+            sums.append(power.sum())
+            power *= coins
+        return np.log(np.maximum(sums, math.exp(NO_COINS)))
+
+    return _tabulated(size, np.array(prior), log_sums)
+
+
+@lru_cache(maxsize=8)
+def tables(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """`ln w` and `ln Z` of every data set, in lexicographic order."""
+    alpha = np.array(prior)
+
+    def of(counts: Integers, distances: Floats) -> tuple[float, float]:
+        width = law.widths.width(counts, alpha)
+        return math.log(width), float(logsumexp(-distances / width))
+
+    values = _tabulated(size, alpha, of)
+    return values[:, 0], values[:, 1]
+
+
+def _tabulated(size: int, prior: Floats, of: Callable[[Integers, Floats], ArrayLike]) -> Floats:
+    """Functions of the counts and of the distances of all candidates from them, at every data set,
+    in lexicographic order; shape `(data sets, ...)`.
+
+    Computed for `_SPREAD_NODES` of them, or all if there are no more, with a thin-plate spline in
+    between.
+    """
+    data, split = candidates(size, prior.size), np.arange(size + 1)
+    tables = [
+        gap_above(a + np.minimum.outer(split, split), np.abs(np.subtract.outer(split, split)) / 2)
+        for a in prior
+    ]
+    place: Floats = (
+        np.asarray(data + 0.5, dtype=np.float64) ** 0.25
+    )  # spreads small counts out, where the functions bend
+    nodes = np.arange(len(data)) if len(data) <= _SPREAD_NODES else _far_apart(place)
+    sums = (
+        candidate_sums([table[count] for table, count in zip(tables, row, strict=True)])
+        for row in data[nodes]
+    )
+    values = np.array(
+        [
+            of(row, distance_from_divergence(gaps))
+            for row, gaps in zip(data[nodes], sums, strict=True)
+        ]
+    )
+    return (
+        values
+        if nodes.size == len(data)
+        else RBFInterpolator(place[nodes], values, kernel="thin_plate_spline")(place)
+    )
+
+
+def _far_apart(place: Floats) -> Integers:
+    """Indices of `_SPREAD_NODES` points: the extreme ones, then always the one furthest from all
+    before, among as many as `_POOL`.
+    """
+    pool = np.unique(np.linspace(0, len(place) - 1, _POOL).astype(np.int64))
+    pool = np.union1d(pool, place.argmax(axis=0))
+    chosen = np.searchsorted(pool, place.argmax(axis=0)).tolist()
+    nearest = np.min([((place[pool] - place[pool[c]]) ** 2).sum(axis=1) for c in chosen], axis=0)
+    while len(chosen) < _SPREAD_NODES:
+        chosen.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, ((place[pool] - place[pool[chosen[-1]]]) ** 2).sum(axis=1))
+    return np.sort(pool[chosen])

@@ -1,0 +1,98 @@
+"""Integer vectors that sum to 0, and counts that are nearest to integers which may be negative.
+
+`||z||_1 / 2` is the norm: how many records a move by z changes.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opendp_bayes.mathematics.simplex import branches
+from opendp_bayes.mathematics.validation import Integers
+
+
+def nearest_counts(noised: NDArray[Any], size: int) -> NDArray[Any]:
+    """The non-negative integers, summing to `size`, with the smallest sum of squared differences to
+    `noised`; shape `(..., k)`, like it.
+
+    Every count is lowered by the same amount and not below 0. Where that amount is not whole, the
+    largest counts are lowered by one less, the first of equal ones before the others. Exact, for
+    integers of numpy within the range of int64 and for Python's (dtype object).
+
+    >>> nearest_counts(np.array([[5, 4, -2], [3, 1, 3]]), 7).tolist()
+    [[4, 3, 0], [3, 1, 3]]
+    """
+    order = np.argsort(-noised, axis=-1, kind="stable")
+    descending = np.take_along_axis(noised, order, axis=-1)
+    excess = np.cumsum(descending, axis=-1) - size
+    rank = np.arange(1, noised.shape[-1] + 1)
+    kept = (descending * rank >= excess).sum(axis=-1, keepdims=True)
+    surplus = -np.take_along_axis(excess, kept - 1, axis=-1)
+    lowered = np.where(rank <= kept, descending + surplus // kept + (rank <= surplus % kept), 0)
+    result = np.empty_like(noised)
+    np.put_along_axis(result, order, lowered, axis=-1)
+    return result
+
+
+def noise_vectors(largest: int, k: int) -> Integers:
+    """Every z in Z^k with sum 0 and `||z||_1 / 2 <= largest`, shape `(c, k)`.
+
+    >>> noise_vectors(1, 2).tolist()
+    [[-1, 1], [0, 0], [1, -1]]
+    """
+    result = np.zeros((1, 0), dtype=np.int64)
+    risen = fallen = np.zeros(1, dtype=np.int64)
+    for _ in range(k - 1):
+        children = 2 * largest + 1 - risen - fallen  # from -(largest - fallen) to largest - risen
+        parents, child = branches(children)
+        column = child - (largest - fallen)[parents]
+        risen, fallen = (
+            risen[parents] + np.maximum(column, 0),
+            fallen[parents] - np.minimum(column, 0),
+        )
+        result = np.column_stack([result[parents], column])
+    return np.column_stack([result, fallen - risen])
+
+
+def shell_size(norm: int, k: int) -> int:
+    """How many z in Z^k have sum 0 and `||z||_1 / 2 = norm`.
+
+    >>> [shell_size(norm, 3) for norm in range(4)]
+    [1, 6, 12, 18]
+    """
+    return _coefficient(norm, k - 1, k - 1)
+
+
+def vectors_within(norm: int, k: int) -> int:
+    """How many z in Z^k have sum 0 and `||z||_1 / 2 <= norm`."""
+    return _coefficient(norm, k - 1, k)
+
+
+def _coefficient(power: int, n: int, poles: int) -> int:
+    """The coefficient of `t^power` in `sum_i C(n, i)^2 t^i / (1 - t)^poles`, `poles >= 1`."""
+    return sum(
+        math.comb(n, i) ** 2 * math.comb(power - i + poles - 1, poles - 1)
+        for i in range(min(power, n) + 1)
+    )
+
+
+def log_squares(j: int, scale: float) -> float:
+    """`ln sum_i C(j, i)^2 exp(-i / scale)`, i = 0..j."""
+    return log_sum([2 * binomial - i / scale for i, binomial in enumerate(log_binomials(j))])
+
+
+def log_binomials(n: int) -> list[float]:
+    """`ln C(n, i)` for i = 0..n, from exact integers, each by one step from the one before."""
+    logs, binomial = [], 1
+    for i in range(n + 1):
+        logs.append(math.log(binomial))
+        binomial = binomial * (n - i) // (i + 1)
+    return logs
+
+
+def log_sum(terms: list[float]) -> float:
+    """`ln sum exp(term)`, to the rounding of each term."""
+    largest = max(terms)
+    return largest + math.log(math.fsum(math.exp(term - largest) for term in terms))

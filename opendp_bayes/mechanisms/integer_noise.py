@@ -1,0 +1,117 @@
+"""Integer noise of one count: its law in closed form and how it is drawn exactly."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.samplers.integers import discrete_laplace, floored_laplace
+
+
+class IntegerNoise(Protocol):
+    """A law on the integers, of which the mechanisms add independent draws to counts."""
+
+    #: Where its logarithm is not smooth.
+    kinks: ClassVar[tuple[int, ...]]
+
+    @property
+    def scale(self) -> float:
+        """Its scale, in records."""
+        ...
+
+    def log_mass(self, value: ArrayLike) -> Floats:
+        """`ln P(Z = value)`, elementwise."""
+        ...
+
+    def log_at_most(self, value: ArrayLike) -> Floats:
+        """`ln P(Z <= value)`, elementwise."""
+        ...
+
+    def log_at_least(self, value: ArrayLike) -> Floats:
+        """`ln P(Z >= value)`, elementwise."""
+        ...
+
+    def reach(self, depth: float) -> int:
+        """A number of records beyond which, on both sides, the mass is less than `exp(-depth)` of
+        the largest.
+        """
+        ...
+
+    def draw(self) -> int:
+        """A sample, exact for the rational value of the scale, from a CSPRNG."""
+        ...
+
+    def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
+        """Samples in floating point, for plans and simulations, which a release never is."""
+        ...
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """`P(z) ∝ exp(-|z| / scale)`, the two-sided geometric law."""
+
+    scale: float
+    kinks: ClassVar[tuple[int, ...]] = (0,)
+
+    def log_mass(self, value: ArrayLike) -> Floats:
+        rate = 1 / self.scale
+        log_largest = math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate))
+        return log_largest - rate * np.abs(np.asarray(value, dtype=np.float64))
+
+    def log_at_most(self, value: ArrayLike) -> Floats:
+        return self.log_at_least(np.negative(value))
+
+    def log_at_least(self, value: ArrayLike) -> Floats:
+        value, rate = np.asarray(value, dtype=np.float64), 1 / self.scale
+        log_half = -math.log1p(math.exp(-rate))  # P(Z >= 0) = 1 / (1 + q)
+        above = log_half - rate * np.maximum(value, 0)
+        below = np.log1p(-np.exp(log_half - rate * np.maximum(1 - value, 1)))
+        return np.where(value >= 0, above, below)
+
+    def reach(self, depth: float) -> int:
+        return math.ceil(depth * self.scale)
+
+    def draw(self) -> int:
+        return discrete_laplace(Fraction(self.scale))
+
+    def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
+        up, down = rng.geometric(-math.expm1(-1 / self.scale), (2, *shape)) - 1
+        return np.asarray(up - down)
+
+
+@dataclass(frozen=True)
+class FlooredLaplace:
+    """`floor(L)` for a Laplace variable of `scale`: `P(t) = (1 - q) q^t / 2` for t >= 0 and
+    `(1 - q) q^(-1 - t) / 2` below, `q = exp(-1 / scale)`; biased by -1/2.
+    """
+
+    scale: float
+    kinks: ClassVar[tuple[int, ...]] = (-1, 0)
+
+    def log_mass(self, value: ArrayLike) -> Floats:
+        value, rate = np.asarray(value, dtype=np.float64), 1 / self.scale
+        log_largest = math.log(-math.expm1(-rate)) - math.log(2)
+        return log_largest - rate * np.where(value >= 0, value, -1 - value)
+
+    def log_at_most(self, value: ArrayLike) -> Floats:
+        return self.log_at_least(-1 - np.asarray(value, dtype=np.float64))
+
+    def log_at_least(self, value: ArrayLike) -> Floats:
+        value, rate = np.asarray(value, dtype=np.float64), 1 / self.scale
+        above = -math.log(2) - rate * np.maximum(value, 0)
+        below = np.log1p(-np.exp(-rate * np.maximum(-value, 0)) / 2)
+        return np.where(value >= 0, above, below)
+
+    def reach(self, depth: float) -> int:
+        return math.ceil(depth * self.scale) + 1
+
+    def draw(self) -> int:
+        return floored_laplace(Fraction(self.scale))
+
+    def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
+        up = rng.geometric(-math.expm1(-1 / self.scale), shape) - 1
+        return np.asarray(np.where(rng.random(shape) < 0.5, up, -1 - up))

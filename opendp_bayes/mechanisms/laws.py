@@ -1,0 +1,110 @@
+"""What mechanisms do, said once: the families of laws from which everything else follows.
+
+A mechanism states its law, and accounting, inference, planning and auditing read the family, never
+the mechanism. A new mechanism of a family here is one file and a line of the registry; a new family
+is a class here and a handler in each of these four readers.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise
+
+#: Draws beyond this are cut off, so that they fit into machine integers: post-processing.
+SATURATION = 2**62
+#: Sums of up to 2^14 numbers below this fit into machine integers.
+_SMALL = 2**48
+
+
+def saturated(value: int) -> int:
+    """The value, or the end of the range of draws that it is beyond."""
+    return max(-SATURATION, min(value, SATURATION))
+
+
+@dataclass(frozen=True)
+class AdditiveNoise:
+    """Independent draws `x_i + Z_i`, `Z_i` from `noise`, on the counts that are `noised`, one entry
+    for each category; the others are not drawn.
+
+    Cutting draws off at the ends `cut`, where given, does not change what is released.
+    """
+
+    noise: IntegerNoise
+    noised: tuple[bool, ...]
+    cut: tuple[float, float] = (-math.inf, math.inf)
+
+    def moved(self, size: int | None) -> int:
+        """The most noised counts that one record moves, by 1 each: a changed record where `size` is
+        public, a record added or removed where it is None.
+        """
+        return min(sum(self.noised), 1 if size is None else 2)
+
+    def completed(self, noised: Integers, size: int) -> Integers:
+        """What was drawn of the noised counts, shape `(..., j)`, as an array of shape `(..., k)`: a
+        count that is not noised is what the others leave of the `size` records.
+        """
+        drawn = np.empty((*noised.shape[:-1], len(self.noised)), dtype=np.int64)
+        drawn[..., np.array(self.noised)] = noised
+        if not all(self.noised):
+            # Python integers do not overflow.
+            exact = noised if np.all(np.abs(noised) < _SMALL) else noised.astype(object)
+            rest = np.clip(size - exact.sum(axis=-1), -SATURATION, SATURATION)
+            drawn[..., np.flatnonzero(np.logical_not(self.noised))[0]] = rest
+        return drawn
+
+
+@dataclass(frozen=True)
+class SimplexNoise:
+    """Draws `x + z` with `P(z) ∝ exp(-||z||_1 / (2 scale))` on the integer z that sum to 0."""
+
+    scale: float
+
+
+class Widths(Protocol):
+    """The width `w(x)` of an exponential mechanism at every data set x of `size` records."""
+
+    def width(self, counts: Integers, prior: Floats) -> float:
+        """Of one data set, shape `(k,)`."""
+        ...
+
+    def widths(self, size: int, prior: Floats) -> Floats:
+        """Of every data set, in the order of `simplex.candidates`."""
+        ...
+
+    def widths_at(self, counts: Integers, prior: Floats) -> Floats:
+        """Of every row of `counts`, shape `(m, k)`, all with the same positive sum."""
+        ...
+
+    def smallest_width(self, size: int, prior: Floats) -> float:
+        """A lower bound on all of them."""
+        ...
+
+    def log_error(self, size: int, prior: Floats) -> float:
+        """Bound on the difference between any log-probability as computed and as sampled."""
+        ...
+
+
+@dataclass(frozen=True)
+class ExponentialWeights:
+    """`P(r | x) = exp(-H(posterior(x), posterior(r)) / w(x)) / Z(x)` over the r of x's size."""
+
+    widths: Widths
+
+
+@dataclass(frozen=True)
+class Flips:
+    """Permute-and-flip over the r of x's size: the first in random order whose coin shows heads,
+    with probability `exp(-H(posterior(x), posterior(r)) / scale)`.
+
+    `limit` is the law that it comes to where the coins are many and small.
+    """
+
+    scale: float
+    limit: ExponentialWeights
+
+
+Law = AdditiveNoise | SimplexNoise | ExponentialWeights | Flips

@@ -1,0 +1,50 @@
+"""What the mechanisms that add independent noise to counts share."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise
+from opendp_bayes.mechanisms.laws import AdditiveNoise, saturated
+
+
+class NoisyCounts(ABC):
+    """Counts with independent integer noise. Subclasses are frozen dataclasses with a `scale`."""
+
+    scale: float
+
+    @abstractmethod
+    def law(self, size: int | None, prior: Floats) -> AdditiveNoise:
+        """The noise, and which counts receive it."""
+
+    @abstractmethod
+    def project(self, drawn: Integers, size: int | None) -> Integers:
+        """What was drawn, shape `(..., k)`, as counts; `size` is the number of records if public.
+
+        Post-processing, on which no loss depends.
+        """
+
+    def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
+        """`size` draws, shape `(size, k)`, with exact integer noise; they may be negative."""
+        counts = as_counts(counts)
+        prior = as_prior(prior, counts.size)
+        total = int(counts.sum())
+        law = self.law(total, prior)
+        part = counts[np.array(law.noised)].tolist()
+        noised = [[saturated(count + law.noise.draw()) for count in part] for _ in range(size)]
+        return law.completed(np.array(noised, dtype=np.int64).reshape(size, len(part)), total)
+
+    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
+        """`size` releases, shape `(size, k)`: draws made to look like counts."""
+        return self.project(self.draw(counts, prior, size), int(as_counts(counts).sum()))
+
+
+def log_clamped(noise: IntegerNoise, count: int, low: int, high: int) -> Floats:
+    """`ln P(clamp(count + Z, low, high) = y)` for y = low..high, shape `(high - low + 1,)`."""
+    if low == high:
+        return np.zeros(1)
+    log_p = noise.log_mass(np.arange(low, high + 1) - count)
+    log_p[0], log_p[-1] = noise.log_at_most(low - count), noise.log_at_least(high - count)
+    return log_p

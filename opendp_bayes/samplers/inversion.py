@@ -1,0 +1,28 @@
+"""Exact inversion of a law on whole numbers whose probabilities are known by enclosures."""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from secrets import randbits
+
+#: Random bits drawn at first, and the precision of the first enclosures.
+BITS = 128
+
+#: From a precision in bits to the first value, and two lists of bounds in units of `2^-bits`: entry
+#: j is below, or above, the sum of the weights before `first + j`; the last that of all weights.
+Cumulative = Callable[[int], tuple[int, list[int], list[int]]]
+
+
+def by_inversion(cumulative: Cumulative, bits: int = BITS) -> int:
+    """The value whose interval of cumulative probability contains a uniform number, exactly.
+
+    Only so many bits of the number are drawn as it takes to tell where it lies. Where an enclosure
+    leaves a doubt it is computed again with twice the bits, and the number is drawn further.
+    """
+    uniform, drawn = randbits(bits), bits
+    while True:
+        first, below, above = cumulative(bits)
+        at_least, at_most = uniform * below[-1], (uniform + 1) * above[-1]
+        place = bisect_right(above, at_least >> drawn, hi=len(above) - 1) - 1
+        if place >= 0 and place + 1 < len(below) and at_most <= below[place + 1] << drawn:
+            return first + place
+        uniform, drawn, bits = uniform << bits | randbits(bits), drawn + bits, 2 * bits
