@@ -22,7 +22,9 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     local_sensitivity,
 )
-from opendp_bayes.extend import NO_LOSS, as_counts, certified_loss
+from opendp_bayes.mathematics.validation import as_counts
+from opendp_bayes.mechanisms.exponential import certified_loss
+from opendp_bayes.mechanisms.privacy_loss import NO_LOSS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

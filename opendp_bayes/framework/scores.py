@@ -13,14 +13,9 @@ from opendp.transformations import make_user_transformation
 
 from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
 from opendp_bayes.mathematics.validation import Floats
-from opendp_bayes.mechanisms.scores import (
-    candidate,
-    candidate_distances,
-    check_candidates,
-    number_of_candidates,
-    score_change,
-)
+from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates, score_change
 
 
 def make_hellinger_scores(input_domain: Domain, input_metric: Metric) -> Transformation:

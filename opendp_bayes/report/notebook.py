@@ -77,7 +77,7 @@ def grouped_html(release: "GroupedRelease", *, level: float = 0.95) -> str:
     """A row for every group and category, and a paragraph with the guarantee; noise-aware columns
     as in `release_html`, for all groups or none.
     """
-    from opendp_bayes.inference.posterior import is_quick
+    from opendp_bayes.inference.noise_aware import is_quick
 
     percent = f"{100 * level:.6g}&nbsp;%"
     headings, reading = (

@@ -27,6 +27,7 @@ from opendp_bayes.accounting.divergences import (
     hockey_stick,
 )
 from opendp_bayes.accounting.noise import knorm_step, laplace_shift
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
 
 EPSILONS = (0.0, 0.2, 0.7, 1.3, 2.9)
 FINE = np.concatenate([[1e-6, 1e-4], np.geomspace(1e-3, 300, 800)])
@@ -55,6 +56,9 @@ def profile_of(log_p: Any, log_q: Any) -> list[float]:
     return [float(hockey_stick(block, epsilon)[0]) for epsilon in EPSILONS]
 
 
+NOISES: dict[str, Any] = {"discrete": DiscreteLaplace, "floored": FlooredLaplace}
+
+
 def cell(noise: str) -> Any:
     return {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}[
         noise
@@ -66,7 +70,7 @@ def cell(noise: str) -> Any:
 @pytest.mark.parametrize("moved", [1, 2, 3, 4])
 def test_laplace_shift(noise: str, scale: float, moved: int) -> None:
     """Noise and the same noise moved, over integers as far as floats reach."""
-    log_p, log_q = laplace_shift(moved, scale, noise)
+    log_p, log_q = laplace_shift(moved, NOISES[noise](scale))
     assert np.exp([logsumexp(log_p), logsumexp(log_q)]) == pytest.approx([1, 1], abs=1e-14)
     reach = math.ceil(40 * scale) + moved
     p, q = (
@@ -151,8 +155,8 @@ def test_moving_one_count_dominates_moving_several(
     """A distance that several counts share gives no larger δ at any ε, nor a larger Rényi
     divergence.
     """
-    alone = one_pair(*laplace_shift(sum(parts), scale, noise))
-    shared = one_pair(*independent([laplace_shift(part, scale, noise) for part in parts]))
+    alone = one_pair(*laplace_shift(sum(parts), NOISES[noise](scale)))
+    shared = one_pair(*independent([laplace_shift(part, NOISES[noise](scale)) for part in parts]))
     largest = sum(parts) / scale
     strictly = 0.0
     for epsilon in np.linspace(0, largest, 60):
@@ -189,9 +193,9 @@ def renyi(block: Block, order: float) -> float:
 
 
 PAIRS = {
-    "Laplace": one_pair(*laplace_shift(1, 0.7, "discrete")),
-    "Laplace, far": one_pair(*laplace_shift(4, 0.5, "floored")),
-    "two counts": one_pair(*independent([laplace_shift(2, 3.0, "discrete")] * 2)),
+    "Laplace": one_pair(*laplace_shift(1, DiscreteLaplace(0.7))),
+    "Laplace, far": one_pair(*laplace_shift(4, FlooredLaplace(0.5))),
+    "two counts": one_pair(*independent([laplace_shift(2, DiscreteLaplace(3.0))] * 2)),
     "K-norm": one_pair(*knorm_step(4, 1.5)),
     "lopsided": one_pair(np.log([0.999, 0.001]), np.log([0.9999, 0.0001])),
     "reversed": one_pair(np.log([0.9999, 0.0001]), np.log([0.999, 0.001])),

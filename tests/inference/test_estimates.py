@@ -22,7 +22,7 @@ from opendp_bayes.inference.estimates import (
     noise_aware_estimate,
     plug_in_estimate,
 )
-from opendp_bayes.inference.posterior import is_quick
+from opendp_bayes.inference.noise_aware import is_quick
 
 RELEASE = Release(
     (12, 3, 5),

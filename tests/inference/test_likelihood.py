@@ -19,13 +19,9 @@ from opendp_bayes import (
     noise_aware_posterior,
 )
 from opendp_bayes.inference import likelihood as module
-from opendp_bayes.inference.likelihood import (
-    ExponentialWeights,
-    ProjectedNoise,
-    Tabulated,
-    likelihood_of,
-)
+from opendp_bayes.inference.likelihood import ProjectedNoise, Tabulated, likelihood_of
 from opendp_bayes.mathematics.simplex import candidates
+from opendp_bayes.mechanisms.laws import ExponentialWeights
 
 #: What interpolation may change `ln P(release | counts)` by for two categories.
 INTERPOLATION = 0.03

@@ -15,10 +15,11 @@ import oracles
 import pytest
 
 from opendp_bayes import LaplaceParameters, hellinger_distance
+from opendp_bayes.mathematics import zero_sum
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms import knorm_parameters as knorm
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
+from opendp_bayes.samplers import knorm
 
 DRAWS = 20_000
 
@@ -77,14 +78,14 @@ def rejects(observed: Counter[Any], law: Mapping[Any, float]) -> bool:
 @pytest.mark.parametrize(("k", "largest"), [(2, 30), (3, 15), (4, 9), (5, 6), (6, 4)])
 def test_shell_sizes(k: int, largest: int) -> None:
     counted = Counter(norm for _, norm in vectors(largest, k))
-    assert [knorm.shell_size(norm, k) for norm in range(largest + 1)] == [
+    assert [zero_sum.shell_size(norm, k) for norm in range(largest + 1)] == [
         counted[norm] for norm in range(largest + 1)
     ]
 
 
 @pytest.mark.parametrize(("k", "largest"), [(2, 0), (2, 7), (3, 0), (3, 6), (4, 5), (5, 3)])
 def test_noise_vectors(k: int, largest: int) -> None:
-    rows = list(map(tuple, knorm.noise_vectors(largest, k).tolist()))
+    rows = list(map(tuple, zero_sum.noise_vectors(largest, k).tolist()))
     assert len(rows) == len(set(rows))
     assert set(rows) == {z for z, _ in vectors(largest, k)}
 
@@ -96,7 +97,7 @@ def test_sums_of_compositions_and_shells_agree(k: int) -> None:
     """
     for m in range(30):
         convolution = sum(
-            knorm.shell_size(d, k) * math.comb(m - d + k - 1, k - 1) for d in range(m + 1)
+            zero_sum.shell_size(d, k) * math.comb(m - d + k - 1, k - 1) for d in range(m + 1)
         )
         assert math.comb(m + k - 1, m) ** 2 == convolution
 
@@ -192,7 +193,7 @@ def test_noise(k: int, scale: float, largest: int) -> None:
 
 
 def norm_law(k: int, scale: float, largest: int) -> dict[int, float]:
-    logs = [math.log(knorm.shell_size(norm, k)) - norm / scale for norm in range(largest)]
+    logs = [math.log(zero_sum.shell_size(norm, k)) - norm / scale for norm in range(largest)]
     weights = [math.exp(value - max(logs)) for value in logs]
     return {norm: weight / math.fsum(weights) for norm, weight in enumerate(weights)}
 
@@ -217,14 +218,14 @@ def test_nearest_counts(k: int, size: int) -> None:
     start = (size, *([0] * (k - 1)))
     noised = [tuple(a + b for a, b in zip(start, z, strict=True)) for z, _ in vectors(size + 3, k)]
     expected = [list(nearest(v, size)) for v in noised]
-    assert knorm.nearest_counts(np.array(noised), size).tolist() == expected
-    assert knorm.nearest_counts(np.array(noised, dtype=object), size).tolist() == expected
+    assert zero_sum.nearest_counts(np.array(noised), size).tolist() == expected
+    assert zero_sum.nearest_counts(np.array(noised, dtype=object), size).tolist() == expected
 
 
 def test_nearest_counts_beyond_machine_integers() -> None:
     huge = 2**200
     noised = np.array([[3 + huge, 4 - huge, 0], [huge, huge, 7 - 2 * huge]], dtype=object)
-    assert knorm.nearest_counts(noised, 7).tolist() == [[7, 0, 0], [4, 3, 0]]
+    assert zero_sum.nearest_counts(noised, 7).tolist() == [[7, 0, 0], [4, 3, 0]]
 
 
 # The release.

@@ -181,19 +181,22 @@ def test_no_samples(total: Any) -> None:
     assert LaplaceParameters(scale=1.0, total=total).sample([1, 2, 3], 1.0, size=0).shape == (0, 3)
 
 
-def test_assemble() -> None:
+def test_project() -> None:
+    """What was drawn of a count that is not noised does not matter: it takes what is left."""
     noised = np.array([[-3, 2], [9, 1], [4, 4]])
-    assert LaplaceParameters(1.0, total="remainder").assemble(noised, 7).tolist() == [
+    drawn = LaplaceParameters(1.0).law(7, np.ones(3)).completed(noised, 7)
+    assert drawn.tolist() == [[-3, 2, 8], [9, 1, -3], [4, 4, -1]]
+    assert LaplaceParameters(1.0, total="remainder").project(drawn, 7).tolist() == [
         [0, 2, 5],
         [7, 1, 0],
         [4, 4, 0],
     ]
-    assert LaplaceParameters(1.0, total="bounded").assemble(noised, 7).tolist() == [
+    assert LaplaceParameters(1.0, total="bounded").project(noised, 7).tolist() == [
         [0, 2],
         [7, 1],
         [4, 4],
     ]
-    assert LaplaceParameters(1.0, total="private").assemble(noised, 7).tolist() == [
+    assert LaplaceParameters(1.0, total="private").project(noised, None).tolist() == [
         [0, 2],
         [9, 1],
         [4, 4],

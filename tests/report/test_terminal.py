@@ -11,7 +11,7 @@ from rich.console import Console
 from scipy import stats
 
 from opendp_bayes import HellingerExponential, LaplaceParameters, PrivacyLoss, Release
-from opendp_bayes.inference.posterior import is_quick
+from opendp_bayes.inference.noise_aware import is_quick
 from opendp_bayes.report.terminal import release_report
 
 RELEASE = Release(

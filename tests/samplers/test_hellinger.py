@@ -24,9 +24,9 @@ from opendp_bayes import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mathematics.hellinger import hellinger_distance
 from opendp_bayes.mechanisms.exponential import exponent_error
 from opendp_bayes.samplers import hellinger as hellinger_sampler
-from opendp_bayes.samplers import integers as sampling
+from opendp_bayes.samplers import uniform as sampling
 from opendp_bayes.samplers.hellinger import HellingerSampler, blocks, chords
-from opendp_bayes.samplers.integers import log_uniforms
+from opendp_bayes.samplers.uniform import log_uniforms
 
 #: Counts, prior and the largest exponent 1 / width: skewed data, zero counts, priors of 0.5, 1 and
 #: asymmetric. At these exponents between 0.1 and 0.6 of the releases are uniform draws.

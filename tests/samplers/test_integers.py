@@ -16,16 +16,13 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes.samplers import integers as sampling
+from opendp_bayes.samplers import categorical as sampling
+from opendp_bayes.samplers.categorical import LARGEST_SUPPORT, ExactCategorical, draws, weight_error
 from opendp_bayes.samplers.integers import (
-    LARGEST_SUPPORT,
-    ExactCategorical,
     bernoulli_exp,
     discrete_laplace,
-    draws,
     floored_laplace,
     geometric,
-    weight_error,
 )
 
 NUMBER = 30_000

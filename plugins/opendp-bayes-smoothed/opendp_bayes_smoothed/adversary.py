@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.extend import as_choice, as_counts
+from opendp_bayes.mathematics.validation import as_choice, as_counts
 from opendp_bayes_smoothed.draws import DRAWS, Draw, Floats, Replacement
 from opendp_bayes_smoothed.profile import as_epsilon, exp_up, log_tail, samples_of
 

@@ -12,7 +12,8 @@ from math import exp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.extend import as_size, candidates, number_of_candidates
+from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
+from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes_smoothed.draws import Floats
 from opendp_bayes_smoothed.profile import as_epsilon, samples_of
 from opendp_bayes_smoothed.smoothed_dp import log_largest_expectation, vertices

@@ -19,9 +19,9 @@ from opendp.measures import approximate, max_divergence, user_divergence
 from opendp.mod import Domain, ExtrinsicDivergence, Measure, Measurement, Metric
 
 from opendp_bayes import Release, make_mechanism
-from opendp_bayes.extend import as_distance, as_size
 from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mathematics.validation import as_distance, as_size
 from opendp_bayes_smoothed.draws import Replacement
 from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram, SamplingHistogram
 from opendp_bayes_smoothed.smoothed_dp import smoothed_delta, smoothed_epsilon, vertices

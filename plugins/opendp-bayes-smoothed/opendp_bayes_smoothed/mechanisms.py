@@ -16,20 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes import PrivacyLoss
-from opendp_bayes.extend import (
-    NO_BOUND,
-    NO_LOSS,
+from opendp_bayes.mathematics.rounding import round_up, upper_end
+from opendp_bayes.mathematics.simplex import candidates, check_enumerable
+from opendp_bayes.mathematics.validation import (
     as_choice,
     as_counts,
     as_distance,
     as_positive,
     as_prior,
-    candidates,
-    check_enumerable,
-    discrete_laplace,
-    round_up,
-    upper_end,
 )
+from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
+from opendp_bayes.samplers.integers import discrete_laplace
 from opendp_bayes_smoothed.draws import LARGEST_SIZE, Floats, Integers, Replacement, log_factorial
 from opendp_bayes_smoothed.profile import samples_of
 from opendp_bayes_smoothed.sampling import draw_histogram

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from opendp_bayes.extend import as_choice, as_counts
+from opendp_bayes.mathematics.validation import as_choice, as_counts
 from opendp_bayes_smoothed.draws import (
     DRAWS,
     LARGEST_SIZE,

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError
 
-from opendp_bayes.extend import as_choice, as_size, candidates, number_of_candidates, round_up
+from opendp_bayes.mathematics.rounding import round_up
+from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
+from opendp_bayes.mathematics.validation import as_choice, as_size
 from opendp_bayes_smoothed.draws import DRAWS, Floats, Integers, Replacement, log_factorial
 from opendp_bayes_smoothed.profile import as_epsilon, exp_up, log_profiles, samples_of
 

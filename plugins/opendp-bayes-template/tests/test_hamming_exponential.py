@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.extend import candidates
+from opendp_bayes.mathematics.simplex import candidates
 
 
 def _brute_force_loss(mechanism: ob.Mechanism, size: int, k: int) -> float:
