@@ -77,6 +77,12 @@ class KNormParameters:
                 " total='private')."
             )
 
+    def project(self, drawn: Integers, size: int | None) -> Integers:
+        """The counts nearest to what was drawn that sum to `size`, both of shape `(k,)`."""
+        if size is None:
+            raise ValueError("size=None: KNormParameters needs a public number of records.")
+        return nearest_counts(drawn.astype(object), size).astype(np.int64)
+
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Candidates, shape `(c, k)`, and their log-probabilities, shape `(c,)`; the prior does not
         influence the noise.

@@ -80,17 +80,23 @@ class LaplaceParameters:
         """The counts that receive noise: all but the last for `total="remainder"`, otherwise all."""
         return counts[:-1] if self.total == "remainder" else counts
 
-    def assemble(self, noised: Integers, size: int) -> Integers:
+    def assemble(self, noised: Integers, size: int | None) -> Integers:
         """Post-processing: clamp the noised counts, shape `(..., j)`, and complete them to shape
         `(..., k)`. `size` is used where it is public.
         """
         if self.total == "private":
             return np.maximum(noised, 0)
+        if size is None:
+            raise ValueError(f"size=None: total={self.total!r} needs a public number of records.")
         clamped = np.clip(noised, 0, size)
         if self.total == "bounded":
             return clamped
         remainder = np.clip(size - clamped.sum(axis=-1, keepdims=True), 0, size)
         return np.concatenate([clamped, remainder], axis=-1)
+
+    def project(self, drawn: Integers, size: int | None) -> Integers:
+        """The counts that are released for what was drawn, both of shape `(k,)`."""
+        return self.assemble(self.noised_part(drawn), size)
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Candidates, shape `(c, k)`, and their log-probabilities, shape `(c,)`; the prior does not

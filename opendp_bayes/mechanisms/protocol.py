@@ -2,6 +2,7 @@
 OpenDP constructors, the release.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
@@ -71,3 +72,13 @@ class Mechanism(Protocol):
         mechanism with a pure guarantee ignores it.
         """
         ...
+
+
+def projected(mechanism: Mechanism, drawn: Integers, size: int | None) -> Integers:
+    """What was drawn, shape `(k,)`, made to look like counts: by the mechanism's own `project`, or
+    as it is where the mechanism draws counts.
+
+    `size` is the public number of records, or None where it is private.
+    """
+    project: Callable[[Integers, int | None], Integers] | None = getattr(mechanism, "project", None)
+    return drawn if project is None else project(drawn, size)

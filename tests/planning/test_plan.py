@@ -17,7 +17,6 @@ from opendp_bayes import (
     KNormParameters,
     LaplaceParameters,
     PermuteAndFlip,
-    PrivacyLoss,
     Release,
     SmoothHellingerExponential,
     exact_loss,
@@ -31,6 +30,7 @@ from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
 from opendp_bayes.planning import expected_error as errors
 from opendp_bayes.planning.expected_error import expected_error
 from opendp_bayes.planning.plan import PlanRow, _errors, choose, usual
+from releases import promise
 
 #: Standard errors between an expectation and its simulation. Five are exceeded once in 1.7 million
 #: times.
@@ -207,10 +207,7 @@ def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge(
             ("a", "b"),
             (1.0, 1.0),
             mechanism,
-            200,
-            1,
-            PrivacyLoss(0.2, 0.02, 0.4),
-            "MaxDivergence",
+            promise(200),
         )
         lower, upper = release.posterior.interval(0.95)
         widths.append(upper[0] - lower[0])
