@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from opendp_bayes.planning.plan import plan as plan
     from opendp_bayes.planning.plan import smallest_epsilon as smallest_epsilon
     from opendp_bayes.planning.plan import smallest_size as smallest_size
+    from opendp_bayes.released.promise import Promise as Promise
     from opendp_bayes.results.grouped_release import GroupedRelease as GroupedRelease
     from opendp_bayes.results.release import Release as Release
 
@@ -139,6 +140,7 @@ _HOME = {
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "planning.plan": ("Plan", "plan", "smallest_epsilon", "smallest_size"),
     "mechanisms.privacy_loss": ("PrivacyLoss",),
+    "released.promise": ("Promise",),
     "results.release": ("Release",),
     "mathematics.sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),
 }

@@ -11,9 +11,9 @@ from opendp_bayes.accounting.calibration import calibrate
 from opendp_bayes.auditing import audit as auditing
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
-from opendp_bayes.framework.measurements import default_total
 from opendp_bayes.mathematics.validation import as_prior
 from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
+from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.report.terminal import audit_report
 

@@ -14,8 +14,9 @@ from opendp_bayes.commands.errors import fail, option_errors, release_errors
 from opendp_bayes.commands.files import scan_column
 from opendp_bayes.framework.context import PosteriorQuery, posterior
 from opendp_bayes.mathematics.validation import as_positive
+from opendp_bayes.released.data import Label
 from opendp_bayes.report.terminal import release_report
-from opendp_bayes.results.release import Label, Release
+from opendp_bayes.results.release import Release
 
 _MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 32 bits
 _DATA, _MODEL, _PRIVACY, _OUTPUT = "Data", "Model", "Privacy", "Output"

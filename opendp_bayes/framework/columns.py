@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.results.release import Label
+from opendp_bayes.released.data import Label
 
 _NOT_A_CATEGORY = -1
 

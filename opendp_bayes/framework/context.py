@@ -45,17 +45,19 @@ from opendp_bayes.framework.grouped_counts import (
     then_grouped_counts,
     ungrouped,
 )
-from opendp_bayes.framework.measurements import default_total, loss_in, make_mechanism
+from opendp_bayes.framework.measurements import loss_in, make_mechanism
 from opendp_bayes.framework.posteriors import then_dirichlet_multinomial
-from opendp_bayes.framework.spaces import Key, PosteriorSpace
+from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
+from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.planning.plan import choose
+from opendp_bayes.released.data import Key, Label
 from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.results.release import Label, Release
+from opendp_bayes.results.release import Release
 
 Loss = Callable[[Mechanism], float]
 R = TypeVar("R", Release, GroupedRelease)
@@ -245,7 +247,8 @@ class PosteriorQuery(Query, Generic[R]):
                 raise
             raise ReleaseError(ours[1]) from None
         loss = self._loss(released.mechanism)
-        return released.with_loss(d_in=self._distance, loss=loss, measure=released.measure)
+        promise = replace(released.promise, d_in=self._distance, loss=loss)
+        return released.with_promise(promise)
 
     @property
     def _delta(self) -> float:

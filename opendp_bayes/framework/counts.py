@@ -24,7 +24,7 @@ from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map,
 from opendp_bayes.framework.columns import CategoricalColumn
 from opendp_bayes.framework.spaces import CountsSpace
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
-from opendp_bayes.results.release import Label
+from opendp_bayes.released.data import Label
 
 
 def make_categorical_counts(

@@ -18,11 +18,12 @@ from opendp.mod import Domain, Function, Metric, Transformation
 from opendp_bayes.framework.boundary import ContractError, descriptor_of, guarded, require_features
 from opendp_bayes.framework.columns import CategoricalColumn, public_values
 from opendp_bayes.framework.counts import counting, public_size, source_column, type_of_column
-from opendp_bayes.framework.spaces import IN_NO_GROUP, GroupedCountsSpace, Key, PosteriorSpace
+from opendp_bayes.framework.spaces import IN_NO_GROUP, GroupedCountsSpace, PosteriorSpace
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
+from opendp_bayes.released.data import Key, Label
 from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.results.release import Label, Release
+from opendp_bayes.results.release import Release
 
 
 def make_grouped_counts(
@@ -114,14 +115,11 @@ def grouped_release(input_domain: Domain) -> Function:
             )
         return GroupedRelease(
             groups=groups,
-            counts=tuple(cells.counts[start : start + k] for start in range(0, space.k - 1, k)),
+            drawn=tuple(cells.drawn[start : start + k] for start in range(0, space.k - 1, k)),
             categories=labels,
             prior=cells.prior[:k],
             mechanism=cells.mechanism,
-            size=cells.size,
-            d_in=cells.d_in,
-            loss=cells.loss,
-            measure=cells.measure,
+            promise=cells.promise,
         )
 
     return new_function(guarded(split, "grouped_release"), TO="ExtrinsicObject")

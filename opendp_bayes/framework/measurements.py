@@ -47,8 +47,10 @@ from opendp_bayes.mechanisms import (
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips
+from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import drawn_by, law_of
+from opendp_bayes.released.promise import Promise
 from opendp_bayes.results.release import Release
 
 
@@ -127,7 +129,7 @@ def make_mechanism(
         )
 
     privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
-    unit_loss = loss(1)
+    promise = Promise(space.size, 1, loss(1), repr(output_measure))
 
     def function(concentration: Floats) -> Release:
         drawn = draw(space.counts(concentration))
@@ -136,10 +138,7 @@ def make_mechanism(
             categories=space.categories,
             prior=space.prior,
             mechanism=mechanism,
-            size=space.size,
-            d_in=1,
-            loss=unit_loss,
-            measure=repr(output_measure),
+            promise=promise,
         )
 
     def opendp_map(d_in: int) -> Any:
@@ -156,7 +155,7 @@ def make_mechanism(
         guarded(function, f"{name}: sampling"),
         guarded_map(opendp_map, f"{name}: privacy map"),
     )
-    measurement.accounting = unit_loss.method
+    measurement.accounting = promise.loss.method
     return measurement
 
 
@@ -299,13 +298,6 @@ then_knorm_parameters = to_then(make_knorm_parameters)
 then_hellinger_exponential = to_then(make_hellinger_exponential)
 then_permute_and_flip = to_then(make_permute_and_flip)
 then_smooth_hellinger_exponential = to_then(make_smooth_hellinger_exponential)
-
-
-def default_total(size: int | None) -> Literal["remainder", "private"]:
-    """The `total` of `LaplaceParameters` that suits a public (`int`) or private (`None`) number of
-    records.
-    """
-    return "private" if size is None else "remainder"
 
 
 def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...]]:

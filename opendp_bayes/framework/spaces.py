@@ -13,9 +13,8 @@ from opendp.mod import Domain, Metric
 
 from opendp_bayes.framework.boundary import ContractError
 from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior
-from opendp_bayes.results.release import Label, relation_of
-
-Key = Label | None
+from opendp_bayes.mechanisms.neighbours import relation_of
+from opendp_bayes.released.data import Key, Label
 
 #: The cell of the rows that are in no group.
 IN_NO_GROUP = ()

@@ -59,8 +59,10 @@ def noise_aware_posterior(
     Raises `ValueError` for a mechanism whose probabilities are out of reach. Warns where draws do
     not agree or are worth few independent ones.
 
-    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Release, noise_aware_posterior
-    >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), 8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+    >>> from opendp_bayes import noise_aware_posterior
+    >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+    >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), promise)
     >>> noise_aware_posterior(release)
     NoiseAwarePosterior({'a': 0.4263 ± 0.23, 'b': 0.5737 ± 0.23}, exact)
     """

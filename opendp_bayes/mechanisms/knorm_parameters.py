@@ -121,9 +121,11 @@ class KNormParameters:
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
         """The nearest non-negative counts that sum to `size`, shape `(..., k)`, like `drawn`."""
-        # Python integers, which do not overflow.
+        if size is None:
+            raise ValueError("size=None: KNormParameters needs a public number of records.")
+        # Python integers do not overflow.
         wide = drawn if np.all(np.abs(drawn) < 2**40) else drawn.astype(object)
-        return nearest_counts(wide, int(size or 0)).astype(np.int64)
+        return nearest_counts(wide, size).astype(np.int64)
 
     def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
         """`size` draws, shape `(size, k)`, with exact integer noise; they may be negative."""

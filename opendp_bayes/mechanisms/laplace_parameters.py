@@ -87,8 +87,10 @@ class LaplaceParameters(NoisyCounts):
         """Clamp what was drawn, shape `(..., k)`, to what counts can be. `size` is used where it is
         public.
         """
-        if self.total == "private" or size is None:
+        if self.total == "private":
             return np.maximum(drawn, 0)
+        if size is None:
+            raise ValueError(f"size=None: total={self.total!r} needs a public number of records.")
         clamped = np.clip(drawn, 0, size)
         if self.total == "remainder":
             clamped[..., -1] = np.clip(size - clamped[..., :-1].sum(axis=-1), 0, size)

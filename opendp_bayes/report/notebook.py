@@ -6,7 +6,7 @@ Notebooks bring their own colours, light or dark, and some of them no space betw
 
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opendp_bayes.inference.estimates import (
     Estimate,
@@ -67,7 +67,7 @@ def release_html(release: "Release", *, level: float = 0.95) -> str:
     rows = [_row(label, *cells) for label, *cells in zip(release.categories, *columns, strict=True)]
     return _page(
         _table(["Category"], headings, [rows]),
-        escape(guarantee(release)),
+        escape(guarantee(release.promise)),
         _mechanism(release),
         reading,
     )
@@ -102,11 +102,10 @@ def grouped_html(release: "GroupedRelease", *, level: float = 0.95) -> str:
         name = "(null)" if group is None else str(group)
         rows[0] = f'<th scope="rowgroup" rowspan="{len(rows)}" {_TEXT}>{escape(name)}</th>{rows[0]}'
         bodies.append(rows)
-    whole: Any = release
     return _page(
         _table(["Group", "Category"], headings, bodies),
-        f"All groups together: {escape(guarantee(whole))}",
-        _mechanism(whole),
+        f"All groups together: {escape(guarantee(release.promise))}",
+        _mechanism(release),
         reading,
     )
 
@@ -179,7 +178,7 @@ def _row(label: object, *cells: str) -> str:
     )
 
 
-def _mechanism(release: "Release") -> str:
+def _mechanism(release: "Release | GroupedRelease") -> str:
     return f"Mechanism: <code>{escape(described(release.mechanism))}</code>."
 
 

@@ -52,7 +52,7 @@ def release_report(release: Release, *, title: str | None = None, level: float =
     columns.append(plug_in.shown(aware.decimals if isinstance(aware, Estimate) else None)[1])
     for label, *cells in zip(release.categories, *columns, strict=True):
         table.add_row(Text(str(label)), *cells)
-    notes = [guarantee(release), f"Mechanism: {described(release.mechanism)}."]
+    notes = [guarantee(release.promise), f"Mechanism: {described(release.mechanism)}."]
     if not isinstance(aware, Estimate):
         notes.append(aware)
     return Group(table, *(Text(note) for note in notes))

@@ -7,41 +7,41 @@ from dataclasses import asdict
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
 
+from opendp_bayes.released.promise import Promise
+
 if TYPE_CHECKING:
     from opendp_bayes.mechanisms.protocol import Mechanism
     from opendp_bayes.planning.plan import Plan
-    from opendp_bayes.results.release import Release
 
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 _SIGNIFICANT = Context(prec=4, rounding=ROUND_CEILING)
 
 
-def guarantee(release: "Release") -> str:
-    """What the release promises, in sentences: privacy loss, neighbours, whether the number of
+def guarantee(promise: Promise) -> str:
+    """What a release promises, in sentences: privacy loss, neighbours, whether the number of
     records is public.
 
     Bounds are rounded up to four significant digits.
 
-    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
-    >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), 8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
-    >>> guarantee(release)
+    >>> from opendp_bayes import PrivacyLoss, Promise
+    >>> guarantee(Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence"))
     'ε = 0.5 for data sets that differ by 1 record changed. The number of records, 8, is public.'
     """
     loss = (
-        f"ρ = {at_most(release.rho)} (zero-concentrated)"
-        if "ZeroConcentrated" in release.measure
-        else f"ε = {at_most(release.epsilon)}"
+        f"ρ = {at_most(promise.rho)} (zero-concentrated)"
+        if "ZeroConcentrated" in promise.measure
+        else f"ε = {at_most(promise.epsilon)}"
     )
-    if release.delta:
-        loss += f", δ = {at_most(release.delta)}"
+    if promise.delta:
+        loss += f", δ = {at_most(promise.delta)}"
     records = (
-        f"{release.d_in} record{'' if release.d_in == 1 else 's'}"
-        f" {'added or removed' if release.size is None else 'changed'}"
+        f"{promise.d_in} record{'' if promise.d_in == 1 else 's'}"
+        f" {'added or removed' if promise.size is None else 'changed'}"
     )
     size = (
         "The number of records is private."
-        if release.size is None
-        else f"The number of records, {release.size}, is public."
+        if promise.size is None
+        else f"The number of records, {promise.size}, is public."
     )
     return f"{loss} for data sets that differ by {records}. {size}"
 

@@ -1,4 +1,4 @@
-"""Pictures of a release, with matplotlib (extra `plot`), which is imported when a picture is made."""
+"""Pictures of a release, with matplotlib (extra `plot`), imported when a picture is made."""
 
 import textwrap
 from typing import TYPE_CHECKING
@@ -70,7 +70,7 @@ def plot_posterior(
     ax.grid(axis="x", color="#e6e6e6")
     if not compact:
         ax.legend(loc="upper left", frameon=False, fontsize="small", borderaxespad=0.2)
-        sentences = guarantee(release).replace(". ", ".\n")
+        sentences = guarantee(release.promise).replace(". ", ".\n")
         ax.annotate(
             sentences,
             (0, 1),

@@ -3,89 +3,54 @@ together.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from textwrap import fill
 from typing import Any
 
-import msgspec
 import numpy as np
 import polars as pl
 
 from opendp_bayes.accounting.exact import feasible_loss
-from opendp_bayes.framework.spaces import Key
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms import LaplaceParameters
-from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.results.release import _FORMAT as _RELEASE_FORMAT
-from opendp_bayes.results.release import _VERSION as _RELEASE_VERSION
-from opendp_bayes.results.release import (
-    Label,
-    Relation,
-    Release,
-    _Document,
-    _finite_or_none,
-    _Loss,
-    _Mechanism,
-    relation_of,
-)
-
-_FORMAT = "opendp-bayes grouped release"
-_VERSION = 1
+from opendp_bayes.released.data import Key, Label
+from opendp_bayes.released.document import GroupedReleaseDocument
+from opendp_bayes.released.promise import Promise, Promised
+from opendp_bayes.results.release import Release
 
 
 @dataclass(frozen=True)
-class GroupedRelease(Mapping[Key, Release]):
+class GroupedRelease(Promised, Mapping[Key, Release]):
     """Private releases of the posteriors of groups: a mapping from each public group to its
     `Release`. Plain data: everything here may be published.
 
     Attributes
     ----------
     groups : the groups, in the order of the keys; None is that of the nulls.
-    counts : released counts of each group, one for each category.
+    drawn : what the mechanism drew for each group, one integer for each category; `counts` is made
+        of it.
     categories, prior : labels and prior concentration, the same for every group.
     mechanism : Laplace noise with a private total, the same for every group.
-    size : the public number of records in all, those in no group included, under change-one
-        neighbours; None under add/remove. The numbers of records of the groups are private.
-    d_in : the distance between neighbouring data sets that `loss` is for, in records changed, or
-        added and removed.
-    loss : certified upper bounds on the privacy loss of all groups together.
-    measure : the OpenDP privacy measure the release was made under.
+    promise : what is promised to all records (`Promise`), those in no group included; its parts are
+        also `size`, `d_in`, `loss` and so on. The numbers of records of the groups are private.
 
-    The losses of the groups do not add up: `loss` is for all of them (`docs/proofs.md`, "Groups").
-    The release of one group states what is promised to the records of that group, which a record
-    may join or leave: add/remove neighbours, at twice the distance where `size` is public.
+    The losses of the groups do not add up: the loss is for all of them (`docs/proofs.md`,
+    "Groups"). The release of one group states what is promised to the records of that group, which
+    a record may join or leave: add/remove neighbours, at twice the distance where `size` is public.
     """
 
     groups: tuple[Key, ...]
-    counts: tuple[tuple[int, ...], ...]
+    drawn: tuple[tuple[int, ...], ...]
     categories: tuple[Label, ...]
     prior: tuple[float, ...]
     mechanism: LaplaceParameters
-    size: int | None
-    d_in: int
-    loss: PrivacyLoss
-    measure: str
+    promise: Promise
 
     @property
-    def relation(self) -> Relation:
-        """The neighbour relation of all records: `"change-one"` or `"add/remove"`."""
-        return relation_of(self.size)
-
-    @property
-    def epsilon(self) -> float:
-        """Upper bound on ε of all groups together, holding together with `delta`."""
-        return self.loss.epsilon
-
-    @property
-    def delta(self) -> float:
-        """The δ that goes with `epsilon`; 0 for a pure guarantee."""
-        return self.loss.delta
-
-    @property
-    def rho(self) -> float:
-        """Upper bound on ρ of zero-concentrated differential privacy, of all groups together."""
-        return self.loss.rho
+    def counts(self) -> tuple[tuple[int, ...], ...]:
+        """The released counts of each group, one for each category."""
+        return tuple(release.counts for release in self.values())
 
     def __getitem__(self, key: Key) -> Release:
         if key not in self._releases:
@@ -102,28 +67,19 @@ class GroupedRelease(Mapping[Key, Release]):
 
     @cached_property
     def _releases(self) -> dict[Key, Release]:
-        d_in, loss = self.d_in, self.loss
+        promise = replace(self.promise, size=None)
         if self.size is not None:
             # A record changed is one that left a group and one that joined one, and both may be the
             # same group.
-            d_in *= 2
+            d_in, prior = 2 * self.d_in, np.array(self.prior)
             loss = feasible_loss(
-                self.mechanism,
-                size=None,
-                prior=np.array(self.prior),
-                d_in=d_in,
-                delta=self.loss.delta,
+                self.mechanism, size=None, prior=prior, d_in=d_in, delta=self.delta
             )
+            promise = replace(promise, d_in=d_in, loss=loss)
         return {
-            group: Release(
-                counts, self.categories, self.prior, self.mechanism, None, d_in, loss, self.measure
-            )
-            for group, counts in zip(self.groups, self.counts, strict=True)
+            group: Release(drawn, self.categories, self.prior, self.mechanism, promise)
+            for group, drawn in zip(self.groups, self.drawn, strict=True)
         }
-
-    def with_loss(self, *, d_in: int, loss: PrivacyLoss, measure: str) -> "GroupedRelease":
-        """The same release with its privacy loss stated for another distance or measure."""
-        return replace(self, d_in=d_in, loss=loss, measure=measure)
 
     def to_frame(self, level: float = 0.95) -> pl.DataFrame:
         """A row for every group and category: released `count`, and `mean`, `std`, `lower` and
@@ -199,10 +155,11 @@ class GroupedRelease(Mapping[Key, Release]):
             ncols=min(columns, 2),
             frameon=False,
         )
-        whole: Any = self
-        sentences = f"All groups together: {guarantee(whole)} Means with 95 % intervals.".replace(
-            ". ", ".\n"
-        ).split("\n")
+        sentences = (
+            f"All groups together: {guarantee(self.promise)} Means with 95 % intervals.".replace(
+                ". ", ".\n"
+            ).split("\n")
+        )
         promise = "\n".join(fill(sentence, 56 * columns) for sentence in sentences)
         figure.suptitle(promise, x=0.01, ha="left", fontsize="small", color="#595959")
         return figure
@@ -245,124 +202,44 @@ class GroupedRelease(Mapping[Key, Release]):
                     *numbers,
                     end_section=i == len(self.categories) - 1,
                 )
-        whole: Any = self
         return Group(
             table,
             Text(
-                f"All groups together: {guarantee(whole)}\nMechanism: {described(self.mechanism)}."
+                f"All groups together: {guarantee(self.promise)}\nMechanism: {described(self.mechanism)}."
             ),
         )
 
     def to_json(self) -> str:
         """The release as JSON; `GroupedRelease.from_json` reads it back."""
-        document = _GroupedDocument(
-            format=_FORMAT,
-            version=_VERSION,
-            groups=list(self.groups),
-            counts=[list(counts) for counts in self.counts],
-            categories=list(self.categories),
-            prior=list(self.prior),
-            mechanism=_Mechanism(name=self.mechanism.name, parameters=asdict(self.mechanism)),
-            size=self.size,
-            d_in=self.d_in,
-            loss=_Loss(
-                **{name: _finite_or_none(value) for name, value in asdict(self.loss).items()}
-            ),
-            measure=self.measure,
+        return GroupedReleaseDocument.write(
+            self, groups=list(self.groups), drawn=[list(row) for row in self.drawn]
         )
-        return msgspec.json.encode(document).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "GroupedRelease":
         """Read a release written by `to_json`, checking its format, version and every constraint on
         its values.
 
-        Raises `ValueError` that names the field and what is wrong with it.
+        Raises `ValueError` that names the field and what is wrong with it. Version 1 is refused,
+        which does not hold what was drawn.
         """
-        if not isinstance(text, (str, bytes)):
-            raise TypeError(f"text: must be str or bytes, not {type(text).__name__}.")
-        try:
-            document = msgspec.json.decode(text, type=_GroupedDocument)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"text: is not a grouped release in JSON: {error}") from None
-        document.check()
-        mechanism = document.mechanism.value()
+        values = GroupedReleaseDocument.read(text).values()
+        mechanism = values["mechanism"]
         if not (isinstance(mechanism, LaplaceParameters) and mechanism.total == "private"):
             raise ValueError(
                 f"mechanism={mechanism!r}: must be LaplaceParameters with total='private'."
             )
-        return cls(
-            groups=tuple(document.groups),
-            counts=tuple(tuple(counts) for counts in document.counts),
-            categories=tuple(document.categories),
-            prior=tuple(document.prior),
-            mechanism=mechanism,
-            size=document.size,
-            d_in=document.d_in,
-            loss=document.loss.value(),
-            measure=document.measure,
-        )
+        return cls(**values)
 
     def __repr__(self) -> str:
         groups = ", ".join(
             f"{group!r}: {dict(zip(self.categories, counts, strict=True))}"
             for group, counts in zip(self, self.counts, strict=True)
         )
-        size = f"size={self.size}, " if self.size is not None else ""
         return (
             f"GroupedRelease({{{groups}}}, prior={list(self.prior)}, mechanism={self.mechanism},"
-            f" relation={self.relation!r}, {size}d_in={self.d_in}, epsilon={self.epsilon:.6g},"
-            f" delta={self.delta:.3g}, rho={self.rho:.6g}, measure={self.measure!r})"
+            f" {self._promised()})"
         )
-
-
-class _GroupedDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: str
-    version: int
-    groups: list[str | bool | int | None]
-    counts: list[list[int]]
-    categories: list[str | bool | int]
-    prior: list[float]
-    mechanism: _Mechanism
-    size: int | None
-    d_in: int
-    loss: _Loss
-    measure: str
-
-    def check(self) -> None:
-        """Raise `ValueError` for values that no grouped release has; the rules of `Release` hold
-        for the counts of every group.
-        """
-        number = len(self.groups)
-        rules = [
-            (self.format == _FORMAT, f"format={self.format!r}: must be {_FORMAT!r}."),
-            (
-                self.version == _VERSION,
-                (
-                    f"version={self.version}: this package reads version {_VERSION}; use the"
-                    " package version that wrote it."
-                ),
-            ),
-            (
-                number >= 1 and len(set(self.groups)) == number,
-                f"groups={self.groups!r}: must be at least 1, all different.",
-            ),
-            (
-                len(self.counts) == number,
-                f"counts={self.counts!r}: must have {number} rows, one for each group.",
-            ),
-        ]
-        for holds, message in rules:
-            if not holds:
-                raise ValueError(message)
-        shared = {
-            name: getattr(self, name)
-            for name in ("categories", "prior", "mechanism", "size", "d_in", "loss", "measure")
-        }
-        for counts in self.counts:
-            _Document(
-                format=_RELEASE_FORMAT, version=_RELEASE_VERSION, counts=counts, **shared
-            ).check()
 
 
 def _shown(group: Key) -> str:

@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from releases import promise
 
-from opendp_bayes import PrivacyLoss, Release
+from opendp_bayes import Release
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -15,15 +16,6 @@ def release():
     def make(mechanism, counts, size, prior=None):
         k = len(counts)
         labels = tuple("abcdefghij"[:k])
-        return Release(
-            tuple(counts),
-            labels,
-            tuple(prior or (1.0,) * k),
-            mechanism,
-            size,
-            1,
-            PrivacyLoss(1.0, 1.0, 1.0),
-            "MaxDivergence",
-        )
+        return Release(tuple(counts), labels, tuple(prior or (1.0,) * k), mechanism, promise(size))
 
     return make

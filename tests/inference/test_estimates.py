@@ -1,10 +1,10 @@
 """The numbers behind tables, pictures and frames."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from releases import changed, promise
 from scipy import stats
 
 import opendp_bayes as ob
@@ -12,7 +12,6 @@ from opendp_bayes import (
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
-    PrivacyLoss,
     Release,
     SmoothHellingerExponential,
 )
@@ -29,14 +28,11 @@ RELEASE = Release(
     ("a", "b", "c"),
     (1.0, 0.5, 2.0),
     LaplaceParameters(2.0),
-    20,
-    1,
-    PrivacyLoss(1.0, 0.5, 2.0),
-    "MaxDivergence",
+    promise(20),
 )
-PAIR = replace(RELEASE, counts=(12, 8), categories=("a", "b"), prior=(1.0, 1.0))
-SLOW = replace(RELEASE, mechanism=HellingerExponential(0.5))
-REFUSED = replace(SLOW, size=None)
+PAIR = changed(RELEASE, drawn=(12, 8), categories=("a", "b"), prior=(1.0, 1.0))
+SLOW = changed(RELEASE, mechanism=HellingerExponential(0.5))
+REFUSED = changed(SLOW, size=None)
 
 
 def test_plug_in_is_that_of_the_marginal_betas() -> None:
@@ -74,7 +70,7 @@ def test_an_impossible_level_is_refused(release: Release, level: float) -> None:
 
 
 def test_what_takes_long_is_computed_only_by_those_who_wait() -> None:
-    release = replace(SLOW)
+    release = changed(SLOW)
     reason = estimate_or_reason(release, wait=False)
     assert isinstance(reason, str)
     assert "takes long: call release.posterior" in reason
@@ -85,8 +81,8 @@ def test_what_takes_long_is_computed_only_by_those_who_wait() -> None:
 
 @pytest.mark.parametrize("wait", [False, True])
 def test_a_table_of_hundreds_of_categories_does_not_compute_the_posterior(wait: bool) -> None:
-    release = replace(
-        RELEASE, counts=(1,) * 101, categories=tuple(range(101)), prior=(1.0,) * 101, size=101
+    release = changed(
+        RELEASE, drawn=(1,) * 101, categories=tuple(range(101)), prior=(1.0,) * 101, size=101
     )
     assert isinstance(estimate_or_reason(release, wait=wait), str)
     assert "posterior" not in vars(release)
@@ -104,30 +100,30 @@ def test_where_the_posterior_is_refused_the_reason_is_given(wait: bool) -> None:
 QUICK = {
     "two categories": (PAIR, True),
     "two categories, a million records": (
-        replace(
-            PAIR, counts=(600_000, 400_000), size=10**6, mechanism=SmoothHellingerExponential(4.0)
+        changed(
+            PAIR, drawn=(600_000, 400_000), size=10**6, mechanism=SmoothHellingerExponential(4.0)
         ),
         True,
     ),
     "two categories, number private": (
-        replace(PAIR, size=None, mechanism=LaplaceParameters(2.0, total="private")),
+        changed(PAIR, size=None, mechanism=LaplaceParameters(2.0, total="private")),
         True,
     ),
     "noise": (RELEASE, True),
     "noise, number private": (
-        replace(RELEASE, size=None, mechanism=LaplaceParameters(2.0, total="private")),
+        changed(RELEASE, size=None, mechanism=LaplaceParameters(2.0, total="private")),
         True,
     ),
-    "K-norm": (replace(RELEASE, mechanism=KNormParameters(2.0)), True),
-    "K-norm with a 0": (replace(RELEASE, counts=(15, 0, 5), mechanism=KNormParameters(2.0)), False),
+    "K-norm": (changed(RELEASE, mechanism=KNormParameters(2.0)), True),
+    "K-norm with a 0": (changed(RELEASE, drawn=(15, 0, 5), mechanism=KNormParameters(2.0)), False),
     "noise too wide to convolve": (
-        replace(RELEASE, counts=(10**6,) * 3, size=3 * 10**6, mechanism=LaplaceParameters(1e4)),
+        changed(RELEASE, drawn=(10**6,) * 3, size=3 * 10**6, mechanism=LaplaceParameters(1e4)),
         False,
     ),
     "many categories, number private": (
-        replace(
+        changed(
             RELEASE,
-            counts=(100,) * 60,
+            drawn=(100,) * 60,
             categories=tuple(range(60)),
             prior=(1.0,) * 60,
             size=None,
@@ -136,7 +132,7 @@ QUICK = {
         False,
     ),
     "a list of data sets": (SLOW, False),
-    "importance sampling": (replace(SLOW, counts=(1000, 3000, 2000), size=6000), False),
+    "importance sampling": (changed(SLOW, drawn=(1000, 3000, 2000), size=6000), False),
 }
 
 
@@ -158,15 +154,15 @@ def test_a_mechanism_from_a_plugin_is_not_called_without_being_asked_for() -> No
         def log_pmf(self, counts: np.ndarray, prior: object) -> object:
             raise AssertionError("called")
 
-    release = replace(PAIR, mechanism=Slow())  # type: ignore[arg-type]
+    release = changed(PAIR, mechanism=Slow())  # type: ignore[arg-type]
     assert not is_quick(release)
     assert isinstance(estimate_or_reason(release, wait=False), str)
 
 
 def test_what_is_quick_is_so_together() -> None:
-    release = replace(
+    release = changed(
         RELEASE,
-        counts=(50,) * 20,
+        drawn=(50,) * 20,
         categories=tuple(range(20)),
         prior=(1.0,) * 20,
         mechanism=LaplaceParameters(2.0, total="private"),

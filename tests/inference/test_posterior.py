@@ -226,8 +226,8 @@ def test_without_arviz_the_error_says_what_to_install(three, monkeypatch):
 def test_neither_arviz_nor_opendp_is_loaded_for_a_posterior():
     code = (
         "import opendp_bayes as ob, sys\nrelease = ob.Release((3, 5), ('a', 'b'), (1.0, 1.0),"
-        " ob.LaplaceParameters(2.0), 8, 1, ob.PrivacyLoss(0.5, 0.125, 1.0),"
-        " '')\nrelease.posterior.interval()\nprint(sorted({name.split('.')[0] for name in"
+        " ob.LaplaceParameters(2.0), ob.Promise(8, 1, ob.PrivacyLoss(0.5, 0.125, 1.0),"
+        " ''))\nrelease.posterior.interval()\nprint(sorted({name.split('.')[0] for name in"
         " sys.modules} & {'arviz', 'opendp', 'polars'}))"
     )
     assert (

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from releases import promise
 
 from opendp_bayes import (
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
     PermuteAndFlip,
-    PrivacyLoss,
     Release,
     SmoothHellingerExponential,
     exact_loss,
@@ -207,10 +207,7 @@ def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge(
             ("a", "b"),
             (1.0, 1.0),
             mechanism,
-            200,
-            1,
-            PrivacyLoss(0.2, 0.02, 0.4),
-            "MaxDivergence",
+            promise(200),
         )
         lower, upper = release.posterior.interval(0.95)
         widths.append(upper[0] - lower[0])

@@ -1,9 +1,9 @@
 """The tables of a notebook, read with an HTML parser."""
 
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from releases import changed, promise
 
 from opendp_bayes import (
     GroupedRelease,
@@ -16,26 +16,20 @@ from opendp_bayes import (
 from opendp_bayes.report.notebook import release_html
 
 RELEASE = Release(
-    counts=(12, 3, 5),
+    drawn=(12, 3, 5),
     categories=("<script>alert('a & b')</script>", True, 3),
     prior=(1.0, 0.5, 2.0),
     mechanism=LaplaceParameters(2.0),
-    size=20,
-    d_in=1,
-    loss=PrivacyLoss(1.0, 0.5, 2.0),
-    measure="MaxDivergence",
+    promise=promise(20),
 )
 
 GROUPED = GroupedRelease(
     groups=("<north>", None),
-    counts=((12, 3), (0, 5)),
+    drawn=((12, 3), (0, 5)),
     categories=("a & b", 3),
     prior=(1.0, 0.5),
     mechanism=LaplaceParameters(2.0, total="private"),
-    size=None,
-    d_in=1,
-    loss=PrivacyLoss(0.5, 0.125, 1.0),
-    measure="MaxDivergence",
+    promise=promise(None, PrivacyLoss(0.5, 0.125, 1.0)),
 )
 
 
@@ -126,7 +120,7 @@ def test_the_level_is_in_headings_and_intervals() -> None:
 
 
 def test_a_posterior_that_takes_long_is_not_waited_for() -> None:
-    release = replace(RELEASE, mechanism=HellingerExponential(0.5))
+    release = changed(RELEASE, mechanism=HellingerExponential(0.5))
     page = Page(release._repr_html_())
     assert [len(row) for row in page.rows] == [3] * 4
     assert "call release.posterior, then show the release again" in page.paragraph
@@ -136,7 +130,7 @@ def test_a_posterior_that_takes_long_is_not_waited_for() -> None:
 
 
 def test_without_a_noise_aware_posterior_the_paragraph_says_why() -> None:
-    page = Page(replace(RELEASE, mechanism=HellingerExponential(0.5), size=None)._repr_html_())
+    page = Page(changed(RELEASE, mechanism=HellingerExponential(0.5), size=None)._repr_html_())
     assert "There is no noise-aware posterior of this release" in page.paragraph
 
 
@@ -173,10 +167,10 @@ def test_a_grouped_release_has_a_row_for_every_group_and_category() -> None:
 
 
 def test_posteriors_of_groups_that_take_long_together_are_not_waited_for() -> None:
-    many = replace(
+    many = changed(
         GROUPED,
         groups=tuple(range(200)),
-        counts=((50,) * 20,) * 200,
+        drawn=((50,) * 20,) * 200,
         categories=tuple(range(20)),
         prior=(1.0,) * 20,
     )

@@ -4,9 +4,9 @@ import io
 import math
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
+from releases import changed, promise
 from rich.console import Console
 from scipy import stats
 
@@ -15,14 +15,11 @@ from opendp_bayes.inference.noise_aware import is_quick
 from opendp_bayes.report.terminal import release_report
 
 RELEASE = Release(
-    counts=(7, 0, 3),
+    drawn=(7, 0, 3),
     categories=("[red]yes", "no", 3),
     prior=(1.0, 0.5, 1.0),
     mechanism=LaplaceParameters(scale=2.0),
-    size=10,
-    d_in=1,
-    loss=PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0),
-    measure="MaxDivergence",
+    promise=promise(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0)),
 )
 
 
@@ -80,16 +77,16 @@ def test_a_report_fits_and_its_title_is_not_markup(width: int) -> None:
 
 def test_seven_long_labels_fit_a_terminal() -> None:
     label = "Independent-Independent"
-    release = replace(
-        RELEASE, counts=(1,) * 7, categories=(*"abcdef", label), prior=(1.0,) * 7, size=7
+    release = changed(
+        RELEASE, drawn=(1,) * 7, categories=(*"abcdef", label), prior=(1.0,) * 7, size=7
     )
     assert label in rendered(release_report(release), 80)
 
 
 def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
     label = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
-    release = replace(
-        RELEASE, counts=(191_000, 40_000, 95_000), categories=(label, "b", "c"), size=326_000
+    release = changed(
+        RELEASE, drawn=(191_000, 40_000, 95_000), categories=(label, "b", "c"), size=326_000
     )
     shown = rendered(release_report(release), 80)
     assert "…" not in shown
@@ -99,7 +96,7 @@ def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
 
 
 def test_a_report_waits_for_a_posterior_that_takes_long() -> None:
-    release = replace(RELEASE, mechanism=HellingerExponential(0.5))
+    release = changed(RELEASE, mechanism=HellingerExponential(0.5))
     assert not is_quick(release)
     assert (
         cells(
@@ -112,7 +109,7 @@ def test_a_report_waits_for_a_posterior_that_takes_long() -> None:
 def test_without_a_noise_aware_posterior_a_report_says_why() -> None:
     shown = rendered(
         release_report(
-            replace(RELEASE, mechanism=HellingerExponential(0.5), size=None, counts=(7, 0, 3))
+            changed(RELEASE, mechanism=HellingerExponential(0.5), size=None, drawn=(7, 0, 3))
         ),
         200,
     )

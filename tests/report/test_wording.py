@@ -7,20 +7,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from releases import promise
 
-from opendp_bayes import LaplaceParameters, PrivacyLoss, Release, SmoothHellingerExponential
+from opendp_bayes import PrivacyLoss, SmoothHellingerExponential
 from opendp_bayes.report.wording import at_most, described, guarantee
 
-RELEASE = Release(
-    counts=(7, 0, 3),
-    categories=("yes", "no", 3),
-    prior=(1.0, 0.5, 1.0),
-    mechanism=LaplaceParameters(scale=2.0),
-    size=10,
-    d_in=1,
-    loss=PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0),
-    measure="MaxDivergence",
-)
+PROMISE = promise(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +52,7 @@ RELEASE = Release(
     ],
 )
 def test_guarantee(changes: dict[str, object], expected: str) -> None:
-    assert expected in guarantee(replace(RELEASE, **changes))  # type: ignore[arg-type]
+    assert expected in guarantee(replace(PROMISE, **changes))  # type: ignore[arg-type]
 
 
 def test_a_mechanism_is_described_by_the_parameters_that_are_set() -> None:

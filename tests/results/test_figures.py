@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -12,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.container import ErrorbarContainer
 from matplotlib.lines import Line2D
+from releases import changed, promise
 
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.results.figures import plot_posterior
@@ -21,12 +21,9 @@ PAIR = Release(
     ("$yes_$", "no"),
     (1.0, 1.0),
     LaplaceParameters(10.0),
-    200,
-    1,
-    PrivacyLoss(0.1, 0.005, 0.2),
-    "MaxDivergence",
+    promise(200, PrivacyLoss(0.1, 0.005, 0.2)),
 )
-PARTIES = replace(PAIR, counts=(60, 30, 80, 30), categories=("a", "$b^$", 3, "d"), prior=(1.0,) * 4)
+PARTIES = changed(PAIR, drawn=(60, 30, 80, 30), categories=("a", "$b^$", 3, "d"), prior=(1.0,) * 4)
 BLUE, VERMILION = "#0072b2", "#d55e00"
 
 
@@ -156,14 +153,14 @@ def test_long_labels_are_in_lines_within_the_picture() -> None:
         "Some college or an associate degree from a community college or a vocational school, not"
         " finished"
     )
-    ax = replace(PARTIES, categories=(label, "x" * 200, "b", "c")).plot()
+    ax = changed(PARTIES, categories=(label, "x" * 200, "b", "c")).plot()
     shown = [text.get_text() for text in ax.get_yticklabels()]
     assert (
         shown[0]
         == "Some college or an associate\ndegree from a community\ncollege or a vocational …"
     )
     assert shown[2:] == ["b", "c"]
-    pair = replace(PAIR, categories=(label, "no")).plot()
+    pair = changed(PAIR, categories=(label, "no")).plot()
     assert pair.get_xlabel().replace("\n", " ") == f"Probability of {label}"
     for drawn in (ax, pair):
         drawn.figure.canvas.draw()
@@ -174,7 +171,7 @@ def test_long_labels_are_in_lines_within_the_picture() -> None:
 
 
 def test_a_mean_near_0_is_within_the_axes() -> None:
-    ax = replace(PARTIES, counts=(0, 30, 80, 90), mechanism=LaplaceParameters(0.1)).plot()
+    ax = changed(PARTIES, drawn=(0, 30, 80, 90), mechanism=LaplaceParameters(0.1)).plot()
     assert ax.get_xlim()[0] < 0
     assert len(lines(ax, "#000000")) == 1, "a line at 0"
 
@@ -198,12 +195,12 @@ def test_a_compact_picture_has_neither_legend_nor_guarantee(release: Release) ->
 
 
 EXTREME = {
-    "an infinite density at 0": replace(PAIR, counts=(0, 200), prior=(0.01, 0.01)),
-    "a plug-in posterior of no width": replace(
-        PAIR, counts=(500_000, 500_000), size=10**6, mechanism=LaplaceParameters(1e5)
+    "an infinite density at 0": changed(PAIR, drawn=(0, 200), prior=(0.01, 0.01)),
+    "a plug-in posterior of no width": changed(
+        PAIR, drawn=(500_000, 500_000), size=10**6, mechanism=LaplaceParameters(1e5)
     ),
-    "only a prior": replace(PAIR, counts=(1, 0), size=1, mechanism=LaplaceParameters(1e6)),
-    "a private number of records": replace(
+    "only a prior": changed(PAIR, drawn=(1, 0), size=1, mechanism=LaplaceParameters(1e6)),
+    "a private number of records": changed(
         PAIR, size=None, mechanism=LaplaceParameters(2.0, total="private")
     ),
 }

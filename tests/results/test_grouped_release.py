@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib import pyplot
+from releases import changed, promise
 from rich.console import Console
 
 import opendp_bayes as ob
@@ -18,16 +19,13 @@ import opendp_bayes as ob
 LOSS = ob.PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0)
 ADDED = ob.GroupedRelease(
     groups=("north", "south", None),
-    counts=((3, 1), (0, 0), (7, 20)),
+    drawn=((3, 1), (0, -4), (7, 20)),
     categories=("yes", "no"),
     prior=(1.0, 0.5),
     mechanism=ob.LaplaceParameters(2.0, total="private"),
-    size=None,
-    d_in=1,
-    loss=LOSS,
-    measure="MaxDivergence",
+    promise=promise(None, LOSS),
 )
-CHANGED = replace(ADDED, size=40, mechanism=ob.LaplaceParameters(4.0, total="private"))
+CHANGED = changed(ADDED, size=40, mechanism=ob.LaplaceParameters(4.0, total="private"))
 
 
 def test_a_mapping_from_groups_to_releases():
@@ -56,16 +54,13 @@ def test_one_group_states_the_loss_of_records_that_join_or_leave_it():
         ("yes", "no"),
         (1.0, 0.5),
         ob.LaplaceParameters(2.0, total="private"),
-        None,
-        1,
-        LOSS,
-        "MaxDivergence",
+        promise(None, LOSS),
     )
     one = CHANGED["north"]
     assert (one.size, one.d_in, one.relation) == (None, 2, "add/remove")
     assert one.loss == ob.exact_loss(one.mechanism, size=None, prior=one.prior, d_in=2)
     assert one.epsilon == 0.5
-    restated = CHANGED.with_loss(d_in=3, loss=replace(LOSS, epsilon=1.5), measure="MaxDivergence")
+    restated = CHANGED.with_promise(promise(40, replace(LOSS, epsilon=1.5), d_in=3))
     assert (restated.d_in, restated.epsilon, restated["north"].d_in, restated["north"].epsilon) == (
         3,
         1.5,
@@ -75,7 +70,7 @@ def test_one_group_states_the_loss_of_records_that_join_or_leave_it():
 
 
 def test_a_stated_delta_is_used_for_one_group_too():
-    one = replace(CHANGED, loss=replace(LOSS, delta=0.05))["north"]
+    one = changed(CHANGED, loss=replace(LOSS, delta=0.05))["north"]
     assert one.delta == 0.05
     assert one.epsilon < 0.5
 
@@ -86,7 +81,7 @@ def test_a_stated_delta_is_used_for_one_group_too():
         ADDED,
         CHANGED,
         replace(ADDED, groups=(True, 2, "3")),
-        replace(ADDED, loss=ob.PrivacyLoss(0.5, 0.125, float("inf"))),
+        changed(ADDED, loss=ob.PrivacyLoss(0.5, 0.125, float("inf"))),
     ],
 )
 def test_json_both_ways(release):
@@ -100,13 +95,16 @@ MALFORMED = {
     "not JSON": ("{", "is not a grouped release in JSON"),
     "a release": (ADDED["north"].to_json(), "is not a grouped release in JSON"),
     "format": ({"format": "x"}, "format='x': must be 'opendp-bayes grouped release'"),
-    "version": ({"version": 2}, "version=2: this package reads version 1"),
+    "version": ({"version": 3}, "version=3: this package reads version 2"),
+    "version 1": (
+        {"version": 1, "counts": [[3, 1], [0, 0], [7, 20]]},
+        "version=1: does not hold what the mechanism drew, which the posterior needs; read it with",
+    ),
     "unknown field": ({"extra": 1}, "unknown field `extra`"),
-    "no groups": ({"groups": [], "counts": []}, r"groups=\[\]: must be at least 1, all different"),
+    "no groups": ({"groups": [], "drawn": []}, r"groups=\[\]: must be at least 1, all different"),
     "a group twice": ({"groups": ["a", "a", None]}, "must be at least 1, all different"),
-    "rows": ({"counts": [[1, 2]]}, r"counts=\[\[1, 2\]\]: must have 3 rows, one for each group"),
-    "counts of a group": ({"counts": [[1, 2], [1, 2], [1]]}, r"counts=\[1\]: must be 2 numbers"),
-    "negative": ({"counts": [[1, 2], [1, -2], [1, 1]]}, r"counts=\[1, -2\]: must be 2 numbers"),
+    "rows": ({"drawn": [[1, 2]]}, r"drawn=\[\[1, 2\]\]: must have 3 rows, one for each group"),
+    "draws of a group": ({"drawn": [[1, 2], [1, 2], [1]]}, r"drawn=\[1\]: must be 2 integers"),
     "prior": ({"prior": [1.0]}, r"prior=\[1\.0\]: must be 2 numbers"),
     "size": ({"size": 0}, "size=0: must be null or at least 1"),
     "mechanism": (
@@ -194,7 +192,7 @@ def test_small_multiples():
 def test_categories_are_named_once_in_a_row():
     three = replace(
         ADDED,
-        counts=((3, 1, 2), (0, 0, 9), (7, 20, 4)),
+        drawn=((3, 1, 2), (0, 0, 9), (7, 20, 4)),
         categories=("a", "b", "c"),
         prior=(1.0,) * 3,
     )

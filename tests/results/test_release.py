@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 import math
+import pickle
 
 import jsonschema
 import numpy as np
@@ -13,15 +14,19 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from releases import promise
 from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes import (
     HellingerExponential,
+    KNormParameters,
     LaplaceParameters,
+    Promise,
     Release,
     SmoothHellingerExponential,
 )
+from opendp_bayes.mechanisms.neighbours import default_total
 
 MECHANISMS = [
     LaplaceParameters(0.1),
@@ -35,37 +40,29 @@ MECHANISMS = [
 ]
 
 
+def pickled(made):
+    return pickle.loads(pickle.dumps(made))  # noqa: S301 - our own
+
+
 def release(
     mechanism=MECHANISMS[0],
-    counts=(3, 0, 2),
+    drawn=(3, 0, 2),
     categories=("a", "b", "c"),
     prior=(0.5, 1.0, 2.0),
     size=5,
-    **changes,
+    loss=None,
 ):
-    loss = (
-        mechanism.proven_loss(1, size=size, prior=np.array(prior))
-        if size or isinstance(mechanism, LaplaceParameters)
-        else None
-    )
-    fields = {
-        "mechanism": mechanism,
-        "counts": counts,
-        "categories": categories,
-        "prior": prior,
-        "size": size,
-        "d_in": 1,
-        "loss": loss,
-    }
-    return Release(**{**fields, "measure": "MaxDivergence", **changes})
+    if loss is None:
+        loss = mechanism.proven_loss(1, size=size, prior=np.array(prior))
+    return Release(drawn, categories, prior, mechanism, promise(size, loss))
 
 
 # --- the object
-# ------------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "field", [field.name for field in dataclasses.fields(Release)] + ["concentration"]
+    "field",
+    [field.name for field in dataclasses.fields(Release)] + ["concentration", "counts", "size"],
 )
 def test_a_release_is_frozen(field):
     with pytest.raises(AttributeError):
@@ -75,7 +72,7 @@ def test_a_release_is_frozen(field):
 def test_equality_and_hash_are_by_value():
     assert release() == release()
     assert hash(release()) == hash(release())
-    assert release() != release(counts=(3, 1, 1))
+    assert release() != release(drawn=(3, 1, 1))
 
 
 def test_what_it_says_of_itself():
@@ -99,7 +96,7 @@ def test_derived_values():
     assert made.relation == "change-one"
     assert release(LaplaceParameters(4.0, total="private"), size=None).relation == "add/remove"
     loss = ob.PrivacyLoss(epsilon=3.0, rho=2.0, range=1.0, delta=0.1)
-    other = made.with_loss(d_in=7, loss=loss, measure="other")
+    other = made.with_promise(Promise(5, d_in=7, loss=loss, measure="other"))
     assert (other.d_in, other.loss, other.measure, other.counts) == (7, loss, "other", made.counts)
     assert made.d_in == 1
 
@@ -111,11 +108,10 @@ def test_concentration_cannot_change_the_release():
 
 
 # --- the plug-in posterior
-# -------------------------------------------------------------------------------------------------------------------
 
 
 def test_plug_in_of_two_categories_is_the_beta_of_the_first():
-    made = release(counts=(7, 3), categories=("yes", "no"), prior=(1.0, 2.0), size=10)
+    made = release(drawn=(7, 3), categories=("yes", "no"), prior=(1.0, 2.0), size=10)
     assert made.plug_in.dist.name == "beta"
     assert made.plug_in.args == (8.0, 5.0)
     assert made.plug_in.mean() == pytest.approx(8 / 13)
@@ -132,7 +128,6 @@ def test_plug_in_of_more_categories_is_the_dirichlet():
 
 
 # --- the frame of results
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_the_frame_has_both_posteriors():
@@ -179,7 +174,6 @@ def test_a_frame_needs_a_level_and_a_posterior():
 
 
 # --- JSON
-# ------------------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
@@ -220,23 +214,25 @@ def test_labels_keep_their_type(categories):
 
 @settings(max_examples=100, deadline=None)
 @given(
-    counts=st.lists(st.integers(0, 2**60), min_size=2, max_size=6),
+    drawn=st.lists(st.integers(-(2**60), 2**60), min_size=2, max_size=6),
     scale=st.floats(1e-3, 1e9),
     prior=st.floats(1e-3, 1e9),
     d_in=st.integers(0, 10**6),
     loss=st.tuples(*[st.one_of(st.just(math.inf), st.floats(0, 1e308))] * 3),
     size=st.one_of(st.none(), st.integers(1, 10**12)),
 )
-def test_json_loses_nothing(counts, scale, prior, d_in, loss, size):
+def test_json_loses_nothing(drawn, scale, prior, d_in, loss, size):
     made = Release(
-        counts=tuple(counts),
-        categories=tuple(range(len(counts))),
-        prior=(prior,) * len(counts),
-        mechanism=LaplaceParameters(scale),
-        size=size,
-        d_in=d_in,
-        loss=ob.PrivacyLoss(*loss, delta=1e-9, method="m"),
-        measure="Approximate(MaxDivergence)",
+        drawn=tuple(drawn),
+        categories=tuple(range(len(drawn))),
+        prior=(prior,) * len(drawn),
+        mechanism=LaplaceParameters(scale, total=default_total(size)),
+        promise=Promise(
+            size=size,
+            d_in=d_in,
+            loss=ob.PrivacyLoss(*loss, delta=1e-9, method="m"),
+            measure="Approximate(MaxDivergence)",
+        ),
     )
     assert Release.from_json(made.to_json()) == made
 
@@ -286,11 +282,14 @@ def test_unusual_releases_fit_the_schema(changes):
 #: What the schema cannot say: fields that must agree with each other, and what only the mechanism
 #: or the integers of the machine know.
 AGREEMENT = {
-    "too few counts",
-    "too many counts",
+    "too few draws",
+    "too many draws",
     "too few categories",
     "prior too short",
-    "a count beyond any integer",
+    "a draw beyond any integer",
+    "a draw beyond the machine's",
+    "a draw as far below",
+    "a mechanism for a public size",
     "unknown mechanism",
     "bad scale",
     "null scale",
@@ -311,7 +310,7 @@ def test_the_schema_refuses_what_the_reader_refuses():
 
 
 def changed(path, value):
-    """The document of a release with one field, or a field within a field, set; `...` removes it."""
+    """The document of a release with one field, or one within it, set; `...` removes it."""
     document = json.loads(release(LaplaceParameters(2.0)).to_json())
     inner = document
     *parents, last = path.split(".")
@@ -332,8 +331,8 @@ CORRUPTED = {
     ),
     "a later version": (
         "version",
-        2,
-        "version=2: this package reads version 1; use the package version that wrote it",
+        3,
+        "version=3: this package reads version 2; use the package version that wrote it",
     ),
     "no version": ("version", ..., "is not a release in JSON: .*missing required field `version`"),
     "text version": (
@@ -352,14 +351,15 @@ CORRUPTED = {
         "x",
         "is not a release in JSON: .*unknown field `code`",
     ),
-    "no counts": ("counts", ..., "missing required field `counts`"),
+    "no draws": ("drawn", ..., "missing required field `drawn`"),
     "no loss": ("loss", ..., "missing required field `loss`"),
     "no delta": ("loss.delta", ..., "missing required field `delta`"),
-    "negative count": ("counts", [3, -1, 2], r"counts=\[3, -1, 2\]: must be 3 numbers from 0 to 2"),
-    "too few counts": ("counts", [3, 2], r"counts=\[3, 2\]: must be 3 numbers from 0 to 2"),
-    "too many counts": ("counts", [3, 0, 2, 0], "must be 3 numbers from 0 to 2"),
-    "fraction of a count": ("counts", [3, 0.5, 2], r"Expected `int`, got `float` - at `\$\.counts"),
-    "a count beyond any integer": ("counts", [3, 0, 10**30], "counts|Integer"),
+    "too few draws": ("drawn", [3, 2], r"drawn=\[3, 2\]: must be 3 integers from -2\^63 to 2"),
+    "too many draws": ("drawn", [3, 0, 2, 0], "must be 3 integers from -2"),
+    "fraction of a draw": ("drawn", [3, 0.5, 2], r"Expected `int`, got `float` - at `\$\.drawn"),
+    "a draw beyond any integer": ("drawn", [3, 0, 10**30], "drawn|Integer"),
+    "a draw beyond the machine's": ("drawn", [3, 0, 2**63], "must be 3 integers from -2"),
+    "a draw as far below": ("drawn", [3, 0, -(2**63) - 1], "drawn|Integer"),
     "no categories": ("categories", [], r"categories=\[\]: must be at least 2 different labels"),
     "one category": (
         "categories",
@@ -367,7 +367,7 @@ CORRUPTED = {
         r"categories=\['a'\]: must be at least 2 different labels",
     ),
     "categories repeated": ("categories", ["a", "b", "a"], "must be at least 2 different labels"),
-    "too few categories": ("categories", ["a", "b"], r"counts=\[3, 0, 2\]: must be 2 numbers"),
+    "too few categories": ("categories", ["a", "b"], r"drawn=\[3, 0, 2\]: must be 2 integers"),
     "null category": (
         "categories",
         ["a", "b", None],
@@ -385,6 +385,7 @@ CORRUPTED = {
     ),
     "negative prior": ("prior", [1.0, -1.0, 1.0], "must be 3 numbers greater than 0"),
     "text prior": ("prior", "flat", r"Expected `array`, got `str` - at `\$\.prior`"),
+    "a mechanism for a public size": ("size", None, "total='remainder': needs a public number"),
     "size of zero": ("size", 0, "size=0: must be null or at least 1"),
     "fraction of a size": ("size", 4.5, r"Expected `int \| null`, got `float` - at `\$\.size`"),
     "negative distance": ("d_in", -1, "d_in=-1: must be at least 0"),
@@ -454,7 +455,7 @@ def test_a_corrupted_field_is_rejected_by_name(name):
     [
         "format",
         "version",
-        "counts",
+        "drawn",
         "categories",
         "prior",
         "mechanism",
@@ -473,7 +474,7 @@ def test_every_field_is_required(field):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "counts", "{", "[]", "null", "1", b"\xff\xfe", '{"counts": [1, 2]}', '{"format": NaN}'],
+    ["", "drawn", "{", "[]", "null", "1", b"\xff\xfe", '{"drawn": [1, 2]}', '{"format": NaN}'],
 )
 def test_what_is_not_a_release_in_json_is_rejected(text):
     with pytest.raises(ValueError, match="text: is not a release in JSON"):
@@ -493,7 +494,68 @@ def test_a_document_does_not_choose_what_is_imported(monkeypatch):
         Release.from_json(changed("mechanism.name", "someone_else_s"))
 
 
-def test_copies_are_equal():
-    made = release()
-    assert copy.deepcopy(made) == made
+def test_version_1_is_refused_with_the_reason():
+    document = json.loads(release().to_json())
+    first = {**document, "version": 1, "counts": document["drawn"]}
+    del first["drawn"]
+    for text in (first, {**document, "version": 1}):
+        with pytest.raises(
+            ValueError,
+            match=(
+                "version=1: does not hold what the mechanism drew, which the posterior needs; read"
+                " it with the package version that wrote it, or release anew"
+            ),
+        ):
+            Release.from_json(json.dumps(text))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "drawn", "counts"),
+    [
+        (LaplaceParameters(2.0), (3, -2, 4), (3, 0, 2)),
+        (LaplaceParameters(2.0), (4, 7, -6), (4, 5, 0)),
+        (LaplaceParameters(2.0, total="bounded"), (3, -2, 8), (3, 0, 5)),
+        (LaplaceParameters(2.0, total="private"), (3, -2, 8), (3, 0, 8)),
+        (KNormParameters(2.0), (5, -2, 2), (4, 0, 1)),
+        (HellingerExponential(2.0), (3, 0, 2), (3, 0, 2)),
+    ],
+    ids=str,
+)
+def test_counts_are_the_projection_of_what_was_drawn(mechanism, drawn, counts):
+    made = release(mechanism, drawn)
+    assert made.counts == counts
+    assert made.concentration.tolist() == [a + x for a, x in zip(made.prior, counts, strict=True)]
+    again = Release.from_json(made.to_json())
+    assert (again.drawn, again.counts) == (drawn, counts)
+
+
+def test_a_mechanism_that_draws_counts_has_none_below_0():
+    text = release(HellingerExponential(2.0), (3, -1, 3)).to_json()
+    with pytest.raises(
+        ValueError, match=r"drawn=\[3, -1, 3\]: must be at least 0, because hellinger_exponential"
+    ):
+        Release.from_json(text)
+
+
+# --- copies
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickled], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("mechanism", [LaplaceParameters(2.0), HellingerExponential(0.5)], ids=str)
+def test_copies_are_equal_before_and_after_the_posterior_was_read(copied, mechanism):
+    made = release(mechanism)
+    assert copied(made) == made
+    mean = made.posterior.mean()
+    again = copied(made)
+    assert again == made
+    assert hash(again) == hash(made)
+    assert again.counts == made.counts
+    assert "posterior" not in vars(again), "the posterior is computed again when it is read"
+    assert again.posterior.mean() == pytest.approx(mean)
+
+
+def test_a_copy_with_other_fields_has_a_posterior_of_its_own():
+    made = release(LaplaceParameters(2.0))
     assert dataclasses.replace(made) == made
+    assert made.counts == (3, 0, 2)
+    assert dataclasses.replace(made, drawn=(1, 1, 3)).counts == (1, 1, 3)

@@ -1,0 +1,295 @@
+"""Releases as JSON, version 2. Version 1 held the released counts in place of what was drawn."""
+
+import math
+from dataclasses import asdict
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+
+import msgspec
+import numpy as np
+
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.protocol import Mechanism, projected
+from opendp_bayes.mechanisms.registry import known_mechanism
+from opendp_bayes.released.promise import Promise
+
+VERSION = 2
+#: Draws are integers of the machine.
+_LARGEST = 2**63
+
+D = TypeVar("D", bound="Document")
+#: What must hold, and the message where it does not.
+Rule = tuple[bool, str]
+
+
+def _field(description: str, **constraints: Any) -> msgspec.Meta:
+    """What the JSON schema says of a field. `Document.check` checks the constraints, with messages
+    that say what to do.
+    """
+    return msgspec.Meta(description=description, extra_json_schema=constraints or None)
+
+
+_NUMBERS = {"minItems": 2}
+_Bound = Annotated[float | None, _field("An upper bound; null is infinite.", minimum=0)]
+
+
+class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A mechanism by name."""
+
+    name: Annotated[str, _field("As `load_mechanism` knows it.")]
+    parameters: Annotated[
+        dict[str, float | str | None], _field("Its parameters, the scale among them.")
+    ]
+
+    def value(self) -> Mechanism:
+        """The mechanism; `ValueError` if it is not known or does not take these parameters."""
+        kind = known_mechanism(self.name)
+        try:
+            return kind(**self.parameters)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"mechanism: {self.name} does not accept these parameters: {error}"
+            ) from None
+
+
+class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A privacy loss. `None` stands for infinity, which JSON does not have."""
+
+    epsilon: _Bound
+    rho: _Bound
+    range: _Bound
+    delta: Annotated[float, _field("Goes with epsilon.", minimum=0, maximum=1)]
+    method: Annotated[str, _field("How the bounds were found.")]
+
+    @classmethod
+    def of(cls, loss: PrivacyLoss) -> "LossDocument":
+        """The loss with null for infinity."""
+        epsilon, rho, spread = (
+            None if bound == math.inf else bound for bound in (loss.epsilon, loss.rho, loss.range)
+        )
+        return cls(epsilon=epsilon, rho=rho, range=spread, delta=loss.delta, method=loss.method)
+
+    def value(self) -> PrivacyLoss:
+        """The loss with infinity for null."""
+        epsilon, rho, spread = (
+            math.inf if bound is None else bound for bound in (self.epsilon, self.rho, self.range)
+        )
+        return PrivacyLoss(epsilon, rho, spread, self.delta, self.method)
+
+
+class Written(Protocol):
+    """What every release has, and its document holds."""
+
+    @property
+    def categories(self) -> tuple[str | bool | int, ...]: ...
+    @property
+    def prior(self) -> tuple[float, ...]: ...
+    @property
+    def mechanism(self) -> Mechanism: ...
+    @property
+    def promise(self) -> Promise: ...
+
+
+class _Header(msgspec.Struct):
+    """What every document begins with, of whichever version it is."""
+
+    format: str
+    version: int
+
+
+class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the documents of all kinds of release share."""
+
+    #: The kind in words, and in the field `format`.
+    kind: ClassVar[str]
+    name: ClassVar[str]
+
+    format: Annotated[str, _field("What the document is.")]
+    version: Annotated[int, _field("Of the format.", const=VERSION)]
+    categories: Annotated[list[str | bool | int], _field("Labels.", uniqueItems=True, **_NUMBERS)]
+    prior: Annotated[
+        list[Annotated[float, _field("Of one category.", exclusiveMinimum=0)]],
+        _field("Concentration of the prior.", **_NUMBERS),
+    ]
+    mechanism: Annotated[MechanismDocument, _field("Made the release.")]
+    size: Annotated[
+        int | None, _field("The public number of records; null where it is private.", minimum=1)
+    ]
+    d_in: Annotated[
+        int,
+        _field(
+            "Records changed, or added and removed, between the data sets that `loss` is for.",
+            minimum=0,
+        ),
+    ]
+    loss: Annotated[LossDocument, _field("Certified upper bounds.")]
+    measure: Annotated[str, _field("The OpenDP measure of the release.")]
+
+    @classmethod
+    def write(cls, release: Written, **fields: Any) -> str:
+        """The JSON of a release, with the fields that only its kind has."""
+        mechanism, promise = release.mechanism, release.promise
+        document = cls(
+            format=cls.name,
+            version=VERSION,
+            categories=list(release.categories),
+            prior=list(release.prior),
+            mechanism=MechanismDocument(name=mechanism.name, parameters=asdict(mechanism)),
+            size=promise.size,
+            d_in=promise.d_in,
+            loss=LossDocument.of(promise.loss),
+            measure=promise.measure,
+            **fields,
+        )
+        return msgspec.json.encode(document).decode()
+
+    @classmethod
+    def read(cls: type[D], text: str | bytes) -> D:
+        """The document, with every constraint on its values checked; `ValueError` that names the
+        field and what is wrong with it.
+        """
+        if not isinstance(text, (str, bytes)):
+            raise TypeError(f"text: must be str or bytes, not {type(text).__name__}.")
+        try:
+            header = msgspec.json.decode(text, type=_Header)
+            if (header.format, header.version) == (cls.name, 1):
+                raise ValueError(
+                    "version=1: does not hold what the mechanism drew, which the posterior needs;"
+                    " read it with the package version that wrote it, or release anew."
+                )
+            document = msgspec.json.decode(text, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"text: is not a {cls.kind} in JSON: {error}") from None
+        document.check()
+        return document
+
+    def check(self) -> None:
+        """Raise `ValueError` for values that no release has."""
+        for rules in (self._of_format, self.of_draws, self._of_promise):
+            for holds, message in rules():
+                if not holds:
+                    raise ValueError(message)
+
+    def of_draws(self) -> list[Rule]:
+        """What only this kind of document must fulfil."""
+        return []
+
+    def _of_format(self) -> list[Rule]:
+        k, labels = len(self.categories), {(type(label), label) for label in self.categories}
+        return [
+            (self.format == self.name, f"format={self.format!r}: must be {self.name!r}."),
+            (
+                self.version == VERSION,
+                f"version={self.version}: this package reads version {VERSION}; use the package"
+                " version that wrote it.",
+            ),
+            (
+                k >= 2 and len(labels) == k,
+                f"categories={self.categories!r}: must be at least 2 different labels.",
+            ),
+        ]
+
+    def _of_promise(self) -> list[Rule]:
+        k, bounds = len(self.categories), (self.loss.epsilon, self.loss.rho, self.loss.range)
+        return [
+            (
+                len(self.prior) == k and all(0 < p < math.inf for p in self.prior),
+                f"prior={self.prior!r}: must be {k} numbers greater than 0.",
+            ),
+            (
+                self.size is None or self.size >= 1,
+                f"size={self.size!r}: must be null or at least 1.",
+            ),
+            (self.d_in >= 0, f"d_in={self.d_in!r}: must be at least 0."),
+            (
+                all(bound is None or bound >= 0 for bound in bounds),
+                f"loss={self.loss!r}: every bound must be null or at least 0.",
+            ),
+            (
+                0 <= self.loss.delta <= 1,
+                f"loss.delta={self.loss.delta!r}: must be between 0 and 1.",
+            ),
+        ]
+
+    def shared(self) -> dict[str, Any]:
+        """The arguments that all kinds of release are constructed with."""
+        return {
+            "categories": tuple(self.categories),
+            "prior": tuple(self.prior),
+            "mechanism": self.mechanism.value(),
+            "promise": Promise(self.size, self.d_in, self.loss.value(), self.measure),
+        }
+
+
+class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A private release of a posterior."""
+
+    kind: ClassVar[str] = "release"
+    name: ClassVar[str] = "opendp-bayes release"
+
+    format: Annotated[str, _field("What the document is.", const=name)]
+    drawn: Annotated[
+        list[int],
+        _field("What the mechanism drew, one for each category; may be negative.", **_NUMBERS),
+    ]
+
+    def of_draws(self) -> list[Rule]:
+        """An integer was drawn for each category."""
+        return [_of_row(self.drawn, len(self.categories))]
+
+    def values(self) -> dict[str, Any]:
+        """The arguments of `Release`."""
+        values = self.shared()
+        values["mechanism"].check(size=self.size, prior=np.array(self.prior))
+        _check_counts(values["mechanism"], self.drawn, self.size)
+        return {"drawn": tuple(self.drawn), **values}
+
+
+class GroupedReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Private releases of the posteriors of groups."""
+
+    kind: ClassVar[str] = "grouped release"
+    name: ClassVar[str] = "opendp-bayes grouped release"
+
+    format: Annotated[str, _field("What the document is.", const=name)]
+    groups: Annotated[
+        list[str | bool | int | None],
+        _field("Labels of the groups; null is that of the nulls.", minItems=1, uniqueItems=True),
+    ]
+    drawn: Annotated[
+        list[Annotated[list[int], _field("Of one group, one for each category.", **_NUMBERS)]],
+        _field("What the mechanism drew, one row for each group.", minItems=1),
+    ]
+
+    def of_draws(self) -> list[Rule]:
+        """A row was drawn for each of the groups."""
+        number, k = len(self.groups), len(self.categories)
+        return [
+            (
+                number >= 1 and len(set(self.groups)) == number,
+                f"groups={self.groups!r}: must be at least 1, all different.",
+            ),
+            (
+                len(self.drawn) == number,
+                f"drawn={self.drawn!r}: must have {number} rows, one for each group.",
+            ),
+            *(_of_row(row, k) for row in self.drawn),
+        ]
+
+    def values(self) -> dict[str, Any]:
+        """The arguments of `GroupedRelease`."""
+        drawn = tuple(map(tuple, self.drawn))
+        return {"groups": tuple(self.groups), "drawn": drawn, **self.shared()}
+
+
+def _of_row(drawn: list[int], k: int) -> Rule:
+    """That there is an integer of the machine for each of k categories."""
+    holds = len(drawn) == k and all(-_LARGEST <= number < _LARGEST for number in drawn)
+    return holds, f"drawn={drawn!r}: must be {k} integers from -2^63 to 2^63."
+
+
+def _check_counts(mechanism: Mechanism, drawn: list[int], size: int | None) -> None:
+    """Raise `ValueError` where what was drawn does not become counts."""
+    if projected(mechanism, np.array(drawn, dtype=np.int64), size).min() < 0:
+        raise ValueError(
+            f"drawn={drawn!r}: must be at least 0, because {mechanism.name} draws counts."
+        )
