@@ -54,11 +54,15 @@ def laplace_shift(moved: int, noise: LaplaceNoise) -> tuple[Floats, Floats]:
     """
     lowest = min(noise.kinks)
     value = np.arange(lowest + 1, moved)
-    log_p = [[noise.log_at_most(lowest)], noise.log_mass(value), [noise.log_at_least(moved)]]
+    log_p = [
+        np.atleast_1d(noise.log_at_most(lowest)),
+        noise.log_mass(value),
+        np.atleast_1d(noise.log_at_least(moved)),
+    ]
     log_q = [
-        [noise.log_at_most(lowest - moved)],
+        np.atleast_1d(noise.log_at_most(lowest - moved)),
         noise.log_mass(value - moved),
-        [noise.log_at_least(0)],
+        np.atleast_1d(noise.log_at_least(0)),
     ]
     return np.concatenate(log_p), np.concatenate(log_q)
 

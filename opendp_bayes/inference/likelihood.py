@@ -78,8 +78,8 @@ class Weighing:
             place = position(counts[:, 0], self.size)
             log_width, log_normaliser = (curve(place) for curve in curves(*key))
         else:
-            place = ranks(counts, self.size)
-            log_width, log_normaliser = (table[place] for table in tables(*key))
+            rank = ranks(counts, self.size)
+            log_width, log_normaliser = (table[rank] for table in tables(*key))
         return -self.distances(counts, self.released) * np.exp(-log_width) - log_normaliser
 
     def distances(self, counts: Integers, other: Integers) -> Floats:

@@ -134,10 +134,10 @@ def _true_counts(
     if size is not None and release.k == 2:
         return TwoCategories(likelihood.log_likelihood, int(drawn[0]), prior, size)
     if isinstance(likelihood, IndependentNoise):
-        counts = Convolved.of(likelihood, prior, size, log_size_prior)
-        if counts is None:
+        convolved = Convolved.of(likelihood, prior, size, log_size_prior)
+        if convolved is None:
             raise ValueError("windows too wide")
-        return counts
+        return convolved
     if size is None:
         raise ValueError(
             f"mechanism={release.mechanism.name!r}: with a private number of records, the posterior"

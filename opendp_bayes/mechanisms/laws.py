@@ -67,6 +67,10 @@ class SimplexNoise:
 class Widths(Protocol):
     """The width `w(x)` of an exponential mechanism at every data set x of `size` records."""
 
+    def __hash__(self) -> int:
+        """Equal values have equal widths: what is computed for one is kept."""
+        ...
+
     def width(self, counts: Integers, prior: Floats) -> float:
         """Of one data set, shape `(k,)`."""
         ...

@@ -1,5 +1,5 @@
 """The posterior of a release by its definition: every data set, its prior probability by scipy, and
-the probability of the release from `log_pmf`.
+the probability of what was drawn: of noise by its formula, otherwise from `log_pmf`.
 """
 
 import math
@@ -9,6 +9,8 @@ from itertools import product
 import numpy as np
 import oracles
 from scipy import stats
+
+from opendp_bayes import KNormParameters, LaplaceParameters
 
 
 def data_sets(release, largest=None):
@@ -21,19 +23,9 @@ def data_sets(release, largest=None):
     prior = np.array(release.prior)
     if release.size is not None:
         sets = np.array(oracles.data_sets(release.size, release.k))
-        likelihood = np.array(
-            [
-                law(release.mechanism, tuple(row), release.prior).get(release.counts, 0.0)
-                for row in sets.tolist()
-            ]
-        )
     else:
         sets = np.array(list(product(range(largest + 1), repeat=release.k)))
-        columns = [
-            np.array([clamped(release.mechanism, x, y) for x in range(largest + 1)])
-            for y in release.counts
-        ]
-        likelihood = np.prod([column[sets[:, i]] for i, column in enumerate(columns)], axis=0)
+    likelihood = np.array([probability(release, tuple(row)) for row in sets.tolist()])
     sizes = sets.sum(axis=1)
     prior_probability = np.where(
         sizes > 0,
@@ -56,16 +48,23 @@ def law(mechanism, counts, prior):
     return total
 
 
-def clamped(mechanism, count, released):
-    """`P(max(count + Z, 0) = released)`."""
-    cell = {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}[
-        mechanism.noise
-    ]
-    if released:
-        return cell(released - count, mechanism.scale)
-    return math.fsum(
-        cell(-count - t, mechanism.scale) for t in range(math.ceil(40 * mechanism.scale))
-    )
+CELLS = {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}
+
+
+def probability(release, counts):
+    """Of what was drawn, given the counts; of K-norm noise up to a constant."""
+    mechanism, moves = release.mechanism, np.subtract(release.drawn, counts).tolist()
+    if isinstance(mechanism, LaplaceParameters):
+        noised = moves[:-1] if mechanism.total == "remainder" else moves
+        return math.prod(cell(mechanism.noise, move, mechanism.scale) for move in noised)
+    if isinstance(mechanism, KNormParameters):
+        return math.exp(-sum(map(abs, moves)) / (2 * mechanism.scale))
+    return law(mechanism, counts, release.prior).get(release.drawn, 0.0)
+
+
+@lru_cache(maxsize=10_000)
+def cell(noise, value, scale):
+    return CELLS[noise](value, scale)
 
 
 def cdf(release, values, largest=None):

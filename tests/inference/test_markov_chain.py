@@ -7,20 +7,16 @@ import warnings
 import brute_force
 import numpy as np
 import pytest
-from scipy import stats
 
-from opendp_bayes import KNormParameters, LaplaceParameters
+from opendp_bayes import LaplaceParameters
 from opendp_bayes.inference import markov_chain
 from opendp_bayes.inference.likelihood import Tabulated, likelihood_of
 from opendp_bayes.inference.markov_chain import (
     Chains,
-    by_gibbs,
     by_metropolis,
     r_hat_and_ess,
     run,
-    slice_sample,
 )
-from opendp_bayes.inference.true_counts import Convolved
 
 #: Standard errors, by the effective sample size, that an estimated mean may be off. A correct chain
 #: is further off with probability 6e-7 a mean, if the effective sample size is right; that is
@@ -45,93 +41,11 @@ def off(chains, made, largest=None):
     return np.array(result)
 
 
-def flat(sizes):
-    return np.zeros(np.shape(sizes))
-
-
-def gibbs(made, effective=4000, seed=0):
-    prior = np.array(made.prior)
-    likelihood = likelihood_of(made.mechanism, np.array(made.counts), prior, made.size)
-    return by_gibbs(likelihood, prior, made.size, flat, effective, np.random.default_rng(seed))
-
-
-NOISE = [
-    (LaplaceParameters(2.0), (3, 4, 1), 8),
-    (LaplaceParameters(2.0, "floored", "bounded"), (0, 8, 4), 8),
-    (KNormParameters(1.5), (3, 4, 1), 8),
-    (KNormParameters(1.5), (3, 0, 5), 8),
-    (KNormParameters(1.5), (0, 8, 0), 8),
-]
-
-
-@pytest.mark.parametrize(("mechanism", "counts", "size"), NOISE, ids=repr)
-def test_gibbs_for_noise_on_the_counts(mechanism, counts, size, release):
-    made = release(mechanism, counts, size, PRIOR)
-    chains = gibbs(made)
-    assert chains.diagnostics.r_hat.max() < 1.01
-    assert np.abs(off(chains, made)).max() < STANDARD_ERRORS
-
-
-def test_gibbs_with_a_private_size(release):
-    made = release(LaplaceParameters(0.8, total="private"), (2, 0, 3), None, PRIOR)
-    assert np.abs(off(gibbs(made), made, 26)).max() < STANDARD_ERRORS
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "counts", "size"),
-    [*NOISE[:1], NOISE[3], (LaplaceParameters(0.8, total="private"), (2, 0, 3), None)],
-    ids=repr,
-)
-def test_the_wrong_scale_is_noticed(mechanism, counts, size, release):
-    """Negative control: chains for a scale that is 30 % off."""
-    wrong = release(
-        type(mechanism)(**{**mechanism.__dict__, "scale": 1.3 * mechanism.scale}),
-        counts,
-        size,
-        PRIOR,
-    )
-    assert (
-        np.abs(
-            off(gibbs(wrong, 12_000), release(mechanism, counts, size, PRIOR), None if size else 26)
-        ).max()
-        > STANDARD_ERRORS
-    )
-
-
-def test_zeros_taken_for_what_was_noised_are_noticed(monkeypatch, release):
-    """Negative control: K-norm noise whose released zeros are not allowed to have been negative."""
-    monkeypatch.setattr(markov_chain.Noised, "move", lambda *_: None)
-    made = release(KNormParameters(1.5), (0, 8, 0), 8, PRIOR)
-    assert np.abs(off(gibbs(made), made)).max() > 2 * STANDARD_ERRORS
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [LaplaceParameters(20.0), KNormParameters(10.0), LaplaceParameters(10.0, total="private")],
-    ids=repr,
-)
-def test_gibbs_agrees_with_the_convolution(mechanism):
-    prior, size = (
-        np.array([1.0, 0.5, 2.0, 1.0, 3.0]),
-        (None if mechanism == LaplaceParameters(10.0, total="private") else 1000),
-    )
-    released = np.array([20, 100, 300, 180, 400])
-    likelihood = likelihood_of(mechanism, released, prior, size)
-    chains = by_gibbs(likelihood, prior, size, flat, 5000, np.random.default_rng(0))
-    exact = Convolved.of(likelihood, prior, size, flat)
-    assert exact is not None
-    for category in range(5):
-        ours, expected = chains.marginal(category), exact.marginal(category)
-        error = STANDARD_ERRORS * np.sqrt(expected.variance() / chains.diagnostics.ess[category])
-        assert ours.mean() == pytest.approx(expected.mean(), abs=error)
-        assert ours.variance() == pytest.approx(expected.variance(), rel=0.2)
-
-
 def test_metropolis_for_a_likelihood_of_its_own(release):
     made = release(LaplaceParameters(2.0), (3, 4, 1), 8, PRIOR)
     noise = likelihood_of(made.mechanism, np.array(made.counts), np.array(PRIOR), 8)
     chains = by_metropolis(
-        Tabulated(noise.released, noise.log_likelihood),
+        Tabulated(noise.drawn, noise.log_likelihood),
         np.array(PRIOR),
         10_000,
         np.random.default_rng(0),
@@ -153,16 +67,6 @@ def test_metropolis_where_most_data_sets_are_impossible():
         by_metropolis(
             Tabulated(released, lambda counts: np.full(len(counts), -np.inf)), np.ones(3), 1000, rng
         )
-
-
-def test_slice_sampling_leaves_a_law_with_two_modes_as_it_is():
-    law = np.array([5.0, 1.0, 0.01, 0.2, 4.0, 0.5])
-    law /= law.sum()
-    rng = np.random.default_rng(0)
-    current = rng.choice(6, size=100_000, p=law)
-    after = slice_sample(lambda x: np.log(law[x]), current, np.full(current.size, 5), rng)
-    assert stats.chisquare(np.bincount(after, minlength=6), law * current.size).pvalue > 1e-6
-    assert (after != current).mean() > 0.3
 
 
 def test_runs_grow_until_there_are_enough_draws(monkeypatch):
