@@ -142,6 +142,10 @@ class KNormParameters:
         """`size` releases, shape `(size, k)`: draws moved to the nearest counts."""
         return self.project(self.draw(counts, prior, size), int(as_counts(counts).sum()))
 
+    def nominal_epsilon(self, size: int | None, prior: Floats) -> float:
+        """ε of this scale for one record, without rounding."""
+        return 1 / self.scale
+
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:

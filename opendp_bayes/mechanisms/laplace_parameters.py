@@ -126,6 +126,10 @@ class LaplaceParameters(NoisyCounts):
         )
         return self.project(law.completed(values.T, size), size), log_p
 
+    def nominal_epsilon(self, size: int | None, prior: Floats) -> float:
+        """The papers' ε of this scale for one record, L1 / scale (tailoring paper, section 4)."""
+        return LaplaceParameters.proven_loss(self, 1, size=size, prior=prior).epsilon
+
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:

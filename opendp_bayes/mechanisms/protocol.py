@@ -121,6 +121,12 @@ def projected(mechanism: Mechanism, drawn: Integers, size: int | None) -> Intege
     return mechanism.project(drawn, size) if is_lawful(mechanism) else drawn
 
 
+def nominal_epsilon(mechanism: Mechanism, size: int | None, prior: Floats) -> float | None:
+    """The ε that is stated for the scale of a mechanism where it comes from; None where none is."""
+    stated = getattr(mechanism, "nominal_epsilon", None)
+    return None if stated is None else stated(size, prior)
+
+
 def _place(mechanism: Mechanism, method: str) -> int:
     """How far up among its base classes the method of a mechanism is defined."""
     kinds = type(mechanism).__mro__

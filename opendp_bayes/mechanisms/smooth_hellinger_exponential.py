@@ -109,6 +109,10 @@ class SmoothHellingerExponential(PosteriorExponential):
             Fraction(self.scale) * Fraction(max(smallest, lower_end(reached, 2 * RELATIVE_ERROR)))
         )
 
+    def nominal_epsilon(self, size: int | None, prior: Floats) -> float | None:
+        """The papers' ε of this scale for one record; None for β (tailoring paper, section 4)."""
+        return None if self.gamma is None else 2 * (1 + self.gamma) / self.scale
+
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:
