@@ -41,7 +41,7 @@ def enumerated(mechanism: ob.HellingerExponential, counts: np.ndarray) -> list[i
 
 def state_of(mechanism: ob.HellingerExponential, counts: np.ndarray) -> HellingerSampler:
     prior = np.ones(counts.size)
-    return HellingerSampler(counts, prior, mechanism._width(counts, prior))
+    return HellingerSampler(counts, prior, mechanism.width(counts, prior))
 
 
 def peak(

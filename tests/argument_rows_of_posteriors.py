@@ -1,25 +1,38 @@
 """Arguments of posteriors and of the methods of one."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from argument_rows import DIFFERENT, LARGER, SMALLER, rows, vary
+from releases import promise
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference.posterior import Comparison
+from opendp_bayes.inference.comparison import Comparison
 
 LAPLACE = ob.LaplaceParameters(1.0)
 
 
 def released(counts: tuple[int, ...], size: int | None, mechanism: Any) -> ob.Release:
-    loss = ob.PrivacyLoss(1.0, 1.0, 1.0)
     prior = (1.0,) * len(counts)
     labels = tuple("abc"[: len(counts)])
-    return ob.Release(counts, labels, prior, mechanism, size, 1, loss, "MaxDivergence")
+    return ob.Release(counts, labels, prior, mechanism, promise(size))
 
 
-BY_CHAINS = released((600, 300, 100), 10**6, ob.LaplaceParameters(1e3))
+@dataclass(frozen=True)
+class Rounded:
+    """A mechanism that states no law but has a likelihood, so that its posterior is by chains."""
+
+    scale: float
+    name: ClassVar[str] = "rounded"
+    check = log_pmf = sample = proven_loss = lambda self, *arguments, **keywords: None
+
+    def log_likelihood(self, released: Any, counts: Any, prior: Any) -> Any:
+        return -(((counts - released) / self.scale) ** 2).sum(axis=1) / 2
+
+
+BY_CHAINS = released((600, 390, 10), 1000, Rounded(30.0))
 PRIVATE = released((6, 3), None, ob.LaplaceParameters(1.0, total="private"))
 POSTERIOR = released((6, 3, 1), 10, LAPLACE).posterior
 OTHER = released((3, 6, 1), 10, LAPLACE).posterior

@@ -52,7 +52,7 @@ class LocalAsSmooth(SmoothHellingerExponential):
 
     name: ClassVar[str] = "local_as_smooth"
 
-    def _width(self, counts: Integers, prior: Floats) -> float:
+    def width(self, counts: Integers, prior: Floats) -> float:
         return self.scale * local_sensitivity(counts, prior)
 
 

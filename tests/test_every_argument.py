@@ -14,8 +14,8 @@ from argument_rows_of_posteriors import POSTERIORS
 
 import opendp_bayes as ob
 from opendp_bayes.inference import posterior
-from opendp_bayes.inference.posterior import Comparison
-from opendp_bayes.planning import expected_error as errors
+from opendp_bayes.inference.comparison import Comparison
+from opendp_bayes.planning import release_law
 
 ROWS = [*LOSSES, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 
@@ -24,9 +24,9 @@ ROWS = [*LOSSES, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulate more and draw less: no direction here depends on the last per cent."""
     for name, value in {"_LARGEST_LAW": 1 << 12, "_LARGEST_NOISE": 1 << 12}.items():
-        monkeypatch.setattr(errors, name, value)
+        monkeypatch.setattr(release_law, name, value)
     for name, value in {"_SIMULATED": 1 << 12, "_FEWEST_DRAWS": 1 << 10}.items():
-        monkeypatch.setattr(errors, name, value)
+        monkeypatch.setattr(release_law, name, value)
     monkeypatch.setattr(posterior, "_DRAWS", 4000)
 
 

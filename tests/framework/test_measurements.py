@@ -17,7 +17,7 @@ import opendp_bayes as ob
 from opendp_bayes.accounting.exact import delta_from_bounds, feasible_loss
 from opendp_bayes.framework import measurements
 from opendp_bayes.framework.spaces import PosteriorSpace
-from opendp_bayes.mechanisms import exponential, knorm_parameters, laplace_parameters
+from opendp_bayes.mechanisms import exponential, integer_noise, knorm_parameters
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROX, APPROX_ZCDP = dp.approximate(PURE), dp.approximate(ZCDP)
@@ -559,7 +559,7 @@ def test_the_sampler_has_the_width_of_the_map(name, monkeypatch):
 
 def test_k_norm_and_floored_noise_have_the_scale_of_the_map(monkeypatch):
     knorm = Spy(monkeypatch, knorm_parameters, "knorm_noise")
-    floored = Spy(monkeypatch, laplace_parameters, "floored_laplace")
+    floored = Spy(monkeypatch, integer_noise, "floored_laplace")
     drawn = {"K-norm": (knorm, [(3, 0.1)]), "laplace floored": (floored, 2 * [(0.1,)])}
     for name, (spy, asked) in drawn.items():
         then, options, _, size = CONSTRUCTORS[name]
@@ -683,10 +683,10 @@ def test_a_mechanism_that_can_change_is_refused():
         scale: float
         name: ClassVar[str] = "thawed"
 
-        def _width(self, counts, prior):
+        def width(self, counts, prior):
             return self.scale
 
-        def _smallest_width(self, size, prior):
+        def smallest_width(self, size, prior):
             return self.scale
 
         def proven_loss(self, d_in, *, size, prior, delta=0.0):

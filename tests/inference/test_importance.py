@@ -53,7 +53,7 @@ def exponential(release, mechanism, counts):
 
 def proposals(made):
     released, prior = np.array(made.counts), np.array(made.prior)
-    return Proposals(released, prior, made.mechanism._width(released, prior))
+    return Proposals(released, prior, made.mechanism.width(released, prior))
 
 
 @pytest.mark.parametrize(("mechanism", "counts"), EXPONENTIAL, ids=repr)
@@ -78,7 +78,7 @@ def test_a_normaliser_that_is_left_out_is_noticed(release):
     """Negative control: the normalisers differ between data sets."""
     made, likelihood = exponential(release, *EXPONENTIAL[4])
     sets = candidates(18, 3)
-    table = -likelihood.distances(sets, likelihood.released) / made.mechanism._widths_at(
+    table = -likelihood.distances(sets, likelihood.released) / made.mechanism.widths_at(
         sets, np.array(PRIOR)
     )
     weighted = by_importance(
@@ -161,7 +161,7 @@ def test_the_normaliser_at_data_sets_it_was_not_estimated_at(mechanism):
     sets = candidates(size, 3)
     drawn = np.random.default_rng(1).choice(len(sets), 60)
     truth = np.array([logsumexp(-mechanism._exponents(row, prior)) for row in sets[drawn]])
-    error = interpolated(sets[drawn], np.log(mechanism._widths_at(sets[drawn], prior))) - truth
+    error = interpolated(sets[drawn], np.log(mechanism.widths_at(sets[drawn], prior))) - truth
     assert np.std(error) < 0.1
 
 

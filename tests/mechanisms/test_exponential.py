@@ -362,10 +362,10 @@ def test_smallest_width_is_below_every_width(
 ) -> None:
     value = mechanism(kind, 0.7)
     widths = [
-        value._width(np.array(counts), np.array(prior))
+        value.width(np.array(counts), np.array(prior))
         for counts in oracles.data_sets(size, len(prior))
     ]  # type: ignore[attr-defined]
-    smallest = value._smallest_width(size, np.array(prior))  # type: ignore[attr-defined]
+    smallest = value.smallest_width(size, np.array(prior))  # type: ignore[attr-defined]
     assert 0.2 * min(widths) < smallest <= min(widths) * (1 + 1e-12)
 
 

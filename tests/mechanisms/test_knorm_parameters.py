@@ -17,7 +17,7 @@ import pytest
 from opendp_bayes import LaplaceParameters, hellinger_distance
 from opendp_bayes.mathematics import zero_sum
 from opendp_bayes.mathematics.validation import SCALES
-from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms import Mechanism, knorm_parameters
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
 from opendp_bayes.samplers import knorm
 
@@ -220,7 +220,7 @@ def test_samples_have_noise_of_their_scale(monkeypatch: pytest.MonkeyPatch) -> N
         asked.append((k, scale))
         return [1] + [0] * (k - 2) + [-1]
 
-    monkeypatch.setattr(knorm, "knorm_noise", noise)
+    monkeypatch.setattr(knorm_parameters, "knorm_noise", noise)
     assert KNormParameters(0.3).sample([4, 5, 6], 1.0, size=2).tolist() == [[5, 5, 5]] * 2
     assert asked == [(3, Fraction(0.3))] * 2
 

@@ -13,7 +13,7 @@ import pytest
 
 from opendp_bayes import LaplaceParameters
 from opendp_bayes.mathematics.validation import SCALES
-from opendp_bayes.mechanisms import Mechanism, laplace_parameters
+from opendp_bayes.mechanisms import Mechanism, integer_noise
 
 NOISES, TOTALS = ("discrete", "floored"), ("remainder", "bounded")
 DATA = [
@@ -138,7 +138,7 @@ def test_samples_have_noise_of_their_scale(noise: Any, monkeypatch: pytest.Monke
     asked: list[tuple[str, Fraction]] = []
     for kind in ("discrete", "floored"):
         draw = lambda scale, kind=kind: asked.append((kind, scale)) or len(asked)  # noqa: E731
-        monkeypatch.setattr(laplace_parameters, f"{kind}_laplace", draw)
+        monkeypatch.setattr(integer_noise, f"{kind}_laplace", draw)
     samples = LaplaceParameters(0.3, noise).sample([10, 20, 30], 1.0, size=2)
     assert samples.tolist() == [[11, 22, 27], [13, 24, 23]]
     assert asked == [(noise, Fraction(0.3))] * 4

@@ -28,7 +28,7 @@ from opendp_bayes import (
     smallest_size,
 )
 from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
-from opendp_bayes.planning import expected_error as errors
+from opendp_bayes.planning import release_law
 from opendp_bayes.planning.expected_error import expected_error
 from opendp_bayes.planning.plan import PlanRow, _errors, choose, usual
 
@@ -187,7 +187,7 @@ def test_the_settings_that_are_simulated_list_every_mechanism() -> None:
 def test_listed_and_simulated_noise_agree(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     counts, prior = np.array([9, 20, 31]), np.ones(3)
     listed = expected_error(mechanism, counts, prior)
-    monkeypatch.setattr(errors, "_LARGEST_NOISE", 0)
+    monkeypatch.setattr(release_law, "_LARGEST_NOISE", 0)
     simulated = expected_error(mechanism, counts, prior)
     assert (listed.method, simulated.method) == ("exact", "simulated")
     assert listed.standard_error == 0 < simulated.standard_error < 0.01 * simulated.hellinger

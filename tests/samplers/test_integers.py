@@ -17,7 +17,7 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes.samplers import categorical as sampling
+from opendp_bayes.samplers import categorical, integers
 from opendp_bayes.samplers.categorical import LARGEST_SUPPORT, ExactCategorical, draws, weight_error
 from opendp_bayes.samplers.integers import (
     bernoulli_exp,
@@ -99,7 +99,7 @@ def test_a_coin_is_exactly_exp(
 
         monkeypatch.setattr(secrets, "randbelow", randbelow)
         try:
-            return sampling._bernoulli_exp_unit(numerator, denominator), bounds[-1]
+            return integers._bernoulli_exp_unit(numerator, denominator), bounds[-1]
         except QuestionError:
             return None, bounds[-1]
 
@@ -146,7 +146,7 @@ def exact_geometric_law(
             return bool(answer({1: heads, 0: 1 - heads}))
 
         monkeypatch.setattr(secrets, "randbelow", randbelow)
-        monkeypatch.setattr(sampling, "_bernoulli_exp_unit", coin)
+        monkeypatch.setattr(integers, "_bernoulli_exp_unit", coin)
         try:
             outcome = geometric(rate)
         except StartsAgainError:
@@ -185,7 +185,7 @@ def test_noise_is_made_of_a_geometric_of_its_scale(
         rates.append(rate)
         return 3
 
-    monkeypatch.setattr(sampling, "geometric", three)
+    monkeypatch.setattr(integers, "geometric", three)
     monkeypatch.setattr(secrets, "randbits", lambda bits: [next(signs)][bits - 1])
     assert [draw(Fraction(0.3)), draw(Fraction(0.3))] == [3, -3 - (draw is floored_laplace)]
     assert rates == 2 * [1 / Fraction(0.3)]
@@ -247,7 +247,7 @@ def test_categorical(name: str, head: int, monkeypatch: pytest.MonkeyPatch) -> N
     """`_HEAD = 1 and 2` make the later stages of a draw frequent, which take a weight of 2^-128
     otherwise.
     """
-    monkeypatch.setattr(sampling, "_HEAD", head)
+    monkeypatch.setattr(categorical, "_HEAD", head)
     exponents = EXPONENTS[name]
     observed = Counter(draws(ExactCategorical(np.array(exponents)), NUMBER).tolist())
     if name == "one":
@@ -261,7 +261,7 @@ def test_categorical(name: str, head: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("head", [1, 2, 128])
 def test_categorical_over_a_thousand(head: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "_HEAD", head)
+    monkeypatch.setattr(categorical, "_HEAD", head)
     exponents = np.abs(np.arange(1000) - 400) / 30
     observed = Counter(draws(ExactCategorical(exponents), 10_000).tolist())
     assert not oracles.rejects(observed, weights_law(exponents.tolist()))
@@ -288,7 +288,7 @@ def largest_error(exponents: list[float]) -> float:
     weights = integer_weights(ExactCategorical(np.array(exponents)))
     ln2 = oracles.real(2).log()
     logs = {
-        i: oracles.real(mantissa).log() - (level + sampling._WEIGHT_BITS - 1) * ln2
+        i: oracles.real(mantissa).log() - (level + categorical._WEIGHT_BITS - 1) * ln2
         for i, (mantissa, level) in weights.items()
     }
     return max(float(abs(logs[i] + oracles.real(x))) for i, x in enumerate(exponents))
@@ -393,8 +393,8 @@ def test_the_law_of_a_draw_is_exactly_its_weights(
     """With weights of 3 bits every answer of the random source can be tried; exponents are
     half-multiples of ln 2, some shifted.
     """
-    monkeypatch.setattr(sampling, "_WEIGHT_BITS", 3)
-    monkeypatch.setattr(sampling, "_HEAD", head)
+    monkeypatch.setattr(categorical, "_WEIGHT_BITS", 3)
+    monkeypatch.setattr(categorical, "_HEAD", head)
     exponents = np.array(
         [half * math.log(2) / 2 + 0.1 * (index % 3) for index, half in enumerate(halves)]
     )
