@@ -22,11 +22,23 @@ from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
+from opendp_bayes.report import notebook
+from opendp_bayes.report.progress import Progress, silent
+from opendp_bayes.report.sheet import (
+    Body,
+    Cell,
+    Column,
+    Conclusion,
+    Marked,
+    Row,
+    Sheet,
+    Table,
+    columns,
+)
+from opendp_bayes.report.wording import at_most, described
 
 Counts = tuple[int, ...]
 Pair = tuple[Counts, Counts]
-#: Called with the name of the step, how much of it is done, and how much there is.
-Progress = Callable[[str, int, int], None]
 #: What `Mechanism.log_pmf` returns: outcomes, shape `(c, k)`, and their log-probabilities, shape
 #: `(c,)`.
 Law = tuple[Integers, Floats]
@@ -155,6 +167,16 @@ class Audit:
         """
         return self.exact.epsilon <= self.epsilon
 
+    def sheet(self) -> Sheet:
+        """What tables show of the audit: its losses, the profile with what the draws refute, the
+        four checks, and the verdict.
+        """
+        return audit_sheet(self)
+
+    def _repr_html_(self) -> str:
+        """The tables that notebooks show."""
+        return notebook.rendered(self.sheet())
+
     def to_json(self) -> str:
         """The audit as a JSON object; null stands for infinity."""
         document = {
@@ -167,6 +189,126 @@ class Audit:
         return msgspec.json.encode(document).decode()
 
 
+def audit_sheet(audit: Audit) -> Sheet:
+    """`Audit.sheet`."""
+    records = "A private number of records" if audit.size is None else f"{audit.size} records"
+    neighbours = "added or removed" if audit.size is None else "changed"
+    prior = ", ".join(f"{alpha:.6g}" for alpha in audit.prior)
+    return Sheet(
+        (_losses(audit), _claims(audit), _checks(audit)),
+        title=f"Audit of {described(audit.mechanism)}",
+        lead=f"{records}, prior ({prior}). Neighbours differ by one record {neighbours}.",
+        conclusion=_verdict(audit),
+    )
+
+
+def _losses(audit: Audit) -> Table:
+    nominal = "–" if audit.nominal is None else f"{audit.nominal:.4g}"
+    rows: list[Row] = [("Nominal, the papers' calibration", nominal, "", "")]
+    for name, loss in (
+        ("Proven, closed form", audit.proven),
+        (f"Exact accounting ({audit.exact.method})", audit.exact),
+    ):
+        rows.append((name, at_most(loss.epsilon), at_most(loss.range), at_most(loss.rho)))
+    rows.append(("Claimed", at_most(audit.epsilon), "", ""))
+    return Table(columns("Privacy loss", "ε", "range", "ρ (zCDP)"), (Body(tuple(rows)),))
+
+
+def _claims(audit: Audit) -> Table:
+    def below(epsilon: float | None) -> str:
+        return "–" if epsilon is None else f"below {epsilon:.4g}" if epsilon else "none"
+
+    rows: list[Row] = []
+    for claim in audit.claims:
+        refuted = below(claim.refuted)
+        rows.append(
+            (
+                f"{claim.delta:.4g}",
+                at_most(claim.epsilon),
+                Marked(refuted, "bad") if claim.refuted > claim.epsilon else refuted,
+                below(claim.refutable),
+            )
+        )
+    refuted = f"ε refuted by draws\n({100 * audit.confidence:.6g} % confidence)"
+    headings = columns("δ", "ε claimed", refuted, "expected to be\nrefuted")
+    return Table(headings, (Body(tuple(rows)),))
+
+
+def _checks(audit: Audit) -> Table:
+    rows = []
+    for name, done, found in (
+        ("Accounting", audit.computed is not None, _found_by_accounting(audit)),
+        ("Law", audit.law is not None, _found_in_law(audit)),
+        ("Draws", True, _found_by_draws(audit)),
+        ("Fit", bool(audit.fits), _found_by_fit(audit)),
+    ):
+        result: Cell = "–"
+        if name.lower() in audit.failures:
+            result = Marked("fails", "bad")
+        elif done:
+            result = Marked("passes", "good")
+        rows.append((name, result, f"{found[0].upper()}{found[1:]}."))
+    headings = tuple(Column(name, number=False) for name in ("Check", "Result", "Found"))
+    return Table(headings, (Body(tuple(rows)),))
+
+
+def _found_by_accounting(audit: Audit) -> str:
+    if audit.computed is None:
+        return "there is no exact accounting for this mechanism and size"
+    return f"the largest loss from the probabilities is {_nearly(audit.computed)}"
+
+
+def _found_in_law(audit: Audit) -> str:
+    if audit.law is None:
+        return "the mechanism does not list its outcomes"
+    pairs = (
+        f"over all {audit.law.pairs} pairs of neighbours"
+        if audit.law.complete
+        else "for the pairs drawn from alone"
+    )
+    return (
+        f"the largest log-ratio {pairs} is {_nearly(audit.law.epsilon)}, for counts"
+        f" {_counts(audit.law.first)} and {_counts(audit.law.second)}"
+    )
+
+
+def _found_by_draws(audit: Audit) -> str:
+    pairs = [f"{_counts(first)} and {_counts(second)}" for first, second in audit.drawn]
+    return (
+        f"{audit.draws} draws for each of {' and for '.join(pairs)} refute"
+        f" {'more than' if 'draws' in audit.failures else 'no more than'} is claimed"
+    )
+
+
+def _found_by_fit(audit: Audit) -> str:
+    if not audit.fits:
+        return "without listed probabilities there is nothing to compare the draws with"
+    worst = min(audit.fits, key=lambda fit: fit.p_value)
+    return (
+        f"the smallest p-value is {worst.p_value:.2g}, for counts {_counts(worst.counts)}; it"
+        f" fails below {audit.level:.2g}"
+    )
+
+
+def _verdict(audit: Audit) -> Conclusion:
+    claim = f"ε = {at_most(audit.epsilon)}"
+    if not audit.passed:
+        text = f"{', '.join(audit.failures)}. The claim of {claim} does not hold as stated."
+        return Conclusion("Failed", text, "bad")
+    if not audit.certified:
+        text = f"nothing refutes {claim}, and no certified bound is as small."
+        return Conclusion("Passed, but not proven", text, "doubtful")
+    return Conclusion("Passed", f"{claim} is certified, and nothing refutes it.", "good")
+
+
+def _counts(counts: Counts) -> str:
+    return f"({','.join(map(str, counts))})"
+
+
+def _nearly(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "∞"
+
+
 def audit(
     mechanism: Mechanism,
     *,
@@ -176,7 +318,7 @@ def audit(
     deltas: Sequence[float] = (1e-6, 1e-3),
     draws: int = 100_000,
     confidence: float = 0.999,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Audit:
     """Check that a mechanism loses no more than it claims, in four ways that need not agree with
     each other.
@@ -220,13 +362,12 @@ def audit(
     for delta in deltas:
         if not 0 < as_positive(delta, "delta") < 1:
             raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
-    tell: Progress = progress or (lambda step, done, total: None)
 
     exact = exact_loss(mechanism, size=size, prior=prior)
     claimed = exact.epsilon if epsilon is None else as_positive(epsilon, "epsilon")
     profile = privacy_profile(mechanism, size=size, prior=prior)
     worst = None if size is None else worst_pair(mechanism, size=size, prior=prior)
-    law = _over_all_neighbours(mechanism, size, prior, tell)
+    law = _over_all_neighbours(mechanism, size, prior, progress)
     if law is not None:
         pairs: list[Pair] = [(law.first, law.second)]
     else:
@@ -239,7 +380,7 @@ def audit(
             counts,
             prior,
             draws,
-            lambda done: tell("Draws", before * draws + done, 2 * len(pairs) * draws),
+            lambda done: progress("Draws", before * draws + done, 2 * len(pairs) * draws),
         )
 
     levels = [0.0, *deltas]
@@ -330,7 +471,7 @@ def _law(mechanism: Mechanism, counts: Sequence[int], prior: ArrayLike) -> Law |
 
 
 def _over_all_neighbours(
-    mechanism: Mechanism, size: int | None, prior: tuple[float, ...], tell: Progress
+    mechanism: Mechanism, size: int | None, prior: tuple[float, ...], progress: Progress
 ) -> LawCheck | None:
     """The largest log-ratio over all neighbours, or None where there are too many probabilities or
     none are stated.
@@ -345,7 +486,7 @@ def _over_all_neighbours(
     laws = []
     for number, counts in enumerate(sets):
         laws.append(mechanism.log_pmf(counts, prior))
-        tell("Probabilities", number + 1, len(sets))
+        progress("Probabilities", number + 1, len(sets))
     return _largest(
         (sets[i].tolist(), sets[j].tolist(), laws[i], laws[j]) for i, j in _neighbours(sets, size)
     )

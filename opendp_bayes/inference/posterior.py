@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,9 +35,7 @@ from opendp_bayes.inference.true_counts import (
 )
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
-
-if TYPE_CHECKING:
-    from opendp_bayes.results.release import Release
+from opendp_bayes.released.data import ReleasedData
 
 Interval = Literal["equal-tailed", "highest density", "simultaneous"]
 
@@ -99,7 +97,7 @@ class NoiseAwarePosterior:
     Source: `docs/posterior.md`.
     """
 
-    def __init__(self, release: "Release", true_counts: TrueCounts) -> None:
+    def __init__(self, release: ReleasedData, true_counts: TrueCounts) -> None:
         self.release = release
         self._true_counts = true_counts
 
@@ -291,7 +289,11 @@ class NoiseAwarePosterior:
 
 
 def noise_aware_posterior(
-    release: "Release", *, size_prior: Any = None, effective_draws: int = 4000, seed: int | None = 0
+    release: ReleasedData,
+    *,
+    size_prior: Any = None,
+    effective_draws: int = 4000,
+    seed: int | None = 0,
 ) -> NoiseAwarePosterior:
     """The posterior given a release, its noise taken into account.
 
@@ -347,7 +349,7 @@ def noise_aware_posterior(
     return posterior
 
 
-def is_quick(*releases: "Release") -> bool:
+def is_quick(*releases: ReleasedData) -> bool:
     """Whether the posteriors of the releases take together at most a second or two with the default
     settings.
 
@@ -359,7 +361,7 @@ def is_quick(*releases: "Release") -> bool:
     )  # stops where it is too much
 
 
-def _work(release: "Release") -> float:
+def _work(release: ReleasedData) -> float:
     """Multiplications of the posterior's convolutions; infinite where it is not by convolution."""
     prior, size = np.array(release.prior), release.size
     likelihood = likelihood_of(
@@ -376,7 +378,7 @@ def _work(release: "Release") -> float:
 
 
 def _true_counts(
-    release: "Release", log_size_prior: SizeWeight, effective: int, rng: np.random.Generator
+    release: ReleasedData, log_size_prior: SizeWeight, effective: int, rng: np.random.Generator
 ) -> TrueCounts:
     """The posterior of the counts, by the first way that is within reach."""
     released, prior, size = (

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from releases import promise
 
 from opendp_bayes import (
     HellingerExponential,
@@ -28,9 +29,9 @@ from opendp_bayes import (
 )
 from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
 from opendp_bayes.planning import expected_error as errors
+from opendp_bayes.planning.automatic import choose, usual
+from opendp_bayes.planning.compare import PlanRow, errors_at
 from opendp_bayes.planning.expected_error import expected_error
-from opendp_bayes.planning.plan import PlanRow, _errors, choose, usual
-from releases import promise
 
 #: Standard errors between an expectation and its simulation. Five are exceeded once in 1.7 million
 #: times.
@@ -146,7 +147,7 @@ def figures(
 def test_every_figure_of_a_plan_is_within_one_percent_of_simulation(
     setting: dict[str, Any],
 ) -> None:
-    """One percent, and what the simulation may be off: four standard errors, of about 0.3 % each."""
+    """One percent, and what the simulation may be off: four standard errors of about 0.3 %."""
     found, batches = plan(**setting), 10
     for row, name in product(
         (row for row in found.rows if row.refused is None), ("skewed", "edge")
@@ -217,7 +218,6 @@ def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge(
 
 
 # --- the recommendation
-# ------------------------------------------------------------------------------------------------------------------------
 
 
 def settings() -> Iterator[dict[str, Any]]:
@@ -246,7 +246,7 @@ def excess(setting: dict[str, Any]) -> tuple[float, float]:
         prior,
     )
     best = min(row.score for row in found.rows)
-    score = PlanRow(chosen, None, _errors(chosen, prior, found.proportions, found.records)).score
+    score = PlanRow(chosen, None, errors_at(chosen, prior, found.proportions, found.records)).score
     return found.rows[0].score / best, score / best
 
 
@@ -302,7 +302,6 @@ def test_auto_passes_over_what_is_refused() -> None:
 
 
 # --- the plan
-# ----------------------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_plan_is_best_first_and_says_what_it_costs() -> None:
