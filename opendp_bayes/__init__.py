@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from opendp_bayes.accounting.exact import PrivacyProfile as PrivacyProfile
     from opendp_bayes.accounting.exact import exact_loss as exact_loss
     from opendp_bayes.accounting.exact import privacy_profile as privacy_profile
-    from opendp_bayes.auditing.audit import Audit as Audit
     from opendp_bayes.auditing.audit import audit as audit
+    from opendp_bayes.auditing.results import Audit as Audit
     from opendp_bayes.framework.context import enable as enable
     from opendp_bayes.framework.context import posterior as posterior
     from opendp_bayes.framework.counts import make_categorical_counts as make_categorical_counts
@@ -94,7 +94,8 @@ _HOME = {
     "accounting.calibration": ("calibrate",),
     "accounting.composition": ("privacy_loss_distribution",),
     "accounting.exact": ("PrivacyProfile", "exact_loss", "privacy_profile"),
-    "auditing.audit": ("Audit", "audit"),
+    "auditing.audit": ("audit",),
+    "auditing.results": ("Audit",),
     "mathematics.conjugate": ("binomial_beta", "multinomial_dirichlet"),
     "framework.context": ("enable", "posterior"),
     "framework.counts": (

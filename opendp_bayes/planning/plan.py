@@ -85,7 +85,7 @@ def plan(
     records = records_of(size, guess_size)
     shares = proportions_of_interest(concentration, records, proportions)
     considered = list(
-        _default_mechanisms(size, concentration.size) if mechanisms is None else mechanisms
+        default_mechanisms(size, concentration.size) if mechanisms is None else mechanisms
     )
     if not considered:
         raise ValueError(
@@ -103,7 +103,7 @@ def plan(
     return Plan(size, records, tuple(concentration.tolist()), d_in, budget, shares, ranked(rows))
 
 
-def _default_mechanisms(size: int | None, k: int) -> Iterator[Mechanism]:
+def default_mechanisms(size: int | None, k: int) -> Iterator[Mechanism]:
     """The simplest first. K-norm noise on two categories is discrete Laplace noise."""
     if size is not None:
         yield LaplaceParameters(1.0)

@@ -2,8 +2,10 @@
 settings, and the inverse questions.
 """
 
+import copy
 import json
 import math
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -23,15 +25,15 @@ from opendp_bayes import (
     exact_loss,
     hellinger_distance,
     plan,
-    planning,
     smallest_epsilon,
     smallest_size,
 )
 from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
 from opendp_bayes.planning import expected_error as errors
 from opendp_bayes.planning.automatic import choose, usual
-from opendp_bayes.planning.compare import PlanRow, errors_at
+from opendp_bayes.planning.compare import Plan, PlanRow, errors_at
 from opendp_bayes.planning.expected_error import expected_error
+from opendp_bayes.planning.plan import default_mechanisms
 
 #: Standard errors between an expectation and its simulation. Five are exceeded once in 1.7 million
 #: times.
@@ -175,7 +177,7 @@ def test_the_settings_that_are_simulated_list_every_mechanism() -> None:
             getattr(mechanism, "sensitivity", None),
         )
         for setting in SIMULATED
-        for mechanism in planning._default_mechanisms(setting["size"], len(setting["prior"]))
+        for mechanism in default_mechanisms(setting["size"], len(setting["prior"]))
     }
     assert len(listed) == 2 * 3 + 5
 
@@ -218,6 +220,10 @@ def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge(
 
 
 # --- the recommendation
+
+
+def pickled(found: Plan) -> Any:
+    return pickle.loads(pickle.dumps(found))  # noqa: S301 - our own
 
 
 def settings() -> Iterator[dict[str, Any]]:
@@ -337,6 +343,17 @@ def test_of_mechanisms_that_are_as_good_the_simplest_is_recommended() -> None:
         "the first of two that are the same noise"
     )
     assert "is within 1 % of it" in found.reason
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, pickled], ids=["copy", "deep", "pickle"]
+)
+def test_a_plan_can_be_copied(copied: Any) -> None:
+    found = plan(size=50, prior=[1.0, 1.0], epsilon=1.0)
+    again = copied(found)
+    assert again == found
+    assert again.recommended == found.recommended
+    assert again.sheet() == found.sheet()
 
 
 def test_stated_proportions_decide() -> None:
