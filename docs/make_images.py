@@ -20,7 +20,7 @@ from rich.console import Console, RenderableType
 
 import opendp_bayes as ob
 from opendp_bayes.commands.demo import _penguins, _survey
-from opendp_bayes.report.terminal import release_report
+from opendp_bayes.report import terminal
 from opendp_bayes.results.figures import plot_posterior
 
 IMAGES = Path(__file__).parent / "images"
@@ -173,7 +173,7 @@ def main() -> None:
     )
     notebook(releases["penguins"], "notebook")
     terminal(
-        release_report(releases["party"], title="party"),
+        terminal.rendered(releases["party"].sheet(title="party")),
         "terminal",
         "opendp-bayes release survey.parquet --column party ...",
     )

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from opendp_bayes.accounting.exact import PrivacyProfile as PrivacyProfile
     from opendp_bayes.accounting.exact import exact_loss as exact_loss
     from opendp_bayes.accounting.exact import privacy_profile as privacy_profile
-    from opendp_bayes.auditing.audit import Audit as Audit
     from opendp_bayes.auditing.audit import audit as audit
+    from opendp_bayes.auditing.results import Audit as Audit
     from opendp_bayes.framework.context import enable as enable
     from opendp_bayes.framework.context import posterior as posterior
     from opendp_bayes.framework.counts import make_categorical_counts as make_categorical_counts
@@ -80,10 +80,10 @@ if TYPE_CHECKING:
     from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss as PrivacyLoss
     from opendp_bayes.mechanisms.registry import available_mechanisms as available_mechanisms
     from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
-    from opendp_bayes.planning.plan import Plan as Plan
+    from opendp_bayes.planning.compare import Plan as Plan
     from opendp_bayes.planning.plan import plan as plan
-    from opendp_bayes.planning.plan import smallest_epsilon as smallest_epsilon
-    from opendp_bayes.planning.plan import smallest_size as smallest_size
+    from opendp_bayes.planning.smallest import smallest_epsilon as smallest_epsilon
+    from opendp_bayes.planning.smallest import smallest_size as smallest_size
     from opendp_bayes.released.promise import Promise as Promise
     from opendp_bayes.results.grouped_release import GroupedRelease as GroupedRelease
     from opendp_bayes.results.release import Release as Release
@@ -94,7 +94,8 @@ _HOME = {
     "accounting.calibration": ("calibrate",),
     "accounting.composition": ("privacy_loss_distribution",),
     "accounting.exact": ("PrivacyProfile", "exact_loss", "privacy_profile"),
-    "auditing.audit": ("Audit", "audit"),
+    "auditing.audit": ("audit",),
+    "auditing.results": ("Audit",),
     "mathematics.conjugate": ("binomial_beta", "multinomial_dirichlet"),
     "framework.context": ("enable", "posterior"),
     "framework.counts": (
@@ -138,7 +139,9 @@ _HOME = {
     ),
     "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
-    "planning.plan": ("Plan", "plan", "smallest_epsilon", "smallest_size"),
+    "planning.compare": ("Plan",),
+    "planning.plan": ("plan",),
+    "planning.smallest": ("smallest_epsilon", "smallest_size"),
     "mechanisms.privacy_loss": ("PrivacyLoss",),
     "released.promise": ("Promise",),
     "results.release": ("Release",),

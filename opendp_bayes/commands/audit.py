@@ -15,7 +15,7 @@ from opendp_bayes.mathematics.validation import as_prior
 from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
 from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.mechanisms.registry import load_mechanism
-from opendp_bayes.report.terminal import audit_report
+from opendp_bayes.report import terminal
 
 _MODEL, _CLAIM, _TEST, _OUTPUT = "Model", "Claim", "Test", "Output"
 
@@ -138,7 +138,7 @@ def audit(
     if json:
         typer.echo(found.to_json())
     else:
-        Console().print(audit_report(found))
+        Console().print(terminal.rendered(found.sheet()))
     if not found.passed:
         raise typer.Exit(1)
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from opendp_bayes.commands.errors import fail, release_errors
 from opendp_bayes.framework.context import posterior
 from opendp_bayes.framework.on_disk import on_disk
-from opendp_bayes.report.terminal import release_report
+from opendp_bayes.report import terminal
 from opendp_bayes.results.release import Release
 
 # Codes 0, 1, 2, ... of the survey, as its documentation names them.
@@ -80,7 +80,7 @@ def demo(
         reports = [
             part
             for title, release in releases.items()
-            for part in (release_report(release, title=title), Text())
+            for part in (terminal.rendered(release.sheet(title=title)), Text())
         ]
     Console().print(Group(*reports, Text(_NOTE)))
 

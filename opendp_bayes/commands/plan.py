@@ -12,7 +12,8 @@ from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
 from opendp_bayes.mathematics.validation import as_prior
 from opendp_bayes.planning import plan as planning
-from opendp_bayes.report.terminal import plan_report
+from opendp_bayes.planning import smallest
+from opendp_bayes.report import terminal
 
 _MODEL, _PRIVACY, _OUTPUT = "Model", "Privacy", "Output"
 
@@ -123,10 +124,10 @@ def plan(
             }
             needed = {
                 "error": error,
-                "smallest_epsilon": planning.smallest_epsilon(
+                "smallest_epsilon": smallest.smallest_epsilon(
                     error, size=size, guess_size=guess_size, **setting
                 ),
-                "smallest_size": planning.smallest_size(
+                "smallest_size": smallest.smallest_size(
                     error, epsilon=epsilon, private=size is None, **setting
                 ),
             }
@@ -144,7 +145,7 @@ def plan(
     if json:
         typer.echo(msgspec.json.encode({**msgspec.json.decode(found.to_json()), **needed}))
         return
-    Console().print(plan_report(found))
+    Console().print(terminal.rendered(found.sheet()))
     if needed:
         Console().print(
             Text(

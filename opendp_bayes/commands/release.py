@@ -15,7 +15,7 @@ from opendp_bayes.commands.files import scan_column
 from opendp_bayes.framework.context import PosteriorQuery, posterior
 from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.released.data import Label
-from opendp_bayes.report.terminal import release_report
+from opendp_bayes.report import terminal
 from opendp_bayes.results.release import Release
 
 _MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 32 bits
@@ -161,7 +161,7 @@ def release(
         typer.echo(released.to_json())
     else:
         with Console(stderr=True).status("Computing the posterior"):
-            report = release_report(released, title=column)
+            report = terminal.rendered(released.sheet(title=column))
         Console().print(report)
         if size is None and (nulls is None or unknown is None):
             left_out = " and ".join(

@@ -54,7 +54,7 @@ from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
 from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.registry import load_mechanism
-from opendp_bayes.planning.plan import choose
+from opendp_bayes.planning.automatic import choose
 from opendp_bayes.released.data import Key, Label
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release

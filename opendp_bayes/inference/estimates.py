@@ -1,17 +1,18 @@
-"""Means and intervals of a release, noise-aware and plug-in: what its tables, pictures and frames
+"""What is inferred from a release, and its means and intervals: what tables, pictures and frames
 show.
 """
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import Any
 
 from scipy import stats
 
+from opendp_bayes.inference.noise_aware import is_quick, noise_aware_posterior
+from opendp_bayes.inference.posterior import NoiseAwarePosterior
 from opendp_bayes.mathematics.validation import Floats, as_level
-
-if TYPE_CHECKING:
-    from opendp_bayes.results.release import Release
+from opendp_bayes.released.data import ReleasedData
 
 #: The most categories for which a table computes the noise-aware posterior; its cost grows with the
 #: cube of their number.
@@ -47,7 +48,39 @@ class Estimate:
         ]
 
 
-def plug_in_estimate(release: "Release", level: float = 0.95) -> Estimate:
+@dataclass(frozen=True)
+class InferredRelease(ReleasedData):
+    """The data of a release with its two posteriors, each computed when it is first read."""
+
+    @property
+    def plug_in(self) -> Any:
+        """The papers' posterior: the released counts taken as if they were the data.
+
+        A frozen `scipy.stats.beta` (k = 2, probability of the first category) or
+        `scipy.stats.dirichlet`. It leaves the noise out of account, so its intervals are too short
+        (`docs/limits.md`); `posterior` does not.
+        """
+        return (
+            stats.beta(*self.concentration) if self.k == 2 else stats.dirichlet(self.concentration)
+        )
+
+    @cached_property
+    def posterior(self) -> NoiseAwarePosterior:
+        """The posterior of the category probabilities given the release, its noise taken into
+        account (`NoiseAwarePosterior`).
+
+        Computed when first used. `noise_aware_posterior` makes one with other than the default
+        settings.
+        """
+        return noise_aware_posterior(self)
+
+    @property
+    def has_posterior(self) -> bool:
+        """Whether `posterior` was computed before."""
+        return "posterior" in vars(self)
+
+
+def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
     """From the marginals `Beta(a_i, sum(a) - a_i)` of the plug-in posterior with concentration `a`.
 
     Raises `ValueError` unless `0 < level < 1`.
@@ -57,7 +90,7 @@ def plug_in_estimate(release: "Release", level: float = 0.95) -> Estimate:
     return Estimate(marginals.mean(), marginals.std(), *marginals.interval(as_level(level)))
 
 
-def noise_aware_estimate(release: "Release", level: float = 0.95) -> Estimate:
+def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estimate:
     """From `release.posterior`, which is computed if it was not. Raises `ValueError` unless `0 <
     level < 1`, or where the posterior is refused.
     """
@@ -66,18 +99,18 @@ def noise_aware_estimate(release: "Release", level: float = 0.95) -> Estimate:
     return Estimate(posterior.mean(), posterior.std(), *posterior.interval(level))
 
 
-def estimate_or_reason(release: "Release", level: float = 0.95, *, wait: bool) -> Estimate | str:
+def estimate_or_reason(
+    release: InferredRelease, level: float = 0.95, *, wait: bool
+) -> Estimate | str:
     """The noise-aware estimate, or a sentence that says why there is none.
 
     Where `release.posterior` was not computed before, there is none for more than 100 categories,
     and without `wait` none that takes seconds (`is_quick`): a display that comes by itself, as that
     of a notebook does, must not. Raises `ValueError` unless `0 < level < 1`.
     """
-    from opendp_bayes.inference.noise_aware import is_quick
-
     level = as_level(level)
     try:
-        if "posterior" not in vars(release) and (
+        if not release.has_posterior and (
             release.k > _MOST_CATEGORIES or not (wait or is_quick(release))
         ):
             return (

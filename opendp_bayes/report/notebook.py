@@ -1,32 +1,12 @@
-"""Releases and plans as tables for notebooks: HTML without scripts, style sheets, colours or
-anything from elsewhere.
+"""A sheet in a notebook: HTML without scripts, style sheets, colours or anything from elsewhere.
 
 Notebooks bring their own colours, light or dark, and some of them no space between columns.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING
 
-from opendp_bayes.inference.estimates import (
-    Estimate,
-    estimate_or_reason,
-    noise_aware_estimate,
-    plug_in_estimate,
-)
-from opendp_bayes.report.wording import (
-    at_most,
-    budget,
-    described,
-    guarantee,
-    setting,
-    without_scale,
-)
-
-if TYPE_CHECKING:
-    from opendp_bayes.planning.plan import Plan
-    from opendp_bayes.results.grouped_release import GroupedRelease
-    from opendp_bayes.results.release import Release
+from opendp_bayes.report.sheet import Body, Cell, Column, Note, Sheet, Table, parts
 
 _SPACE = "padding: 0.3em 0.7em"
 _TEXT = (
@@ -37,153 +17,85 @@ _NUMBER = (
     'style="text-align: right; vertical-align: top; white-space: nowrap; font-variant-numeric:'
     f' tabular-nums; {_SPACE}"'
 )
+#: What stands out does so without colours.
+_TAGS = {"code": "code", "good": "em", "bad": "strong", "doubtful": "strong"}
 _LINE = 'style="border-bottom: 1px solid"'
 
 
-def release_html(release: "Release", *, level: float = 0.95) -> str:
-    """A row for every category, and a paragraph with the guarantee and how to read the intervals.
-
-    The noise-aware columns are left out, and the paragraph says so, where the posterior takes long
-    or is refused (`estimate_or_reason`). Raises `ValueError` unless `0 < level < 1`.
+def rendered(sheet: Sheet) -> str:
+    """Everything on the sheet: the tables, and below them a paragraph that begins with the
+    conclusion.
     """
-    plug_in, aware = (
-        plug_in_estimate(release, level),
-        estimate_or_reason(release, level, wait=False),
-    )
-    percent = f"{100 * level:.6g}&nbsp;%"
-    headings, columns = ["Released<br> count"], [[str(count) for count in release.counts]]
-    if isinstance(aware, Estimate):
-        headings += ["Posterior<br> mean", f"{percent}<br> interval"]
-        columns += aware.shown()
-        reading = (
-            "Mean and interval take the noise into account: given the release and the prior, each"
-            f" probability lies in its interval with probability {percent}. The plug-in interval"
-            " takes the released counts for the data: where the noise matters, it is too narrow."
-        )
-    else:
-        reading = escape(aware)
-    headings.append(f"Plug-in {percent}<br> (ignores noise)")
-    columns.append(plug_in.shown(aware.decimals if isinstance(aware, Estimate) else None)[1])
-    rows = [_row(label, *cells) for label, *cells in zip(release.categories, *columns, strict=True)]
-    return _page(
-        _table(["Category"], headings, [rows]),
-        escape(guarantee(release.promise)),
-        _mechanism(release),
-        reading,
-    )
+    paragraph = f'<div style="max-width: 48em; margin: 0.7em 0">{" ".join(_sentences(sheet))}</div>'
+    return f"<div>{''.join(map(_table, sheet.tables))}{paragraph}</div>"
 
 
-def grouped_html(release: "GroupedRelease", *, level: float = 0.95) -> str:
-    """A row for every group and category, and a paragraph with the guarantee; noise-aware columns
-    as in `release_html`, for all groups or none.
-    """
-    from opendp_bayes.inference.noise_aware import is_quick
-
-    percent = f"{100 * level:.6g}&nbsp;%"
-    headings, reading = (
-        ["Released<br> count"],
-        f"Mean and {percent} interval take the noise into account.",
-    )
-    shown = is_quick(*(one for one in release.values() if "posterior" not in vars(one)))
-    if shown:
-        headings += ["Posterior<br> mean", f"{percent}<br> interval"]
-    else:
-        reading = (
-            "The noise-aware posteriors of these groups take long: call to_frame() of this release,"
-            " then show it again."
-        )
-    bodies = []
-    for group, one in release.items():
-        columns = [
-            [str(count) for count in one.counts],
-            *(noise_aware_estimate(one, level).shown() if shown else ()),
-        ]
-        rows = [_row(label, *cells) for label, *cells in zip(one.categories, *columns, strict=True)]
-        name = "(null)" if group is None else str(group)
-        rows[0] = f'<th scope="rowgroup" rowspan="{len(rows)}" {_TEXT}>{escape(name)}</th>{rows[0]}'
-        bodies.append(rows)
-    return _page(
-        _table(["Group", "Category"], headings, bodies),
-        f"All groups together: {escape(guarantee(release.promise))}",
-        _mechanism(release),
-        reading,
-    )
+def _sentences(sheet: Sheet) -> Iterator[str]:
+    if sheet.conclusion is not None:
+        yield f"<strong>{_text(sheet.conclusion.word)}:</strong> {_text(sheet.conclusion.text)}"
+    if sheet.title:
+        yield f"{_text(sheet.title)}."
+    if sheet.lead:
+        yield _text(sheet.lead)
+    yield from map(_note, sheet.notes)
+    if sheet.reading:
+        yield _text(sheet.reading)
+    if sheet.refused:
+        items = "".join(f"<li>{_text(f'{name}: {why}')}</li>" for name, why in sheet.refused)
+        summary = f"<summary>Cannot be used: {len(sheet.refused)}</summary>"
+        yield f"<details>{summary}<ul>{items}</ul></details>"
 
 
-def plan_html(plan: "Plan") -> str:
-    """A row for every mechanism that can be used, with its loss and expected Hellinger errors;
-    below it the recommendation and the others.
-    """
-    usable = [row for row in plan.rows if row.loss is not None]
-    headings = [
-        "Scale",
-        "ε",
-        "ρ (zCDP)",
-        *(f"Error,<br> {escape(shares)}" for shares in plan.proportions),
-    ]
-    rows = []
-    for row in usable:
-        assert row.loss is not None  # noqa: S101 - a usable one has a loss
-        errors = [
-            f"{error.hellinger:.4f}{'*' if error.method == 'simulated' else ''}"
-            for error in row.errors.values()
-        ]
-        rows.append(
-            _row(
-                without_scale(row.mechanism),
-                f"{row.mechanism.scale:.4g}",
-                at_most(row.loss.epsilon),
-                at_most(row.loss.rho),
-                *errors,
-            )
-        )
-    refused = [
-        escape(f"{type(row.mechanism).__name__}: {row.refused}")
-        for row in plan.rows
-        if row.refused is not None
-    ]
-    others = (
-        "<details><summary>Cannot be used:"
-        f" {len(refused)}</summary><ul>{''.join(f'<li>{reason}</li>' for reason in refused)}</ul></details>"
-    )
-    return _page(
-        _table(["Mechanism, best first"], headings, [rows]),
-        f"<strong>Recommended:</strong> {escape(plan.reason)}",
-        f"Plan for {budget(plan)}. {setting(plan)}",
-        "Errors are expected Hellinger distances, from 0 to 1; those with * are simulated.",
-        others if refused else "",
-    )
-
-
-def _table(names: list[str], headings: list[str], bodies: Iterable[list[str]]) -> str:
-    """`names` stand above the headers of the rows, and every body is a list of rows; wider than the
-    notebook, it scrolls.
-    """
+def _table(table: Table) -> str:
+    """Wider than the notebook, it scrolls."""
     head = "".join(
-        [f'<th scope="col" {_TEXT}>{name}</th>' for name in names]
-        + [f'<th scope="col" {_NUMBER}>{heading}</th>' for heading in headings]
+        f'<th scope="col" {_style(column)}>{_heading(column)}</th>' for column in table.columns
     )
-    body = "".join(
-        f"<tbody {_LINE}>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody>" for rows in bodies
-    )
+    bodies = "".join(_body(body, table.columns) for body in table.bodies)
     return (
         '<div style="overflow-x: auto"><table style="border-collapse: collapse"><thead'
-        f" {_LINE}><tr>{head}</tr></thead>{body}</table></div>"
+        f" {_LINE}><tr>{head}</tr></thead>{bodies}</table></div>"
     )
 
 
-def _row(label: object, *cells: str) -> str:
-    return f'<th scope="row" {_TEXT}>{escape(str(label))}</th>' + "".join(
-        f"<td {_NUMBER}>{escape(cell)}</td>" for cell in cells
-    )
+def _body(body: Body, columns: tuple[Column, ...]) -> str:
+    """The first cell of a row is its header, and before the first of a group stands that of all
+    rows.
+    """
+    group = ""
+    if body.group is not None:
+        rows, columns = len(body.rows), columns[1:]
+        group = f'<th scope="rowgroup" rowspan="{rows}" {_TEXT}>{_text(body.group)}</th>'
+    shown = []
+    for first, *others in body.rows:
+        cells = "".join(
+            f"<td {_style(column)}>{_cell(cell)}</td>"
+            for column, cell in zip(columns[1:], others, strict=True)
+        )
+        shown.append(f'<tr>{group}<th scope="row" {_style(columns[0])}>{_cell(first)}</th>{cells}')
+        group = ""
+    return f"<tbody {_LINE}>{'</tr>'.join(shown)}</tr></tbody>"
 
 
-def _mechanism(release: "Release | GroupedRelease") -> str:
-    return f"Mechanism: <code>{escape(described(release.mechanism))}</code>."
+def _style(column: Column) -> str:
+    return _NUMBER if column.number else _TEXT
 
 
-def _page(table: str, *sentences: str) -> str:
-    return (
-        f'<div>{table}<div style="max-width: 48em; margin: 0.7em'
-        f' 0">{" ".join(sentences)}</div></div>'
-    )
+def _heading(column: Column) -> str:
+    return _text(column.full or column.heading).replace("\n", "<br> ")
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return _text(cell)
+    tag = _TAGS[cell.tone]
+    return f"<{tag}>{_text(cell.text)}</{tag}>"
+
+
+def _note(note: Note) -> str:
+    return "".join(map(_cell, parts(note)))
+
+
+def _text(text: str) -> str:
+    """Text, in which a number stays with its per cent sign."""
+    return escape(text).replace(" %", "&nbsp;%")

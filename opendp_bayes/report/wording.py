@@ -1,19 +1,12 @@
-"""What a release promises and what a plan is for, in sentences, for tables, pages and pictures.
-Reads results, never data.
-"""
+"""Promises, mechanisms and bounds in words, for tables, pages and pictures."""
 
 import math
 from dataclasses import asdict
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import TYPE_CHECKING
 
+from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.released.promise import Promise
 
-if TYPE_CHECKING:
-    from opendp_bayes.mechanisms.protocol import Mechanism
-    from opendp_bayes.planning.plan import Plan
-
-_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 _SIGNIFICANT = Context(prec=4, rounding=ROUND_CEILING)
 
 
@@ -34,19 +27,16 @@ def guarantee(promise: Promise) -> str:
     )
     if promise.delta:
         loss += f", δ = {at_most(promise.delta)}"
-    records = (
-        f"{promise.d_in} record{'' if promise.d_in == 1 else 's'}"
-        f" {'added or removed' if promise.size is None else 'changed'}"
-    )
     size = (
         "The number of records is private."
         if promise.size is None
         else f"The number of records, {promise.size}, is public."
     )
-    return f"{loss} for data sets that differ by {records}. {size}"
+    differ = change(promise.d_in, promise.size)
+    return f"{loss} for data sets that differ by {differ}. {size}"
 
 
-def described(mechanism: "Mechanism") -> str:
+def described(mechanism: Mechanism) -> str:
     """The mechanism with the parameters that are set, numbers to six digits."""
     values = asdict(mechanism)
     parameters = [
@@ -57,7 +47,7 @@ def described(mechanism: "Mechanism") -> str:
     return f"{type(mechanism).__name__}({', '.join(parameters)})"
 
 
-def without_scale(mechanism: "Mechanism") -> str:
+def without_scale(mechanism: Mechanism) -> str:
     """The kind of a mechanism and its parameters other than the scale, in few words."""
     values = {
         name: value
@@ -70,26 +60,14 @@ def without_scale(mechanism: "Mechanism") -> str:
     return f"{type(mechanism).__name__}({shown})" if shown else type(mechanism).__name__
 
 
-def budget(plan: "Plan") -> str:
-    """The loss that was planned for."""
-    return ", ".join(f"{_SYMBOLS[name]} = {value:.6g}" for name, value in plan.budget.items())
+def change(d_in: int, size: int | None) -> str:
+    """By what neighbouring data sets at a distance differ.
 
-
-def setting(plan: "Plan") -> str:
-    """The number of records, the prior and the neighbours of a plan, in sentences."""
-    records = (
-        f"{plan.records} records, a public number"
-        if plan.size is not None
-        else f"A private number of records, guessed to be {plan.records}"
-    )
-    change = (
-        f"{plan.d_in} record{'' if plan.d_in == 1 else 's'}"
-        f" {'added or removed' if plan.size is None else 'changed'}"
-    )
-    return (
-        f"{records}, prior ({', '.join(f'{alpha:.6g}' for alpha in plan.prior)}). Neighbours differ"
-        f" by {change}."
-    )
+    >>> change(2, None), change(1, 100)
+    ('2 records added or removed', '1 record changed')
+    """
+    records = f"{d_in} record{'' if d_in == 1 else 's'}"
+    return f"{records} {'added or removed' if size is None else 'changed'}"
 
 
 def at_most(bound: float) -> str:

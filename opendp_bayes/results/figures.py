@@ -1,18 +1,26 @@
 """Pictures of a release, with matplotlib (extra `plot`), imported when a picture is made."""
 
 import textwrap
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opendp_bayes.inference.estimates import Estimate, noise_aware_estimate, plug_in_estimate
+from opendp_bayes.inference.estimates import (
+    Estimate,
+    InferredRelease,
+    noise_aware_estimate,
+    plug_in_estimate,
+)
 from opendp_bayes.mathematics.validation import as_level
+from opendp_bayes.released.data import Key
+from opendp_bayes.released.promise import Promise
 from opendp_bayes.report.wording import guarantee
+from opendp_bayes.results.sheets import group_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from opendp_bayes.results.release import Release
+    from matplotlib.figure import Figure
 
 # Blue and vermilion of Okabe and Ito, which colour-blind readers tell apart. The plug-in posterior
 # is dashed as well, for print without colours.
@@ -28,7 +36,7 @@ _LINE, _LINES = 30, 3
 
 
 def plot_posterior(
-    release: "Release",
+    release: InferredRelease,
     ax: "Axes | None" = None,
     *,
     level: float = 0.95,
@@ -86,7 +94,55 @@ def plot_posterior(
     return ax
 
 
-def bars_height(release: "Release") -> float:
+def plot_groups(
+    releases: Mapping[Key, InferredRelease], promise: Promise, columns: int
+) -> "Figure":
+    """Small multiples: the posterior of every group, `columns` to a row, with probabilities on one
+    scale and the promise of all groups above; `GroupedRelease.plot`.
+    """
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
+
+    first, rows = next(iter(releases.values())), -(-len(releases) // columns)
+    height = 3.0 if first.k == 2 else max(3.0, 1.2 + bars_height(first))
+    figure, axes = pyplot.subplots(
+        rows,
+        columns,
+        figsize=(4 * columns, height * rows + 0.8),
+        squeeze=False,
+        layout="constrained",
+    )
+    used, unused = axes.flat[: len(releases)], axes.flat[len(releases) :]
+    for place, ((group, release), ax) in enumerate(zip(releases.items(), used, strict=True)):
+        plot_posterior(release, ax, compact=True)
+        ax.set_title(wrapped(group_name(group)), parse_math=False)
+        if first.k > 2 and place % columns:
+            ax.tick_params(labelleft=False)  # the same categories as in the first of the row
+    low, high = zip(*(ax.get_xlim() for ax in used), strict=True)
+    for ax in used:
+        ax.set_xlim(min(low), max(high))
+    for ax in unused:
+        ax.set_axis_off()
+    handles, labels = used[0].get_legend_handles_labels()
+    figure.legend(
+        handles,
+        [label.split(":")[0] for label in labels],
+        loc="outside lower center",
+        ncols=min(columns, 2),
+        frameon=False,
+    )
+    sentences = f"All groups together: {guarantee(promise)} Means with 95 % intervals."
+    lines = [
+        textwrap.fill(sentence, 56 * columns)
+        for sentence in sentences.replace(". ", ".\n").split("\n")
+    ]
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="small", color=_GREY)
+    return figure
+
+
+def bars_height(release: InferredRelease) -> float:
     """Inches that the bars and labels of a release with more than two categories take."""
     lines = max(wrapped(label).count("\n") + 1 for label in release.categories)
     return release.k * max(0.42 if release.k <= 10 else 0.28, 0.1 + 0.17 * lines)
@@ -98,7 +154,12 @@ def wrapped(label: object, width: int = _LINE) -> str:
 
 
 def _densities(
-    release: "Release", ax: "Axes", aware: Estimate, plug_in: Estimate, level: float, compact: bool
+    release: InferredRelease,
+    ax: "Axes",
+    aware: Estimate,
+    plug_in: Estimate,
+    level: float,
+    compact: bool,
 ) -> None:
     """The density of the first category's probability; its intervals are drawn below 0."""
     posterior, taken = release.posterior, release.plug_in
@@ -159,7 +220,12 @@ def _densities(
 
 
 def _bars(
-    release: "Release", ax: "Axes", aware: Estimate, plug_in: Estimate, level: float, compact: bool
+    release: InferredRelease,
+    ax: "Axes",
+    aware: Estimate,
+    plug_in: Estimate,
+    level: float,
+    compact: bool,
 ) -> None:
     """A bar for every category, the first at the top."""
     places = np.arange(release.k)

@@ -5,11 +5,9 @@ together.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from opendp_bayes.accounting.exact import feasible_loss
 from opendp_bayes.mathematics.validation import as_size
@@ -17,7 +15,15 @@ from opendp_bayes.mechanisms import LaplaceParameters
 from opendp_bayes.released.data import Key, Label
 from opendp_bayes.released.document import GroupedReleaseDocument
 from opendp_bayes.released.promise import Promise, Promised
+from opendp_bayes.report import notebook
+from opendp_bayes.report.sheet import Sheet
+from opendp_bayes.results.figures import plot_groups
 from opendp_bayes.results.release import Release
+from opendp_bayes.results.sheets import grouped_sheet
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -81,13 +87,15 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             for group, drawn in zip(self.groups, self.drawn, strict=True)
         }
 
-    def to_frame(self, level: float = 0.95) -> pl.DataFrame:
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A row for every group and category: released `count`, and `mean`, `std`, `lower` and
         `upper` of the noise-aware posterior.
 
         `lower` and `upper` are the ends of the equal-tailed interval of probability `level`. Groups
         and categories are shown as text.
         """
+        import polars as pl
+
         rows: list[tuple[str | None, str, int, float, float, float, float]] = []
         for group, release in self.items():
             posterior = release.posterior
@@ -113,101 +121,33 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         }
         return pl.DataFrame(rows, schema=schema, orient="row")
 
-    def plot(self, columns: int = 3) -> Any:
+    def plot(self, columns: int = 3) -> "Figure":
         """Small multiples: the posterior of every group, `columns` to a row, probabilities on one
         scale; returns a matplotlib `Figure`.
 
         Raises `ImportError` without matplotlib, which the extra `plot` installs.
         """
-        columns = min(as_size(columns, "columns"), len(self))
-        try:
-            from matplotlib import pyplot
-        except ImportError:
-            raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
-        from opendp_bayes.report.wording import guarantee
-        from opendp_bayes.results.figures import bars_height, plot_posterior, wrapped
+        return plot_groups(self, self.promise, min(as_size(columns, "columns"), len(self)))
 
-        rows, k = -(-len(self) // columns), len(self.categories)
-        height = 3.0 if k == 2 else max(3.0, 1.2 + bars_height(self[self.groups[0]]))
-        figure, axes = pyplot.subplots(
-            rows,
-            columns,
-            figsize=(4 * columns, height * rows + 0.8),
-            squeeze=False,
-            layout="constrained",
-        )
-        drawn, rest = axes.flat[: len(self)], axes.flat[len(self) :]
-        for place, (group, ax) in enumerate(zip(self, drawn, strict=True)):
-            plot_posterior(self[group], ax, compact=True)
-            ax.set_title(wrapped(_shown(group)), parse_math=False)
-            if k > 2 and place % columns:
-                ax.tick_params(labelleft=False)  # the same categories as in the first of the row
-        low, high = zip(*(ax.get_xlim() for ax in drawn), strict=True)
-        for ax in drawn:
-            ax.set_xlim(min(low), max(high))
-        for ax in rest:
-            ax.set_axis_off()
-        handles, labels = drawn[0].get_legend_handles_labels()
-        figure.legend(
-            handles,
-            [label.split(":")[0] for label in labels],
-            loc="outside lower center",
-            ncols=min(columns, 2),
-            frameon=False,
-        )
-        sentences = (
-            f"All groups together: {guarantee(self.promise)} Means with 95 % intervals.".replace(
-                ". ", ".\n"
-            ).split("\n")
-        )
-        promise = "\n".join(fill(sentence, 56 * columns) for sentence in sentences)
-        figure.suptitle(promise, x=0.01, ha="left", fontsize="small", color="#595959")
-        return figure
+    def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
+        """What tables show of the release: counts, means and intervals of probability `level` for
+        every group, and the guarantee.
+
+        Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        return grouped_sheet(self, self.promise, self.mechanism, level, wait=wait)
 
     def _repr_html_(self) -> str:
         """The table that notebooks show. The noise-aware columns need the posteriors to be quick to
         compute, or computed before.
         """
-        from opendp_bayes.report.notebook import grouped_html
-
-        return grouped_html(self)
+        return notebook.rendered(self.sheet(wait=False))
 
     def __rich__(self) -> Any:
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
+        from opendp_bayes.report import terminal  # which needs rich, of the extra `cli`
 
-        from opendp_bayes.inference.estimates import noise_aware_estimate
-        from opendp_bayes.report.wording import described, guarantee
-
-        table = Table()
-        for name in ("Group", "Category"):
-            table.add_column(name)
-        for name in ("Released\ncount", "Posterior\nmean", "95 % interval"):
-            table.add_column(name, justify="right")
-        for group, release in self.items():
-            means, intervals = noise_aware_estimate(release).shown()
-            for i, (label, *numbers) in enumerate(
-                zip(
-                    map(str, self.categories),
-                    map(str, release.counts),
-                    means,
-                    intervals,
-                    strict=True,
-                )
-            ):
-                table.add_row(
-                    Text("" if i else _shown(group)),
-                    Text(label),
-                    *numbers,
-                    end_section=i == len(self.categories) - 1,
-                )
-        return Group(
-            table,
-            Text(
-                f"All groups together: {guarantee(self.promise)}\nMechanism: {described(self.mechanism)}."
-            ),
-        )
+        return terminal.rendered(self.sheet())
 
     def to_json(self) -> str:
         """The release as JSON; `GroupedRelease.from_json` reads it back."""
@@ -240,7 +180,3 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             f"GroupedRelease({{{groups}}}, prior={list(self.prior)}, mechanism={self.mechanism},"
             f" {self._promised()})"
         )
-
-
-def _shown(group: Key) -> str:
-    return "(null)" if group is None else str(group)

@@ -1,15 +1,20 @@
 """What the analyst holds: a release with its posteriors, tables, pictures and JSON."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from scipy import stats
 
-from opendp_bayes.inference import NoiseAwarePosterior, noise_aware_posterior
-from opendp_bayes.released.data import ReleasedData
+from opendp_bayes.inference.estimates import (
+    InferredRelease,
+    noise_aware_estimate,
+    plug_in_estimate,
+)
 from opendp_bayes.released.document import ReleaseDocument
+from opendp_bayes.report import notebook
+from opendp_bayes.report.sheet import Sheet
+from opendp_bayes.results.figures import plot_posterior
+from opendp_bayes.results.sheets import release_sheet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Release(ReleasedData):
+class Release(InferredRelease):
     """A private release of a posterior. Plain data: everything here may be published.
 
     Attributes
@@ -31,28 +36,6 @@ class Release(ReleasedData):
         are also `size`, `d_in`, `loss`, `measure`, `relation`, `epsilon`, `delta` and `rho`.
     """
 
-    @property
-    def plug_in(self) -> Any:
-        """The papers' posterior: the released counts taken as if they were the data.
-
-        A frozen `scipy.stats.beta` (k = 2, probability of the first category) or
-        `scipy.stats.dirichlet`. It leaves the noise out of account, so its intervals are too short
-        (`docs/limits.md`); `posterior` does not.
-        """
-        return (
-            stats.beta(*self.concentration) if self.k == 2 else stats.dirichlet(self.concentration)
-        )
-
-    @cached_property
-    def posterior(self) -> NoiseAwarePosterior:
-        """The posterior of the category probabilities given the release, its noise taken into
-        account (`NoiseAwarePosterior`).
-
-        Computed when first used. `noise_aware_posterior` makes one with other than the default
-        settings.
-        """
-        return noise_aware_posterior(self)
-
     def plot(
         self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
     ) -> "Axes":
@@ -61,12 +44,10 @@ class Release(ReleasedData):
 
         Two categories: the densities of the probability of the first. More: a bar with intervals
         for each. The guarantee stands above, and `title` above it. On axes narrower than about 5
-        inches they do not fit: use `plotting.plot_posterior` with `compact=True`. Raises
+        inches they do not fit: use `results.figures.plot_posterior` with `compact=True`. Raises
         `ImportError` without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`, or
         where the posterior is refused.
         """
-        from opendp_bayes.results.figures import plot_posterior
-
         return plot_posterior(self, ax, level=level, title=title)
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
@@ -79,8 +60,6 @@ class Release(ReleasedData):
         refused.
         """
         import polars as pl
-
-        from opendp_bayes.inference.estimates import noise_aware_estimate, plug_in_estimate
 
         aware, plug_in = (
             vars(noise_aware_estimate(self, level)),
@@ -97,13 +76,20 @@ class Release(ReleasedData):
             }
         )
 
+    def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
+        """What tables show of the release: counts, means and intervals of probability `level`, and
+        the guarantee.
+
+        Computes `posterior`, which may take seconds, or without `wait` only where that is quick;
+        where it is missing or refused, a note says why. Raises `ValueError` unless `0 < level < 1`.
+        """
+        return release_sheet(self, level, title=title, wait=wait)
+
     def _repr_html_(self) -> str:
         """The table that notebooks show. The noise-aware columns need `posterior` to be quick to
         compute, or computed before.
         """
-        from opendp_bayes.report.notebook import release_html
-
-        return release_html(self)
+        return notebook.rendered(self.sheet(wait=False))
 
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back."""

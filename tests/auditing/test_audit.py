@@ -5,8 +5,10 @@ probability at most 1e-6. Where draws have to catch a broken one, the bound that
 least 8 of its standard deviations above the claim (measured over 14 repetitions).
 """
 
+import copy
 import json
 import math
+import pickle
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -35,17 +37,17 @@ from opendp_bayes import (
     exact_loss,
     global_sensitivity,
 )
-from opendp_bayes.auditing.audit import (
-    LARGEST_TABLE,
-    chi_square_p_value,
-    log_ratio_bound,
-    nominal_loss,
-    typical_pairs,
-)
+from opendp_bayes.auditing.audit import nominal_loss, typical_pairs
+from opendp_bayes.auditing.draws import chi_square_p_value, log_ratio_bound
+from opendp_bayes.auditing.stated_law import LARGEST_TABLE
 
 CONFIDENCE = 1 - oracles.FALSE_ALARM
 ONES, SMALL, TINY = (1.0, 1.0), (0.01, 0.01), (0.001, 0.001)
 ONES_3 = (1.0, 1.0, 1.0)
+
+
+def pickled(found: Audit) -> Any:
+    return pickle.loads(pickle.dumps(found))  # noqa: S301 - our own
 
 
 def audited(
@@ -350,6 +352,42 @@ def test_chi_square_pools_rare_outcomes_and_those_not_listed() -> None:
     ) == pytest.approx(expected, rel=1e-12)
 
 
+def test_what_is_audited_is_the_sampler_that_is_given() -> None:
+    """A measurement may draw otherwise than its mechanism's `sample`: noise of half the scale
+    refutes the claim, and the same law does not.
+    """
+    mechanism, half = LaplaceParameters(1.0), LaplaceParameters(0.5)
+    asked: list[tuple[int, ...]] = []
+
+    def sample(counts: Any, prior: Any, size: int) -> Any:
+        asked.append(tuple(counts))
+        return half.sample(counts, prior, size)
+
+    found = audited(mechanism, 20, ONES, draws=20_000, sample=sample)
+    assert set(asked) == set(found.drawn[0])
+    assert found.failures == ("draws", "fit")
+    assert found.computed == audited(mechanism, 20, ONES).computed
+    assert audited(mechanism, 20, ONES, sample=mechanism.sample).passed
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, pickled], ids=["copy", "deep", "pickle"]
+)
+def test_an_audit_can_be_copied(copied: Any) -> None:
+    found = audited(LaplaceParameters(1.0), 20, ONES)
+    assert copied(found) == found
+    assert copied(found).sheet() == found.sheet()
+
+
+def test_a_notebook_shows_the_verdict_and_every_check() -> None:
+    shown = audited(LaplaceParameters(1.0), 20, ONES)._repr_html_()
+    assert "<strong>Passed:</strong> ε = 1 is certified, and nothing refutes it." in shown
+    assert shown.count("<em>passes</em>") == 4
+    failed = audited(LaplaceParameters(1.0), 20, ONES, epsilon=0.5)._repr_html_()
+    assert "<strong>Failed:</strong> accounting, law" in failed
+    assert "<strong>fails</strong>" in failed
+
+
 def test_chi_square_of_an_impossible_outcome_and_of_too_few_draws() -> None:
     outcomes = np.arange(3)[:, None]
     with np.errstate(divide="ignore"):
@@ -421,7 +459,7 @@ def test_a_calibrated_mechanism_keeps_the_claim_it_was_calibrated_to() -> None:
 
 
 def test_a_claim_that_is_missed_by_rounding_is_not_refuted() -> None:
-    """The float 1/3 is less than a third, which is the loss; the certified bound is not within it."""
+    """The float 1/3 is less than a third, the loss; the certified bound is not within it."""
     found = audited(KNormParameters(3.0), 5, ONES, epsilon=1 / 3, draws=1000)
     assert found.passed
     assert not found.certified

@@ -2,8 +2,10 @@
 settings, and the inverse questions.
 """
 
+import copy
 import json
 import math
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -23,14 +25,15 @@ from opendp_bayes import (
     exact_loss,
     hellinger_distance,
     plan,
-    planning,
     smallest_epsilon,
     smallest_size,
 )
 from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
 from opendp_bayes.planning import release_law
+from opendp_bayes.planning.automatic import choose, usual
+from opendp_bayes.planning.compare import Plan, PlanRow, errors_at
 from opendp_bayes.planning.expected_error import expected_error
-from opendp_bayes.planning.plan import PlanRow, _errors, choose, usual
+from opendp_bayes.planning.plan import default_mechanisms
 
 #: Standard errors between an expectation and its simulation. Five are exceeded once in 1.7 million
 #: times.
@@ -146,7 +149,7 @@ def figures(
 def test_every_figure_of_a_plan_is_within_one_percent_of_simulation(
     setting: dict[str, Any],
 ) -> None:
-    """One percent, and what the simulation may be off: four standard errors, of about 0.3 % each."""
+    """One percent, and what the simulation may be off: four standard errors of about 0.3 %."""
     found, batches = plan(**setting), 10
     for row, name in product(
         (row for row in found.rows if row.refused is None), ("skewed", "edge")
@@ -174,7 +177,7 @@ def test_the_settings_that_are_simulated_list_every_mechanism() -> None:
             getattr(mechanism, "sensitivity", None),
         )
         for setting in SIMULATED
-        for mechanism in planning._default_mechanisms(setting["size"], len(setting["prior"]))
+        for mechanism in default_mechanisms(setting["size"], len(setting["prior"]))
     }
     assert len(listed) == 2 * 3 + 5
 
@@ -217,7 +220,10 @@ def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge(
 
 
 # --- the recommendation
-# ------------------------------------------------------------------------------------------------------------------------
+
+
+def pickled(found: Plan) -> Any:
+    return pickle.loads(pickle.dumps(found))  # noqa: S301 - our own
 
 
 def settings() -> Iterator[dict[str, Any]]:
@@ -246,7 +252,7 @@ def excess(setting: dict[str, Any]) -> tuple[float, float]:
         prior,
     )
     best = min(row.score for row in found.rows)
-    score = PlanRow(chosen, None, _errors(chosen, prior, found.proportions, found.records)).score
+    score = PlanRow(chosen, None, errors_at(chosen, prior, found.proportions, found.records)).score
     return found.rows[0].score / best, score / best
 
 
@@ -302,7 +308,6 @@ def test_auto_passes_over_what_is_refused() -> None:
 
 
 # --- the plan
-# ----------------------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_plan_is_best_first_and_says_what_it_costs() -> None:
@@ -354,6 +359,17 @@ def test_of_mechanisms_that_are_as_good_the_simplest_is_recommended() -> None:
         "the first of two that are the same noise"
     )
     assert "is within 1 % of it" in found.reason
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, pickled], ids=["copy", "deep", "pickle"]
+)
+def test_a_plan_can_be_copied(copied: Any) -> None:
+    found = plan(size=50, prior=[1.0, 1.0], epsilon=1.0)
+    again = copied(found)
+    assert again == found
+    assert again.recommended == found.recommended
+    assert again.sheet() == found.sheet()
 
 
 def test_stated_proportions_decide() -> None:

@@ -13,7 +13,7 @@ from opendp_bayes import (
     Release,
     plan,
 )
-from opendp_bayes.report.notebook import release_html
+from opendp_bayes.report import notebook
 
 RELEASE = Release(
     drawn=(12, 3, 5),
@@ -111,12 +111,12 @@ def test_nothing_comes_from_elsewhere_and_labels_are_text() -> None:
 
 
 def test_the_level_is_in_headings_and_intervals() -> None:
-    text = release_html(RELEASE, level=0.5)
+    text = notebook.rendered(RELEASE.sheet(0.5))
     lower, upper = RELEASE.posterior.interval(0.5)
     assert Page(text).rows[0][3:] == ["50\xa0% interval", "Plug-in 50\xa0% (ignores noise)"]
     assert f"{lower[0]:.3f} to {upper[0]:.3f}" in text
     with pytest.raises(ValueError, match=r"level=2: must be between 0 and 1"):
-        release_html(RELEASE, level=2)
+        RELEASE.sheet(2)
 
 
 def test_a_posterior_that_takes_long_is_not_waited_for() -> None:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from opendp_bayes import HellingerExponential, LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.inference.noise_aware import is_quick
-from opendp_bayes.report.terminal import release_report
+from opendp_bayes.report import terminal
 
 RELEASE = Release(
     drawn=(7, 0, 3),
@@ -34,7 +34,7 @@ def cells(line: str) -> list[str]:
 
 
 def test_a_row_has_count_mean_and_both_intervals() -> None:
-    lines = rendered(release_report(RELEASE)).splitlines()
+    lines = rendered(terminal.rendered(RELEASE.sheet())).splitlines()
     row = next(line for line in lines if "yes" in line)
     lower, upper = RELEASE.posterior.interval(0.95)
     low, high = stats.beta(8, 4.5).interval(0.95)
@@ -51,7 +51,7 @@ def test_a_row_has_count_mean_and_both_intervals() -> None:
 
 
 def test_the_level_is_in_the_headings_and_in_the_intervals() -> None:
-    shown = rendered(release_report(RELEASE, level=0.5))
+    shown = rendered(terminal.rendered(RELEASE.sheet(level=0.5)))
     low, high = stats.beta(8, 4.5).interval(0.5)
     lower, upper = RELEASE.posterior.interval(0.5)
     assert " 50 %" in shown
@@ -63,12 +63,12 @@ def test_the_level_is_in_the_headings_and_in_the_intervals() -> None:
 @pytest.mark.parametrize("level", [0.0, 1.0, math.nan])
 def test_an_impossible_level_is_refused(level: float) -> None:
     with pytest.raises(ValueError, match=r"level=.*: must be between 0 and 1"):
-        release_report(RELEASE, level=level)
+        terminal.rendered(RELEASE.sheet(level=level))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_report_fits_and_its_title_is_not_markup(width: int) -> None:
-    shown = rendered(release_report(RELEASE, title="[bold]vote"), width)
+    shown = rendered(terminal.rendered(RELEASE.sheet(title="[bold]vote")), width)
     assert shown.startswith("[bold]vote")
     assert max(map(len, shown.splitlines())) <= width
     assert "LaplaceParameters(scale=2, noise='discrete'" in shown.replace("\n", " ")
@@ -80,7 +80,7 @@ def test_seven_long_labels_fit_a_terminal() -> None:
     release = changed(
         RELEASE, drawn=(1,) * 7, categories=(*"abcdef", label), prior=(1.0,) * 7, size=7
     )
-    assert label in rendered(release_report(release), 80)
+    assert label in rendered(terminal.rendered(release.sheet()), 80)
 
 
 def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
@@ -88,7 +88,7 @@ def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
     release = changed(
         RELEASE, drawn=(191_000, 40_000, 95_000), categories=(label, "b", "c"), size=326_000
     )
-    shown = rendered(release_report(release), 80)
+    shown = rendered(terminal.rendered(release.sheet()), 80)
     assert "…" not in shown
     assert "".join(line[1:21].strip() for line in shown.splitlines()[4:]).startswith(label)
     interval = release.to_frame().row(1, named=True)
@@ -100,7 +100,11 @@ def test_a_report_waits_for_a_posterior_that_takes_long() -> None:
     assert not is_quick(release)
     assert (
         cells(
-            next(line for line in rendered(release_report(release)).splitlines() if "yes" in line)
+            next(
+                line
+                for line in rendered(terminal.rendered(release.sheet())).splitlines()
+                if "yes" in line
+            )
         )[2]
         == f"{release.posterior.mean()[0]:.3f}"
     )
@@ -108,9 +112,7 @@ def test_a_report_waits_for_a_posterior_that_takes_long() -> None:
 
 def test_without_a_noise_aware_posterior_a_report_says_why() -> None:
     shown = rendered(
-        release_report(
-            changed(RELEASE, mechanism=HellingerExponential(0.5), size=None, drawn=(7, 0, 3))
-        ),
+        terminal.rendered(changed(RELEASE, mechanism=HellingerExponential(0.5), size=None).sheet()),
         200,
     )
     low, high = stats.beta(8, 4.5).interval(0.95)

@@ -2,7 +2,9 @@
 plot.
 """
 
+import copy
 import json
+import pickle
 import sys
 from dataclasses import FrozenInstanceError, replace
 from io import StringIO
@@ -26,6 +28,10 @@ ADDED = ob.GroupedRelease(
     promise=promise(None, LOSS),
 )
 CHANGED = changed(ADDED, size=40, mechanism=ob.LaplaceParameters(4.0, total="private"))
+
+
+def pickled(made):
+    return pickle.loads(pickle.dumps(made))  # noqa: S301 - our own
 
 
 def test_a_mapping_from_groups_to_releases():
@@ -134,6 +140,26 @@ def test_a_document_that_no_release_has_is_refused(name):
 def test_json_must_be_text():
     with pytest.raises(TypeError, match="text: must be str or bytes, not dict"):
         ob.GroupedRelease.from_json({})
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, pickled], ids=["copy", "deep", "pickle"]
+)
+def test_copies_are_equal_before_and_after_the_posteriors_were_read(copied):
+    made = replace(ADDED)
+    assert copied(made) == made
+    mean = made["north"].posterior.mean()
+    again = copied(made)
+    assert again == made
+    assert hash(again) == hash(made)
+    assert again["north"] == made["north"]
+    assert again["north"].posterior.mean() == pytest.approx(mean)
+
+
+def test_counts_are_the_projection_of_what_was_drawn():
+    assert ADDED.drawn[1] == (0, -4)
+    assert ADDED.counts == ((3, 1), (0, 0), (7, 20))
+    assert ADDED["south"].drawn == (0, -4)
 
 
 def test_the_frame_holds_the_posterior_of_every_group():

@@ -1,0 +1,122 @@
+"""The probabilities that a mechanism states, and the most that they tell neighbours apart."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.auditing.results import LOG_ERROR, LawCheck, Pair
+from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.report.progress import Progress
+
+#: What `Mechanism.log_pmf` returns: outcomes, shape `(c, k)`, and their log-probabilities, shape
+#: `(c,)`.
+Law = tuple[Integers, Floats]
+
+#: Up to so many probabilities (data sets times outcomes) all neighbours are compared; beyond, the
+#: pairs that draws are taken from.
+LARGEST_TABLE = 1 << 18
+
+
+def law_of(mechanism: Mechanism, counts: Sequence[int], prior: ArrayLike) -> Law | None:
+    """`log_pmf`, or None where the outcomes cannot be enumerated."""
+    try:
+        return mechanism.log_pmf(counts, prior)
+    except ValueError:
+        return None
+
+
+def over_all_neighbours(
+    mechanism: Mechanism, size: int | None, prior: tuple[float, ...], progress: Progress
+) -> LawCheck | None:
+    """The largest log-ratio over all neighbours, or None where there are too many probabilities or
+    none are stated.
+    """
+    k = len(prior)
+    if size is None or number_of_candidates(size, k) > LARGEST_TABLE:
+        return None
+    sets = candidates(size, k)
+    law = law_of(mechanism, sets[-1].tolist(), prior)
+    if law is None or law[1].size * len(sets) > LARGEST_TABLE:
+        return None
+    laws = []
+    for number, counts in enumerate(sets):
+        laws.append(mechanism.log_pmf(counts, prior))
+        progress("Probabilities", number + 1, len(sets))
+    return _largest(
+        (sets[i].tolist(), sets[j].tolist(), laws[i], laws[j]) for i, j in _neighbours(sets, size)
+    )
+
+
+def _neighbours(sets: Integers, size: int) -> list[tuple[int, int]]:
+    """Every pair of data sets that differ by a record changed, as indices into `sets`, ascending,
+    each once.
+    """
+    found = []
+    for i, j in permutations(range(sets.shape[1]), 2):
+        first = np.flatnonzero(sets[:, i] > 0)
+        moved = sets[first]
+        moved[:, i] -= 1
+        moved[:, j] += 1
+        second = ranks(moved, size)
+        found += [(a, b) for a, b in zip(first.tolist(), second.tolist(), strict=True) if a < b]
+    return sorted(found)
+
+
+def over_pairs(
+    mechanism: Mechanism, prior: tuple[float, ...], pairs: list[Pair]
+) -> LawCheck | None:
+    stated = [
+        (first, second, law_of(mechanism, first, prior), law_of(mechanism, second, prior))
+        for first, second in pairs
+    ]
+    known = [
+        (first, second, p, q) for first, second, p, q in stated if p is not None and q is not None
+    ]
+    return _largest(known, complete=False) if known else None
+
+
+def _largest(
+    pairs: Iterable[tuple[Sequence[int], Sequence[int], Law, Law]], *, complete: bool = True
+) -> LawCheck:
+    """The pair with the largest log-ratio; of pairs that differ by rounding alone, the first."""
+    best = LawCheck(first=(), second=(), epsilon=-1.0, error=0.0, pairs=0, complete=complete)
+    for first, second, p, q in pairs:
+        with np.errstate(invalid="ignore"):  # what is impossible for both tells nothing
+            epsilon = float(np.nanmax(np.abs(np.subtract(*aligned(p, q)))))
+        if epsilon - best.error > best.epsilon:
+            log_p = np.concatenate([p[1], q[1]])
+            error = LOG_ERROR * (1 - float(np.min(log_p, where=np.isfinite(log_p), initial=0.0)))
+            best = replace(
+                best, first=tuple(first), second=tuple(second), epsilon=epsilon, error=error
+            )
+        best = replace(best, pairs=best.pairs + 1)
+    return best
+
+
+def aligned(p: Law, q: Law) -> tuple[Floats, Floats]:
+    """Log-probabilities of the same outcomes under both laws, `-inf` where one does not list an
+    outcome.
+    """
+    if np.array_equal(p[0], q[0]):
+        return p[1], q[1]
+    outcomes = np.unique(np.concatenate([p[0], q[0]]), axis=0)
+    return at_outcomes(outcomes, *p), at_outcomes(outcomes, *q)
+
+
+def at_outcomes(
+    outcomes: Integers, listed: Integers, values: ArrayLike, missing: float = -math.inf
+) -> Floats:
+    """The values at some outcomes, shape `(m, k)`, of a function given at those listed, shape `(c,
+    k)`, and `missing` elsewhere.
+    """
+    _, place = np.unique(np.concatenate([outcomes, listed]), axis=0, return_inverse=True)
+    place = place.ravel()
+    table = np.full(place.max() + 1, missing)
+    table[place[len(outcomes) :]] = values
+    return table[place[: len(outcomes)]]

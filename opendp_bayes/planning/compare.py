@@ -1,0 +1,300 @@
+"""What a plan finds: the mechanisms compared, with their losses and expected errors."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.accounting.calibration import counts_in_proportion
+from opendp_bayes.mathematics.validation import Floats, as_size
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.planning.expected_error import ExpectedError, expected_error
+from opendp_bayes.report import notebook
+from opendp_bayes.report.sheet import Body, Column, Conclusion, Sheet, Table, columns
+from opendp_bayes.report.wording import at_most, change, described, without_scale
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Of two mechanisms whose errors differ by less than this part the one listed first is recommended:
+#: noise on the counts, which is the simplest.
+INDIFFERENCE = 0.01
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+#: Share of the first category where one is almost empty.
+_EDGE = 0.01
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One mechanism of a plan.
+
+    Attributes
+    ----------
+    mechanism : calibrated, or at scale 1 where it is `refused`.
+    loss : its privacy loss at the distance of the plan, with the method by which it was obtained;
+        None where it is refused.
+    errors : what is expected of it for each of the plan's `proportions`, by name.
+    refused : why it cannot be used; None if it can.
+    """
+
+    mechanism: Mechanism
+    loss: PrivacyLoss | None
+    errors: Mapping[str, ExpectedError]
+    refused: str | None = None
+
+    @property
+    def score(self) -> float:
+        """Expected Hellinger error at the stated proportions, or the mean over all if none were
+        stated; infinite where it is refused.
+        """
+        if self.refused is not None:
+            return math.inf
+        scored = [self.errors["stated"]] if "stated" in self.errors else list(self.errors.values())
+        return math.fsum(error.hellinger for error in scored) / len(scored)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `plan` found; plain data.
+
+    Attributes
+    ----------
+    size : the public number of records; None where it is private.
+    records : the number that the errors are for: `size`, or the guess of it.
+    prior, d_in : what was planned for.
+    budget : the loss asked for: `epsilon`, `delta` and `rho`, those given.
+    proportions : proportions of the categories, by name: `"balanced"`, `"skewed"`, `"edge"`, and
+        `"stated"` where some were given.
+    rows : one for each mechanism, best first, and those that are refused last.
+    """
+
+    size: int | None
+    records: int
+    prior: tuple[float, ...]
+    d_in: int
+    budget: Mapping[str, float]
+    proportions: Mapping[str, tuple[float, ...]]
+    rows: tuple[PlanRow, ...]
+
+    @property
+    def usable(self) -> tuple[PlanRow, ...]:
+        """The rows of the mechanisms that can be used, best first."""
+        return tuple(row for row in self.rows if row.refused is None)
+
+    @property
+    def recommended(self) -> Mechanism:
+        """The calibrated mechanism with the smallest score, or within `INDIFFERENCE` of it and
+        simpler.
+        """
+        return self.rows[0].mechanism
+
+    @property
+    def reason(self) -> str:
+        """Why that one is recommended, in a sentence."""
+        best, *others = self.rows
+        where = (
+            "at the stated proportions"
+            if "stated" in self.proportions
+            else "on average over balanced, skewed and edge proportions"
+        )
+        text = (
+            f"{described(best.mechanism)} has an expected Hellinger error of {best.score:.3g}"
+            f" {where}"
+        )
+        nearest = min(others, key=lambda row: row.score, default=best)
+        if nearest is best or nearest.refused is not None:
+            return f"{text}, and no other mechanism can be used."
+        if nearest.score <= best.score * (1 + INDIFFERENCE):
+            return (
+                f"{text}; {described(nearest.mechanism)} is within {100 * INDIFFERENCE:.0f} % of it"
+                f" ({nearest.score:.3g}) and no simpler."
+            )
+        text = f"{text}; the next best, {described(nearest.mechanism)}, has {nearest.score:.3g}"
+        return (
+            f"{text}, {100 * (nearest.score / best.score - 1):.0f} % more."
+            if best.score
+            else f"{text}."
+        )
+
+    def records_by_row(self) -> Iterator[dict[str, Any]]:
+        """One flat record for each mechanism and proportions, or one for a mechanism that is
+        refused.
+        """
+        for row in self.rows:
+            common = {
+                "mechanism": row.mechanism.name,
+                "parameters": msgspec.json.encode(asdict(row.mechanism)).decode(),
+                "scale": row.mechanism.scale if row.refused is None else None,
+                "epsilon": row.loss and row.loss.epsilon,
+                "delta": row.loss and row.loss.delta,
+                "rho": row.loss and row.loss.rho,
+                "accounting": row.loss and row.loss.method,
+                "refused": row.refused,
+            }
+            errors: Mapping[Any, ExpectedError | None] = row.errors or {None: None}
+            names = ("hellinger", "total_variation", "interval_width", "standard_error", "method")
+            for proportions, error in errors.items():
+                yield {
+                    **common,
+                    "proportions": proportions,
+                    **{name: error and getattr(error, name) for name in names},
+                }
+
+    def to_frame(self) -> "pl.DataFrame":
+        """`records_by_row` as a polars frame."""
+        import polars as pl
+
+        return pl.DataFrame(list(self.records_by_row()), infer_schema_length=None)
+
+    def to_json(self) -> str:
+        """The plan as a JSON object; null stands for infinity."""
+        rows = [
+            {
+                **asdict(row),
+                "mechanism": {"name": row.mechanism.name, "parameters": asdict(row.mechanism)},
+                "score": row.score,
+            }
+            for row in self.rows
+        ]
+        return msgspec.json.encode(
+            {
+                **asdict(self),
+                "rows": rows,
+                "recommended": rows[0]["mechanism"],
+                "reason": self.reason,
+            }
+        ).decode()
+
+    def sheet(self, *, brief: bool = False) -> Sheet:
+        """What tables show of the plan: losses and expected errors of the mechanisms that can be
+        used, those that cannot, and the recommendation. `brief` : Hellinger errors alone, in one
+        table.
+        """
+        tables = (_brief_table(self),) if brief else _full_tables(self)
+        notes = (
+            "Errors are expected Hellinger distances, from 0 to 1; those with * are simulated."
+            if brief
+            else "* simulated; the others are sums over all outcomes."
+        )
+        simulated = any(e.method == "simulated" for row in self.usable for e in row.errors.values())
+        budget = ", ".join(f"{_SYMBOLS[name]} = {value:.6g}" for name, value in self.budget.items())
+        refused = dict.fromkeys(
+            (type(row.mechanism).__name__, row.refused) for row in self.rows if row.refused
+        )
+        return Sheet(
+            tables,
+            (notes,) if brief or simulated else (),
+            title=f"Plan for {budget}",
+            lead=self._setting,
+            refused=tuple(refused),
+            conclusion=Conclusion("Recommended", self.reason, "good"),
+        )
+
+    @property
+    def _setting(self) -> str:
+        records = (
+            f"{self.records} records, a public number"
+            if self.size is not None
+            else f"A private number of records, guessed to be {self.records}"
+        )
+        prior = ", ".join(f"{alpha:.6g}" for alpha in self.prior)
+        return f"{records}, prior ({prior}). Neighbours differ by {change(self.d_in, self.size)}."
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show."""
+        return notebook.rendered(self.sheet(brief=True))
+
+    def __repr__(self) -> str:
+        budget = ", ".join(f"{name}={value:.6g}" for name, value in self.budget.items())
+        size = f"size={self.size}" if self.size is not None else f"guess_size={self.records}"
+        return (
+            f"Plan({size}, prior={list(self.prior)}, {budget}, recommended={self.recommended!r},"
+            f" rows={len(self.rows)})"
+        )
+
+
+def _brief_table(plan: Plan) -> Table:
+    """Losses and Hellinger errors."""
+    errors = [f"Error,\n{shares}" for shares in plan.proportions]
+    rows = [(*_loss(row), *_errors(row, "hellinger")) for row in plan.usable]
+    headings = columns("Mechanism, best first", "Scale", "ε", "ρ (zCDP)", *errors)
+    return Table(headings, (Body(tuple(rows)),))
+
+
+def _full_tables(plan: Plan) -> tuple[Table, ...]:
+    """Losses, and a table for every kind of error."""
+    headings = (
+        *columns("Mechanism, best first", "Scale", "ε", "ρ (zCDP)"),
+        Column("Accounting", number=False),
+    )
+    rows = [(*_loss(row), row.loss.method if row.loss else "") for row in plan.usable]
+    tables = [Table(headings, (Body(tuple(rows)),))]
+    for title, name in (
+        ("Expected Hellinger error", "hellinger"),
+        ("Expected total variation, of predictions of the next record", "total_variation"),
+        ("Expected width of a 95 % interval, noise included", "interval_width"),
+    ):
+        headings = columns(title, *(shares.capitalize() for shares in plan.proportions))
+        rows = [(without_scale(row.mechanism), *_errors(row, name)) for row in plan.usable]
+        tables.append(Table(headings, (Body(tuple(rows)),)))
+    return tuple(tables)
+
+
+def _loss(row: PlanRow) -> tuple[str, ...]:
+    """The mechanism, its scale, ε and ρ."""
+    bounds = () if row.loss is None else (at_most(row.loss.epsilon), at_most(row.loss.rho))
+    return without_scale(row.mechanism), f"{row.mechanism.scale:.4g}", *bounds
+
+
+def _errors(row: PlanRow, name: str) -> tuple[str, ...]:
+    """One kind of error for each of the proportions; a star says that it is simulated."""
+    return tuple(
+        f"{getattr(error, name):.4f}{'*' if error.method == 'simulated' else ''}"
+        for error in row.errors.values()
+    )
+
+
+def records_of(size: int | None, guess_size: int | None) -> int:
+    """The number of records that errors are for: the public one, or the guess of a private one."""
+    if (size is None) == (guess_size is None):
+        raise ValueError(
+            f"size={size!r}, guess_size={guess_size!r}: give the public number of records, or"
+            " size=None and a guess of the private one."
+        )
+    return as_size(guess_size, "guess_size") if size is None else as_size(size)
+
+
+def proportions_of_interest(
+    prior: Floats, records: int, stated: ArrayLike | None
+) -> dict[str, tuple[float, ...]]:
+    k = prior.size
+    shares = {
+        "balanced": np.full(k, 1 / k),
+        "skewed": np.array([0.2, 0.8]) if k == 2 else np.exp2(np.arange(k)) / (2.0**k - 1),
+        "edge": np.append(_EDGE, np.full(k - 1, (1 - _EDGE) / (k - 1))),
+    }
+    if stated is not None:
+        counts_in_proportion(records, prior, stated)  # which refuses what is not proportions
+        shares["stated"] = np.asarray(stated, dtype=np.float64) / np.sum(stated)
+    return {name: tuple(share.tolist()) for name, share in shares.items()}
+
+
+def errors_at(
+    mechanism: Mechanism, prior: Floats, shares: Mapping[str, Any], records: int
+) -> dict[str, ExpectedError]:
+    counts = {name: counts_in_proportion(records, prior, share) for name, share in shares.items()}
+    return {name: expected_error(mechanism, at, prior) for name, at in counts.items()}
+
+
+def ranked(rows: list[PlanRow], indifference: float = INDIFFERENCE) -> tuple[PlanRow, ...]:
+    """By score, but first the simplest whose score is within `indifference` of the smallest."""
+    smallest = min(row.score for row in rows)
+    if math.isinf(smallest):
+        raise ValueError(f"mechanisms: none can be used; the first of them, {rows[0].refused}")
+    first = next(row for row in rows if row.score <= smallest * (1 + indifference))
+    return (first, *sorted((row for row in rows if row is not first), key=lambda row: row.score))

@@ -1,0 +1,103 @@
+"""The sheets of releases: what their tables show, on the terminal and in a notebook."""
+
+from collections.abc import Mapping
+
+from opendp_bayes.inference.estimates import (
+    Estimate,
+    InferredRelease,
+    estimate_or_reason,
+    noise_aware_estimate,
+    plug_in_estimate,
+)
+from opendp_bayes.inference.noise_aware import is_quick
+from opendp_bayes.mathematics.validation import as_level
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.released.data import Key
+from opendp_bayes.released.promise import Promise
+from opendp_bayes.report.sheet import Body, Column, Marked, Note, Row, Sheet, Table
+from opendp_bayes.report.wording import described, guarantee
+
+_CATEGORY = Column("Category", number=False)
+_COUNT = Column("Released\ncount")
+
+
+def release_sheet(release: InferredRelease, level: float, *, title: str, wait: bool) -> Sheet:
+    """A row for every category, the guarantee, and how to read the intervals; `Release.sheet`."""
+    plug_in = plug_in_estimate(release, level)
+    aware = estimate_or_reason(release, level, wait=wait)
+    percent = f"{100 * level:.6g} %"
+    columns, cells = [_CATEGORY, _COUNT], [_labels(release), _counts(release)]
+    notes, reading = [guarantee(release.promise), _by(release.mechanism)], ""
+    decimals = None
+    if isinstance(aware, Estimate):
+        columns += [
+            Column("Mean", full="Posterior\nmean"),
+            Column(f"{percent}\ninterval", weight="strong"),
+        ]
+        cells += aware.shown()
+        decimals = aware.decimals
+        reading = (
+            "Mean and interval take the noise into account: given the release and the prior, each"
+            f" probability lies in its interval with probability {percent}. The plug-in interval"
+            " takes the released counts for the data: where the noise matters, it is too narrow."
+        )
+    else:
+        notes.append(aware)
+    columns.append(Column(f"Plug-in {percent}\n(ignores noise)", weight="faint"))
+    cells.append(plug_in.shown(decimals)[1])
+    table = Table(tuple(columns), (Body(_rows(cells)),))
+    return Sheet((table,), tuple(notes), title=title, reading=reading)
+
+
+def grouped_sheet(
+    releases: Mapping[Key, InferredRelease],
+    promise: Promise,
+    mechanism: Mechanism,
+    level: float,
+    *,
+    wait: bool,
+) -> Sheet:
+    """A row for every group and category, and the guarantee of all groups together;
+    `GroupedRelease.sheet`. Noise-aware columns for all groups or none.
+    """
+    percent = f"{100 * as_level(level):.6g} %"
+    columns = [Column("Group", number=False), _CATEGORY, _COUNT]
+    notes: list[Note] = [f"All groups together: {guarantee(promise)}", _by(mechanism)]
+    reading = ""
+    shown = wait or is_quick(*(one for one in releases.values() if not one.has_posterior))
+    if shown:
+        columns += [Column("Posterior\nmean"), Column(f"{percent}\ninterval")]
+        reading = f"Mean and {percent} interval take the noise into account."
+    else:
+        notes.append(
+            "The noise-aware posteriors of these groups take long: call to_frame() of this release,"
+            " then show it again."
+        )
+    bodies = []
+    for group, release in releases.items():
+        cells = [_labels(release), _counts(release)]
+        if shown:
+            cells += noise_aware_estimate(release, level).shown()
+        bodies.append(Body(_rows(cells), group=group_name(group)))
+    return Sheet((Table(tuple(columns), tuple(bodies)),), tuple(notes), reading=reading)
+
+
+def group_name(group: Key) -> str:
+    """The label of a group as it is shown."""
+    return "(null)" if group is None else str(group)
+
+
+def _by(mechanism: Mechanism) -> Note:
+    return "Mechanism: ", Marked(described(mechanism), "code"), "."
+
+
+def _labels(release: InferredRelease) -> list[str]:
+    return [str(label) for label in release.categories]
+
+
+def _counts(release: InferredRelease) -> list[str]:
+    return [str(count) for count in release.counts]
+
+
+def _rows(columns: list[list[str]]) -> tuple[Row, ...]:
+    return tuple(zip(*columns, strict=True))
