@@ -76,9 +76,8 @@ def errors(rng: np.random.Generator) -> None:
             a, b = (np.array(side) for side in zip(*pairs, strict=True))
             truth = [exact(first, second) for first, second in zip(a, b, strict=True)]
             for formula in (hellinger_distance, three_gammaln):
-                row.append(
-                    f"{max(float(abs(arb(h) / t - 1)) for h, t in zip(formula(a, b).tolist(), truth, strict=True)):.1e}"
-                )
+                found = zip(formula(a, b).tolist(), truth, strict=True)
+                row.append(f"{max(float(abs(arb(h) / t - 1)) for h, t in found):.1e}")
         rows.append(row)
     table(
         "Largest relative error of a Hellinger distance, k=2",

@@ -47,7 +47,9 @@ def state_of(mechanism: ob.HellingerExponential, counts: np.ndarray) -> Hellinge
 def peak(
     k: int, size: int, mechanism: ob.HellingerExponential | ob.SmoothHellingerExponential
 ) -> float:
-    """Peak memory in MB, above that of the imports, of one release in a process of its own (Linux)."""
+    """Peak memory in MB, above that of the imports, of one release in a process of its own
+    (Linux).
+    """
     code = f"""
 import numpy as np
 from pathlib import Path

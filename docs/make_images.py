@@ -35,7 +35,8 @@ DPI = 110
 # What a notebook puts around a table.
 STYLE = """
 @page { size: 760px 700px; margin: 12px }
-body { font: 13px DejaVu Sans, sans-serif } table { border-collapse: collapse } th, td { padding: 4px 10px }
+body { font: 13px DejaVu Sans, sans-serif } table { border-collapse: collapse }
+th, td { padding: 4px 10px }
 thead { border-bottom: 1px solid #bdbdbd } tbody tr:nth-child(even) { background: #f5f5f5 }
 """
 

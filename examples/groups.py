@@ -24,9 +24,8 @@ penguins = pl.DataFrame(
 with ob.on_disk(penguins) as scan:
     context = dp.Context.compositor(
         data=scan,
-        privacy_unit=dp.unit_of(
-            contributions=1
-        ),  # one row a penguin; their number is private, on each island too
+        # One row a penguin; their number is private, on each island too.
+        privacy_unit=dp.unit_of(contributions=1),
         privacy_loss=dp.loss_of(epsilon=1.0),
         split_evenly_over=1,
     )

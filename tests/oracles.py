@@ -519,9 +519,8 @@ def _ball_clamped(count: int, size: int, scale: float, noise: str) -> list[arb]:
         return [arb(0)]
     q = (-1 / real(scale)).exp()
     above = size - count
-    if (
-        noise == "discrete"
-    ):  # P(Z = z) = (1 - q) / (1 + q) q^|z|, and P(Z >= m) = P(Z <= -m) = q^m / (1 + q) for m >= 0
+    # P(Z = z) = (1 - q) / (1 + q) q^|z|, and P(Z >= m) = P(Z <= -m) = q^m / (1 + q) for m >= 0.
+    if noise == "discrete":
         cells = [q ** abs(y - count) * (1 - q) / (1 + q) for y in range(size + 1)]
         ends = q**count / (1 + q), q**above / (1 + q)
     else:  # P(floor(L) = z) from the tails P(L >= m) = P(L < -m) = q^m / 2

@@ -68,7 +68,9 @@ def calibrate(
     Source: `docs/mechanisms.md`, "Calibration".
 
     >>> from opendp_bayes import SmoothHellingerExponential, calibrate
-    >>> calibrate(SmoothHellingerExponential(scale=1.0, gamma=1.0), size=50, prior=[1.0, 1.0], epsilon=1.0, tune=False).scale.__round__(3)
+    >>> template = SmoothHellingerExponential(scale=1.0, gamma=1.0)
+    >>> found = calibrate(template, size=50, prior=[1.0, 1.0], epsilon=1.0, tune=False)
+    >>> round(found.scale, 3)
     1.239
     """
     as_choice(accounting, "accounting", ("exact", "proven"))
@@ -162,7 +164,9 @@ def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, sla
     if not (allowed and refused):
         furthest = 16.0 * 2.0**step
         factor = min(max(value, 1 / furthest), furthest)
-        if step:  # the first guess is exact for additive noise, but for rounding; later ones aim a little beyond the crossing
+        # The first guess is exact for additive noise, but for rounding; later ones aim a little
+        # beyond the crossing.
+        if step:
             factor = (
                 max(factor * (1 + math.copysign(slack / 2, value - 1)), 0.0)
                 if abs(value - 1) > 2.0**-48
@@ -223,9 +227,9 @@ def _by_profile(
     d_in: int,
     accounting: Accounting,
 ) -> float:
-    epsilon *= (
-        1 - 1e-9
-    )  # so that the profile's inverse, which has a tolerance, gives no more than the epsilon asked for
+    # So that the profile's inverse, which has a tolerance, gives no more than the epsilon asked
+    # for.
+    epsilon *= 1 - 1e-9
     if accounting == "exact" and is_accounted(mechanism):
         return float(privacy_profile(mechanism, size=size, prior=prior, d_in=d_in)(epsilon)) / delta
     proven = mechanism.proven_loss(

@@ -108,9 +108,8 @@ def concentrated(
         cumulants = np.concatenate([np.zeros((1, worst.size)), *parts])
         cumulants[1:] = np.maximum(cumulants[1:] + (1 + 2 * t[1:]) * log_error, 0.0)
         slope = np.diff(cumulants, axis=0) / np.diff(t, axis=0)
-        intercept = (
-            cumulants[:-1] - slope * t[:-1]
-        )  # above 0 only within errors; then the value falls and is largest at the left end
+        # Above 0 only within errors; then the value falls and is largest at the left end.
+        intercept = cumulants[:-1] - slope * t[:-1]
         with np.errstate(divide="ignore", invalid="ignore"):
             peak = (-intercept + np.sqrt(np.maximum(intercept**2 - intercept * slope, 0.0))) / slope
             inside = np.clip(np.where(np.isfinite(peak), peak, t[1:]), t[:-1], t[1:])
@@ -122,9 +121,8 @@ def concentrated(
                 ]
             )
             value = (intercept + slope * at) / (at * (1 + at))
-        value = np.where(
-            at > 0, value, slope
-        )  # towards t = 0 on the first chord, which starts at the origin
+        # Towards t = 0 on the first chord, which starts at the origin.
+        value = np.where(at > 0, value, slope)
         beyond = (largest_ratio + 2 * log_error) / (1 + t[-1])
         worst = np.maximum(worst, np.maximum(value.max(axis=(0, 1)), beyond))
     return worst * (1 + 2.0**-40)

@@ -274,9 +274,8 @@ def checked(
         )
     array = as_prior(prior)
     size = None if size is None else as_size(size)
-    replace(mechanism, scale=SCALES[0]).check(
-        size=size, prior=array
-    )  # a loss may be asked for at a scale that no release should use
+    # A loss may be asked for at a scale that no release should use.
+    replace(mechanism, scale=SCALES[0]).check(size=size, prior=array)
     return size, tuple(array.tolist()), as_distance(d_in)
 
 

@@ -26,9 +26,8 @@ _ENTRIES = 1 << 19  # of one block,
 _FEWEST_COLUMNS = (
     64  # which has at least so many data sets, so that few of them have to be interpolation nodes
 )
-_CACHED_ENTRIES = (
-    1 << 24
-)  # of all blocks of one size and prior, above which they are computed again at each use
+# Of all blocks of one size and prior, above which they are computed again at each use.
+_CACHED_ENTRIES = 1 << 24
 _NODES = 18
 #: Interpolation is used where a block of data sets is at most this part of the smallest
 #: concentration it meets.
@@ -58,9 +57,8 @@ class TwoCategoryPairs:
         n, m = self.size, self.distance
         last = (n - m) // 2 if self.symmetric else n - m
         rate = 1 / self.widths
-        reach = min(
-            window(n, self.prior) + m, n
-        )  # so that what is outside the window of one of the two is far from both
+        # So that what is outside the window of one of the two is far from both.
+        reach = min(window(n, self.prior) + m, n)
         for first, table in distance_tables(n, self.prior, reach, last, m):
             t = np.arange(first, first + table.shape[1])
             exponent = table * rate[t]
@@ -153,9 +151,8 @@ def _distances(prior: tuple[float, float], size: int, t: Integers, offsets: Inte
         divergence = _divergence(prior, size, nodes[None], offsets, least_count=-np.inf) @ matrix
     else:
         divergence = _divergence(prior, size, t[None], offsets)
-    near = int(
-        np.searchsorted(-divergence.min(axis=1)[: reach + 1], -0.5)
-    )  # rows from here to its mirror image need expm1
+    # Rows from here to its mirror image need expm1.
+    near = int(np.searchsorted(-divergence.min(axis=1)[: reach + 1], -0.5))
     table = np.empty_like(divergence)
     inner = slice(near, 2 * reach + 1 - near)
     table[inner] = distance_from_divergence(divergence[inner])

@@ -75,7 +75,8 @@ def _in_options(message: str) -> str:
     """
     message = _ARGUMENT.sub(
         lambda match: (
-            f"--{match[1].replace('_', '-')}{'' if match[2] or match[3] in (None, *',.;:)') else ' '}"
+            f"--{match[1].replace('_', '-')}"
+            + ("" if match[2] or match[3] in (None, *",.;:)") else " ")
         ),
         _VALUE.sub("", message),
     )

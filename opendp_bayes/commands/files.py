@@ -38,9 +38,8 @@ def scan_column(path: Path, column: str) -> tuple[pl.LazyFrame, pl.DataType]:
             " what its extension says."
         )
     if column not in schema:
-        if (
-            path.suffix.lower() == ".csv"
-        ):  # without a header line the names are somebody's record, so they are not shown
+        # Without a header line the names are somebody's record, so they are not shown.
+        if path.suffix.lower() == ".csv":
             fail(
                 f"--column {column!r}: is not in the first line of {path.name}, which must name the"
                 " columns; check the spelling and the header."

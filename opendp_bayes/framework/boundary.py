@@ -52,10 +52,8 @@ def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
     @wraps(function)
     def callback(arg: Any) -> Any:
         try:
-            with (
-                warnings.catch_warnings(),
-                np.errstate(all="ignore"),
-            ):  # a warning, too, may depend on the data
+            # A warning, too, may depend on the data.
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 return function(arg)
         except ContractError as error:

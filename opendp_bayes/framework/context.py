@@ -61,9 +61,8 @@ from opendp_bayes.results.release import Release
 
 Loss = Callable[[Mechanism], float]
 R = TypeVar("R", Release, GroupedRelease)
-_CALLBACK_MESSAGE = re.compile(
-    r"^RuntimeError: (.*)$", re.MULTILINE
-)  # what `guarded` raises, in OpenDP's account of it
+# What `guarded` raises, in OpenDP's account of it.
+_CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
 
 
 @overload
@@ -155,9 +154,8 @@ def posterior(
     input_domain, input_metric = cast(tuple[Domain, Metric], base._chain)
     stable = _stable_plan(input_domain, input_metric, plan)
     if stable.output_metric == frame_distance(symmetric_distance()):
-        records_of_bounds(
-            stable.map(base._d_in)
-        )  # refuse an unlimited unit here, with a message that OpenDP does not wrap
+        # Refuse an unlimited unit here, with a message that OpenDP does not wrap.
+        records_of_bounds(stable.map(base._d_in))
     counted: dict[str, Any] = {
         "column": column,
         "categories": categories,
@@ -386,9 +384,8 @@ def _fit(
     if kind is LaplaceParameters:
         options = {"total": default_total(space.size), **options}
     template: Mechanism = kind(scale=1.0, **options)
-    replace(template, scale=SCALES[0]).check(
-        size=space.size, prior=space.prior_array
-    )  # the scale found is checked when the measurement is made
+    # The scale found is checked when the measurement is made.
+    replace(template, scale=SCALES[0]).check(size=space.size, prior=space.prior_array)
     # A smoothness that is not given is chosen for equal proportions.
     open_to_choice = space.size is not None and not options
     guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None

@@ -138,9 +138,8 @@ def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, str]:
     grouped = object.__getattribute__(query, "_lgb_plan").agg([])
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # the JSON form is on its way out; the rule below notices if it changes
+            # The JSON form is on its way out; the rule below notices if it changes.
+            warnings.simplefilter("ignore")
             node = json.loads(grouped.serialize(format="json"))["GroupBy"]
             plan = pl.LazyFrame.deserialize(io.StringIO(json.dumps(node["input"])), format="json")
             keys = [key["Column"] for key in node["keys"] if key.keys() == {"Column"}]

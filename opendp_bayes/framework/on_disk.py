@@ -41,9 +41,8 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
         # An Enum is stored as its codes, which polars reads back several times faster.
         self._enums = {name: dtype for name, dtype in schema.items() if isinstance(dtype, pl.Enum)}
         codes = frame.lazy().with_columns(pl.col(name).to_physical() for name in self._enums)
-        self._is_arrow = len(self._enums) == len(
-            schema
-        )  # the quicker format for codes, the slower one for anything else
+        # The quicker format for codes, the slower one for anything else.
+        self._is_arrow = len(self._enums) == len(schema)
         if self._is_arrow:
             codes.sink_ipc(self._path, compression="uncompressed")
         else:

@@ -55,9 +55,8 @@ class BetaMixture:
             np.maximum(rest * concentration, smallest),
             share / share.sum(),
         )
-        alone = (np.bincount(group)[group] == 1) & (
-            spread == 0
-        )  # not even rounded: a density at 0 is finite for a = 1 and infinite just below
+        # Not even rounded: a density at 0 is finite for a = 1 and infinite just below.
+        alone = (np.bincount(group)[group] == 1) & (spread == 0)
         grouped.a[group[alone]], grouped.b[group[alone]] = a[alone], b[alone]
         return grouped
 

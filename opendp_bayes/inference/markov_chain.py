@@ -108,9 +108,8 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
             rows = np.arange(_CHAINS)
             leave = rng.integers(k, size=_CHAINS)
             enter = (leave + rng.integers(1, k, size=_CHAINS)) % k
-            number = np.ceil(size ** rng.random(_CHAINS)).astype(
-                np.int64
-            )  # of every order of magnitude
+            # Of every order of magnitude.
+            number = np.ceil(size ** rng.random(_CHAINS)).astype(np.int64)
             proposed[rows, leave] -= number
             proposed[rows, enter] += number
             possible = proposed[rows, leave] >= 0

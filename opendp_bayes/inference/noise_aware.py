@@ -104,9 +104,8 @@ def is_quick(*releases: ReleasedData) -> bool:
     They must not need random draws, a list of all data sets, or probabilities from a plugin. Raises
     `ValueError` where a posterior is refused.
     """
-    return all(
-        work <= _QUICK_WORK for work in accumulate(map(_work, releases))
-    )  # stops where it is too much
+    # Stops where it is too much.
+    return all(work <= _QUICK_WORK for work in accumulate(map(_work, releases)))
 
 
 def _work(release: ReleasedData) -> float:

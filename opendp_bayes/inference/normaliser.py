@@ -122,9 +122,8 @@ class LogNormaliser:
         )
 
     def _coordinates(self, counts: Integers, log_widths: Floats) -> Floats:
-        return np.column_stack(
-            [(counts + 0.5) ** 0.25, log_widths]
-        )  # the power spreads small counts out, where the function bends
+        # The power spreads small counts out, where the function bends.
+        return np.column_stack([(counts + 0.5) ** 0.25, log_widths])
 
     def _standardised(self, place: Floats) -> Floats:
         return (place - self._centre) / self._spread

@@ -62,9 +62,8 @@ def _tabulated(size: int, prior: Floats, of: Callable[[Integers, Floats], ArrayL
         gap_above(a + np.minimum.outer(split, split), np.abs(np.subtract.outer(split, split)) / 2)
         for a in prior
     ]
-    place: Floats = (
-        np.asarray(data + 0.5, dtype=np.float64) ** 0.25
-    )  # spreads small counts out, where the functions bend
+    # Spreads small counts out, where the functions bend.
+    place: Floats = np.asarray(data + 0.5, dtype=np.float64) ** 0.25
     nodes = np.arange(len(data)) if len(data) <= _SPREAD_NODES else _far_apart(place)
     sums = (
         candidate_sums([table[count] for table, count in zip(tables, row, strict=True)])

@@ -146,9 +146,8 @@ def _bregman(a: Floats, d: Floats, m: Floats, total_d: Floats, total_m: Floats) 
     """
     total_a = a.sum(axis=-1)[..., None]
     total_d, total_m = total_d[..., None], total_m[..., None]
-    close = (
-        np.abs(total_d) < total_m / 2
-    )  # then the small differences carry the digits, otherwise the small concentrations do
+    # Then the small differences carry the digits, otherwise the small concentrations do.
+    close = np.abs(total_d) < total_m / 2
     difference = np.where(close, total_d * m - d * total_m, a * total_m - total_a * m)
     return m * (total_a / total_m) * _entropy_gap(difference / (m * total_a)) / 2
 

@@ -70,8 +70,10 @@ def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hel
     an all-ones prior with `k >= 3` or `size = 1`.
 
     >>> from opendp_bayes import global_sensitivity
-    >>> round(global_sensitivity(100, [1.0, 1.0]), 6), round(global_sensitivity(100, [1.0, 1.0, 1.0]), 6)
-    (0.33894, 0.463251)
+    >>> round(global_sensitivity(100, [1.0, 1.0]), 6)
+    0.33894
+    >>> round(global_sensitivity(100, [1.0, 1.0, 1.0]), 6)
+    0.463251
     """
     as_choice(distance, "distance", get_args(Distance))
     size, prior = as_size(size), as_prior(prior)
@@ -260,15 +262,13 @@ def _smooth(
         counts, prior = counts[:, kept], prior[kept]
     pending, first, block = np.arange(len(counts)), 1, 64 if len(counts) == 1 else 8
     while first <= size:
-        pending = pending[
-            damped(largest, first) > best[pending]
-        ]  # no data set further away can be better for the others
+        # No data set further away can be better for the others.
+        pending = pending[damped(largest, first) > best[pending]]
         if not pending.size:
             break
         distances, searched = np.arange(first, min(size + 1, first + block)), pending
-        if (
-            prior.size > 2 and len(counts) > 1
-        ):  # the largest within the last distance of the block is that of the block: can it be better?
+        # The largest within the last distance of the block is that of the block: can it be better?
+        if prior.size > 2 and len(counts) > 1:
             furthest = distance_from_divergence(
                 gaps_within(counts[pending], prior, distances[-1:]), distance
             )[:, 0]

@@ -1,4 +1,6 @@
-"""EHD and EHDL: the exponential mechanism on the Hellinger score, with global or local sensitivity."""
+"""EHD and EHDL: the exponential mechanism on the Hellinger score, with global or local
+sensitivity.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -54,9 +56,8 @@ class HellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "hellinger_exponential"
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "scale", as_scale(self.scale)
-        )  # a float, whatever number was given
+        # A float, whatever number was given.
+        object.__setattr__(self, "scale", as_scale(self.scale))
         as_choice(self.sensitivity, "sensitivity", ("global", "local"))
 
     def width(self, counts: Integers, prior: Floats) -> float:

@@ -59,7 +59,8 @@ class KNormParameters:
 
     >>> from opendp_bayes import KNormParameters
     >>> candidates, log_p = KNormParameters(scale=1.0).log_pmf([1, 1, 0], prior=1.0)
-    >>> dict(zip(map(tuple, candidates.tolist()), (2.718281828459045**log_p).round(4).tolist()))[(1, 1, 0)]
+    >>> at = candidates.tolist().index([1, 1, 0])
+    >>> round(2.718281828459045 ** log_p[at], 4)
     0.1773
     """
 
@@ -67,9 +68,8 @@ class KNormParameters:
     name: ClassVar[str] = "knorm_parameters"
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "scale", as_scale(self.scale)
-        )  # a float, whatever number was given
+        # A float, whatever number was given.
+        object.__setattr__(self, "scale", as_scale(self.scale))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the number of records is private: the noise keeps it."""

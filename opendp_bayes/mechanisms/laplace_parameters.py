@@ -62,9 +62,8 @@ class LaplaceParameters(NoisyCounts):
     name: ClassVar[str] = "laplace_parameters"
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "scale", as_scale(self.scale)
-        )  # a float, whatever number was given
+        # A float, whatever number was given.
+        object.__setattr__(self, "scale", as_scale(self.scale))
         as_choice(self.noise, "noise", ("discrete", "floored"))
         as_choice(self.total, "total", ("remainder", "bounded", "private"))
 

@@ -62,9 +62,8 @@ class PermuteAndFlip:
     name: ClassVar[str] = "permute_and_flip"
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "scale", as_scale(self.scale)
-        )  # a float, whatever number was given
+        # A float, whatever number was given.
+        object.__setattr__(self, "scale", as_scale(self.scale))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` where the size is private (the candidate set depends on it) or there

@@ -34,9 +34,8 @@ class Mechanism(Protocol):
         """
         ...
 
-    if (
-        TYPE_CHECKING
-    ):  # not checked by isinstance, so that a class that is not frozen is refused for that reason
+    # Not checked by isinstance, so that a class that is not frozen is refused for that reason.
+    if TYPE_CHECKING:
 
         def __hash__(self) -> int:
             """Equal values are one mechanism: what is computed for it is kept."""

@@ -67,9 +67,8 @@ class SmoothHellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "smooth_hellinger_exponential"
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "scale", as_scale(self.scale)
-        )  # a float, whatever number was given
+        # A float, whatever number was given.
+        object.__setattr__(self, "scale", as_scale(self.scale))
         if self.gamma is not None and self.beta is not None:
             raise ValueError(
                 f"gamma={self.gamma!r}, beta={self.beta!r}: give at most one of the two."
@@ -132,12 +131,10 @@ class SmoothHellingerExponential(PosteriorExponential):
             return certified_loss(d_in * _score_range(Fraction(self.gamma)) / scale, error)
 
         beta = self.beta or 0.0  # never None: exactly one of the two is set
-        largest_score = 1 / Fraction(
-            smallest_local_sensitivity(size, prior)
-        )  # H / S <= 1 / S <= 1 / min LS
-        change = (
-            Fraction(upper_end(-math.expm1(-beta), _LIBM_ERROR)) * largest_score
-        )  # of 1 / S, from S(x') <= exp(beta) S(x)
+        # H / S <= 1 / S <= 1 / min LS.
+        largest_score = 1 / Fraction(smallest_local_sensitivity(size, prior))
+        # Of 1 / S, from S(x') <= exp(beta) S(x).
+        change = Fraction(upper_end(-math.expm1(-beta), _LIBM_ERROR)) * largest_score
         pure = certified_loss(d_in * _score_range(change) / scale, error)
         if beta * d_in > _LARGEST_GROWTH:
             return pure

@@ -137,9 +137,8 @@ def _norm_to_list(scale: float, k: int) -> int | None:
         norm += 1
         vectors = shell_size(norm, k)
         term = norm * vectors * math.exp(-norm / scale)
-        ratio = (1 + 1 / norm) ** k * math.exp(
-            -1 / scale
-        )  # a bound on that of the next terms: shells grow as the power k - 2 of the norm, or less
+        # A bound on that of the next terms: shells grow as the power k - 2 of the norm, or less.
+        ratio = (1 + 1 / norm) ** k * math.exp(-1 / scale)
         if ratio < 1 and term / (1 - ratio) <= _TAIL * weighted:
             return norm
         listed, weighted = listed + vectors, weighted + term

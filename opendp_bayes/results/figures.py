@@ -249,9 +249,8 @@ def _bars(
     ax.set(xlim=(-0.015 * high, high), xlabel="Probability")  # room for a mean near 0
     ax.axvline(0, color="black", linewidth=0.8)
     ax.spines["left"].set_visible(False)
-    ax.set_ylim(
-        release.k - 0.5, -0.6 if compact else -0.5 - 0.5 * release.k / bars_height(release)
-    )  # half an inch for the legend
+    # Half an inch for the legend.
+    ax.set_ylim(release.k - 0.5, -0.6 if compact else -0.5 - 0.5 * release.k / bars_height(release))
     ax.tick_params(axis="y", length=0)
 
 

@@ -67,9 +67,8 @@ class ExactCategorical:
                 while last < len(self._levels) and self._levels[last] <= base:
                     weights.append(self._totals[last] << (base - self._levels[last]))
                     last += 1
-                tail = self._remaining[last] << (
-                    _WEIGHT_BITS - 1
-                )  # an upper bound on the weight below the resolved levels
+                # An upper bound on the weight below the resolved levels.
+                tail = self._remaining[last] << (_WEIGHT_BITS - 1)
                 if slot is None:
                     position = secrets.randbelow(sum(weights) + tail)
                 else:

@@ -41,14 +41,12 @@ _NEGLIGIBLE = (
     40.0  # candidates that have less than e^-40 of the probability together share one term
 )
 _BITS = 44  # integer weights sum to 2^44
-_MARGIN = (
-    2.0**-20
-)  # added to logarithms of bounds: far above their rounding errors, far below what costs acceptance
+# Added to logarithms of bounds: far above their rounding errors, far below what costs acceptance.
+_MARGIN = 2.0**-20
 _GAP_MARGIN = 2.0**-42  # relative, above the error of a gap and of a sum of gaps
-_BATCH = (
-    256,
-    32,
-)  # proposals made at a time: at least so many, and so many for each category; one release seldom needs a second batch
+# Proposals made at a time: at least so many, and so many for each category; one release seldom
+# needs a second batch.
+_BATCH = (256, 32)
 _LARGEST_BATCH = 1 << 18  # counts in a batch, which bounds its memory
 _CACHED = 1 << 22  # table entries kept
 

@@ -358,9 +358,8 @@ def test_delta_from_bounds(epsilon: float, spread: float) -> None:
     highest = np.linspace(0, 1, 4001)[1:] * min(epsilon, spread)
     lowest = np.maximum(highest - spread, -min(epsilon, spread))
     with np.errstate(over="ignore"):
-        p = (
-            np.exp(highest) * -np.expm1(lowest) / (np.exp(highest) - np.exp(lowest))
-        )  # of the outcome with the high ratio
+        # Of the outcome with the high ratio.
+        p = np.exp(highest) * -np.expm1(lowest) / (np.exp(highest) - np.exp(lowest))
     for at in np.linspace(0, min(epsilon, spread), 23):
         truth = float(np.max(np.where(highest > at, p * -np.expm1(at - highest), 0.0)))
         bound = delta_from_bounds(loss, float(at))

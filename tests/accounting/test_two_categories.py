@@ -167,9 +167,8 @@ def errors_of_laws(pairs: TwoCategoryPairs, mechanism: Any) -> tuple[float, floa
     rng = np.random.default_rng(3)
     worst, total = 0.0, 0.0
     for block in pairs.blocks():
-        rows = (
-            block.log_p.shape[0] - 1
-        )  # the last is the far outcomes together; the others are within reach of both data sets
+        # The last is the far outcomes together; the others are within reach of both data sets.
+        rows = block.log_p.shape[0] - 1
         reach = (rows - 1 + pairs.distance) // 2
         for column in rng.integers(0, block.first.shape[0], size=2):
             for counts, log_p in (

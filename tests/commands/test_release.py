@@ -19,10 +19,8 @@ from opendp_bayes.commands.app import app
 from opendp_bayes.framework.context import PosteriorQuery
 
 VOTES = ["a"] * 30 + ["b"] * 20 + ["c"] * 10 + [None] * 4 + ["zz"] * 6
-EXACT = (
-    "--epsilon",
-    "10000",
-)  # noise of scale 2e-4 at most differs from 0 with probability below e^-4999
+# Noise of scale 2e-4 at most differs from 0 with probability below e^-4999.
+EXACT = ("--epsilon", "10000")
 
 
 @pytest.fixture(autouse=True)
@@ -61,9 +59,8 @@ def run(*arguments: object, code: int = 0) -> str:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == code, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
-    return re.sub(
-        r"\x1b\[[\d;]*m", "", result.stdout if code == 0 else result.stderr
-    )  # typer styles help and errors in some CI systems
+    # Typer styles help and errors in some CI systems.
+    return re.sub(r"\x1b\[[\d;]*m", "", result.stdout if code == 0 else result.stderr)
 
 
 def released(*arguments: object) -> ob.Release:

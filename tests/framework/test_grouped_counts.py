@@ -45,7 +45,7 @@ def counting(metric=SYMMETRIC, schema=SCHEMA, **arguments):
 
 
 # --- cells
-# -----------------------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 TYPES = {
     "Enum": (REGION, ["south", "north"], ["north", "south", "east"]),
@@ -95,9 +95,8 @@ def test_the_space_names_every_cell():
 # ---------------------------------------------------------------------------
 
 KEYS = ["north", "south"]
-ROWS = list(
-    product(["north", "south", "east", None], ["yes", "no"])
-)  # the last four are in no group
+# The last four are in no group.
+ROWS = list(product(["north", "south", "east", None], ["yes", "no"]))
 SMALL = {n: list(product(ROWS, repeat=n)) for n in range(3)}
 SCALE = 1.5
 
@@ -274,9 +273,8 @@ def test_the_concentrated_loss_holds_for_all_neighbours_and_is_tight(d_in, cells
         release_of(*RELATIONS[relation], measure=zcdp) for relation in ("change-one", "add/remove")
     )
     for relation, measurement in (("change-one", changed), ("add/remove", added)):
-        assert largest_rho(relation, cells, d_in) == pytest.approx(
-            measurement.map(d_in), rel=2e-3
-        )  # both search a grid of orders
+        # Both search a grid of orders.
+        assert largest_rho(relation, cells, d_in) == pytest.approx(measurement.map(d_in), rel=2e-3)
         assert largest_rho(relation, cells, d_in) <= measurement.map(d_in)
     assert added.map(d_in) < changed.map(d_in) < 0.9 * added.map(2 * d_in), (
         "so that either map would be noticed in place of the other"
@@ -284,7 +282,7 @@ def test_the_concentrated_loss_holds_for_all_neighbours_and_is_tight(d_in, cells
 
 
 # --- the law of a release
-# --------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_releases_follow_the_law_of_independent_noise_on_every_cell():
@@ -319,7 +317,7 @@ def test_releases_follow_the_law_of_independent_noise_on_every_cell():
 
 
 # --- Contexts
-# --------------------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 DATA = pl.LazyFrame(
     {
@@ -461,7 +459,7 @@ def test_a_filter_is_not_reached_by_more_than_what_is_left():
 
 
 # --- keys
-# ------------------------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 KEYED = {
     "categories of the Enum": ("region", {}, {"north": (3, 2), "south": (2, 1), "east": (0, 1)}),
@@ -561,7 +559,7 @@ def test_the_namespace():
 
 
 # --- plans before group_by
-# -------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 PLANS = {
     "cast to Enum": (
@@ -614,7 +612,7 @@ def test_groupings_that_are_refused(name):
 
 
 # --- errors
-# ----------------------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 PRIVATE_SIZES = "a record may be in any group, and a changed one may move to another"
 BAD = {

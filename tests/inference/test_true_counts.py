@@ -55,9 +55,8 @@ def test_two_categories_with_noise_on_the_counts(mechanism, counts, release):
 @pytest.mark.parametrize("counts", [(5, 7), (0, 12)], ids=repr)
 def test_two_categories_with_an_exponential_mechanism(mechanism, counts, release):
     for prior in PRIORS[2]:
-        assert (
-            error(release(mechanism, counts, 12, prior)) < 1e-10
-        )  # every data set is a node of the interpolation
+        # Every data set is a node of the interpolation.
+        assert error(release(mechanism, counts, 12, prior)) < 1e-10
 
 
 @pytest.mark.parametrize("mechanism", NOISE, ids=repr)

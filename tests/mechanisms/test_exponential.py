@@ -271,9 +271,8 @@ def test_uniform_share_is_that_of_the_best_data_set(
     assert predicted <= min(shares) + 0.01
     if min(shares) < 0.99:
         assert 0.4 < predicted / (1 - predicted) / (min(shares) / (1 - min(shares))) < 1.25
-    assert (
-        abs(predicted - max(shares)) > 0.02 or max(shares) - min(shares) < 0.03
-    )  # negative control: it is not that of just any data
+    # Negative control: it is not that of just any data.
+    assert abs(predicted - max(shares)) > 0.02 or max(shares) - min(shares) < 0.03
 
 
 NOISE = [(10**9, 2), (10**5, 3), (1000, 5), (10**5, 10), (1000, 50)]

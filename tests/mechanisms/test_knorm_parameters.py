@@ -166,9 +166,8 @@ def test_cumulative_probabilities_are_enclosed(n: int, scale: float, bits: int) 
         assert not low > cumulative / sums[-1] * above[-1]
         assert not high < cumulative / sums[-1] * below[-1]
     if bits == 128:
-        assert (
-            sum(high - low for low, high in zip(below, above, strict=True)) < 2**28
-        )  # in units of 2^-128
+        # In units of 2^-128.
+        assert sum(high - low for low, high in zip(below, above, strict=True)) < 2**28
 
 
 @pytest.mark.parametrize(("total", "k"), [(0, 4), (1, 5), (5, 2), (6, 3), (3, 5)])

@@ -169,9 +169,8 @@ def test_samples_at_any_scale(noise: Any, total: Any, scale: float) -> None:
     if total != "private":
         assert np.all(samples <= 7)
     if scale >= 1e9:
-        assert (
-            40 <= np.sum(samples[:, 0] == 0) <= 160
-        )  # half of the noise is negative; outside with probability 1e-17
+        # Half of the noise is negative; outside with probability 1e-17.
+        assert 40 <= np.sum(samples[:, 0] == 0) <= 160
 
 
 @pytest.mark.parametrize("noise", NOISES)

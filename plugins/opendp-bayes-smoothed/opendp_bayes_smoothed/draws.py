@@ -32,7 +32,9 @@ class WithoutReplacement:
     """
 
     def log_pmf(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
-        """`ln P(k)`, elementwise; `log_pmf_error` bounds its error. All cells must be non-negative."""
+        """`ln P(k)`, elementwise; `log_pmf_error` bounds its error. All cells must be
+        non-negative.
+        """
         left = a + b - s
         cells = ((k, a, s), (a - k, a, left), (s - k, b, s), (left - a + k, b, left))
         rest = _rest(a) + _rest(b) + _rest(s) + _rest(left) - _rest(a + b)

@@ -236,9 +236,8 @@ def _excess(
     """`1 - e^ε r(k)`, a bound on its error where it is positive, and r itself."""
     ratio = draw.ratio(k, a, b, s)
     with np.errstate(invalid="ignore"):
-        scaled = np.where(
-            ratio > 0, factor * ratio, 0.0
-        )  # an outcome that the neighbour cannot have counts in full, at an infinite ε too
+        # An outcome that the neighbour cannot have counts in full, at an infinite ε too.
+        scaled = np.where(ratio > 0, factor * ratio, 0.0)
     return 1 - scaled, np.minimum(scaled, 1.0) * relative_error + 2.0**-53, ratio
 
 

@@ -210,9 +210,8 @@ def log_largest_expectation(log_values: Floats, histograms: Integers, corners: F
     factorials = log_factorial(np.arange(size + 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(corners)
-        powers = np.where(
-            np.arange(size + 1) > 0, np.arange(size + 1) * logs[:, :, None], 0.0
-        )  # (l, k, size + 1): ln p^h
+        # (l, k, size + 1): ln p^h.
+        powers = np.where(np.arange(size + 1) > 0, np.arange(size + 1) * logs[:, :, None], 0.0)
     best = _descend(table, size, logs, powers[-1] - factorials, factorials)
     if best == -math.inf:
         return best
