@@ -22,17 +22,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Blue and vermilion of Okabe and Ito, which colour-blind readers tell apart. The plug-in posterior
-# is dashed as well, for print without colours.
-_NOISE_AWARE, _PLUG_IN = "#0072B2", "#D55E00"
+#: Blue of Okabe and Ito, which colour-blind readers tell from the vermilion.
+_NOISE_AWARE = "#0072B2"
+#: Vermilion of Okabe and Ito; the plug-in posterior is dashed as well, for print without colours.
+_PLUG_IN = "#D55E00"
 _GREY = "#595959"
-#: Points of a density, and the probability that the picture of it covers.
-_POINTS, _COVERED = 401, 0.998
+#: Points of a density.
+_POINTS = 401
+#: The probability that the picture of a density covers.
+_COVERED = 0.998
 #: The highest density shown, in units of the peak of the noise-aware one; a plug-in posterior that
 #: knows far too much leaves the picture.
 _HIGHEST = 3.0
-#: Characters of a line of a category's label, and lines of it; the rest is left out.
-_LINE, _LINES = 30, 3
+#: Characters of a line of a category's label.
+_LINE = 30
+#: Lines of a category's label; the rest is left out.
+_LINES = 3
 
 
 def plot_posterior(
@@ -192,6 +197,22 @@ def _densities(
         linestyle=(0, (4, 2)),
         label=_legend("Plug-in", plug_in, level, aware.decimals),
     )
+    _intervals_below(ax, aware, plug_in, peak)
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.set(
+        xlim=(low, high),
+        ylim=(-0.22 * peak, (1.08 if compact else 1.35) * peak),
+        ylabel="Posterior density",
+    )
+    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.08 * peak])
+    ax.set_xlabel(
+        wrapped(f"Probability of {release.categories[0]}", _LINE if compact else 2 * _LINE),
+        parse_math=False,
+    )
+
+
+def _intervals_below(ax: "Axes", aware: Estimate, plug_in: Estimate, peak: float) -> None:
+    """Means and intervals of the first category as bars below densities of that peak."""
     for place, estimate, colour, width in (
         (-0.07, aware, _NOISE_AWARE, 4),
         (-0.15, plug_in, _PLUG_IN, 2),
@@ -206,17 +227,6 @@ def _densities(
         ax.plot(
             estimate.mean[0], place * peak, "o", color=colour, markersize=7, markeredgecolor="white"
         )
-    ax.axhline(0, color="black", linewidth=0.8)
-    ax.set(
-        xlim=(low, high),
-        ylim=(-0.22 * peak, (1.08 if compact else 1.35) * peak),
-        ylabel="Posterior density",
-    )
-    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.08 * peak])
-    ax.set_xlabel(
-        wrapped(f"Probability of {release.categories[0]}", _LINE if compact else 2 * _LINE),
-        parse_math=False,
-    )
 
 
 def _bars(
