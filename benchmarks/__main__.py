@@ -25,10 +25,12 @@ NAMES = (
 )
 PACKAGES = ("opendp", "polars", "numpy", "scipy")
 
+VERSIONS = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
 INTRODUCTION = f"""# Benchmarks
 
-Written by `make bench` on a machine with 2 cores: Python {sys.version.split()[0]}, {", ".join(f"{name} {version(name)}" for name in PACKAGES)}.
-Every time is the shortest of several, and what a row compares was measured in turn. Ratios tell more than milliseconds.
+Written by `make bench` on a machine with 2 cores: Python {sys.version.split()[0]}, {VERSIONS}.
+Every time is the shortest of several, and what a row compares was measured in turn. Ratios tell
+more than milliseconds.
 
 """
 

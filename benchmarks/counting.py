@@ -1,4 +1,6 @@
-"""Counting through OpenDP against counting in plain polars: scans of files, and frames in memory."""
+"""Counting through OpenDP against counting in plain polars: scans of files, and frames in
+memory.
+"""
 
 import argparse
 import tempfile

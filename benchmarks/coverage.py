@@ -24,20 +24,24 @@ DRAWS, FEW_DRAWS = 300, {3: 100, 7: 40}
 
 PAGE = f"""# Coverage
 
-Share of simulations in which the equal-tailed credible interval holds the true probability: of `release.posterior`, and of `release.plug_in`, which
-takes the released counts for the data. Written by `python benchmarks/coverage.py`.
+Share of simulations in which the equal-tailed credible interval holds the true probability: of
+`release.posterior`, and of `release.plug_in`, which takes the released counts for the data.
+Written by `python benchmarks/coverage.py`.
 
-The probabilities are drawn from the prior, uniform on the simplex, the data from the probabilities and the release from the data. The scale of every
-mechanism is that of its proven ε. Where the number of records is private it is $n$ in every simulation, and the posterior has the default prior on
-it, under which every number is equally probable.
+The probabilities are drawn from the prior, uniform on the simplex, the data from the probabilities
+and the release from the data. The scale of every mechanism is that of its proven ε. Where the
+number of records is private it is $n$ in every simulation, and the posterior has the default prior
+on it, under which every number is equally probable.
 
-Shares are over all categories of at least {DRAWS} simulations; of {FEW_DRAWS[3]} ($k = 3$) and {FEW_DRAWS[7]} ($k = 7$) where a posterior takes
-longer: for K-norm noise, for a private number of records, and for an exponential mechanism with too many data sets to list. The standard error of a
-nominal 95 % is at most 1.3, 2.2 and 3.4, of a nominal 50 % at most 2.9, 5.0 and 7.9, in percent; the categories of one simulation are not
-independent, but an average over them has a smaller error than one of them.
+Shares are over all categories of at least {DRAWS} simulations; of {FEW_DRAWS[3]} ($k = 3$) and
+{FEW_DRAWS[7]} ($k = 7$) where a posterior takes longer: for K-norm noise, for a private number of
+records, and for an exponential mechanism with too many data sets to list. The standard error of a
+nominal 95 % is at most 1.3, 2.2 and 3.4, of a nominal 50 % at most 2.9, 5.0 and 7.9, in percent;
+the categories of one simulation are not independent, but an average over them has a smaller error
+than one of them.
 
-The posterior probability of lying below the truth is uniform if the posterior is right. "Uniform" is the smallest p-value, over the categories, of
-Kolmogorov's test of that.
+The posterior probability of lying below the truth is uniform if the posterior is right. "Uniform"
+is the smallest p-value, over the categories, of Kolmogorov's test of that.
 
 """
 

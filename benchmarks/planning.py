@@ -39,7 +39,9 @@ def plan_by_mechanism(k: int, size: int, budget: dict[str, float]) -> dict[str, 
 
 
 def inverse(k: int, size: int, error: float, question: str) -> float:
-    """Seconds for the smallest number of records at ε = 1, or the smallest ε with `size` records."""
+    """Seconds for the smallest number of records at ε = 1, or the smallest ε with `size`
+    records.
+    """
     given: dict[str, Any] = {"epsilon": 1.0} if question == "smallest_size" else {"size": size}
     return seconds(lambda: getattr(ob, question)(error, prior=[1.0] * k, **given))
 

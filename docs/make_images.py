@@ -148,7 +148,7 @@ def notebook(release: ob.Release, name: str) -> None:
     )
 
 
-def terminal(renderable: RenderableType, name: str, command: str) -> None:
+def screen(renderable: RenderableType, name: str, command: str) -> None:
     """What a command prints, as SVG with whatever monospaced font there is."""
     console = Console(record=True, width=80, file=io.StringIO(), force_terminal=True)
     console.print(renderable)
@@ -173,7 +173,7 @@ def main() -> None:
         "groups",
     )
     notebook(releases["penguins"], "notebook")
-    terminal(
+    screen(
         terminal.rendered(releases["party"].sheet(title="party")),
         "terminal",
         "opendp-bayes release survey.parquet --column party ...",

@@ -448,7 +448,9 @@ def ball_widths(
     gamma: float | None = None,
     beta: float | None = None,
 ) -> list[arb]:
-    """What divides the score, for every data set: `one`, `local`, or `smooth` with its parameter."""
+    """What divides the score, for every data set: `one`, `local`, or `smooth` with its
+    parameter.
+    """
     sets = data_sets(size, len(prior))
     if kind == "one":
         return [arb(1)] * len(sets)

@@ -219,7 +219,9 @@ def _query(
 def _without_uncounted(
     plan: Any, column: str, labels: list[Label], drop_nulls: bool, drop_unknown: bool
 ) -> Any:
-    """Filter out the rows that are not to be counted, which moves no two data sets further apart."""
+    """Filter out the rows that are not to be counted, which moves no two data sets further
+    apart.
+    """
     value = pl.col(column)
     known = (
         value.cast(pl.String)

@@ -99,7 +99,9 @@ class NoiseAwarePosterior:
         return lower, upper
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
-        """Draws of the category probabilities, shape `(size, k)`. A `seed` makes them repeatable."""
+        """Draws of the category probabilities, shape `(size, k)`. A `seed` makes them
+        repeatable.
+        """
         rng = np.random.default_rng(seed)
         return self._given(self._true_counts.sample(as_size(size), rng), rng)
 

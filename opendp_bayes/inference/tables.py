@@ -1,4 +1,6 @@
-"""The same functions of three or more counts: at every data set, listed, with a spline in between."""
+"""The same functions of three or more counts: at every data set, listed, with a spline in
+between.
+"""
 
 import math
 from collections.abc import Callable

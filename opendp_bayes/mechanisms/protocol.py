@@ -116,7 +116,9 @@ def drawn_by(mechanism: Mechanism, counts: Integers, prior: Floats, number: int 
 
 
 def projected(mechanism: Mechanism, drawn: Integers, size: int | None) -> Integers:
-    """The released counts, shape `(..., k)`; what was drawn, where a mechanism has no projection."""
+    """The released counts, shape `(..., k)`; what was drawn, where a mechanism has no
+    projection.
+    """
     return mechanism.project(drawn, size) if is_lawful(mechanism) else drawn
 
 

@@ -72,7 +72,9 @@ def test_two_releases(case: Any) -> None:
 
 
 def test_composes_with_another_mechanism() -> None:
-    """With discrete Laplace noise of its own, beside the sum of both pure losses and a weaker sum."""
+    """With discrete Laplace noise of its own, beside the sum of both pure losses and a
+    weaker sum.
+    """
     first = privacy_loss_distribution(HellingerExponential(0.4), size=10, prior=(1.0, 1.0))
     second = privacy_loss_distribution(LaplaceParameters(2.0), size=10, prior=(1.0, 1.0))
     both = first.compose(second)

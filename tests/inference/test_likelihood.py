@@ -133,7 +133,9 @@ def test_permute_and_flip_with_many_candidates_is_the_exponential_mechanism(monk
 
 @dataclass(frozen=True)
 class Geometric:
-    """A mechanism of somebody else: `P(y) ∝ exp(-d(x, y) / scale)`, known by its `log_pmf` alone."""
+    """A mechanism of somebody else: `P(y) ∝ exp(-d(x, y) / scale)`, known by its `log_pmf`
+    alone.
+    """
 
     scale: float
     name: ClassVar[str] = "geometric"

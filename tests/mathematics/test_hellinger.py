@@ -97,7 +97,9 @@ def test_edges(a: list[float], b: list[float]) -> None:
 
 
 def test_three_log_gammas_would_not_do() -> None:
-    """Negative control: the textbook formula in floats fails the comparison at n = 10 000 already."""
+    """Negative control: the textbook formula in floats fails the comparison at n = 10 000
+    already.
+    """
     from scipy.special import gammaln
 
     a, b = np.array([5001.0, 5001.0]), np.array([5002.0, 5000.0])

@@ -124,7 +124,9 @@ SAMPLED = {
 
 
 def scale_for_sampling(kind: str, counts: oracles.Counts, prior: tuple[float, ...]) -> float:
-    """At which an outcome far away has exponent 4, so that the law is neither uniform nor a point."""
+    """At which an outcome far away has exponent 4, so that the law is neither uniform nor
+    a point.
+    """
     _, _, sensitivity, parameters = KINDS[kind]
     return 0.25 / oracles.width(sensitivity, counts, prior, **parameters)
 

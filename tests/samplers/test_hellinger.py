@@ -152,7 +152,9 @@ def test_log_uniforms() -> None:
 
 
 def test_log_uniforms_are_resolved_however_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three words of zeros and then a one in the third place: 3 * 64 + 3 halvings, and a mantissa."""
+    """Three words of zeros and then a one in the third place: 3 * 64 + 3 halvings, and a
+    mantissa.
+    """
     words = iter(
         [
             np.array([0, 4, 1]),

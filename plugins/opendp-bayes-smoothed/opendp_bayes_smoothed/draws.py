@@ -110,7 +110,9 @@ def log_factorial(n: Integers) -> Floats:
 
 
 def _rest(n: Integers) -> Floats:
-    """`ln n! - (n ln n - n)`: `ln(2 pi n) / 2` and Stirling's series from `_TABLE` on, 0 at n = 0."""
+    """`ln n! - (n ln n - n)`: `ln(2 pi n) / 2` and Stirling's series from `_TABLE` on, 0
+    at n = 0.
+    """
     n = np.asarray(n)
     large = np.maximum(n, _TABLE).astype(np.float64)
     inverse = 1 / large
