@@ -23,7 +23,7 @@ from opendp_bayes.mathematics.validation import (
     as_scale,
 )
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
-from opendp_bayes.samplers.integers import discrete_laplace, floored_laplace
+from opendp_bayes.samplers.integers import discrete_laplaces, floored_laplaces
 
 _SATURATION = 2**62
 
@@ -125,19 +125,12 @@ class LaplaceParameters:
         """`size` releases, shape `(size, k)`, with exact integer noise."""
         counts = as_counts(counts)
         as_prior(prior, counts.size)
-        part = self.noised_part(counts)
-        noised = np.array([self._add_noise(part) for _ in range(size)], dtype=np.int64).reshape(
-            size, part.size
-        )
-        return self.assemble(noised, int(counts.sum()))
-
-    def _add_noise(self, part: Integers) -> list[int]:
-        """Counts plus independent noise, exact for the rational value of `scale`; the sum is
-        saturated, which is post-processing.
-        """
-        scale = Fraction(self.scale)
-        draw = discrete_laplace if self.noise == "discrete" else floored_laplace
-        return [max(-_SATURATION, min(count + draw(scale), _SATURATION)) for count in part.tolist()]
+        part, scale = self.noised_part(counts), Fraction(self.scale)
+        draw = discrete_laplaces if self.noise == "discrete" else floored_laplaces
+        noised = draw(scale, size * part.size).reshape(size, part.size) + part
+        # Saturated, which is post-processing, so that sums stay within int64.
+        saturated = np.clip(noised, -_SATURATION, _SATURATION).astype(np.int64)
+        return self.assemble(saturated, int(counts.sum()))
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
