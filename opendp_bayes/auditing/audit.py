@@ -18,13 +18,8 @@ from opendp_bayes.auditing.draws import (
 )
 from opendp_bayes.auditing.results import Audit, Claim, Fit, Pair
 from opendp_bayes.auditing.stated_law import law_of, over_all_neighbours, over_pairs
-from opendp_bayes.mathematics.sensitivity import global_sensitivity
 from opendp_bayes.mathematics.validation import Floats, Integers, as_positive, as_size
-from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
-from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
-from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
-from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
+from opendp_bayes.mechanisms.protocol import Mechanism, nominal_epsilon
 from opendp_bayes.report.progress import Progress, silent
 
 #: With fewer draws hardly anything is refuted.
@@ -107,7 +102,7 @@ def audit(
         size=size,
         prior=prior,
         epsilon=claimed,
-        nominal=nominal_loss(mechanism, size, np.array(prior)),
+        nominal=nominal_epsilon(mechanism, size, np.array(prior)),
         proven=mechanism.proven_loss(1, size=size, prior=np.array(prior)),
         exact=exact,
         computed=worst.epsilon if worst else None if exact.method == "proven" else exact.epsilon,
@@ -181,38 +176,16 @@ def _tested(
 ) -> _Tests:
     first, second = pair
     laws = law_of(mechanism, first, prior), law_of(mechanism, second, prior)
-    towards = np.subtract(first, second)
     fits = []
     for counts, outcomes, stated in zip(pair, drawn, laws, strict=True):
         p_value = None if stated is None else chi_square_p_value(outcomes, stated)
         if p_value is not None:
             fits.append(Fit(counts, p_value))
     return _Tests(
-        refuted_by(*drawn, laws, towards, deltas, level),
+        refuted_by(*drawn, laws, pair, deltas, level),
         refutable_under(laws, len(drawn[0]), deltas, level),
         fits,
     )
-
-
-def nominal_loss(mechanism: Mechanism, size: int | None, prior: Floats) -> float | None:
-    """The ε of the papers' calibrations at this scale, for one record; None for a mechanism that
-    has none.
-
-    Source: tailoring paper, section 4, with the global sensitivity of this size and prior.
-    """
-    if isinstance(mechanism, LaplaceParameters):
-        return LaplaceParameters.proven_loss(mechanism, 1, size=size, prior=prior).epsilon
-    if isinstance(mechanism, KNormParameters):
-        return 1 / mechanism.scale
-    if isinstance(mechanism, HellingerExponential) and size is not None:
-        return (
-            2
-            * (global_sensitivity(size, prior) if mechanism.sensitivity == "global" else 1.0)
-            / mechanism.scale
-        )
-    if isinstance(mechanism, SmoothHellingerExponential) and mechanism.gamma is not None:
-        return 2 * (1 + mechanism.gamma) / mechanism.scale
-    return None
 
 
 def typical_pairs(size: int | None, k: int) -> list[Pair]:

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from opendp_bayes.auditing.results import Counts
+from opendp_bayes.auditing.results import Counts, Pair
 from opendp_bayes.auditing.stated_law import Law, aligned, at_outcomes
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Calls of the sampler for one data set.
 _CHUNKS = 50
+#: Draws of one call, at least.
+_SMALLEST_CHUNK = 1000
 #: Events tried for one order of the outcomes.
 _CUTS = 128
 #: Expected draws in a cell, from which on the chi-square tail is accurate.
@@ -40,26 +42,37 @@ def draws_of(
     """So many draws for one data set, shape `(draws, k)`; `tell` hears how many are done."""
     parts, done = [], 0
     while done < draws:
-        part = min(-(-draws // _CHUNKS), draws - done)
+        part = min(max(-(-draws // _CHUNKS), _SMALLEST_CHUNK), draws - done)
         parts.append(np.asarray(sample(counts, prior, part)))
         done += part
         tell(done)
     return np.concatenate(parts)
 
 
+def _nearness(outcomes: Integers, first: Counts, second: Counts) -> list[Floats]:
+    """Two ways in which outcomes, shape `(c, k)`, are nearer to the first data set; shape `(c,)`.
+
+    Along the direction between the two, and by the difference of the sums of absolute differences:
+    up to a factor, the log-ratio of noise on the counts where nothing is clamped.
+    """
+    one, other = np.array(first), np.array(second)
+    absolute = np.abs(outcomes - other).sum(axis=1) - np.abs(outcomes - one).sum(axis=1)
+    return [(outcomes @ (one - other)).astype(np.float64), absolute.astype(np.float64)]
+
+
 def refuted_by(
     p: Integers,
     q: Integers,
     laws: tuple[Law | None, Law | None],
-    towards: Integers,
+    pair: Pair,
     deltas: Sequence[float],
     level: float,
 ) -> Floats:
     """The largest ε refuted by draws from two neighbours, for each δ, in either order.
 
     A quarter of the draws orders the outcomes by how they tell the data sets apart, a quarter
-    chooses where to cut, and the other half, on which nothing depends so far, tests the event. Two
-    more orders are tried: the stated log-ratio, and the direction from one data set to the other.
+    chooses an order and where to cut it, and the other half, on which nothing depends so far, tests
+    the event. Three more orders are tried: the stated log-ratio and the two of `_nearness`.
     """
     outcomes, place = np.unique(np.concatenate([p, q]), axis=0, return_inverse=True)
     place = place.ravel()
@@ -71,7 +84,7 @@ def refuted_by(
         )
         for part in (slice(0, quarter), slice(quarter, half), slice(half, None))
     ]
-    scores = [np.log((parts[0][0] + 0.5) / (parts[0][1] + 0.5)), outcomes @ towards]
+    scores = [np.log((parts[0][0] + 0.5) / (parts[0][1] + 0.5)), *_nearness(outcomes, *pair)]
     if laws[0] is not None and laws[1] is not None:
         with np.errstate(invalid="ignore"):
             scores.append(

@@ -4,7 +4,6 @@ than EHD of the same scale.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from secrets import randbelow
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
 from opendp_bayes.mechanisms.laws import Flips
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates, score_change
-from opendp_bayes.samplers.integers import bernoulli_exp
+from opendp_bayes.samplers.coins import Coins, first_heads
 
 #: Bound on the error of a log-probability: that of the quadrature weights, 7e-13, and of a sum over
 #: the candidates; besides the roundings of the exponents, which are at most `1 / scale`.
@@ -99,12 +98,11 @@ class PermuteAndFlip:
         numbers, exactly.
         """
         counts, prior = self._checked(counts, prior)
-        distances, scale = candidate_distances(counts, prior).tolist(), Fraction(self.scale)
-        chosen = [_first_heads(distances, scale) for _ in range(size)]
-        n = int(counts.sum())
-        return np.array(
-            [candidate(index, n, counts.size) for index in chosen], dtype=np.int64
-        ).reshape(size, counts.size)
+        coins = Coins(candidate_distances(counts, prior), Fraction(self.scale))
+        chosen, place = np.unique(first_heads(coins, size), return_inverse=True)
+        n, k = int(counts.sum()), counts.size
+        released = [candidate(index, n, k) for index in chosen.tolist()]
+        return np.array(released, dtype=np.int64).reshape(-1, k)[place]
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
@@ -153,20 +151,3 @@ def flip_quadrature(others: Floats) -> tuple[Floats, Floats]:
     reach = np.minimum(1.0, _REACH / np.maximum(others, 1e-300))
     points, weights = np.polynomial.legendre.leggauss(_NODES)
     return np.multiply.outer((points + 1) / 2, reach), np.multiply.outer(weights / 2, reach)
-
-
-def _first_heads(distances: list[float], scale: Fraction) -> int:
-    """The index of the first coin of probability `exp(-distance / scale)` that shows heads, in
-    random order. A distance of 0 always does.
-    """
-    moved: dict[
-        int, int
-    ] = {}  # the positions that a Fisher-Yates shuffle of the indices has changed so far
-    left = 0
-    while True:
-        right = left + randbelow(len(distances) - left)
-        index = moved.get(right, right)
-        if bernoulli_exp(Fraction(distances[index]) / scale):
-            return index
-        moved[right] = moved.get(left, left)
-        left += 1

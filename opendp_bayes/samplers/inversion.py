@@ -1,7 +1,10 @@
 """Exact inversion of a law on whole numbers whose probabilities are known by enclosures."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from secrets import randbits
 
 #: Random bits drawn at first, and the precision of the first enclosures.
@@ -26,3 +29,20 @@ def by_inversion(cumulative: Cumulative, bits: int = BITS) -> int:
         if place >= 0 and place + 1 < len(below) and at_most <= below[place + 1] << drawn:
             return first + place
         uniform, drawn, bits = uniform << bits | randbits(bits), drawn + bits, 2 * bits
+
+
+def exp_enclosure(x: Fraction, bits: int) -> tuple[int, int]:
+    """Integers `low <= 2^bits exp(-x) <= high`, for x >= 0, at most a few units apart."""
+    if x > bits:
+        return 0, 1
+    digits = bits // 3 + 10
+    floor, ceiling = (
+        Context(prec=digits, rounding=rounding, traps=[])
+        for rounding in (ROUND_FLOOR, ROUND_CEILING)
+    )
+    numerator, denominator = Decimal(x.numerator), Decimal(x.denominator)
+    # `exp` is correctly rounded to the nearest, so the next number on either side is beyond the
+    # true value.
+    low = floor.next_minus(floor.exp(ceiling.divide(numerator, denominator).copy_negate()))
+    high = ceiling.next_plus(ceiling.exp(floor.divide(numerator, denominator).copy_negate()))
+    return math.floor(Fraction(low) * 2**bits), math.ceil(Fraction(high) * 2**bits)

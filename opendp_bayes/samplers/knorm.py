@@ -1,42 +1,48 @@
 """Exact samplers of K-norm noise: big integers, and random bits from `secrets`."""
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, pairwise
-from secrets import randbelow
+from itertools import accumulate
+from typing import Any
 
-from opendp_bayes.samplers.integers import geometric
-from opendp_bayes.samplers.inversion import BITS, by_inversion
+import numpy as np
+from numpy.typing import NDArray
+
+from opendp_bayes.samplers.integers import geometrics, uniform_below
+from opendp_bayes.samplers.inversion import BITS, by_inversion, exp_enclosure
+
+#: Up to this scale int64 holds the noise; beyond, Python integers do.
+_LARGEST_SCALE = 1 << 24
 
 
-def knorm_noise(k: int, scale: Fraction) -> list[int]:
-    """A sample of `P(z) ∝ exp(-||z||_1 / (2 scale))` on the z in Z^k with sum 0: k integers, in
-    about `20 k` microseconds at every scale.
+def knorm_noise(k: int, scale: Fraction, size: int) -> NDArray[Any]:
+    """`size` samples of `P(z) ∝ exp(-||z||_1 / (2 scale))` on the z in Z^k with sum 0, shape
+    `(size, k)`.
 
     z is the difference of two independent uniform ways to write m as a sum of k ordered parts, with
     `P(m) ∝ C(m + k - 1, m)^2 exp(-m / scale)`; and m is a number i, `P(i) ∝ C(k - 1, i)^2 exp(-i /
     scale)`, plus 2k - 1 geometrics (`docs/proofs.md`, "K-norm noise").
     """
-    rate = 1 / scale
-    total = squared_binomial(k - 1, scale) + sum(geometric(rate) for _ in range(2 * k - 1))
-    return [
-        up - down for up, down in zip(composition(total, k), composition(total, k), strict=True)
-    ]
+    dtype: Any = np.int64 if scale <= _LARGEST_SCALE else object
+    parts = geometrics(1 / scale, size * (2 * k - 1)).reshape(size, 2 * k - 1).astype(dtype)
+    first = np.array([squared_binomial(k - 1, scale) for _ in range(size)], dtype=dtype)
+    totals = first + parts.sum(axis=1)
+    return compositions(totals, k) - compositions(totals, k)
 
 
-def composition(total: int, k: int) -> list[int]:
-    """k non-negative integers that sum to `total`, uniformly: stars and bars, with the bars chosen
-    by Floyd's algorithm.
+def compositions(totals: NDArray[Any], k: int) -> NDArray[Any]:
+    """For each total k non-negative integers that sum to it, uniformly, shape `(m, k)`: stars and
+    bars, with the bars chosen by Floyd's algorithm.
     """
-    places = total + k - 1
-    bars: set[int] = set()
-    for last in range(places - k + 1, places):
-        bar = randbelow(last + 1)
-        bars.add(last if bar in bars else bar)
-    ends = [-1, *sorted(bars), places]
-    return [right - left - 1 for left, right in pairwise(ends)]
+    bars = np.empty((totals.size, k - 1), dtype=totals.dtype)
+    for i in range(k - 1):
+        bar = uniform_below(totals + (i + 1))
+        taken = np.any(bars[:, :i] == bar[:, None], axis=1)
+        bars[:, i] = np.where(taken, totals + i, bar)
+    places = (totals + (k - 1))[:, None]
+    ends = np.concatenate([np.full_like(places, -1), np.sort(bars, axis=1), places], axis=1)
+    return np.diff(ends, axis=1) - 1
 
 
 def squared_binomial(n: int, scale: Fraction, bits: int = BITS) -> int:
@@ -87,20 +93,3 @@ def _cumulative(n: int, scale: Fraction, bits: int) -> tuple[int, list[int], lis
     above = list(accumulate((weights[i][1] for i in range(first, last + 1)), initial=before))
     above[-1] += after
     return first, below, above
-
-
-def exp_enclosure(x: Fraction, bits: int) -> tuple[int, int]:
-    """Integers `low <= 2^bits exp(-x) <= high`, for x >= 0, at most a few units apart."""
-    if x > bits:
-        return 0, 1
-    digits = bits // 3 + 10
-    floor, ceiling = (
-        Context(prec=digits, rounding=rounding, traps=[])
-        for rounding in (ROUND_FLOOR, ROUND_CEILING)
-    )
-    numerator, denominator = Decimal(x.numerator), Decimal(x.denominator)
-    # `exp` is correctly rounded to the nearest, so the next number on either side is beyond the
-    # true value.
-    low = floor.next_minus(floor.exp(ceiling.divide(numerator, denominator).copy_negate()))
-    high = ceiling.next_plus(ceiling.exp(floor.divide(numerator, denominator).copy_negate()))
-    return math.floor(Fraction(low) * 2**bits), math.ceil(Fraction(high) * 2**bits)

@@ -37,9 +37,10 @@ from opendp_bayes import (
     exact_loss,
     global_sensitivity,
 )
-from opendp_bayes.auditing.audit import nominal_loss, typical_pairs
+from opendp_bayes.auditing.audit import typical_pairs
 from opendp_bayes.auditing.draws import chi_square_p_value, log_ratio_bound
 from opendp_bayes.auditing.stated_law import LARGEST_TABLE
+from opendp_bayes.mechanisms.protocol import nominal_epsilon
 
 CONFIDENCE = 1 - oracles.FALSE_ALARM
 ONES, SMALL, TINY = (1.0, 1.0), (0.01, 0.01), (0.001, 0.001)
@@ -400,16 +401,20 @@ def test_chi_square_of_an_impossible_outcome_and_of_too_few_draws() -> None:
 # What an audit says.
 
 
-def test_nominal_losses_are_those_of_the_papers_calibrations() -> None:
+def test_nominal_epsilons_are_those_of_the_papers_calibrations() -> None:
     prior = np.ones(2)
-    assert nominal_loss(LaplaceParameters(2.0), 10, prior) == 0.5
-    assert nominal_loss(LaplaceParameters(2.0, noise="floored", total="bounded"), 10, prior) == 1.0
-    assert nominal_loss(LaplaceParameters(2.0), 10, np.ones(3)) == 1.0
-    assert nominal_loss(KNormParameters(2.0), 10, np.ones(3)) == 0.5
-    assert nominal_loss(HellingerExponential(2 * global_sensitivity(10, prior)), 10, prior) == 1.0
-    assert nominal_loss(HellingerExponential(4.0, sensitivity="local"), 10, prior) == 0.5
-    assert nominal_loss(SmoothHellingerExponential(4.0), 10, prior) == 1.0
-    assert nominal_loss(SmoothHellingerExponential(4.0, beta=0.1), 10, prior) is None
+    assert nominal_epsilon(LaplaceParameters(2.0), 10, prior) == 0.5
+    assert (
+        nominal_epsilon(LaplaceParameters(2.0, noise="floored", total="bounded"), 10, prior) == 1.0
+    )
+    assert nominal_epsilon(LaplaceParameters(2.0), 10, np.ones(3)) == 1.0
+    assert nominal_epsilon(KNormParameters(2.0), 10, np.ones(3)) == 0.5
+    assert (
+        nominal_epsilon(HellingerExponential(2 * global_sensitivity(10, prior)), 10, prior) == 1.0
+    )
+    assert nominal_epsilon(HellingerExponential(4.0, sensitivity="local"), 10, prior) == 0.5
+    assert nominal_epsilon(SmoothHellingerExponential(4.0), 10, prior) == 1.0
+    assert nominal_epsilon(SmoothHellingerExponential(4.0, beta=0.1), 10, prior) is None
 
 
 @pytest.mark.parametrize(("size", "k"), [(1, 2), (7, 2), (7, 3), (100, 4)])

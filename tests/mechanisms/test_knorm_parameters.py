@@ -19,7 +19,7 @@ from opendp_bayes.mathematics import zero_sum
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism, knorm_parameters
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
-from opendp_bayes.samplers import knorm
+from opendp_bayes.samplers import inversion, knorm
 
 DRAWS = 20_000
 
@@ -119,7 +119,7 @@ def test_sums_of_compositions_and_shells_agree(k: int) -> None:
 )
 @pytest.mark.parametrize("bits", [4, 64, 128, 1000])
 def test_exp_enclosure(x: Fraction, bits: int) -> None:
-    low, high = knorm.exp_enclosure(x, bits)
+    low, high = inversion.exp_enclosure(x, bits)
     oracles.ctx.prec = 2000
     try:
         value = (-oracles.real(x)).exp() * 2**bits
@@ -173,7 +173,7 @@ def test_cumulative_probabilities_are_enclosed(n: int, scale: float, bits: int) 
 @pytest.mark.parametrize(("total", "k"), [(0, 4), (1, 5), (5, 2), (6, 3), (3, 5)])
 def test_composition(total: int, k: int) -> None:
     sets = oracles.data_sets(total, k)
-    observed = Counter(tuple(knorm.composition(total, k)) for _ in range(DRAWS))
+    observed = Counter(map(tuple, knorm.compositions(np.full(DRAWS, total), k).tolist()))
     assert set(observed) <= set(sets)
     if len(sets) > 1:
         assert not rejects(observed, dict.fromkeys(sets, 1 / len(sets)))
@@ -185,7 +185,7 @@ def test_composition(total: int, k: int) -> None:
 )
 def test_noise(k: int, scale: float, largest: int) -> None:
     """At level `oracles.FALSE_ALARM`; rejected where the scale is off by 30 %."""
-    observed = Counter(tuple(knorm.knorm_noise(k, Fraction(scale))) for _ in range(DRAWS))
+    observed = Counter(map(tuple, knorm.knorm_noise(k, Fraction(scale), DRAWS).tolist()))
     assert not rejects(observed, noise_law(k, scale, largest))
     for factor in (0.7, 1.3):
         assert rejects(observed, noise_law(k, factor * scale, largest))
@@ -195,33 +195,45 @@ def test_noise(k: int, scale: float, largest: int) -> None:
 def test_the_noise_is_made_of_parts_of_its_scale(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One squared binomial and 2 k - 1 geometrics, whose sum is the number that is shared out."""
     scale, parts, totals = Fraction(0.3), [], []
+    monkeypatch.setattr(knorm, "squared_binomial", lambda *asked: parts.append(asked) or 5)
 
-    def part(value: int) -> Any:
-        return lambda *arguments: parts.append(arguments) or value
+    def geometrics(*asked: Any) -> Any:
+        parts.append(asked)
+        return np.full(asked[1], 2)
 
-    monkeypatch.setattr(knorm, "squared_binomial", part(5))
-    monkeypatch.setattr(knorm, "geometric", part(2))
+    def share_out(numbers: Any, k: int) -> Any:
+        totals.append((numbers.tolist(), k))
+        return np.column_stack([numbers, np.zeros((numbers.size, k - 1), dtype=np.int64)])
 
-    def share_out(total: int, k: int) -> list[int]:
-        totals.append((total, k))
-        return [total] + [0] * (k - 1)
-
-    monkeypatch.setattr(knorm, "composition", share_out)
-    assert knorm.knorm_noise(k, scale) == [0] * k
-    assert parts == [(k - 1, scale), *([(1 / scale,)] * (2 * k - 1))]
-    assert totals == [(5 + 2 * (2 * k - 1), k)] * 2
+    monkeypatch.setattr(knorm, "geometrics", geometrics)
+    monkeypatch.setattr(knorm, "compositions", share_out)
+    assert knorm.knorm_noise(k, scale, 2).tolist() == [[0] * k] * 2
+    assert parts == [(1 / scale, 2 * (2 * k - 1)), *([(k - 1, scale)] * 2)]
+    assert totals == [([5 + 2 * (2 * k - 1)] * 2, k)] * 2
 
 
 def test_samples_have_noise_of_their_scale(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[int, Fraction]] = []
+    asked: list[tuple[int, Fraction, int]] = []
 
-    def noise(k: int, scale: Fraction) -> list[int]:
-        asked.append((k, scale))
-        return [1] + [0] * (k - 2) + [-1]
+    def noise(*arguments: Any) -> Any:
+        asked.append(arguments)
+        return np.array([[1, 0, -1]] * arguments[2])
 
     monkeypatch.setattr(knorm_parameters, "knorm_noise", noise)
     assert KNormParameters(0.3).sample([4, 5, 6], 1.0, size=2).tolist() == [[5, 5, 5]] * 2
-    assert asked == [(3, Fraction(0.3))] * 2
+    assert asked == [(3, Fraction(0.3), 2)]
+
+
+def test_the_same_law_from_integers_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knorm, "_LARGEST_SCALE", 0)
+    counts, scale = (2, 0, 1), 0.7
+    drawn = KNormParameters(scale).sample(counts, [1.0] * 3, 5000)
+    assert drawn.dtype == np.int64
+    observed = Counter(map(tuple, drawn.tolist()))
+    assert not rejects(observed, oracles.law_of(KNormParameters(scale), counts, (1.0,) * 3))
+    for factor in (0.7, 1.3):
+        wrong = oracles.law_of(KNormParameters(factor * scale), counts, (1.0,) * 3)
+        assert rejects(observed, wrong)
 
 
 def norm_law(k: int, scale: float, largest: int) -> dict[int, float]:
@@ -234,7 +246,7 @@ def norm_law(k: int, scale: float, largest: int) -> dict[int, float]:
     ("k", "scale", "largest"), [(7, 5.0, 600), (30, 0.5, 400), (30, 4.0, 1500)]
 )
 def test_norm_of_the_noise(k: int, scale: float, largest: int) -> None:
-    draws = [knorm.knorm_noise(k, Fraction(scale)) for _ in range(2000)]
+    draws = knorm.knorm_noise(k, Fraction(scale), 2000).tolist()
     assert all(sum(z) == 0 for z in draws)
     observed = Counter(sum(map(abs, z)) // 2 for z in draws)
     assert not rejects(observed, norm_law(k, scale, largest))

@@ -29,6 +29,8 @@ from opendp_bayes.mechanisms.scores import (
     score_change,
     score_error,
 )
+from opendp_bayes.samplers import coins as coins_of
+from opendp_bayes.samplers.inversion import exp_enclosure
 
 DRAWS = 20_000
 SPACES: list[tuple[int, tuple[float, ...]]] = [
@@ -186,18 +188,26 @@ def test_samples_at_any_scale(scale: float) -> None:
 
 
 def test_coins_are_of_the_distances_and_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exactly: every candidate's coin is tossed once, of `exp(-distance / scale)`."""
-    tossed: list[Fraction] = []
+    """Exactly: what is flipped are coins of `exp(-distance / scale)`, enclosed as such."""
+    enclosed: list[Fraction] = []
 
-    def toss(x: Fraction) -> bool:
-        tossed.append(x)
-        return len(tossed) == 6
+    def enclosure(x: Fraction, bits: int) -> tuple[int, int]:
+        enclosed.append(x)
+        return exp_enclosure(x, bits)
 
-    monkeypatch.setattr(permute_and_flip, "bernoulli_exp", toss)
+    def flip_all(coins: coins_of.Coins, size: int) -> Any:
+        coins.flip(np.arange(coins.distances.size))
+        return first_heads(coins, size)
+
+    first_heads = coins_of.first_heads
+    monkeypatch.setattr(coins_of, "exp_enclosure", enclosure)
+    monkeypatch.setattr(permute_and_flip, "first_heads", flip_all)
     counts, prior = np.array([1, 4]), np.array([0.3, 2.0])
     PermuteAndFlip(0.3).sample(counts, prior)
     distances = candidate_distances(counts, prior).tolist()
-    assert sorted(tossed) == sorted(Fraction(distance) / Fraction(0.3) for distance in distances)
+    expected = [Fraction(distance) / Fraction(0.3) for distance in distances]
+    assert set(enclosed) == set(expected)
+    assert enclosed[: len(expected)] == expected
 
 
 def test_no_samples() -> None:
@@ -434,3 +444,26 @@ def test_the_map_refuses_distances_and_sizes() -> None:
         value.proven_loss(1.5, size=10, prior=prior)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"size=0: must be between 1 and"):
         value.proven_loss(1, size=0, prior=prior)
+
+
+@pytest.mark.parametrize("x", [0.0, 0.1, 1.0, 5.0, 50.0])
+@pytest.mark.parametrize("bits", [1, 62])
+def test_coins(x: float, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one bit at first, most flips need more; both give the same law."""
+    monkeypatch.setattr(coins_of, "_COIN_BITS", bits)
+    coins = coins_of.Coins(np.array([7.0, x]) / 2, Fraction(1, 2))
+    heads = int(coins.flip(np.ones(DRAWS, dtype=np.int64)).sum())
+    if x in (0.0, 50.0):
+        assert heads == (DRAWS if x == 0 else 0)
+        return
+    observed = Counter({True: heads, False: DRAWS - heads})
+    assert not oracles.rejects(observed, {True: math.exp(-x), False: -math.expm1(-x)})
+    assert oracles.rejects(observed, {True: math.exp(-1.3 * x), False: -math.expm1(-1.3 * x)})
+
+
+def test_samples_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coins_of, "_LARGEST_BLOCK", 9 * 700)
+    samples = PermuteAndFlip(0.25).sample((3, 5), (1.0, 1.0), size=DRAWS)
+    observed: Counter[Any] = Counter(map(tuple, samples.tolist()))
+    law = oracles.law_of(PermuteAndFlip(0.25), (3, 5), (1.0, 1.0))
+    assert not oracles.rejects(observed, law)

@@ -1,0 +1,78 @@
+"""Exact coins of probabilities `exp(-x)`, flipped many at a time."""
+
+from fractions import Fraction
+from secrets import randbits
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.samplers.integers import uniform_below
+from opendp_bayes.samplers.inversion import exp_enclosure
+from opendp_bayes.samplers.uniform import random_words
+
+#: Of a uniform number and of a probability, at first.
+_COIN_BITS = 62
+#: Flips of so many coins are remembered at a time.
+_LARGEST_BLOCK = 1 << 24
+
+
+def first_heads(coins: "Coins", size: int) -> Integers:
+    """The index of the first coin that shows heads in random order, for `size` releases.
+
+    Indices are drawn until one has heads; one that was drawn before is passed over, so that those
+    which are not are in random order.
+    """
+    number = coins.distances.size
+    chosen = np.empty(size, dtype=np.int64)
+    rows = max(1, _LARGEST_BLOCK // number)
+    for start in range(0, size, rows):
+        undecided = np.arange(min(rows, size - start))
+        flipped = np.zeros((undecided.size, number), dtype=np.bool_)
+        while undecided.size:
+            index = uniform_below(np.full(undecided.size, number))
+            fresh = ~flipped[undecided, index]
+            flipped[undecided, index] = True
+            heads = np.zeros(undecided.size, dtype=np.bool_)
+            heads[fresh] = coins.flip(index[fresh])
+            chosen[start + undecided[heads]] = index[heads]
+            undecided = undecided[~heads]
+    return chosen
+
+
+class Coins:
+    """Coins of probabilities `exp(-distance / scale)`, exactly, for distances of shape `(c,)`.
+
+    A coin shows heads if a uniform number, of which so many bits are drawn as are needed, is below
+    an integer enclosure of its probability, and tails if it is above.
+    """
+
+    def __init__(self, distances: Floats, scale: Fraction) -> None:
+        self.distances, self._scale = distances, scale
+        self._low = np.full(distances.size, -1, dtype=np.int64)
+        self._high = np.empty(distances.size, dtype=np.int64)
+
+    def flip(self, index: Integers) -> NDArray[np.bool_]:
+        """Whether each of these coins, shape `(m,)`, shows heads; independent of each other."""
+        for i in np.unique(index[self._low[index] < 0]).tolist():
+            self._low[i], self._high[i] = exp_enclosure(self._exponent(i), _COIN_BITS)
+        words = (random_words(index.size) >> np.uint64(64 - _COIN_BITS)).astype(np.int64)
+        heads = words < self._low[index]
+        for place in np.flatnonzero(~heads & (words < self._high[index])).tolist():
+            heads[place] = _is_below_exp(int(words[place]), self._exponent(index[place]))
+        return heads
+
+    def _exponent(self, i: int) -> Fraction:
+        return Fraction(float(self.distances[i])) / self._scale
+
+
+def _is_below_exp(word: int, x: Fraction) -> bool:
+    """Whether a uniform number whose first `_COIN_BITS` bits are `word` is below `exp(-x)`."""
+    if x == 0:
+        return True
+    bits = _COIN_BITS
+    while True:
+        word, bits = word << 64 | randbits(64), bits + 64
+        low, high = exp_enclosure(x, bits)
+        if word < low or word >= high:
+            return word < low
