@@ -144,4 +144,6 @@ class SinglePrecisionCounts(LaplaceParameters):
         counts = as_counts(counts)
         noise = np.random.default_rng().laplace(scale=self.scale, size=(size, 1)).astype(np.float32)
         noised = np.floor(counts[:-1].astype(np.float32) + noise)
-        return self.assemble(noised.astype(np.int64), int(counts.sum()))
+        size = int(counts.sum())
+        law = self.law(size, np.ones(counts.size))
+        return self.project(law.completed(noised.astype(np.int64), size), size)

@@ -3,13 +3,13 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.samplers.integers import discrete_laplace, floored_laplace
+from opendp_bayes.samplers.integers import discrete_laplaces, floored_laplaces
 
 
 class IntegerNoise(Protocol):
@@ -41,8 +41,10 @@ class IntegerNoise(Protocol):
         """
         ...
 
-    def draw(self) -> int:
-        """A sample, exact for the rational value of the scale, from a CSPRNG."""
+    def draws(self, size: int) -> NDArray[Any]:
+        """`size` samples, exact for the rational value of the scale, from a CSPRNG: machine
+        integers, or Python's where those do not hold them.
+        """
         ...
 
     def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
@@ -75,8 +77,8 @@ class DiscreteLaplace:
     def reach(self, depth: float) -> int:
         return math.ceil(depth * self.scale)
 
-    def draw(self) -> int:
-        return discrete_laplace(Fraction(self.scale))
+    def draws(self, size: int) -> NDArray[Any]:
+        return discrete_laplaces(Fraction(self.scale), size)
 
     def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         up, down = rng.geometric(-math.expm1(-1 / self.scale), (2, *shape)) - 1
@@ -109,8 +111,8 @@ class FlooredLaplace:
     def reach(self, depth: float) -> int:
         return math.ceil(depth * self.scale) + 1
 
-    def draw(self) -> int:
-        return floored_laplace(Fraction(self.scale))
+    def draws(self, size: int) -> NDArray[Any]:
+        return floored_laplaces(Fraction(self.scale), size)
 
     def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         up = rng.geometric(-math.expm1(-1 / self.scale), shape) - 1

@@ -131,12 +131,8 @@ class KNormParameters:
         """`size` draws, shape `(size, k)`, with exact integer noise; they may be negative."""
         counts = as_counts(counts)
         as_prior(prior, counts.size)
-        scale, true = Fraction(self.scale), counts.tolist()
-        rows = [
-            [saturated(x + z) for x, z in zip(true, knorm_noise(counts.size, scale), strict=True)]
-            for _ in range(size)
-        ]
-        return np.array(rows, dtype=np.int64).reshape(size, counts.size)
+        noise = knorm_noise(counts.size, Fraction(self.scale), size)
+        return saturated(noise + counts)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
         """`size` releases, shape `(size, k)`: draws moved to the nearest counts."""

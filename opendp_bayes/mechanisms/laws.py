@@ -7,9 +7,10 @@ is a class here and a handler in each of these four readers.
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
@@ -20,9 +21,9 @@ SATURATION = 2**62
 _SMALL = 2**48
 
 
-def saturated(value: int) -> int:
-    """The value, or the end of the range of draws that it is beyond."""
-    return max(-SATURATION, min(value, SATURATION))
+def saturated(drawn: NDArray[Any]) -> Integers:
+    """Draws, machine integers or Python's, cut off at `SATURATION`."""
+    return np.clip(drawn, -SATURATION, SATURATION).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ class NoisyCounts(ABC):
         prior = as_prior(prior, counts.size)
         total = int(counts.sum())
         law = self.law(total, prior)
-        part = counts[np.array(law.noised)].tolist()
-        noised = [[saturated(count + law.noise.draw()) for count in part] for _ in range(size)]
-        return law.completed(np.array(noised, dtype=np.int64).reshape(size, len(part)), total)
+        part = counts[np.array(law.noised)]
+        noised = law.noise.draws(size * part.size).reshape(size, part.size) + part
+        return law.completed(saturated(noised), total)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
         """`size` releases, shape `(size, k)`: draws made to look like counts."""

@@ -497,8 +497,8 @@ def test_without_the_extra_main_says_what_to_install(
 
 
 def test_another_missing_module_is_not_blamed_on_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opendp_bayes.commands", None)
-    with pytest.raises(ModuleNotFoundError, match=r"opendp_bayes\.commands"):
+    monkeypatch.setitem(sys.modules, "opendp_bayes.commands.app", None)
+    with pytest.raises(ModuleNotFoundError, match=r"opendp_bayes\.commands\.app"):
         cli.main()
 
 

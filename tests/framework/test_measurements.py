@@ -559,8 +559,8 @@ def test_the_sampler_has_the_width_of_the_map(name, monkeypatch):
 
 def test_k_norm_and_floored_noise_have_the_scale_of_the_map(monkeypatch):
     knorm = Spy(monkeypatch, knorm_parameters, "knorm_noise")
-    floored = Spy(monkeypatch, integer_noise, "floored_laplace")
-    drawn = {"K-norm": (knorm, [(3, 0.1)]), "laplace floored": (floored, 2 * [(0.1,)])}
+    floored = Spy(monkeypatch, integer_noise, "floored_laplaces")
+    drawn = {"K-norm": (knorm, [(3, 0.1, 1)]), "laplace floored": (floored, [(0.1, 2)])}
     for name, (spy, asked) in drawn.items():
         then, options, _, size = CONSTRUCTORS[name]
         made = posterior(size) >> then(PURE, 0.1, **options)

@@ -43,7 +43,7 @@ def test_the_bound_with_delta(scale: float, delta: float, d_in: int) -> None:
     mechanism = SmoothHellingerExponential(scale, beta=beta)
     loss = mechanism.proven_loss(d_in, size=size, prior=prior, delta=delta)
     assert loss.delta == delta, "the bound is used here"
-    error = oracles.real(exponent_error(mechanism._smallest_width(size, prior), 2))
+    error = oracles.real(exponent_error(mechanism.smallest_width(size, prior), 2))
     candidates = oracles.real(number_of_candidates(size, 2))
     score = oracles.real(scale) * ((candidates / oracles.real(delta)).log() + 2 * error)
     without_delta = 2 * change(beta, d_in, score) / oracles.real(scale) + 4 * error
