@@ -21,7 +21,10 @@ from opendp_bayes import (
 from opendp_bayes.accounting.exact import worst_pair
 
 pytest.importorskip("dp_accounting")
-from dp_accounting.pld.privacy_loss_distribution import from_two_probability_mass_functions
+from dp_accounting.pld.privacy_loss_distribution import (
+    from_laplace_mechanism,
+    from_two_probability_mass_functions,
+)
 
 CASES: list[tuple[Any, int, tuple[float, ...]]] = [
     (HellingerExponential(0.4), 10, (1.0, 1.0)),
@@ -150,3 +153,24 @@ def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ):
         privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0))
+
+
+def test_what_a_composition_leaves_out_counts_against_it() -> None:
+    """Probability that a long composition truncates is moved to an infinite loss."""
+    mechanism = HellingerExponential(0.4)
+    pld = privacy_loss_distribution(mechanism, size=10, prior=(1.0, 1.0), interval=0.02)
+    largest = privacy_profile(mechanism, size=10, prior=(1.0, 1.0)).loss.epsilon
+    whole, truncated = (
+        pld.self_compose(12, tail_mass_truncation=0),
+        pld.self_compose(12, tail_mass_truncation=0.01),
+    )
+    for share in (0.0, 0.1, 0.3, 0.6, 1.0):
+        assert (
+            truncated.get_delta_for_epsilon(12 * share * largest)
+            >= whole.get_delta_for_epsilon(12 * share * largest) - 1e-13
+        )
+    # Only another pessimistic estimate may be composed with it.
+    both = pld.compose(from_laplace_mechanism(2.0, value_discretization_interval=0.02))
+    assert both.get_delta_for_epsilon(0.3) > pld.get_delta_for_epsilon(0.3)
+    assert truncated.get_delta_for_epsilon(13 * largest) > 1e-4
+    assert whole.get_delta_for_epsilon(13 * largest) < 1e-12

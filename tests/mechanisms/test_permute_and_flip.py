@@ -467,3 +467,16 @@ def test_samples_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     observed: Counter[Any] = Counter(map(tuple, samples.tolist()))
     law = oracles.law_of(PermuteAndFlip(0.25), (3, 5), (1.0, 1.0))
     assert not oracles.rejects(observed, law)
+
+
+def test_the_error_of_the_law_covers_the_weights_of_the_quadrature() -> None:
+    """Of numpy's nodes and weights, against those in ball arithmetic, which enter each term."""
+    points, weights = np.polynomial.legendre.leggauss(permute_and_flip._NODES)
+    worst = 0.0
+    for at, (point, weight) in enumerate(zip(points.tolist(), weights.tolist(), strict=True)):
+        root, truth = arb.legendre_p_root(
+            permute_and_flip._NODES, len(points) - 1 - at, weight=True
+        )
+        assert abs(oracles.real(point) - root) < 2.0**-50
+        worst = max(worst, oracles.relative_error(weight, truth))
+    assert 2.0**-50 < worst <= permute_and_flip.LAW_ERROR / 4
