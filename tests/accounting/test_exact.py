@@ -24,6 +24,7 @@ from opendp_bayes import (
     privacy_profile,
 )
 from opendp_bayes.accounting import exact
+from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
     Block,
@@ -32,6 +33,7 @@ from opendp_bayes.accounting.divergences import (
 )
 from opendp_bayes.accounting.exact import delta_from_bounds, feasible_loss, worst_pair
 from opendp_bayes.accounting.noise import NoisePairs
+from opendp_bayes.accounting.pairs import pairs_of
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
 #: How far above the truth a certified bound may lie: of a loss, relative where it exceeds one; of a
@@ -526,7 +528,7 @@ def spoiled(p: Any, q: Any, up: Any, error: float) -> Known:
 @pytest.fixture
 def fresh() -> Iterator[None]:
     """Without what was kept, and keeping nothing of what a test has changed."""
-    caches = (exact._loss, exact._pairs, exact._examine, exact._delta)  # before they are replaced
+    caches = (exact._loss, pairs_of, exact._examine, exact._delta)  # before they are replaced
     for cache in caches:
         cache.cache_clear()
     yield
@@ -676,7 +678,7 @@ def test_the_error_of_the_mechanism_is_that_of_its_pairs(
         pairs = exact._pairs(kind(0.7), 5, prior, 1, 10**6)
         assert pairs is not None
         assert pairs.log_error >= 0.1
-    monkeypatch.setattr(exact, "LAW_ERROR", 0.1)
+    monkeypatch.setattr(pairs_module, "LAW_ERROR", 0.1)
     pairs = exact._pairs(PermuteAndFlip(2.0**-20), 5, prior, 1, 10**6)
     assert pairs is not None
     assert Fraction(pairs.log_error) >= Fraction(0.1) + Fraction(1, 2**30)
@@ -685,8 +687,8 @@ def test_the_error_of_the_mechanism_is_that_of_its_pairs(
 def test_the_error_of_noise_is_that_of_every_count_that_moves(
     fresh: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exact, "laplace_error", lambda moved, scale: 0.1 * moved)
-    monkeypatch.setattr(exact, "knorm_error", lambda k, scale: 0.1)
+    monkeypatch.setattr(pairs_module, "laplace_error", lambda moved, scale: 0.1 * moved)
+    monkeypatch.setattr(pairs_module, "knorm_error", lambda k, scale: 0.1)
     for mechanism, size, prior, d_in, error in (
         (LaplaceParameters(1.0), 5, (1.0, 1.0), 3, 0.3),
         (LaplaceParameters(1.0), 5, (1.0, 1.0, 1.0), 2, 0.4),

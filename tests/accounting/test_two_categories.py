@@ -17,6 +17,7 @@ from opendp_bayes import (
     exact_loss,
     hellinger_distance,
 )
+from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting import two_categories
 from opendp_bayes.accounting.divergences import extremes, hockey_stick
 from opendp_bayes.accounting.exact import _pairs
@@ -294,9 +295,9 @@ def test_blocks_do_not_depend_on_the_cache(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def fresh() -> Iterator[None]:
-    _pairs.cache_clear()
+    pairs_module.pairs_of.cache_clear()
     yield
-    _pairs.cache_clear()
+    pairs_module.pairs_of.cache_clear()
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
@@ -307,7 +308,7 @@ def test_log_probabilities_are_within_the_error_of_the_tables(
     """Tables too high at one outcome and too low at all others, by all of their error."""
     size, error = 30, 0.02
     exact_blocks = list(pairs_of(mechanism, size, prior).blocks())
-    _pairs.cache_clear()
+    pairs_module.pairs_of.cache_clear()
     monkeypatch.setattr(two_categories, "TABLE_ERROR", error)
     pairs = pairs_of(mechanism, size, prior)
     tables, furthest = two_categories.distance_tables, 0.0

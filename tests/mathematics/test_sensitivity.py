@@ -6,7 +6,8 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes import global_sensitivity, local_sensitivity, sensitivity, smooth_sensitivity
+from opendp_bayes import global_sensitivity, local_sensitivity, smooth_sensitivity
+from opendp_bayes.mathematics import sensitivity
 from opendp_bayes.mathematics.hellinger import distance_from_divergence
 from opendp_bayes.mathematics.sensitivity import (
     RELATIVE_ERROR,

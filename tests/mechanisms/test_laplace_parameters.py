@@ -135,13 +135,17 @@ def test_samples_with_a_private_total(noise: Any) -> None:
 @pytest.mark.parametrize("noise", ["discrete", "floored"])
 def test_samples_have_noise_of_their_scale(noise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the kind and exactly of the scale of the map, for each noised count of each release."""
-    asked: list[tuple[str, Fraction]] = []
+    asked: list[tuple[str, Fraction, int]] = []
     for kind in ("discrete", "floored"):
-        draw = lambda scale, kind=kind: asked.append((kind, scale)) or len(asked)  # noqa: E731
-        monkeypatch.setattr(integer_noise, f"{kind}_laplace", draw)
+
+        def draws(scale: Fraction, size: int, kind: str = kind) -> Any:
+            asked.append((kind, scale, size))
+            return np.arange(1, size + 1)
+
+        monkeypatch.setattr(integer_noise, f"{kind}_laplaces", draws)
     samples = LaplaceParameters(0.3, noise).sample([10, 20, 30], 1.0, size=2)
     assert samples.tolist() == [[11, 22, 27], [13, 24, 23]]
-    assert asked == [(noise, Fraction(0.3))] * 4
+    assert asked == [(noise, Fraction(0.3), 4)]
 
 
 def test_noise_is_independent_between_counts() -> None:
