@@ -9,13 +9,14 @@ package goes through `guarded`; every map through `checked_map`.
 import math
 import warnings
 from collections.abc import Callable
-from functools import wraps
-from typing import Any
+from copy import deepcopy
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from opendp.mod import GLOBAL_FEATURES, Domain, ExtrinsicDomain
 
 _FEATURES = ("contrib", "honest-but-curious")
+S = TypeVar("S", bound="Space")
 PROBES = (0, 1, 2, 3, 4, 8, 16, 64)  # distances at which a map is checked when it is built
 
 
@@ -27,6 +28,13 @@ class ContractError(ValueError):
 
 class ReleaseError(RuntimeError):
     """A release failed while data were read. The message does not depend on the data."""
+
+
+class Space(Protocol):
+    """A space whose identifier, the only thing OpenDP compares, tells it from every other."""
+
+    @property
+    def identifier(self) -> str: ...
 
 
 def require_features(caller: str) -> None:
@@ -49,7 +57,6 @@ def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
     reaches the analyst.
     """
 
-    @wraps(function)
     def callback(arg: Any) -> Any:
         try:
             with (
@@ -60,7 +67,7 @@ def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
                 return function(arg)
         except ContractError as error:
             message = str(error)
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - anything else would end the interpreter
             message = (
                 f"{what} failed. The cause is withheld, because it may depend on the data; run the"
                 " same plan on public data to see it."
@@ -75,7 +82,6 @@ def guarded_map(function: Callable[[Any], Any], what: str) -> Callable[[Any], An
     interpreter.
     """
 
-    @wraps(function)
     def callback(d_in: Any) -> Any:
         try:
             return function(d_in)
@@ -127,13 +133,13 @@ def checked_map(
     return checked
 
 
-def descriptor_of(domain: Domain, kind: type, made_by: str) -> Any:
-    """Return the descriptor of an OpenDP user domain if it is of `kind`, otherwise raise
+def descriptor_of(domain: Domain, kind: type[S], made_by: str) -> S:
+    """Return a copy of the descriptor of an OpenDP user domain if it is of `kind`, otherwise raise
     `ValueError` naming what makes such a domain.
+
+    The domain hands its descriptor to anyone; what a map or a sampler reads must be out of reach.
     """
     descriptor = domain.descriptor if isinstance(domain, ExtrinsicDomain) else None
-    if not (
-        isinstance(descriptor, kind) and getattr(descriptor, "identifier", None) == repr(domain)
-    ):
+    if not (isinstance(descriptor, kind) and descriptor.identifier == repr(domain)):
         raise ValueError(f"input_domain={domain}: must be the output of {made_by}.")
-    return descriptor
+    return deepcopy(descriptor)

@@ -2,86 +2,59 @@
 whose scale fits the budget.
 """
 
-import math
 import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
-from fractions import Fraction
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
-from opendp.context import Context, Query
-from opendp.domains import _lazyframe_from_domain
+from opendp.context import Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
-from opendp.metrics import frame_distance, symmetric_distance
-from opendp.mod import (
-    ChangeOneIdDistance,
-    Domain,
-    FrameDistance,
-    Function,
-    Measurement,
-    Metric,
-    OdometerQueryable,
-    OpenDPException,
-    SymmetricIdDistance,
-    Transformation,
-)
-from opendp.transformations import make_stable_lazyframe
+from opendp.mod import Function, Measurement, OpenDPException, Transformation
 
-from opendp_bayes.accounting.calibration import (
-    counts_in_proportion,
-    fitted,
-    relative_loss,
-    smallest_scale,
-)
+from opendp_bayes.accounting.calibration import relative_loss
 from opendp_bayes.accounting.exact import feasible_loss
 from opendp_bayes.framework.boundary import ReleaseError, descriptor_of, require_features
-from opendp_bayes.framework.counts import records_of_bounds, then_categorical_counts
-from opendp_bayes.framework.grouped_counts import (
-    grouped_release,
-    mechanism_for_groups,
-    then_grouped_counts,
-    ungrouped,
-)
-from opendp_bayes.framework.measurements import default_total, loss_in, make_mechanism
+from opendp_bayes.framework.budget import as_tuple, check_remaining, loss_in, shown
+from opendp_bayes.framework.counts import then_categorical_counts
+from opendp_bayes.framework.fitting import Fit, Option, fit_of, mechanism_for_groups
+from opendp_bayes.framework.grouped_counts import grouped_release, then_grouped_counts
+from opendp_bayes.framework.measurements import make_mechanism
 from opendp_bayes.framework.posteriors import then_dirichlet_multinomial
+from opendp_bayes.framework.query_plan import stable_plan, ungrouped
 from opendp_bayes.framework.spaces import Key, PosteriorSpace
-from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.validation import SCALES
-from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
+from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.registry import load_mechanism
-from opendp_bayes.planning.plan import choose
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Label, Release
 
-Loss = Callable[[Mechanism], float]
 R = TypeVar("R", Release, GroupedRelease)
 _CALLBACK_MESSAGE = re.compile(
     r"^RuntimeError: (.*)$", re.MULTILINE
 )  # what `guarded` raises, in OpenDP's account of it
 
 
+# `context.query()` is typed as either kind of query; a `Query` that is none on a frame is refused.
 @overload
-def posterior(
-    query: LazyFrameQuery,
+def posterior(  # type: ignore[overload-overlap]
+    query: Query | LazyFrameQuery,
     column: str,
     *,
+    keys: None = None,
     prior: ArrayLike = 1.0,
     categories: Sequence[Label] | None = None,
     size: int | None = None,
     nulls: Label | None = None,
     unknown: Label | None = None,
     mechanism: str | Mechanism = "auto",
-    **options: Any,
+    **options: Option,
 ) -> "PosteriorQuery[Release]": ...
 
 
 @overload
 def posterior(
-    query: LazyGroupByQuery,
+    query: Query | LazyGroupByQuery,
     column: str,
     *,
     keys: Sequence[Key] | None = None,
@@ -91,12 +64,12 @@ def posterior(
     nulls: Label | None = None,
     unknown: Label | None = None,
     mechanism: str | Mechanism = "auto",
-    **options: Any,
+    **options: Option,
 ) -> "PosteriorQuery[GroupedRelease]": ...
 
 
 def posterior(
-    query: LazyFrameQuery | LazyGroupByQuery,
+    query: Query | LazyFrameQuery | LazyGroupByQuery,
     column: str,
     *,
     keys: Sequence[Key] | None = None,
@@ -106,7 +79,7 @@ def posterior(
     nulls: Label | None = None,
     unknown: Label | None = None,
     mechanism: str | Mechanism = "auto",
-    **options: Any,
+    **options: Option,
 ) -> "PosteriorQuery[Any]":
     """Ask a Context for the posterior of the category probabilities of one column; `.release()`
     debits the Context and returns a `Release`.
@@ -148,14 +121,7 @@ def posterior(
             "query: must be a query on a polars frame, as `context.query()` gives, not"
             f" {type(query).__name__}."
         )
-    plan = object.__getattribute__(query, "polars_plan")
-    base: Query = object.__getattribute__(query, "_query")
-    input_domain, input_metric = cast(tuple[Domain, Metric], base._chain)
-    stable = _stable_plan(input_domain, input_metric, plan)
-    if stable.output_metric == frame_distance(symmetric_distance()):
-        records_of_bounds(
-            stable.map(base._d_in)
-        )  # refuse an unlimited unit here, with a message that OpenDP does not wrap
+    stable, base = stable_plan(query)
     counted: dict[str, Any] = {
         "column": column,
         "categories": categories,
@@ -169,12 +135,12 @@ def posterior(
         else then_grouped_counts(by=by, keys=keys, **counted)
     )
     chain = stable >> counts >> then_dirichlet_multinomial(prior=prior)
-    space: PosteriorSpace = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
+    space = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
     return PosteriorQuery(
         chain,
         space,
         base,
-        _fit(mechanism, options, space),
+        fit_of(mechanism, options, space),
         None if by is None else grouped_release(chain.output_domain),
     )
 
@@ -189,7 +155,7 @@ class PosteriorQuery(Query, Generic[R]):
         chain: Transformation,
         space: PosteriorSpace,
         base: Query,
-        mechanism: Callable[[Loss], Mechanism] | Mechanism,
+        mechanism: Fit,
         postprocess: Function | None = None,
     ) -> None:
         super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
@@ -212,7 +178,7 @@ class PosteriorQuery(Query, Generic[R]):
                 "query: has no budget of its own; say how much to spend, as in"
                 " `context.query(epsilon=0.5)`."
             )
-        if not _as_tuple(self._d_out)[0] > 0:
+        if not as_tuple(self._d_out)[0] > 0:
             raise ValueError(
                 f"query: has a budget of {self._d_out}; epsilon or rho must be greater than 0."
             )
@@ -236,7 +202,7 @@ class PosteriorQuery(Query, Generic[R]):
         if data is not None or self._context is None:
             raise ValueError("release: the query must belong to a Context, which holds the data.")
         measurement = self.resolve()
-        _check_remaining(self._context, measurement.map(self._d_in))
+        check_remaining(self._context, measurement.map(self._d_in))
         try:
             released: R = self._context(measurement)
         except OpenDPException as error:
@@ -264,14 +230,14 @@ class PosteriorQuery(Query, Generic[R]):
         )
 
     def _fitted(self) -> Mechanism:
-        budget = _as_tuple(self._d_out)
+        budget = as_tuple(self._d_out)
         measured = loss_in(self._output_measure)
         if not callable(self._mechanism):
             spent = measured(self._loss(self._mechanism))
             if any(loss > limit for loss, limit in zip(spent, budget, strict=True)):
                 raise ValueError(
-                    f"mechanism={self._mechanism}: its privacy loss {_shown(spent)} exceeds the"
-                    f" budget of the query, {_shown(budget)}. Raise its scale, or name the"
+                    f"mechanism={self._mechanism}: its privacy loss {shown(spent)} exceeds the"
+                    f" budget of the query, {shown(budget)}. Raise its scale, or name the"
                     " mechanism to have the scale found."
                 )
             return self._mechanism
@@ -310,113 +276,3 @@ def enable() -> None:
     """
     LazyFrameQuery.bayes = property(_BayesNamespace)  # type: ignore[attr-defined]
     LazyGroupByQuery.bayes = property(_BayesNamespace)  # type: ignore[attr-defined]
-
-
-def _stable_plan(domain: Domain, metric: Metric, plan: Any) -> Transformation:
-    """The user's plan as a stable transformation to `frame_distance(symmetric_distance())`."""
-    output = "FrameDistance<SymmetricDistance>"
-    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
-    try:
-        if isinstance(inner, ChangeOneIdDistance):
-            # OpenDP moves from change-one to symmetric identifiers only in a step of its own.
-            identity = make_stable_lazyframe(
-                domain, metric, _lazyframe_from_domain(domain), MO=output
-            )
-            return identity >> make_stable_lazyframe(*identity.output_space, plan, MO=output)
-        return make_stable_lazyframe(domain, metric, plan, MO=output)
-    except OpenDPException as error:
-        if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
-            advice = (
-                "With an identifier as the privacy unit the plan must limit the rows of each, with"
-                " `query.truncate_per_group(k)`."
-            )
-        else:
-            advice = (
-                "The privacy unit must be contributions= or changes=, and every step of the plan"
-                " one that OpenDP supports."
-            )
-        raise ValueError(
-            f"query: OpenDP does not find its plan stable under {metric}. {advice} OpenDP says:"
-            f" {error.message}"
-        ) from None
-
-
-def _fit(
-    mechanism: str | Mechanism, options: dict[str, Any], space: PosteriorSpace
-) -> Callable[[Loss], Mechanism] | Mechanism:
-    """A mechanism value as it is, or the function from a loss to the mechanism that a name and its
-    options describe, at its smallest scale.
-    """
-    if not isinstance(mechanism, str):
-        if not isinstance(mechanism, Mechanism):
-            raise TypeError(
-                f"mechanism={mechanism!r}: must be 'auto', the name of a mechanism or a mechanism"
-                " value."
-            )
-        if options:
-            raise TypeError(
-                f"{', '.join(options)}: cannot be added to a mechanism value, which has its"
-                " parameters; give the mechanism by name."
-            )
-        mechanism.check(size=space.size, prior=space.prior_array)
-        return mechanism
-    prior = space.prior_array
-    kind = None if mechanism == "auto" else load_mechanism(mechanism)
-    accepted = (
-        [] if kind is None else [field.name for field in fields(kind) if field.name != "scale"]
-    )
-    for name in options:
-        if name not in accepted:
-            remedy = (
-                "name the mechanism it belongs to"
-                if kind is None
-                else f"must be one of {', '.join(accepted)}"
-            )
-            raise TypeError(
-                f"{name}={options[name]!r}: is not an option of mechanism={mechanism!r}; {remedy}."
-                " The scale follows from the budget."
-            )
-    if kind is None:
-        return lambda loss: choose(
-            lambda template: smallest_scale(template, loss), space.size, prior
-        )
-    if kind is LaplaceParameters:
-        options = {"total": default_total(space.size), **options}
-    template: Mechanism = kind(scale=1.0, **options)
-    replace(template, scale=SCALES[0]).check(
-        size=space.size, prior=space.prior_array
-    )  # the scale found is checked when the measurement is made
-    # A smoothness that is not given is chosen for equal proportions.
-    open_to_choice = space.size is not None and not options
-    guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None
-    return lambda loss: fitted(template, loss, guess, prior)
-
-
-def _check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
-    """Raise `ValueError` if a privacy filter would refuse `loss`: a filter that has refused once
-    refuses everything after.
-    """
-    if context.d_out is None or not isinstance(context.queryable, OdometerQueryable):
-        return
-    spent = _as_tuple(context.current_privacy_loss())
-    limits = _as_tuple(context.d_out)
-    if any(
-        _sum_up(a, b) > limit for a, b, limit in zip(spent, _as_tuple(loss), limits, strict=True)
-    ):
-        raise ValueError(
-            f"query: its privacy loss {loss} exceeds what is left of the Context's budget:"
-            f" {context.d_out}, less {context.current_privacy_loss()} already spent, where OpenDP"
-            " rounds the sum up. Ask for less."
-        )
-
-
-def _sum_up(a: float, b: float) -> float:
-    return round_up(Fraction(a) + Fraction(b)) if math.isfinite(a + b) else math.inf
-
-
-def _shown(values: tuple[float, ...]) -> str:
-    return str(values[0]) if len(values) == 1 else str(values)
-
-
-def _as_tuple(distance: Any) -> tuple[float, ...]:
-    return distance if isinstance(distance, tuple) else (distance,)

@@ -1,4 +1,4 @@
-"""Posterior to release: every mechanism as an OpenDP measurement that carries its privacy map."""
+"""Posterior to release: any mechanism as an OpenDP measurement that carries its privacy map."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +13,6 @@ from opendp.measures import (
     max_divergence,
     new_privacy_profile,
     smoothed_max_divergence,
-    zero_concentrated_divergence,
 )
 from opendp.metrics import l1_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
@@ -33,17 +32,11 @@ from opendp_bayes.framework.boundary import (
     guarded_map,
     require_features,
 )
+from opendp_bayes.framework.budget import loss_in
 from opendp_bayes.framework.scores import make_hellinger_scores, selected_counts
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_distance
-from opendp_bayes.mechanisms import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    Mechanism,
-    PermuteAndFlip,
-    SmoothHellingerExponential,
-)
+from opendp_bayes.mechanisms import LaplaceParameters, Mechanism, PermuteAndFlip
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.results.release import Release
 
@@ -77,7 +70,7 @@ def make_mechanism(
     fit.
     """
     require_features("make_mechanism")
-    space: PosteriorSpace = descriptor_of(
+    space = descriptor_of(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
     )
     space.check_metric(input_metric)
@@ -86,7 +79,7 @@ def make_mechanism(
             f"mechanism={mechanism!r}: must be a mechanism value, such as"
             " LaplaceParameters(scale=1.0)."
         )
-    if not type(mechanism).__dataclass_params__.frozen:
+    if not type(mechanism).__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise TypeError(
             f"mechanism={mechanism!r}: must be a frozen dataclass, so that the map and the sampler"
             " see the same parameters."
@@ -129,7 +122,7 @@ def make_mechanism(
         released = draw(space.counts(concentration))
         return Release(
             counts=tuple(int(count) for count in released),
-            categories=space.categories,
+            categories=space.labels,
             prior=space.prior,
             mechanism=mechanism,
             size=space.size,
@@ -178,123 +171,7 @@ def _curve(
     ).curve
 
 
-def make_laplace_parameters(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
-    scale: float,
-    *,
-    noise: Literal["discrete", "floored"] = "discrete",
-    total: Literal["remainder", "bounded", "private"] | None = None,
-) -> Measurement:
-    """Release a posterior whose counts carry integer Laplace noise of `scale` records;
-    `LaplaceParameters` says what `noise` and `total` mean.
-
-    `total` is `"remainder"` under change-one neighbours and `"private"` under add/remove unless
-    given. Discrete noise is drawn by OpenDP's own `make_laplace`. The map is `moved d_in / scale`
-    with the number of noised counts that one record moves, which is exact.
-    """
-    space: PosteriorSpace = descriptor_of(
-        input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
-    )
-    return make_mechanism(
-        input_domain,
-        input_metric,
-        output_measure,
-        LaplaceParameters(scale, noise, total or default_total(space.size)),
-    )
-
-
-def make_knorm_parameters(
-    input_domain: Domain, input_metric: Metric, output_measure: Measure, scale: float
-) -> Measurement:
-    """Release a posterior whose counts carry K-norm noise of `scale` records changed;
-    `KNormParameters` says what it is.
-
-    The map is `d_in / scale` for any number of categories, which is exact. Change-one neighbours
-    only: the number of records is kept.
-    """
-    return make_mechanism(input_domain, input_metric, output_measure, KNormParameters(scale))
-
-
-def make_hellinger_exponential(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
-    scale: float,
-    *,
-    sensitivity: Literal["global", "local"] = "global",
-    accounting: Accounting = "exact",
-) -> Measurement:
-    """Release a posterior with probability proportional to `exp(-H / scale)` (EHD), or `exp(-H /
-    (scale LS(x)))` (EHDL).
-
-    With `accounting="exact"` the map is the mechanism's own loss, where that is feasible
-    (`make_mechanism`); otherwise it is `2 d_in GS / scale` plus the sampler's error for EHD, and
-    infinite for EHDL. Change-one neighbours only.
-    """
-    return make_mechanism(
-        input_domain,
-        input_metric,
-        output_measure,
-        HellingerExponential(scale, sensitivity),
-        accounting=accounting,
-    )
-
-
-def make_smooth_hellinger_exponential(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
-    scale: float,
-    *,
-    gamma: float | None = None,
-    beta: float | None = None,
-    delta: float = 0.0,
-    accounting: Accounting = "exact",
-) -> Measurement:
-    """Release a posterior with probability proportional to `exp(-H / (scale S(x)))` for the
-    γ-smooth (γ = 1 unless given) or β-smooth S.
-
-    With `accounting="exact"` the map is the mechanism's own loss, where that is feasible
-    (`make_mechanism`); otherwise it is `d_in (1 + sqrt(1 + gamma^2)) / scale` plus the sampler's
-    error, or the bound proved for β. Under `approximate(max_divergence())` it may use `delta`.
-    Change-one neighbours only.
-    """
-    mechanism = SmoothHellingerExponential(scale, gamma, beta)
-    return make_mechanism(
-        input_domain, input_metric, output_measure, mechanism, delta=delta, accounting=accounting
-    )
-
-
-def make_permute_and_flip(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
-    scale: float,
-    *,
-    accounting: Accounting = "exact",
-) -> Measurement:
-    """Release a posterior by permute-and-flip on the Hellinger score: EHD of the same scale and ε,
-    with less error; see `PermuteAndFlip`.
-
-    Drawn by OpenDP's own `make_noisy_max` on `make_hellinger_scores`. With `accounting="exact"` the
-    map is the mechanism's own loss, where that is feasible (`make_mechanism`); otherwise it is `2
-    d_in GS / scale` and the error of the scores under `max_divergence()`, and half the square of
-    that under `zero_concentrated_divergence()`, where EHD costs a quarter as much. Change-one
-    neighbours only.
-    """
-    return make_mechanism(
-        input_domain, input_metric, output_measure, PermuteAndFlip(scale), accounting=accounting
-    )
-
-
 then_mechanism = to_then(make_mechanism)
-then_laplace_parameters = to_then(make_laplace_parameters)
-then_knorm_parameters = to_then(make_knorm_parameters)
-then_hellinger_exponential = to_then(make_hellinger_exponential)
-then_permute_and_flip = to_then(make_permute_and_flip)
-then_smooth_hellinger_exponential = to_then(make_smooth_hellinger_exponential)
 
 
 def default_total(size: int | None) -> Literal["remainder", "private"]:
@@ -302,25 +179,6 @@ def default_total(size: int | None) -> Literal["remainder", "private"]:
     records.
     """
     return "private" if size is None else "remainder"
-
-
-def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...]]:
-    """How a privacy loss is expressed in an OpenDP measure; `ValueError` for a measure that is not
-    supported.
-    """
-    expressions: list[tuple[Measure, Callable[[PrivacyLoss], tuple[float, ...]]]] = [
-        (max_divergence(), lambda loss: (loss.epsilon,)),
-        (zero_concentrated_divergence(), lambda loss: (loss.rho,)),
-        (approximate(max_divergence()), lambda loss: (loss.epsilon, loss.delta)),
-        (approximate(zero_concentrated_divergence()), lambda loss: (loss.rho, 0.0)),
-    ]
-    for measure, expression in expressions:
-        if output_measure == measure:
-            return expression
-    raise ValueError(
-        f"output_measure={output_measure}: must be one of"
-        f" {', '.join(repr(measure) for measure, _ in expressions)}."
-    )
 
 
 def _drawer(mechanism: Mechanism, space: PosteriorSpace) -> Callable[[Integers], Integers]:

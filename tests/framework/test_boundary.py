@@ -433,7 +433,7 @@ def test_descriptor_of_names_what_is_needed():
     with pytest.raises(ValueError, match="input_domain=mine: must be the output of make_thing"):
         descriptor_of(dp.user_domain("mine", lambda _: True, "text"), int, "make_thing")
     space = CountsSpace(("a", "b"), 5)
-    assert descriptor_of(space.domain, CountsSpace, "make_thing") is space
+    assert descriptor_of(space.domain, CountsSpace, "make_thing") == space
     forged = dp.user_domain(CountsSpace(("a", "b"), 6).identifier, lambda _: True, space)
     with pytest.raises(ValueError, match="must be the output of make_thing"):
         descriptor_of(forged, CountsSpace, "make_thing")

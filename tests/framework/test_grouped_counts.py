@@ -84,8 +84,15 @@ def test_cells_of_random_frames_equal_a_count_in_python(name, with_nulls, data):
 
 def test_the_space_names_every_cell():
     space = counting(keys=["north", None])
-    cells = "[('north', 'yes'), ('north', 'no'), (None, 'yes'), (None, 'no'), ()]"
-    assert repr(space.output_domain) == f"CategoricalCounts(categories={cells}, size=None)"
+    cells = ", ".join(
+        f"Cell(group={group!r}, label={label!r})"
+        for group in ("north", None)
+        for label in ("yes", "no")
+    )
+    assert (
+        repr(space.output_domain)
+        == f"CategoricalCounts(categories=[{cells}, NoGroup()], size=None)"
+    )
     posterior = space >> ob.then_dirichlet_multinomial(prior=[2.0, 0.5])
     assert posterior.output_domain.descriptor.prior == (2.0, 0.5, 2.0, 0.5, 1.0)
     assert isinstance(posterior.output_domain.descriptor, PosteriorSpace)
