@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.constructors import (
         then_smooth_hellinger_exponential as then_smooth_hellinger_exponential,
     )
+    from opendp_bayes.framework.context import ReleaseInterrupted as ReleaseInterrupted
     from opendp_bayes.framework.context import enable as enable
     from opendp_bayes.framework.context import posterior as posterior
     from opendp_bayes.framework.counts import make_categorical_counts as make_categorical_counts
@@ -95,7 +96,7 @@ _HOME = {
     "accounting.exact": ("PrivacyProfile", "exact_loss", "privacy_profile"),
     "auditing.audit": ("Audit", "audit"),
     "mathematics.conjugate": ("binomial_beta", "multinomial_dirichlet"),
-    "framework.context": ("enable", "posterior"),
+    "framework.context": ("ReleaseInterrupted", "enable", "posterior"),
     "framework.counts": (
         "make_categorical_counts",
         "make_count_vector",

@@ -8,9 +8,10 @@ package goes through `guarded`; every map through `checked_map`.
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 from opendp.mod import GLOBAL_FEATURES, Domain, ExtrinsicDomain
@@ -50,6 +51,40 @@ def require_features(caller: str) -> None:
         )
 
 
+class _WhileSilenced:
+    """Stands for the pattern of a warning's text in a filter: it matches any, as long as anything
+    is silenced.
+    """
+
+    blocks: ClassVar[set[object]] = set()  # running now, in any thread
+
+    def match(self, text: str) -> bool:
+        return bool(self.blocks)
+
+
+_SILENCE = ("ignore", _WhileSilenced(), Warning, None, 0)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Show no warning while the block runs, whichever thread gives it: polars computes in threads
+    of its own.
+
+    `warnings.catch_warnings` swaps the filters of the whole process, so that of two threads the
+    first to leave would let the other's warnings through, and the second end them for good. One
+    filter that comes first, and matches nothing outside of such blocks, has no such order.
+    """
+    filters = cast(list[Any], warnings.filters)
+    if not filters or filters[0] is not _SILENCE:
+        filters.insert(0, _SILENCE)
+    block = object()
+    try:
+        _WhileSilenced.blocks.add(block)
+        yield
+    finally:
+        _WhileSilenced.blocks.discard(block)
+
+
 def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
     """Wrap a callback so that it fails only with a message that cannot depend on the data.
 
@@ -59,11 +94,7 @@ def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
 
     def callback(arg: Any) -> Any:
         try:
-            with (
-                warnings.catch_warnings(),
-                np.errstate(all="ignore"),
-            ):  # a warning, too, may depend on the data
-                warnings.simplefilter("ignore")
+            with silenced(), np.errstate(all="ignore"):  # a warning, too, may depend on the data
                 return function(arg)
         except ContractError as error:
             message = str(error)

@@ -1,6 +1,7 @@
 """What is spent: a privacy loss in OpenDP's measures, and what is left of a Context's budget."""
 
 import math
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -9,7 +10,10 @@ from opendp.context import Context
 from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
 from opendp.mod import Measure, OdometerQueryable
 
+from opendp_bayes.accounting.calibration import relative_loss
 from opendp_bayes.mathematics.rounding import round_up
+from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
 
@@ -30,6 +34,32 @@ def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...
         f"output_measure={output_measure}: must be one of"
         f" {', '.join(repr(measure) for measure, _ in expressions)}."
     )
+
+
+def relative_to_budget(
+    output_measure: Measure, budget: Any
+) -> Callable[[Mechanism, int | None, Floats, int], float]:
+    """The privacy loss of a mechanism as a multiple of a budget in `output_measure`, for a size, a
+    prior and a distance.
+    """
+    limit = min(as_tuple(budget)[0], sys.float_info.max)
+    if output_measure in (
+        zero_concentrated_divergence(),
+        approximate(zero_concentrated_divergence()),
+    ):
+        loss = relative_loss(rho=limit)
+    else:
+        loss = relative_loss(epsilon=limit, delta=delta_of(output_measure, budget) or None)
+    return lambda mechanism, size, prior, d_in: loss(mechanism, size, prior, d_in, "exact")
+
+
+def delta_of(output_measure: Measure, budget: Any) -> float:
+    """The δ of a budget in `approximate(max_divergence())`; 0 in another measure, whose losses use
+    none.
+    """
+    if output_measure == approximate(max_divergence()) and budget is not None:
+        return float(budget[1])
+    return 0.0
 
 
 def check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:

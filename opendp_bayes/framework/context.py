@@ -3,23 +3,30 @@ whose scale fits the budget.
 """
 
 import re
-import sys
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Generic, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
-from opendp.context import Query
+from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
-from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
 from opendp.mod import Function, Measurement, OpenDPException, Transformation
 
-from opendp_bayes.accounting.calibration import relative_loss
 from opendp_bayes.accounting.exact import feasible_loss
 from opendp_bayes.framework.boundary import ReleaseError, descriptor_of, require_features
-from opendp_bayes.framework.budget import as_tuple, check_remaining, loss_in, shown
+from opendp_bayes.framework.budget import (
+    as_tuple,
+    check_remaining,
+    delta_of,
+    loss_in,
+    relative_to_budget,
+    shown,
+)
 from opendp_bayes.framework.counts import then_categorical_counts
 from opendp_bayes.framework.fitting import Fit, Option, fit_of, mechanism_for_groups
 from opendp_bayes.framework.grouped_counts import grouped_release, then_grouped_counts
+from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
 from opendp_bayes.framework.measurements import make_mechanism
 from opendp_bayes.framework.posteriors import then_dirichlet_multinomial
 from opendp_bayes.framework.query_plan import stable_plan, ungrouped
@@ -30,9 +37,8 @@ from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Label, Release
 
 R = TypeVar("R", Release, GroupedRelease)
-_CALLBACK_MESSAGE = re.compile(
-    r"^RuntimeError: (.*)$", re.MULTILINE
-)  # what `guarded` raises, in OpenDP's account of it
+#: What `guarded` raises, in OpenDP's account of it.
+_CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
 
 
 # `context.query()` is typed as either kind of query; a `Query` that is none on a frame is refused.
@@ -68,6 +74,7 @@ def posterior(
 ) -> "PosteriorQuery[GroupedRelease]": ...
 
 
+@deferred_interrupts()
 def posterior(
     query: Query | LazyFrameQuery | LazyGroupByQuery,
     column: str,
@@ -145,6 +152,20 @@ def posterior(
     )
 
 
+class ReleaseInterrupted(KeyboardInterrupt):
+    """Ctrl-C came when a release could no longer be stopped: it was made and debited.
+
+    `release` is that release. In a notebook or at a prompt it is `sys.last_value.release`.
+    """
+
+    def __init__(self, release: Release | GroupedRelease) -> None:
+        super().__init__(
+            "the release had been made and debited; it is the attribute release of this exception,"
+            " at a prompt `sys.last_value.release`."
+        )
+        self.release = release
+
+
 class PosteriorQuery(Query, Generic[R]):
     """A query made by `posterior`. `resolve` gives the measurement, `param` its scale, `release`
     the `Release` or `GroupedRelease`.
@@ -163,7 +184,9 @@ class PosteriorQuery(Query, Generic[R]):
         self._mechanism = mechanism
         self._postprocess = postprocess
         self._distance: int = chain.map(self._d_in)
+        self._delta = delta_of(base._output_measure, base._d_out)
 
+    @deferred_interrupts()
     def resolve(
         self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
     ) -> Measurement:
@@ -185,7 +208,10 @@ class PosteriorQuery(Query, Generic[R]):
         mechanism = self._fitted()
         chain = cast(Transformation, self._chain)
         measurement = chain >> make_mechanism(
-            *chain.output_space, self._output_measure, mechanism, delta=self._delta
+            *chain.output_space,
+            self._output_measure,
+            mechanism,
+            delta=self._delta,
         )
         if self._postprocess is not None:
             measurement = measurement >> self._postprocess
@@ -197,43 +223,49 @@ class PosteriorQuery(Query, Generic[R]):
         suffices.
 
         Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does
-        not depend on them.
+        not depend on them. Ctrl-C stops the search for a scale and the counting at once, with
+        nothing debited. Later it waits for the release, which is debited then, and
+        `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
         """
         if data is not None or self._context is None:
             raise ValueError("release: the query must belong to a Context, which holds the data.")
-        measurement = self.resolve()
-        check_remaining(self._context, measurement.map(self._d_in))
+        released: R | None = None
         try:
-            released: R = self._context(measurement)
+            with deferred_interrupts():
+                released = self._released(self._context)
+        except KeyboardInterrupt:
+            if released is None:
+                raise
+            raise ReleaseInterrupted(released) from None
+        return released
+
+    def _released(self, context: Context) -> R:
+        measurement = self.resolve()
+        check_remaining(context, measurement.map(self._d_in))
+        try:
+            released: R = context(measurement)
         except OpenDPException as error:
             ours = _CALLBACK_MESSAGE.search(str(error))
             if ours is None:
                 raise
             raise ReleaseError(ours[1]) from None
-        loss = self._loss(released.mechanism)
+        loss = self._loss(deepcopy(released.mechanism))  # a key of caches, so out of reach
         return released.with_loss(d_in=self._distance, loss=loss, measure=released.measure)
 
-    @property
-    def _delta(self) -> float:
-        uses_delta = (
-            self._output_measure == approximate(max_divergence()) and self._d_out is not None
-        )
-        return float(self._d_out[1]) if uses_delta else 0.0  # type: ignore[index]
-
     def _loss(self, mechanism: Mechanism) -> PrivacyLoss:
-        return feasible_loss(
+        loss = feasible_loss(
             mechanism,
             size=self._space.size,
             prior=self._space.prior_array,
             d_in=self._distance,
             delta=self._delta,
         )
+        return replace(loss)  # a value that nobody can change for others
 
     def _fitted(self) -> Mechanism:
-        budget = as_tuple(self._d_out)
-        measured = loss_in(self._output_measure)
-        if not callable(self._mechanism):
-            spent = measured(self._loss(self._mechanism))
+        if isinstance(self._mechanism, Mechanism):
+            spent = loss_in(self._output_measure)(self._loss(self._mechanism))
+            budget = as_tuple(self._d_out)
             if any(loss > limit for loss, limit in zip(spent, budget, strict=True)):
                 raise ValueError(
                     f"mechanism={self._mechanism}: its privacy loss {shown(spent)} exceeds the"
@@ -241,20 +273,10 @@ class PosteriorQuery(Query, Generic[R]):
                     " mechanism to have the scale found."
                 )
             return self._mechanism
-        limit = min(budget[0], sys.float_info.max)
-        concentrated = self._output_measure in (
-            zero_concentrated_divergence(),
-            approximate(zero_concentrated_divergence()),
-        )
-        loss = (
-            relative_loss(rho=limit)
-            if concentrated
-            else relative_loss(epsilon=limit, delta=self._delta or None)
-        )
+        loss = relative_to_budget(self._output_measure, self._d_out)
         size, prior = self._space.size, self._space.prior_array
-        return self._mechanism(
-            lambda mechanism: loss(mechanism, size, prior, self._distance, "exact")
-        )
+        with interruptible():
+            return self._mechanism(lambda mechanism: loss(mechanism, size, prior, self._distance))
 
 
 class _BayesNamespace:

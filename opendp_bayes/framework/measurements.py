@@ -1,6 +1,7 @@
 """Posterior to release: any mechanism as an OpenDP measurement that carries its privacy map."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -33,6 +34,7 @@ from opendp_bayes.framework.boundary import (
     require_features,
 )
 from opendp_bayes.framework.budget import loss_in
+from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.scores import make_hellinger_scores, selected_counts
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_distance
@@ -84,7 +86,9 @@ def make_mechanism(
             f"mechanism={mechanism!r}: must be a frozen dataclass, so that the map and the sampler"
             " see the same parameters."
         )
-    mechanism = replace(mechanism)  # a value of our own, out of the caller's reach
+    # Ours alone, checked once more: the map, the sampler and the caches of losses read this value,
+    # so the caller keeps another one, and so does everybody who holds a release.
+    mechanism = replace(deepcopy(mechanism))
     as_choice(accounting, "accounting", get_args(Accounting))
     smoothed = output_measure == smoothed_max_divergence()
     measured = loss_in(max_divergence() if smoothed else output_measure)
@@ -115,8 +119,9 @@ def make_mechanism(
             else found
         )
 
-    privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
-    unit_loss = loss(1)
+    with interruptible():
+        privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
+        unit_loss = loss(1)
 
     def function(concentration: Floats) -> Release:
         released = draw(space.counts(concentration))
@@ -124,10 +129,10 @@ def make_mechanism(
             counts=tuple(int(count) for count in released),
             categories=space.labels,
             prior=space.prior,
-            mechanism=mechanism,
+            mechanism=deepcopy(mechanism),
             size=space.size,
             d_in=1,
-            loss=unit_loss,
+            loss=replace(unit_loss),
             measure=repr(output_measure),
         )
 

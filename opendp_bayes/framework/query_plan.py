@@ -2,7 +2,6 @@
 
 import io
 import json
-import warnings
 from typing import cast
 
 import polars as pl
@@ -21,6 +20,7 @@ from opendp.mod import (
 )
 from opendp.transformations import make_stable_lazyframe
 
+from opendp_bayes.framework.boundary import silenced
 from opendp_bayes.framework.counts import records_of_bounds
 
 
@@ -72,10 +72,7 @@ def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, str]:
     """
     grouped = object.__getattribute__(query, "_lgb_plan").agg([])
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # the JSON form is on its way out; the rule below notices if it changes
+        with silenced():  # polars will drop the JSON form; the rule below notices if it changes
             node = json.loads(grouped.serialize(format="json"))["GroupBy"]
             plan = pl.LazyFrame.deserialize(io.StringIO(json.dumps(node["input"])), format="json")
             keys = [key["Column"] for key in node["keys"] if key.keys() == {"Column"}]

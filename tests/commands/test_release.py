@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -559,35 +560,22 @@ def test_an_error_leaves_standard_output_empty(
     assert result.stderr
 
 
-def test_ctrl_c_in_a_callback_of_opendp_ends_the_command(
-    files: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("place", ["collect", "serialize"])
+def test_ctrl_c_while_opendp_runs_ends_the_command(
+    place: str, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There it becomes an error whose cause is withheld, like any other."""
+    """In the callback that counts, where it becomes an error whose cause is withheld, like any
+    other; and in the code between OpenDP and its callbacks, where it must wait.
+    """
+    method = getattr(pl.LazyFrame, place)
 
-    def interrupted(*_: object, **__: object) -> None:
+    def interrupted(*args: Any, **options: Any) -> Any:
         signal.raise_signal(signal.SIGINT)
+        return method(*args, **options)
 
-    monkeypatch.setattr(pl.LazyFrame, "collect", interrupted)
-    before = signal.signal(signal.SIGINT, cli._interrupt)
-    try:
-        assert (
-            run(
-                "release",
-                files / "votes.csv",
-                "--column",
-                "vote",
-                "--categories",
-                "a,b,c",
-                "--epsilon",
-                "1",
-                code=130,
-            )
-            == ""
-        )
-        assert cli.interrupts
-    finally:
-        signal.signal(signal.SIGINT, before)
-        cli.interrupts.clear()
+    monkeypatch.setattr(pl.LazyFrame, place, interrupted)
+    options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1")
+    assert run("release", files / "votes.csv", *options, code=130) == ""
 
 
 def test_ctrl_c_while_modules_are_imported_ends_without_a_traceback(
@@ -597,12 +585,8 @@ def test_ctrl_c_while_modules_are_imported_ends_without_a_traceback(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("opendp_bayes.commands.app.app", interrupted)
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
     assert ended.value.code == 130
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import threading
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -437,3 +438,73 @@ def test_descriptor_of_names_what_is_needed():
     forged = dp.user_domain(CountsSpace(("a", "b"), 6).identifier, lambda _: True, space)
     with pytest.raises(ValueError, match="must be the output of make_thing"):
         descriptor_of(forged, CountsSpace, "make_thing")
+
+
+# --- warnings, in several threads
+
+
+def test_warnings_of_overlapping_callbacks_are_not_shown() -> None:
+    """The first that ends leaves the other silent, and the second leaves the process as it was."""
+    started, entered, left = threading.Event(), threading.Event(), threading.Event()
+
+    def first(value: Any) -> None:
+        started.set()
+        entered.wait(10)
+
+    def second(value: Any) -> None:
+        entered.set()
+        left.wait(10)
+        warnings.warn(PRIVATE, stacklevel=1)
+
+    def work() -> None:
+        guarded(first, "counting")(None)
+        left.set()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        thread = threading.Thread(target=work)
+        thread.start()
+        started.wait(10)
+        guarded(second, "counting")(None)
+        thread.join()
+        assert not seen
+        warnings.warn("after", stacklevel=1)
+        assert [str(warning.message) for warning in seen] == ["after"]
+
+
+def test_a_warning_of_a_thread_that_a_callback_started_is_not_shown() -> None:
+    """As polars starts some, which call functions of the user's plan."""
+
+    def callback(value: Any) -> None:
+        thread = threading.Thread(target=lambda: warnings.warn(PRIVATE, stacklevel=1))
+        thread.start()
+        thread.join()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        guarded(callback, "counting")(None)
+    assert not seen
+
+
+def test_warnings_are_neither_shown_nor_raised_in_many_threads() -> None:
+    def callback(value: Any) -> float:
+        for _ in range(20):
+            warnings.warn(PRIVATE, stacklevel=1)
+            value = float(np.sqrt(np.float64(-1.0)))
+        return value
+
+    def work() -> None:
+        for _ in range(20):
+            results.append(guarded(callback, "counting")(None))
+
+    for action in ("always", "error"):
+        results: list[float] = []
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter(action)  # type: ignore[arg-type]
+            threads = [threading.Thread(target=work) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert not seen
+        assert len(results) == 160
