@@ -393,6 +393,8 @@ UNITS = {
         2,
     ),
     "identifier, by group": ({"contributions": 1, "identifier": "id"}, truncated, None, 2),
+    # OpenDP bounds the records in a group and the groups for both contributions, each time.
+    "two identifiers, by group": ({"contributions": 2, "identifier": "id"}, truncated, None, 8),
 }
 LOSSES = {
     "epsilon": ({"epsilon": 1.0}, lambda loss: loss.epsilon),
@@ -445,6 +447,15 @@ def test_public_group_sizes_are_not_used():
     ]
     assert released[0].mechanism == released[1].mechanism
     assert released[0].loss == released[1].loss
+
+
+def test_public_group_sizes_make_the_number_of_records_public():
+    margin = dp.polars.Margin(by=["region"], invariant="lengths")
+    query = context({"contributions": 3}, split_evenly_over=1, margins=[margin]).query()
+    with pytest.raises(ValueError, match="the number of records is public; pass size="):
+        ob.posterior(query, "vote", nulls="no")
+    released = ob.posterior(query, "vote", nulls="no", size=SIZE).release()
+    assert (released.relation, released.size, released.d_in) == ("change-one", SIZE, 2)
 
 
 def test_beside_other_queries():
