@@ -13,7 +13,8 @@ from opendp.mod import OpenDPException
 from opendp_bayes.framework.boundary import ReleaseError
 
 _ARGUMENT = re.compile(
-    r"\b(categories|column|confidence|contributions|delta|draws|epsilon|error|guess_size|mechanism|nulls|prior|proportions|rho|^scale|size|unknown)="
+    r"\b(categories|column|confidence|contributions|delta|draws|epsilon|error|guess_size"
+    r"|mechanism|nulls|prior|proportions|rho|^scale|size|unknown)="
     r"(None)?(?=(\S)?)"
 )
 #: A mechanism value, which no option is, and what an error starts with that is no option either: a

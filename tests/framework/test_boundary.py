@@ -32,7 +32,6 @@ PRIVATE = "row-4711-diagnosis"
 PURE = dp.max_divergence()
 
 # --- what reaches the analyst, in an interpreter of its own
-# ----------------------------------------------------------------------------------
 
 PROGRAM = """
 import dataclasses, json, sys, traceback
@@ -47,7 +46,10 @@ from opendp_bayes.mechanisms import registry
 _, place, private = sys.argv
 dp.enable_features("contrib", "honest-but-curious")
 KINDS = {
-    "ValueError": ValueError, "PanicException": pl.exceptions.PanicException, "KeyboardInterrupt": KeyboardInterrupt, "SystemExit": SystemExit
+    "ValueError": ValueError,
+    "PanicException": pl.exceptions.PanicException,
+    "KeyboardInterrupt": KeyboardInterrupt,
+    "SystemExit": SystemExit,
 }
 armed = None  # the exception that is raised next, at `place`
 
@@ -82,9 +84,16 @@ CategoricalColumn.count = lambda column, frame: (visit("counting"), count(column
 registry._known["visited"] = Visited
 data = pl.LazyFrame({"x": [True, True, False]})
 arguments = {"column": "x", "categories": [True, False], "nulls": True}
-counts = ob.make_categorical_counts(dp.domain_of(data, infer=True), dp.symmetric_distance(), **arguments)
-measurement = counts >> ob.then_beta_binomial(prior=1.0) >> ob.then_mechanism(dp.max_divergence(), Visited(1.0))
-context = dp.Context.compositor(data=data, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=float("inf")))
+counts = ob.make_categorical_counts(
+    dp.domain_of(data, infer=True), dp.symmetric_distance(), **arguments
+)
+posterior = counts >> ob.then_beta_binomial(prior=1.0)
+measurement = posterior >> ob.then_mechanism(dp.max_divergence(), Visited(1.0))
+context = dp.Context.compositor(
+    data=data,
+    privacy_unit=dp.unit_of(contributions=1),
+    privacy_loss=dp.loss_of(epsilon=float("inf")),
+)
 
 
 def run():
@@ -102,7 +111,9 @@ def everything_in(error):
         error = pending.pop()
         if error is not None and error not in done:
             done.append(error)
-            yield from (str(error), repr(error), repr(error.args), *getattr(error, "__notes__", []), *traceback.format_exception(error))
+            yield from (str(error), repr(error), repr(error.args))
+            yield from getattr(error, "__notes__", [])
+            yield from traceback.format_exception(error)
             pending += [error.__cause__, error.__context__]
 
 
@@ -114,7 +125,8 @@ for kind in KINDS:
         raised, seen = type(error).__name__, "".join(everything_in(error))
     armed = None
     run()
-    print(json.dumps({"kind": kind, "raised": raised, "seen": seen, "after": measurement.map(2)}), flush=True)
+    found = {"kind": kind, "raised": raised, "seen": seen, "after": measurement.map(2)}
+    print(json.dumps(found), flush=True)
 """
 
 KINDS = ["ValueError", "PanicException", "KeyboardInterrupt", "SystemExit"]
@@ -159,7 +171,6 @@ def test_an_interrupted_privacy_map_leaves_the_interpreter_alive(place, kind):
 
 
 # --- guarded
-# ---------------------------------------------------------------------------------------------------------------------------------
 
 
 def failing(error):
@@ -208,7 +219,6 @@ def test_guarded_passes_results_and_public_messages():
 
 
 # --- members that are none
-# -------------------------------------------------------------------------------------------------------------------
 
 BITS = pl.LazyFrame({"x": [True, False, True, True]})
 
@@ -272,7 +282,6 @@ def test_wrong_counts_give_a_public_message(value):
 
 
 # --- feature flags
-# ---------------------------------------------------------------------------------------------------------------------------
 
 
 def context():
@@ -331,7 +340,6 @@ def test_both_missing_features_are_named():
 
 
 # --- maps
-# ------------------------------------------------------------------------------------------------------------------------------------
 
 MAPS = {
     "NaN": (

@@ -45,7 +45,6 @@ def counting(metric=SYMMETRIC, schema=SCHEMA, **arguments):
 
 
 # --- cells
-# -----------------------------------------------------------------------------------------------------------------------------------
 
 TYPES = {
     "Enum": (REGION, ["south", "north"], ["north", "south", "east"]),
@@ -99,7 +98,6 @@ def test_the_space_names_every_cell():
 
 
 # --- stability and privacy against every neighbour of small frames
-# ---------------------------------------------------------------------------
 
 KEYS = ["north", "south"]
 ROWS = list(
@@ -291,7 +289,6 @@ def test_the_concentrated_loss_holds_for_all_neighbours_and_is_tight(d_in, cells
 
 
 # --- the law of a release
-# --------------------------------------------------------------------------------------------------------------------
 
 
 def test_releases_follow_the_law_of_independent_noise_on_every_cell():
@@ -326,7 +323,6 @@ def test_releases_follow_the_law_of_independent_noise_on_every_cell():
 
 
 # --- Contexts
-# --------------------------------------------------------------------------------------------------------------------------------
 
 DATA = pl.LazyFrame(
     {
@@ -479,7 +475,6 @@ def test_a_filter_is_not_reached_by_more_than_what_is_left():
 
 
 # --- keys
-# ------------------------------------------------------------------------------------------------------------------------------------
 
 KEYED = {
     "categories of the Enum": ("region", {}, {"north": (3, 2), "south": (2, 1), "east": (0, 1)}),
@@ -579,7 +574,6 @@ def test_the_namespace():
 
 
 # --- plans before group_by
-# -------------------------------------------------------------------------------------------------------------------
 
 PLANS = {
     "cast to Enum": (
@@ -632,7 +626,6 @@ def test_groupings_that_are_refused(name):
 
 
 # --- errors
-# ----------------------------------------------------------------------------------------------------------------------------------
 
 PRIVATE_SIZES = "a record may be in any group, and a changed one may move to another"
 BAD = {

@@ -2,6 +2,8 @@
 delivered.
 """
 
+# ruff: noqa: PT012 - what a block under pytest.raises does until it is left is what is tested
+
 import ctypes
 import json
 import random

@@ -468,7 +468,6 @@ def test_opendp_s_own_casts_take_our_measurements():
 
 
 # --- the law of OpenDP's noise against ours
-# --------------------------------------------------------------------------------------------------
 
 DRAWS = 4_000
 FALSE_ALARM = 1e-6  # of one chi-square test of a correct sampler
@@ -534,7 +533,6 @@ def test_discrete_laplace_without_a_public_size_is_clamped_at_zero_only():
 
 
 # --- mechanisms of others
-# --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
