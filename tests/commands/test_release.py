@@ -501,7 +501,7 @@ def test_without_the_extra_main_says_what_to_install(
 
 
 def test_another_missing_module_is_not_blamed_on_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opendp_bayes.commands", None)
+    monkeypatch.setitem(sys.modules, "opendp_bayes.commands.app", None)
     with pytest.raises(ModuleNotFoundError, match=r"opendp_bayes\.commands"):
         cli.main()
 
@@ -584,7 +584,7 @@ def test_ctrl_c_while_modules_are_imported_ends_without_a_traceback(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("opendp_bayes.commands.app.app", interrupted)
+    monkeypatch.setattr(sys.modules["opendp_bayes.commands.app"], "app", interrupted)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 130
