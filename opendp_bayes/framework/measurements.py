@@ -76,19 +76,7 @@ def make_mechanism(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
     )
     space.check_metric(input_metric)
-    if not isinstance(mechanism, Mechanism):
-        raise TypeError(
-            f"mechanism={mechanism!r}: must be a mechanism value, such as"
-            " LaplaceParameters(scale=1.0)."
-        )
-    if not type(mechanism).__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        raise TypeError(
-            f"mechanism={mechanism!r}: must be a frozen dataclass, so that the map and the sampler"
-            " see the same parameters."
-        )
-    # Ours alone, checked once more: the map, the sampler and the caches of losses read this value,
-    # so the caller keeps another one, and so does everybody who holds a release.
-    mechanism = replace(deepcopy(mechanism))
+    mechanism = _own(mechanism)
     as_choice(accounting, "accounting", get_args(Accounting))
     smoothed = output_measure == smoothed_max_divergence()
     measured = loss_in(max_divergence() if smoothed else output_measure)
@@ -96,29 +84,10 @@ def make_mechanism(
         raise ValueError(
             f"delta={delta!r}: must be 0, or below 1 under approximate(max_divergence())."
         )
-    prior = space.prior_array
-    mechanism.check(size=space.size, prior=prior)
+    mechanism.check(size=space.size, prior=space.prior_array)
     draw = _drawer(mechanism, space)
 
-    def loss(d_in: int) -> PrivacyLoss:
-        def at(distance: int) -> PrivacyLoss:
-            return feasible_loss(
-                mechanism,
-                size=space.size,
-                prior=prior,
-                d_in=distance,
-                delta=delta,
-                accounting=accounting,
-            )
-
-        # Where δ does not help it is not used, but what a map states must not fall.
-        found = at(as_distance(d_in))
-        return (
-            replace(found, delta=max(at(d).delta for d in (*PROBES, d_in) if d <= d_in))
-            if delta
-            else found
-        )
-
+    loss = _losses(mechanism, space, delta, accounting)
     with interruptible():
         privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
         unit_loss = loss(1)
@@ -152,6 +121,51 @@ def make_mechanism(
     )
     measurement.accounting = unit_loss.method
     return measurement
+
+
+def _own(mechanism: Mechanism) -> Mechanism:
+    """A copy that the map, the sampler and the caches of losses read: the caller keeps another, and
+    so does everybody who holds a release.
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(
+            f"mechanism={mechanism!r}: must be a mechanism value, such as"
+            " LaplaceParameters(scale=1.0)."
+        )
+    if not type(mechanism).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise TypeError(
+            f"mechanism={mechanism!r}: must be a frozen dataclass, so that the map and the sampler"
+            " see the same parameters."
+        )
+    copy: Mechanism = replace(deepcopy(mechanism))  # its own checks are made once more
+    return copy
+
+
+def _losses(
+    mechanism: Mechanism, space: PosteriorSpace, delta: float, accounting: Accounting
+) -> Callable[[int], PrivacyLoss]:
+    """The privacy loss at every distance."""
+
+    def loss(d_in: int) -> PrivacyLoss:
+        def at(distance: int) -> PrivacyLoss:
+            return feasible_loss(
+                mechanism,
+                size=space.size,
+                prior=space.prior_array,
+                d_in=distance,
+                delta=delta,
+                accounting=accounting,
+            )
+
+        # Where δ does not help it is not used, but what a map states must not fall.
+        found = at(as_distance(d_in))
+        return (
+            replace(found, delta=max(at(d).delta for d in (*PROBES, d_in) if d <= d_in))
+            if delta
+            else found
+        )
+
+    return loss
 
 
 def _curve(
