@@ -17,6 +17,29 @@ if TYPE_CHECKING:
     from opendp_bayes.accounting.exact import privacy_profile as privacy_profile
     from opendp_bayes.auditing.audit import audit as audit
     from opendp_bayes.auditing.results import Audit as Audit
+    from opendp_bayes.framework.constructors import (
+        make_hellinger_exponential as make_hellinger_exponential,
+    )
+    from opendp_bayes.framework.constructors import make_knorm_parameters as make_knorm_parameters
+    from opendp_bayes.framework.constructors import (
+        make_laplace_parameters as make_laplace_parameters,
+    )
+    from opendp_bayes.framework.constructors import make_permute_and_flip as make_permute_and_flip
+    from opendp_bayes.framework.constructors import (
+        make_smooth_hellinger_exponential as make_smooth_hellinger_exponential,
+    )
+    from opendp_bayes.framework.constructors import (
+        then_hellinger_exponential as then_hellinger_exponential,
+    )
+    from opendp_bayes.framework.constructors import then_knorm_parameters as then_knorm_parameters
+    from opendp_bayes.framework.constructors import (
+        then_laplace_parameters as then_laplace_parameters,
+    )
+    from opendp_bayes.framework.constructors import then_permute_and_flip as then_permute_and_flip
+    from opendp_bayes.framework.constructors import (
+        then_smooth_hellinger_exponential as then_smooth_hellinger_exponential,
+    )
+    from opendp_bayes.framework.context import ReleaseInterrupted as ReleaseInterrupted
     from opendp_bayes.framework.context import enable as enable
     from opendp_bayes.framework.context import posterior as posterior
     from opendp_bayes.framework.counts import make_categorical_counts as make_categorical_counts
@@ -26,30 +49,8 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.grouped_counts import grouped_release as grouped_release
     from opendp_bayes.framework.grouped_counts import make_grouped_counts as make_grouped_counts
     from opendp_bayes.framework.grouped_counts import then_grouped_counts as then_grouped_counts
-    from opendp_bayes.framework.measurements import (
-        make_hellinger_exponential as make_hellinger_exponential,
-    )
-    from opendp_bayes.framework.measurements import make_knorm_parameters as make_knorm_parameters
-    from opendp_bayes.framework.measurements import (
-        make_laplace_parameters as make_laplace_parameters,
-    )
     from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
-    from opendp_bayes.framework.measurements import make_permute_and_flip as make_permute_and_flip
-    from opendp_bayes.framework.measurements import (
-        make_smooth_hellinger_exponential as make_smooth_hellinger_exponential,
-    )
-    from opendp_bayes.framework.measurements import (
-        then_hellinger_exponential as then_hellinger_exponential,
-    )
-    from opendp_bayes.framework.measurements import then_knorm_parameters as then_knorm_parameters
-    from opendp_bayes.framework.measurements import (
-        then_laplace_parameters as then_laplace_parameters,
-    )
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
-    from opendp_bayes.framework.measurements import then_permute_and_flip as then_permute_and_flip
-    from opendp_bayes.framework.measurements import (
-        then_smooth_hellinger_exponential as then_smooth_hellinger_exponential,
-    )
     from opendp_bayes.framework.on_disk import on_disk as on_disk
     from opendp_bayes.framework.posteriors import make_beta_binomial as make_beta_binomial
     from opendp_bayes.framework.posteriors import (
@@ -97,7 +98,7 @@ _HOME = {
     "auditing.audit": ("audit",),
     "auditing.results": ("Audit",),
     "mathematics.conjugate": ("binomial_beta", "multinomial_dirichlet"),
-    "framework.context": ("enable", "posterior"),
+    "framework.context": ("ReleaseInterrupted", "enable", "posterior"),
     "framework.counts": (
         "make_categorical_counts",
         "make_count_vector",
@@ -113,20 +114,19 @@ _HOME = {
         "then_beta_binomial",
         "then_dirichlet_multinomial",
     ),
-    "framework.measurements": (
+    "framework.constructors": (
         "make_hellinger_exponential",
         "make_knorm_parameters",
         "make_laplace_parameters",
-        "make_mechanism",
         "make_permute_and_flip",
         "make_smooth_hellinger_exponential",
         "then_hellinger_exponential",
         "then_knorm_parameters",
         "then_laplace_parameters",
-        "then_mechanism",
         "then_permute_and_flip",
         "then_smooth_hellinger_exponential",
     ),
+    "framework.measurements": ("make_mechanism", "then_mechanism"),
     "framework.scores": ("make_hellinger_scores", "selected_counts", "then_hellinger_scores"),
     "mathematics.hellinger": ("bhattacharyya_angle", "hellinger_distance"),
     "mechanisms": (

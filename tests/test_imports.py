@@ -54,7 +54,8 @@ def module_name(path: Path) -> str:
 
 
 def is_glue(path: Path) -> bool:
-    return module_name(path).split(".")[0] in GLUE
+    name = module_name(path)
+    return name.split(".")[0] in GLUE or name == "extend.framework"
 
 
 def imported(tree: ast.AST) -> set[str]:
@@ -138,6 +139,35 @@ def test_the_rule_sees_the_files() -> None:
 def test_the_rule_sees_an_import(source: str, names: set[str]) -> None:
     found = imported(ast.parse(source)) - {"typing", "typing.TYPE_CHECKING", "opendp_bayes"}
     assert found == names
+
+
+PLUGINS = sorted((PACKAGE.parent / "plugins").rglob("*.py"))
+DOORS = {"opendp_bayes.extend", "opendp_bayes.extend.framework"}
+
+
+@pytest.mark.parametrize("path", PLUGINS, ids=lambda path: path.stem)
+def test_plugins_use_the_public_names_and_the_doors_for_them(path: Path) -> None:
+    statements = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    ]
+    modules = {
+        name
+        for node in statements
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [str(node.module)]
+        )
+    }
+    assert {name for name in modules if name.startswith("opendp_bayes.")} <= DOORS
+
+
+def test_the_second_door_is_used() -> None:
+    assert any(
+        "opendp_bayes.extend.framework" in path.read_text(encoding="utf-8") for path in PLUGINS
+    )
 
 
 def test_importing_the_mathematics_loads_neither_opendp_nor_polars() -> None:

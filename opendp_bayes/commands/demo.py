@@ -13,6 +13,7 @@ from rich.text import Text
 
 from opendp_bayes.commands.errors import fail, release_errors
 from opendp_bayes.framework.context import posterior
+from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.on_disk import on_disk
 from opendp_bayes.report import terminal
 from opendp_bayes.results.release import Release
@@ -71,7 +72,7 @@ def demo(
             " 'opendp-bayes[demo]'",
             code=1,
         )
-    with release_errors(), Console(stderr=True).status("Releasing"):
+    with release_errors(), Console(stderr=True).status("Releasing"), deferred_interrupts():
         releases = dict([*_penguin_releases(penguins), *_survey_releases(survey)])
     if json:
         typer.echo(f"[{','.join(release.to_json() for release in releases.values())}]")

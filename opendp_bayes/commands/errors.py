@@ -10,11 +10,11 @@ from typing import NoReturn
 import typer
 from opendp.mod import OpenDPException
 
-from opendp_bayes.commands.interrupts import interrupts
 from opendp_bayes.framework.boundary import ReleaseError
 
 _ARGUMENT = re.compile(
-    r"\b(categories|column|confidence|contributions|delta|draws|epsilon|error|guess_size|mechanism|nulls|prior|proportions|rho|^scale|size|unknown)="
+    r"\b(categories|column|confidence|contributions|delta|draws|epsilon|error|guess_size"
+    r"|mechanism|nulls|prior|proportions|rho|^scale|size|unknown)="
     r"(None)?(?=(\S)?)"
 )
 #: A mechanism value, which no option is, and what an error starts with that is no option either: a
@@ -34,8 +34,7 @@ def option_errors() -> Iterator[None]:
     `prior=-1` is `--prior -1`.
     """
     try:
-        with _interruptible():
-            yield
+        yield
     except OpenDPException as error:
         fail(f"OpenDP refuses these options: {error.message}")
     except (TypeError, ValueError) as error:
@@ -48,8 +47,7 @@ def release_errors() -> Iterator[None]:
     are repeated.
     """
     try:
-        with _interruptible():
-            yield
+        yield
     except ReleaseError as error:
         fail(_in_options(str(error)), code=1)
     except Exception:  # noqa: BLE001 - a traceback may depend on the data, whatever the error
@@ -58,26 +56,13 @@ def release_errors() -> Iterator[None]:
         )
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end a command wherever it strikes."""
-    try:
-        yield
-    except Exception:
-        if interrupts:
-            raise KeyboardInterrupt from None
-        raise
-
-
 def _in_options(message: str) -> str:
     """Name options instead of arguments: `size=5` becomes `--size 5`; `size=None`, and `size=`
     before a space or a comma, become `--size`.
     """
-    message = _ARGUMENT.sub(
-        lambda match: (
-            f"--{match[1].replace('_', '-')}"
-            + ("" if match[2] or match[3] in (None, *",.;:)") else " ")
-        ),
-        _VALUE.sub("", message),
-    )
-    return _PARAMETER.sub("--parameter ", message)
+
+    def option(match: re.Match[str]) -> str:
+        stands_alone = match[2] or match[3] in (None, *",.;:)")
+        return f"--{match[1].replace('_', '-')}{'' if stands_alone else ' '}"
+
+    return _PARAMETER.sub("--parameter ", _ARGUMENT.sub(option, _VALUE.sub("", message)))

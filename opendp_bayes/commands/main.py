@@ -2,14 +2,11 @@
 optional extra `cli`.
 """
 
-from opendp_bayes.commands.interrupts import count_interrupts
-
 
 def main() -> None:
     """Run the command line; exits with a message saying what to install where typer or rich is
     missing.
     """
-    count_interrupts()
     try:
         from opendp_bayes.commands.app import app
 

@@ -13,6 +13,7 @@ from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors, release_errors
 from opendp_bayes.commands.files import scan_column
 from opendp_bayes.framework.context import PosteriorQuery, posterior
+from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.released.data import Label
 from opendp_bayes.report import terminal
@@ -144,7 +145,7 @@ def release(
 
         opendp-bayes release votes.csv --column vote --categories yes,no --rho 0.1
     """
-    with option_errors():
+    with option_errors(), deferred_interrupts():
         loss, model = (
             _budget(epsilon, rho, delta),
             {
@@ -219,7 +220,7 @@ def _query(
 def _without_uncounted(
     plan: Any, column: str, labels: list[Label], drop_nulls: bool, drop_unknown: bool
 ) -> Any:
-    """Filter out the rows that are not to be counted, which moves no two data sets further
+    """Filter out the rows that are not to be counted, which brings no two data sets further
     apart.
     """
     value = pl.col(column)

@@ -8,14 +8,16 @@ package goes through `guarded`; every map through `checked_map`.
 
 import math
 import warnings
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 from opendp.mod import GLOBAL_FEATURES, Domain, ExtrinsicDomain
 
 _FEATURES = ("contrib", "honest-but-curious")
+S = TypeVar("S", bound="Space")
 PROBES = (0, 1, 2, 3, 4, 8, 16, 64)  # distances at which a map is checked when it is built
 
 
@@ -27,6 +29,13 @@ class ContractError(ValueError):
 
 class ReleaseError(RuntimeError):
     """A release failed while data were read. The message does not depend on the data."""
+
+
+class Space(Protocol):
+    """A space whose identifier, the only thing OpenDP compares, tells it from every other."""
+
+    @property
+    def identifier(self) -> str: ...
 
 
 def require_features(caller: str) -> None:
@@ -42,6 +51,40 @@ def require_features(caller: str) -> None:
         )
 
 
+class _WhileSilenced:
+    """Stands for the pattern of a warning's text in a filter: it matches any, as long as anything
+    is silenced.
+    """
+
+    blocks: ClassVar[set[object]] = set()  # running now, in any thread
+
+    def match(self, text: str) -> bool:
+        return bool(self.blocks)
+
+
+_SILENCE = ("ignore", _WhileSilenced(), Warning, None, 0)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Show no warning while the block runs, whichever thread gives it: polars computes in threads
+    of its own.
+
+    `warnings.catch_warnings` swaps the filters of the whole process, so that of two threads the
+    first to leave would let the other's warnings through, and the second end them for good. One
+    filter that comes first, and matches nothing outside of such blocks, has no such order.
+    """
+    filters = cast(list[Any], warnings.filters)
+    if not filters or filters[0] is not _SILENCE:
+        filters.insert(0, _SILENCE)
+    block = object()
+    try:
+        _WhileSilenced.blocks.add(block)
+        yield
+    finally:
+        _WhileSilenced.blocks.discard(block)
+
+
 def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
     """Wrap a callback so that it fails only with a message that cannot depend on the data.
 
@@ -49,16 +92,13 @@ def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
     reaches the analyst.
     """
 
-    @wraps(function)
     def callback(arg: Any) -> Any:
         try:
-            # A warning, too, may depend on the data.
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
+            with silenced(), np.errstate(all="ignore"):  # a warning, too, may depend on the data
                 return function(arg)
         except ContractError as error:
             message = str(error)
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - anything else would end the interpreter
             message = (
                 f"{what} failed. The cause is withheld, because it may depend on the data; run the"
                 " same plan on public data to see it."
@@ -73,7 +113,6 @@ def guarded_map(function: Callable[[Any], Any], what: str) -> Callable[[Any], An
     interpreter.
     """
 
-    @wraps(function)
     def callback(d_in: Any) -> Any:
         try:
             return function(d_in)
@@ -125,13 +164,13 @@ def checked_map(
     return checked
 
 
-def descriptor_of(domain: Domain, kind: type, made_by: str) -> Any:
-    """Return the descriptor of an OpenDP user domain if it is of `kind`, otherwise raise
+def descriptor_of(domain: Domain, kind: type[S], made_by: str) -> S:
+    """Return a copy of the descriptor of an OpenDP user domain if it is of `kind`, otherwise raise
     `ValueError` naming what makes such a domain.
+
+    The domain hands its descriptor to anyone; what a map or a sampler reads must be out of reach.
     """
     descriptor = domain.descriptor if isinstance(domain, ExtrinsicDomain) else None
-    if not (
-        isinstance(descriptor, kind) and getattr(descriptor, "identifier", None) == repr(domain)
-    ):
+    if not (isinstance(descriptor, kind) and descriptor.identifier == repr(domain)):
         raise ValueError(f"input_domain={domain}: must be the output of {made_by}.")
-    return descriptor
+    return deepcopy(descriptor)

@@ -22,6 +22,7 @@ from opendp.transformations import make_user_transformation
 
 from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.columns import CategoricalColumn
+from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.spaces import CountsSpace
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
 from opendp_bayes.released.data import Label
@@ -125,6 +126,11 @@ def counting(
     """
     distance = _counted_distance(metric)
 
+    def function(frame: pl.LazyFrame) -> Integers:
+        with interruptible():
+            counts = count(frame)
+        return space.counts(counts)
+
     def stability_map(d_in: Any) -> int:
         moved = distance(d_in)
         # Under equal sizes as many records leave as arrive; a change is one of each. An odd bound
@@ -140,7 +146,7 @@ def counting(
         metric,
         space.domain,
         space.metric,
-        guarded(lambda frame: space.counts(count(frame)), f"{made_by}: counting"),
+        guarded(function, f"{made_by}: counting"),
         guarded_map(stability_map, made_by),
     )
 

@@ -1,8 +1,9 @@
-"""Posterior to release: every mechanism as an OpenDP measurement that carries its privacy map."""
+"""Posterior to release: any mechanism as an OpenDP measurement that carries its privacy map."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from opendp.domains import atom_domain, vector_domain
@@ -13,7 +14,6 @@ from opendp.measures import (
     max_divergence,
     new_privacy_profile,
     smoothed_max_divergence,
-    zero_concentrated_divergence,
 )
 from opendp.metrics import l1_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
@@ -34,20 +34,14 @@ from opendp_bayes.framework.boundary import (
     guarded_map,
     require_features,
 )
+from opendp_bayes.framework.budget import loss_in
+from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.scores import make_hellinger_scores, selected_counts
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_distance
-from opendp_bayes.mechanisms import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    Mechanism,
-    PermuteAndFlip,
-    SmoothHellingerExponential,
-)
+from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips
-from opendp_bayes.mechanisms.neighbours import default_total
+from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, saturated
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import drawn_by, law_of
 from opendp_bayes.released.promise import Promise
@@ -83,21 +77,11 @@ def make_mechanism(
     fit.
     """
     require_features("make_mechanism")
-    space: PosteriorSpace = descriptor_of(
+    space = descriptor_of(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
     )
     space.check_metric(input_metric)
-    if not isinstance(mechanism, Mechanism):
-        raise TypeError(
-            f"mechanism={mechanism!r}: must be a mechanism value, such as"
-            " LaplaceParameters(scale=1.0)."
-        )
-    if not type(mechanism).__dataclass_params__.frozen:
-        raise TypeError(
-            f"mechanism={mechanism!r}: must be a frozen dataclass, so that the map and the sampler"
-            " see the same parameters."
-        )
-    mechanism = replace(mechanism)  # a value of our own, out of the caller's reach
+    mechanism = _own(mechanism)
     as_choice(accounting, "accounting", get_args(Accounting))
     smoothed = output_measure == smoothed_max_divergence()
     measured = loss_in(max_divergence() if smoothed else output_measure)
@@ -105,40 +89,22 @@ def make_mechanism(
         raise ValueError(
             f"delta={delta!r}: must be 0, or below 1 under approximate(max_divergence())."
         )
-    prior = space.prior_array
-    mechanism.check(size=space.size, prior=prior)
+    mechanism.check(size=space.size, prior=space.prior_array)
     draw = _drawer(mechanism, space)
 
-    def loss(d_in: int) -> PrivacyLoss:
-        def at(distance: int) -> PrivacyLoss:
-            return feasible_loss(
-                mechanism,
-                size=space.size,
-                prior=prior,
-                d_in=distance,
-                delta=delta,
-                accounting=accounting,
-            )
-
-        # Where δ does not help it is not used, but what a map states must not fall.
-        found = at(as_distance(d_in))
-        return (
-            replace(found, delta=max(at(d).delta for d in (*PROBES, d_in) if d <= d_in))
-            if delta
-            else found
-        )
-
-    privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
-    promise = Promise(space.size, 1, loss(1), repr(output_measure))
+    loss = _losses(mechanism, space, delta, accounting)
+    with interruptible():
+        privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
+        promise = Promise(space.size, 1, loss(1), repr(output_measure))
 
     def function(concentration: Floats) -> Release:
         drawn = draw(space.counts(concentration))
         return Release(
             drawn=tuple(int(value) for value in drawn),
-            categories=space.categories,
+            categories=space.labels,
             prior=space.prior,
-            mechanism=mechanism,
-            promise=promise,
+            mechanism=deepcopy(mechanism),
+            promise=deepcopy(promise),
         )
 
     def opendp_map(d_in: int) -> Any:
@@ -157,6 +123,51 @@ def make_mechanism(
     )
     measurement.accounting = promise.loss.method
     return measurement
+
+
+def _own(mechanism: Mechanism) -> Mechanism:
+    """A copy that the map, the sampler and the caches of losses read: the caller keeps another, and
+    so does everybody who holds a release.
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(
+            f"mechanism={mechanism!r}: must be a mechanism value, such as"
+            " LaplaceParameters(scale=1.0)."
+        )
+    if not type(mechanism).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise TypeError(
+            f"mechanism={mechanism!r}: must be a frozen dataclass, so that the map and the sampler"
+            " see the same parameters."
+        )
+    copy: Mechanism = replace(deepcopy(mechanism))  # its own checks are made once more
+    return copy
+
+
+def _losses(
+    mechanism: Mechanism, space: PosteriorSpace, delta: float, accounting: Accounting
+) -> Callable[[int], PrivacyLoss]:
+    """The privacy loss at every distance."""
+
+    def loss(d_in: int) -> PrivacyLoss:
+        def at(distance: int) -> PrivacyLoss:
+            return feasible_loss(
+                mechanism,
+                size=space.size,
+                prior=space.prior_array,
+                d_in=distance,
+                delta=delta,
+                accounting=accounting,
+            )
+
+        # Where δ does not help it is not used, but what a map states must not fall.
+        found = at(as_distance(d_in))
+        return (
+            replace(found, delta=max(at(d).delta for d in (*PROBES, d_in) if d <= d_in))
+            if delta
+            else found
+        )
+
+    return loss
 
 
 def _curve(
@@ -181,142 +192,7 @@ def _curve(
     ).curve
 
 
-def make_laplace_parameters(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
-    scale: float,
-    *,
-    noise: Literal["discrete", "floored"] = "discrete",
-    total: Literal["remainder", "bounded", "private"] | None = None,
-) -> Measurement:
-    """Release a posterior whose counts carry integer Laplace noise of `scale` records;
-    `LaplaceParameters` says what `noise` and `total` mean.
-
-    `total` is `"remainder"` under change-one neighbours and `"private"` under add/remove unless
-    given. Discrete noise is drawn by OpenDP's own `make_laplace`. The map is `moved d_in / scale`
-    with the number of noised counts that one record moves, which is exact.
-    """
-    space: PosteriorSpace = descriptor_of(
-        input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
-    )
-    return make_mechanism(
-        input_domain,
-        input_metric,
-        output_measure,
-        LaplaceParameters(scale, noise, total or default_total(space.size)),
-    )
-
-
-def make_knorm_parameters(
-    input_domain: Domain, input_metric: Metric, output_measure: Measure, scale: float
-) -> Measurement:
-    """Release a posterior whose counts carry K-norm noise of `scale` records changed;
-    `KNormParameters` says what it is.
-
-    The map is `d_in / scale` for any number of categories, which is exact. Change-one neighbours
-    only: the number of records is kept.
-    """
-    return make_mechanism(input_domain, input_metric, output_measure, KNormParameters(scale))
-
-
-def make_hellinger_exponential(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
-    scale: float,
-    *,
-    sensitivity: Literal["global", "local"] = "global",
-    accounting: Accounting = "exact",
-) -> Measurement:
-    """Release a posterior with probability proportional to `exp(-H / scale)` (EHD), or `exp(-H /
-    (scale LS(x)))` (EHDL).
-
-    With `accounting="exact"` the map is the mechanism's own loss, where that is feasible
-    (`make_mechanism`); otherwise it is `2 d_in GS / scale` plus the sampler's error for EHD, and
-    infinite for EHDL. Change-one neighbours only.
-    """
-    return make_mechanism(
-        input_domain,
-        input_metric,
-        output_measure,
-        HellingerExponential(scale, sensitivity),
-        accounting=accounting,
-    )
-
-
-def make_smooth_hellinger_exponential(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
-    scale: float,
-    *,
-    gamma: float | None = None,
-    beta: float | None = None,
-    delta: float = 0.0,
-    accounting: Accounting = "exact",
-) -> Measurement:
-    """Release a posterior with probability proportional to `exp(-H / (scale S(x)))` for the
-    γ-smooth (γ = 1 unless given) or β-smooth S.
-
-    With `accounting="exact"` the map is the mechanism's own loss, where that is feasible
-    (`make_mechanism`); otherwise it is `d_in (1 + sqrt(1 + gamma^2)) / scale` plus the sampler's
-    error, or the bound proved for β. Under `approximate(max_divergence())` it may use `delta`.
-    Change-one neighbours only.
-    """
-    mechanism = SmoothHellingerExponential(scale, gamma, beta)
-    return make_mechanism(
-        input_domain, input_metric, output_measure, mechanism, delta=delta, accounting=accounting
-    )
-
-
-def make_permute_and_flip(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
-    scale: float,
-    *,
-    accounting: Accounting = "exact",
-) -> Measurement:
-    """Release a posterior by permute-and-flip on the Hellinger score: EHD of the same scale and ε,
-    with less error; see `PermuteAndFlip`.
-
-    Drawn by OpenDP's own `make_noisy_max` on `make_hellinger_scores`. With `accounting="exact"` the
-    map is the mechanism's own loss, where that is feasible (`make_mechanism`); otherwise it is `2
-    d_in GS / scale` and the error of the scores under `max_divergence()`, and half the square of
-    that under `zero_concentrated_divergence()`, where EHD costs a quarter as much. Change-one
-    neighbours only.
-    """
-    return make_mechanism(
-        input_domain, input_metric, output_measure, PermuteAndFlip(scale), accounting=accounting
-    )
-
-
 then_mechanism = to_then(make_mechanism)
-then_laplace_parameters = to_then(make_laplace_parameters)
-then_knorm_parameters = to_then(make_knorm_parameters)
-then_hellinger_exponential = to_then(make_hellinger_exponential)
-then_permute_and_flip = to_then(make_permute_and_flip)
-then_smooth_hellinger_exponential = to_then(make_smooth_hellinger_exponential)
-
-
-def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...]]:
-    """How a privacy loss is expressed in an OpenDP measure; `ValueError` for a measure that is not
-    supported.
-    """
-    expressions: list[tuple[Measure, Callable[[PrivacyLoss], tuple[float, ...]]]] = [
-        (max_divergence(), lambda loss: (loss.epsilon,)),
-        (zero_concentrated_divergence(), lambda loss: (loss.rho,)),
-        (approximate(max_divergence()), lambda loss: (loss.epsilon, loss.delta)),
-        (approximate(zero_concentrated_divergence()), lambda loss: (loss.rho, 0.0)),
-    ]
-    for measure, expression in expressions:
-        if output_measure == measure:
-            return expression
-    raise ValueError(
-        f"output_measure={output_measure}: must be one of"
-        f" {', '.join(repr(measure) for measure, _ in expressions)}."
-    )
 
 
 def _drawer(mechanism: Mechanism, space: PosteriorSpace) -> Callable[[Integers], Integers]:
@@ -332,7 +208,7 @@ def _drawer(mechanism: Mechanism, space: PosteriorSpace) -> Callable[[Integers],
 
         def draw(counts: Integers) -> Integers:
             part = np.array(add_noise(counts[noised]), dtype=np.int64)
-            return law.completed(part, int(counts.sum()))
+            return law.completed(saturated(part), int(counts.sum()))
 
         return draw
     if isinstance(law, Flips):

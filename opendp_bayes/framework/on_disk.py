@@ -46,7 +46,8 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
         if self._is_arrow:
             codes.sink_ipc(self._path, compression="uncompressed")
         else:
-            codes.sink_parquet(self._path, compression="lz4", statistics=False)
+            # The streaming writer of polars 1.36 panics on long columns of few bits a row.
+            codes.sink_parquet(self._path, compression="lz4", statistics=False, engine="in-memory")
 
     @property
     def scan(self) -> pl.LazyFrame:

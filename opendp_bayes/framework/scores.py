@@ -71,7 +71,7 @@ then_hellinger_scores = to_then(make_hellinger_scores)
 
 
 def _scored_space(input_domain: Domain, user: str) -> tuple[PosteriorSpace, int]:
-    space: PosteriorSpace = descriptor_of(
+    space = descriptor_of(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
     )
     return space, check_candidates(user, size=space.size, k=space.k)

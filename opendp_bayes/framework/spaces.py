@@ -2,6 +2,7 @@
 identifier, the only thing OpenDP compares.
 """
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,23 @@ from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_
 from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.released.data import Key, Label
 
-#: The cell of the rows that are in no group.
-IN_NO_GROUP = ()
+
+@dataclass(frozen=True)
+class Cell:
+    """What one count of a query per group is of: the rows of one category in one group."""
+
+    group: Key
+    label: Label
+
+
+@dataclass(frozen=True)
+class NoGroup:
+    """What the last count of a query per group is of: the rows that are in no group."""
+
+
+#: What one count is of. No two kinds look alike in an identifier: labels are quoted text, numbers
+#: or booleans there.
+Category = Label | Cell | NoGroup
 
 
 @dataclass(frozen=True)
@@ -28,8 +44,16 @@ class CountsSpace:
     The distance is the number of records changed, or added and removed.
     """
 
-    categories: tuple[Label, ...]
+    categories: tuple[Category, ...]
     size: int | None
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The categories as a release names them: cells as text."""
+        return tuple(
+            repr(category) if isinstance(category, (Cell, NoGroup)) else category
+            for category in self.categories
+        )
 
     @property
     def k(self) -> int:
@@ -41,7 +65,8 @@ class CountsSpace:
 
     @property
     def domain(self) -> Domain:
-        return user_domain(self.identifier, self.is_member, self)
+        space = deepcopy(self)  # OpenDP hands it to anyone, so no map or sampler may read it
+        return user_domain(space.identifier, space.is_member, space)
 
     @property
     def metric(self) -> Metric:
@@ -63,7 +88,7 @@ class CountsSpace:
     def is_member(self, value: Any) -> bool:
         try:
             self.counts(value)
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - OpenDP calls this
             return False
         return True
 
@@ -87,29 +112,39 @@ class CountsSpace:
 
 @dataclass(frozen=True)
 class GroupedCountsSpace(CountsSpace):
-    """Counts of cells: of every category (`labels`) in every group, group by group, and last of the
-    rows that are in no group.
+    """Counts of cells: of the same labels in every group, group by group, and last of the rows that
+    are in no group.
     """
-
-    labels: tuple[Label, ...]
 
     @classmethod
     def build(
         cls, groups: tuple[Key, ...], labels: tuple[Label, ...], size: int | None
     ) -> "GroupedCountsSpace":
-        # Cells are pairs, which no label is, so that the space equals none that is not grouped.
-        cells: Any = (*((group, label) for group in groups for label in labels), IN_NO_GROUP)
-        return cls(cells, size, labels)
+        cells = (Cell(group, label) for group in groups for label in labels)
+        return cls((*cells, NoGroup()), size)
 
     def as_prior(self, prior: ArrayLike) -> tuple[float, ...]:
         """The prior of every cell from that of the categories, the same in each group. That of the
         rows in no group changes nothing.
         """
-        of_group = _prior_of(self.labels, prior)
-        return (*of_group * (self.k // len(self.labels)), 1.0)
+        groups, labels = groups_and_labels(self.categories)
+        return (*_prior_of(labels, prior) * len(groups), 1.0)
 
 
-def _prior_of(labels: tuple[Label, ...], prior: ArrayLike) -> tuple[float, ...]:
+def groups_and_labels(
+    categories: tuple[Category, ...],
+) -> tuple[tuple[Key, ...], tuple[Label, ...]]:
+    """The groups, and the labels in each, of the cells among `categories`; both empty where there
+    are none.
+    """
+    cells = [category for category in categories if isinstance(category, Cell)]
+    return (
+        tuple(dict.fromkeys(cell.group for cell in cells)),
+        tuple(cell.label for cell in cells if cell.group == cells[0].group),
+    )
+
+
+def _prior_of(labels: tuple[Category, ...], prior: ArrayLike) -> tuple[float, ...]:
     if np.size(prior) not in (1, len(labels)):
         shown = ", ".join(map(repr, labels))
         raise ValueError(

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import threading
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -31,7 +32,6 @@ PRIVATE = "row-4711-diagnosis"
 PURE = dp.max_divergence()
 
 # --- what reaches the analyst, in an interpreter of its own
-# ----------------------------------------------------------------------------------
 
 PROGRAM = """
 import dataclasses, json, sys, traceback
@@ -46,7 +46,10 @@ from opendp_bayes.mechanisms import registry
 _, place, private = sys.argv
 dp.enable_features("contrib", "honest-but-curious")
 KINDS = {
-    "ValueError": ValueError, "PanicException": pl.exceptions.PanicException, "KeyboardInterrupt": KeyboardInterrupt, "SystemExit": SystemExit
+    "ValueError": ValueError,
+    "PanicException": pl.exceptions.PanicException,
+    "KeyboardInterrupt": KeyboardInterrupt,
+    "SystemExit": SystemExit,
 }
 armed = None  # the exception that is raised next, at `place`
 
@@ -81,9 +84,16 @@ CategoricalColumn.count = lambda column, frame: (visit("counting"), count(column
 registry._known["visited"] = Visited
 data = pl.LazyFrame({"x": [True, True, False]})
 arguments = {"column": "x", "categories": [True, False], "nulls": True}
-counts = ob.make_categorical_counts(dp.domain_of(data, infer=True), dp.symmetric_distance(), **arguments)
-measurement = counts >> ob.then_beta_binomial(prior=1.0) >> ob.then_mechanism(dp.max_divergence(), Visited(1.0))
-context = dp.Context.compositor(data=data, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=float("inf")))
+counts = ob.make_categorical_counts(
+    dp.domain_of(data, infer=True), dp.symmetric_distance(), **arguments
+)
+posterior = counts >> ob.then_beta_binomial(prior=1.0)
+measurement = posterior >> ob.then_mechanism(dp.max_divergence(), Visited(1.0))
+context = dp.Context.compositor(
+    data=data,
+    privacy_unit=dp.unit_of(contributions=1),
+    privacy_loss=dp.loss_of(epsilon=float("inf")),
+)
 
 
 def run():
@@ -101,7 +111,9 @@ def everything_in(error):
         error = pending.pop()
         if error is not None and error not in done:
             done.append(error)
-            yield from (str(error), repr(error), repr(error.args), *getattr(error, "__notes__", []), *traceback.format_exception(error))
+            yield from (str(error), repr(error), repr(error.args))
+            yield from getattr(error, "__notes__", [])
+            yield from traceback.format_exception(error)
             pending += [error.__cause__, error.__context__]
 
 
@@ -113,7 +125,8 @@ for kind in KINDS:
         raised, seen = type(error).__name__, "".join(everything_in(error))
     armed = None
     run()
-    print(json.dumps({"kind": kind, "raised": raised, "seen": seen, "after": measurement.map(2)}), flush=True)
+    found = {"kind": kind, "raised": raised, "seen": seen, "after": measurement.map(2)}
+    print(json.dumps(found), flush=True)
 """
 
 KINDS = ["ValueError", "PanicException", "KeyboardInterrupt", "SystemExit"]
@@ -158,7 +171,6 @@ def test_an_interrupted_privacy_map_leaves_the_interpreter_alive(place, kind):
 
 
 # --- guarded
-# --------------------------------------------------------------------------------------------------
 
 
 def failing(error):
@@ -207,7 +219,6 @@ def test_guarded_passes_results_and_public_messages():
 
 
 # --- members that are none
-# --------------------------------------------------------------------------------------------------
 
 BITS = pl.LazyFrame({"x": [True, False, True, True]})
 
@@ -271,7 +282,6 @@ def test_wrong_counts_give_a_public_message(value):
 
 
 # --- feature flags
-# --------------------------------------------------------------------------------------------------
 
 
 def context():
@@ -330,7 +340,6 @@ def test_both_missing_features_are_named():
 
 
 # --- maps
-# --------------------------------------------------------------------------------------------------
 
 MAPS = {
     "NaN": (
@@ -433,7 +442,77 @@ def test_descriptor_of_names_what_is_needed():
     with pytest.raises(ValueError, match="input_domain=mine: must be the output of make_thing"):
         descriptor_of(dp.user_domain("mine", lambda _: True, "text"), int, "make_thing")
     space = CountsSpace(("a", "b"), 5)
-    assert descriptor_of(space.domain, CountsSpace, "make_thing") is space
+    assert descriptor_of(space.domain, CountsSpace, "make_thing") == space
     forged = dp.user_domain(CountsSpace(("a", "b"), 6).identifier, lambda _: True, space)
     with pytest.raises(ValueError, match="must be the output of make_thing"):
         descriptor_of(forged, CountsSpace, "make_thing")
+
+
+# --- warnings, in several threads
+
+
+def test_warnings_of_overlapping_callbacks_are_not_shown() -> None:
+    """The first that ends leaves the other silent, and the second leaves the process as it was."""
+    started, entered, left = threading.Event(), threading.Event(), threading.Event()
+
+    def first(value: Any) -> None:
+        started.set()
+        entered.wait(10)
+
+    def second(value: Any) -> None:
+        entered.set()
+        left.wait(10)
+        warnings.warn(PRIVATE, stacklevel=1)
+
+    def work() -> None:
+        guarded(first, "counting")(None)
+        left.set()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        thread = threading.Thread(target=work)
+        thread.start()
+        started.wait(10)
+        guarded(second, "counting")(None)
+        thread.join()
+        assert not seen
+        warnings.warn("after", stacklevel=1)
+        assert [str(warning.message) for warning in seen] == ["after"]
+
+
+def test_a_warning_of_a_thread_that_a_callback_started_is_not_shown() -> None:
+    """As polars starts some, which call functions of the user's plan."""
+
+    def callback(value: Any) -> None:
+        thread = threading.Thread(target=lambda: warnings.warn(PRIVATE, stacklevel=1))
+        thread.start()
+        thread.join()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        guarded(callback, "counting")(None)
+    assert not seen
+
+
+def test_warnings_are_neither_shown_nor_raised_in_many_threads() -> None:
+    def callback(value: Any) -> float:
+        for _ in range(20):
+            warnings.warn(PRIVATE, stacklevel=1)
+            value = float(np.sqrt(np.float64(-1.0)))
+        return value
+
+    def work() -> None:
+        for _ in range(20):
+            results.append(guarded(callback, "counting")(None))
+
+    for action in ("always", "error"):
+        results: list[float] = []
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter(action)  # type: ignore[arg-type]
+            threads = [threading.Thread(target=work) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert not seen
+        assert len(results) == 160

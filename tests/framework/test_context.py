@@ -80,7 +80,6 @@ def as_tuple(value):
 
 
 # --- units × losses
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -158,7 +157,6 @@ def test_beside_opendp_s_own_queries(unit, loss):
 
 
 # --- plans
-# --------------------------------------------------------------------------------------------------
 
 # With epsilon = 400 for one query and at most 8 moves the noise differs from 0 with probability
 # below 1e-20.
@@ -229,7 +227,6 @@ def test_data_on_disk():
 
 
 # --- filters
-# --------------------------------------------------------------------------------------------------
 
 
 def test_a_query_beyond_the_remaining_budget_is_refused_before_the_filter_sees_it():
@@ -357,7 +354,6 @@ def test_a_budget_beyond_the_search_gets_a_scale_or_a_message_about_the_budget(e
 
 
 # --- nesting
-# --------------------------------------------------------------------------------------------------
 
 
 def nested(query, **arguments):
@@ -403,7 +399,6 @@ def test_a_nested_compositor_in_a_filter():
 
 
 # --- mechanisms
-# --------------------------------------------------------------------------------------------------
 
 NAMED = {
     "auto": {},
@@ -653,7 +648,6 @@ def test_a_wrong_size_is_found_when_counting():
 
 
 # --- privacy units that are refused
-# --------------------------------------------------------------------------------------------------
 
 UNITS_REFUSED = {
     "insert-delete": ({"contributions": 1, "ordered": True}, "InsertDeleteDistance"),
@@ -707,7 +701,6 @@ def test_one_contribution_to_a_frame_of_public_length_counts_as_one_change():
 
 
 # --- the query object
-# --------------------------------------------------------------------------------------------------
 
 
 def test_enable_adds_the_namespace(monkeypatch):

@@ -37,7 +37,6 @@ def counting(metric, dtype=ABC, **arguments):
 
 
 # --- values
-# --------------------------------------------------------------------------------------------------
 
 TYPES = {
     "Enum": (ABC, None, ["a", "b", "c"]),
@@ -110,7 +109,6 @@ def test_count_vector_feeds_opendp_s_own_laplace():
 
 
 # --- metrics
-# --------------------------------------------------------------------------------------------------
 
 IDENTIFIER = pl.col("x")
 UNORDERED = "must be symmetric_distance"
@@ -145,7 +143,6 @@ def test_metrics_outside_the_whitelist_are_refused_by_name(name, size):
 
 
 # --- stability maps
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("d_in", [0, 1, 2, 7, 1000])
@@ -237,7 +234,6 @@ def test_change_one_after_a_plan_is_halved_while_the_length_is_public():
 
 
 # --- stability maps against every neighbour of small frames
-# ----------------------------------------------------------------------------------
 
 VALUES = ["a", "b", None, "zz"]
 SMALL = {n: list(product(VALUES, repeat=n)) for n in range(4)}
@@ -372,7 +368,6 @@ def test_truncation_by_identifier_holds_for_every_person_of_small_frames(unit, r
 
 
 # --- the number of records
-# --------------------------------------------------------------------------------------------------
 
 SIZES = {
     "change-one needs one": (
@@ -424,7 +419,6 @@ def test_a_public_length_in_a_margin_makes_neighbours_change_one():
 
 
 # --- other arguments
-# --------------------------------------------------------------------------------------------------
 
 
 def test_other_bad_input():
@@ -458,7 +452,6 @@ def test_other_bad_input():
 
 
 # --- users' plans
-# --------------------------------------------------------------------------------------------------
 
 DATA = pl.LazyFrame(
     {"s": ["a", "b", None, "zz", "a"], "i": [1, 2, 3, None, 1], "id": [1, 1, 2, 2, 3]}

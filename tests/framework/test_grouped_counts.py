@@ -45,7 +45,6 @@ def counting(metric=SYMMETRIC, schema=SCHEMA, **arguments):
 
 
 # --- cells
-# --------------------------------------------------------------------------------------------------
 
 TYPES = {
     "Enum": (REGION, ["south", "north"], ["north", "south", "east"]),
@@ -84,15 +83,21 @@ def test_cells_of_random_frames_equal_a_count_in_python(name, with_nulls, data):
 
 def test_the_space_names_every_cell():
     space = counting(keys=["north", None])
-    cells = "[('north', 'yes'), ('north', 'no'), (None, 'yes'), (None, 'no'), ()]"
-    assert repr(space.output_domain) == f"CategoricalCounts(categories={cells}, size=None)"
+    cells = ", ".join(
+        f"Cell(group={group!r}, label={label!r})"
+        for group in ("north", None)
+        for label in ("yes", "no")
+    )
+    assert (
+        repr(space.output_domain)
+        == f"CategoricalCounts(categories=[{cells}, NoGroup()], size=None)"
+    )
     posterior = space >> ob.then_dirichlet_multinomial(prior=[2.0, 0.5])
     assert posterior.output_domain.descriptor.prior == (2.0, 0.5, 2.0, 0.5, 1.0)
     assert isinstance(posterior.output_domain.descriptor, PosteriorSpace)
 
 
 # --- stability and privacy against every neighbour of small frames
-# ---------------------------------------------------------------------------
 
 KEYS = ["north", "south"]
 # The last four are in no group.
@@ -282,7 +287,6 @@ def test_the_concentrated_loss_holds_for_all_neighbours_and_is_tight(d_in, cells
 
 
 # --- the law of a release
-# --------------------------------------------------------------------------------------------------
 
 
 def test_releases_follow_the_law_of_independent_noise_on_every_cell():
@@ -317,7 +321,6 @@ def test_releases_follow_the_law_of_independent_noise_on_every_cell():
 
 
 # --- Contexts
-# --------------------------------------------------------------------------------------------------
 
 DATA = pl.LazyFrame(
     {
@@ -384,6 +387,8 @@ UNITS = {
         2,
     ),
     "identifier, by group": ({"contributions": 1, "identifier": "id"}, truncated, None, 2),
+    # OpenDP bounds the records in a group and the groups for both contributions, each time.
+    "two identifiers, by group": ({"contributions": 2, "identifier": "id"}, truncated, None, 8),
 }
 LOSSES = {
     "epsilon": ({"epsilon": 1.0}, lambda loss: loss.epsilon),
@@ -438,6 +443,15 @@ def test_public_group_sizes_are_not_used():
     assert released[0].loss == released[1].loss
 
 
+def test_public_group_sizes_make_the_number_of_records_public():
+    margin = dp.polars.Margin(by=["region"], invariant="lengths")
+    query = context({"contributions": 3}, split_evenly_over=1, margins=[margin]).query()
+    with pytest.raises(ValueError, match="the number of records is public; pass size="):
+        ob.posterior(query, "vote", nulls="no")
+    released = ob.posterior(query, "vote", nulls="no", size=SIZE).release()
+    assert (released.relation, released.size, released.d_in) == ("change-one", SIZE, 2)
+
+
 def test_beside_other_queries():
     whole = context(split_evenly_over=3)
     assert (
@@ -459,7 +473,6 @@ def test_a_filter_is_not_reached_by_more_than_what_is_left():
 
 
 # --- keys
-# --------------------------------------------------------------------------------------------------
 
 KEYED = {
     "categories of the Enum": ("region", {}, {"north": (3, 2), "south": (2, 1), "east": (0, 1)}),
@@ -559,7 +572,6 @@ def test_the_namespace():
 
 
 # --- plans before group_by
-# --------------------------------------------------------------------------------------------------
 
 PLANS = {
     "cast to Enum": (
@@ -612,7 +624,6 @@ def test_groupings_that_are_refused(name):
 
 
 # --- errors
-# --------------------------------------------------------------------------------------------------
 
 PRIVATE_SIZES = "a record may be in any group, and a changed one may move to another"
 BAD = {

@@ -570,7 +570,6 @@ def test_k_norm_and_floored_noise_have_the_scale_of_the_map(monkeypatch):
 
 
 # --- the law of OpenDP's noise against ours
-# --------------------------------------------------------------------------------------------------
 
 DRAWS = 4_000
 FALSE_ALARM = 1e-6  # of one chi-square test of a correct sampler
@@ -651,7 +650,6 @@ def test_discrete_laplace_without_a_public_size_is_clamped_at_zero_only():
 
 
 # --- mechanisms of others
-# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

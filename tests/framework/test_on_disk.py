@@ -47,6 +47,13 @@ def test_what_is_scanned_is_what_was_written(frame):
         assert_frame_equal(scan.collect(), frame.lazy().collect(), categorical_as_str=True)
 
 
+@pytest.mark.parametrize("values", [[True, False], [True, None], ["a", None], [1, 2]])
+def test_a_long_column_of_few_bits_is_written(values):
+    frame = pl.DataFrame({"x": values * 100_000})
+    with ob.on_disk(frame) as scan:
+        assert_frame_equal(scan.collect(), frame)
+
+
 @pytest.mark.parametrize("frame", [None, {"x": [1]}, pl.Series([1]), "data.arrow"])
 def test_only_frames_are_written(frame, temporary):
     with pytest.raises(TypeError, match="frame: must be a polars DataFrame or LazyFrame, not"):
@@ -152,7 +159,6 @@ def test_a_context_on_it_counts_what_is_there():
 
 
 # --- memory
-# --------------------------------------------------------------------------------------------------
 
 MEMORY = """
 import gc, sys
@@ -168,11 +174,14 @@ def resident():
 
 route, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 rows = 2_000_000
-frame = pl.DataFrame({"x": pl.Series(["a", "b"] * (rows // 2), dtype=pl.Enum(["a", "b"])), "y": np.arange(rows)})
+labels = pl.Series(["a", "b"] * (rows // 2), dtype=pl.Enum(["a", "b"]))
+frame = pl.DataFrame({"x": labels, "y": np.arange(rows)})
 assert frame.estimated_size() > 16e6
 disk = ob.on_disk(frame)
 data = disk.scan if route == "disk" else frame.lazy()
-context = dp.Context.compositor(data=data, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=float("inf")))
+context = dp.Context.compositor(
+    data=data, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=float("inf"))
+)
 for release in range(1, last + 1):
     ob.posterior(context.query(epsilon=0.1), "x", nulls="a", size=rows).release()
     if release == first:

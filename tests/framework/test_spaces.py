@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opendp_bayes.framework.boundary import ContractError
-from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
+from opendp_bayes.framework.spaces import CountsSpace, GroupedCountsSpace, PosteriorSpace
 
 COUNTS = [
     CountsSpace(("a", "b"), None),
@@ -23,6 +23,11 @@ COUNTS = [
     CountsSpace((0, 1), 5),
     CountsSpace((False, True), 5),
     CountsSpace(("0", "1"), 5),
+    GroupedCountsSpace.build(("a",), ("b", "c"), 5),
+    GroupedCountsSpace.build(("a", "b"), ("c",), 5),
+    GroupedCountsSpace.build((None, "b"), ("c",), 5),
+    GroupedCountsSpace.build(("None", "b"), ("c",), 5),
+    CountsSpace(("Cell(group='a', label='b')", "Cell(group='a', label='c')", "NoGroup()"), 5),
 ]
 POSTERIORS = [
     PosteriorSpace(("a", "b"), 5, (1.0, 1.0)),

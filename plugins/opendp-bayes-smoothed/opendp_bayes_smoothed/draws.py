@@ -32,9 +32,7 @@ class WithoutReplacement:
     """
 
     def log_pmf(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
-        """`ln P(k)`, elementwise; `log_pmf_error` bounds its error. All cells must be
-        non-negative.
-        """
+        """`ln P(k)`, elementwise; `log_pmf_error` bounds its error. Cells must be non-negative."""
         left = a + b - s
         cells = ((k, a, s), (a - k, a, left), (s - k, b, s), (left - a + k, b, left))
         rest = _rest(a) + _rest(b) + _rest(s) + _rest(left) - _rest(a + b)
@@ -110,9 +108,7 @@ def log_factorial(n: Integers) -> Floats:
 
 
 def _rest(n: Integers) -> Floats:
-    """`ln n! - (n ln n - n)`: `ln(2 pi n) / 2` and Stirling's series from `_TABLE` on, 0
-    at n = 0.
-    """
+    """`ln n! - (n ln n - n)`: `ln(2 pi n) / 2` and Stirling's series from `_TABLE` on, 0 at 0."""
     n = np.asarray(n)
     large = np.maximum(n, _TABLE).astype(np.float64)
     inverse = 1 / large

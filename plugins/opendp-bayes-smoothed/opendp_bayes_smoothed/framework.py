@@ -7,6 +7,7 @@ about yours if it is not what Π describes.
 
 import math
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,9 +20,9 @@ from opendp.measures import approximate, max_divergence, user_divergence
 from opendp.mod import Domain, ExtrinsicDivergence, Measure, Measurement, Metric
 
 from opendp_bayes import Release, make_mechanism
+from opendp_bayes.extend import as_distance, as_size
 from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.spaces import PosteriorSpace
-from opendp_bayes.mathematics.validation import as_distance, as_size
 from opendp_bayes_smoothed.draws import Replacement
 from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram, SamplingHistogram
 from opendp_bayes_smoothed.smoothed_dp import smoothed_delta, smoothed_epsilon, vertices
@@ -204,7 +205,7 @@ then_sampling_average = to_then(make_sampling_average)
 def _space(
     input_domain: Domain, mechanism: SamplingHistogram | NoisySamplingHistogram
 ) -> PosteriorSpace:
-    space: PosteriorSpace = descriptor_of(
+    space = descriptor_of(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
     )
     mechanism.check(size=space.size, prior=space.prior_array)
@@ -221,7 +222,7 @@ def _smoothed_measurement(
     differential privacy.
     """
     space = _space(input_domain, mechanism)
-    guarantee = output_measure.descriptor
+    guarantee = deepcopy(output_measure.descriptor)  # the measure hands its own to anyone
     if not (isinstance(guarantee, SmoothedDP) and repr(output_measure) == guarantee.identifier):
         raise ValueError(
             f"output_measure={output_measure}: must be a measure of OpenDP or made by"
@@ -245,7 +246,7 @@ def _smoothed_measurement(
                 f"d_in={d_in}: the smoothed loss is for one record changed; the databases in"
                 " between are not what Π describes."
             )
-        return SmoothedLoss(guarantee, samples * d_in, replacement, pure)
+        return SmoothedLoss(deepcopy(guarantee), samples * d_in, replacement, pure)
 
     name = type(mechanism).__name__
     return make_user_measurement(

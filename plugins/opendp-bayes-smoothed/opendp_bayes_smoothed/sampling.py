@@ -82,8 +82,7 @@ def _cumulative(
     side are below a geometric series.
     """
     unit = 1 << bits
-    # Well above the ceilings of the recurrence, which would otherwise keep small weights from
-    # falling.
+    # Well above the ceilings of the recurrence, which would keep small weights from falling.
     enough = 1 << bits // 4
     up, after = _side(unit, enough, last - mode, lambda i: ratio(mode + i))
     down, before = _side(unit, enough, mode - first, lambda i: ratio(mode - i - 1)[::-1])

@@ -147,9 +147,7 @@ def preprocessed(distributions: ArrayLike, categories: Sequence[int]) -> Floats:
 
 
 def as_distributions(distributions: ArrayLike) -> Floats:
-    """Return Π as a float array of shape `(l, m)` with rows that sum to 1, or raise
-    `ValueError`.
-    """
+    """Return Π as a float array of shape `(l, m)` with rows that sum to 1, or raise ValueError."""
     rows = np.asarray(distributions, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[0] < 1 or rows.shape[1] < 2:
         raise ValueError(

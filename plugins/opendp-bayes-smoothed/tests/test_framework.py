@@ -272,3 +272,14 @@ def test_every_public_name_is_there() -> None:
         AttributeError, match="module 'opendp_bayes_smoothed' has no attribute 'smooth'"
     ):
         obs.smooth  # noqa: B018
+
+
+def test_nothing_handed_out_changes_the_smoothed_map(posterior: dp.Transformation) -> None:
+    measure = obs.smoothed(CORNERS, size=SIZE)
+    measurement = posterior >> obs.then_sampling_histogram(measure, 0.1)
+    loss = measurement.map(1)
+    delta = loss.delta(0.5)
+    for guarantee in (measure.descriptor, loss.guarantee):
+        object.__setattr__(guarantee, "vertices", ((0.5, 0.5),))
+    assert loss.delta(0.5) != delta, "the control: a value in hand does change"
+    assert measurement.map(1).delta(0.5) == delta

@@ -59,9 +59,7 @@ def test_samples_follow_the_law(counts: tuple[int, ...], rate: float, replacemen
 
 
 def test_few_bits_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 4 bits to start from nearly every draw has a doubt, and is refined; the law is the
-    same.
-    """
+    """With 4 bits to start from nearly every draw has a doubt and is refined; the law stays."""
     monkeypatch.setattr("opendp_bayes_smoothed.sampling._BITS", 4)
     law = {k: math.comb(12, k) * math.comb(8, 9 - k) / math.comb(20, 9) for k in range(1, 10)}
     assert not oracles.rejects(Counter(hypergeometric(12, 8, 9) for _ in range(6000)), law)

@@ -16,9 +16,7 @@ from opendp_bayes.mathematics.simplex import candidates
 
 
 def _brute_force_loss(mechanism: ob.Mechanism, size: int, k: int) -> float:
-    """The largest log-likelihood ratio over all pairs of neighbouring data sets and all
-    outcomes.
-    """
+    """The largest log-likelihood ratio over all neighbouring data sets and all outcomes."""
     data_sets = candidates(size, k)
     log_p = np.array([mechanism.log_pmf(x, 1.0)[1] for x in data_sets])
     neighbours = np.abs(data_sets[:, None] - data_sets).sum(axis=2) == 2

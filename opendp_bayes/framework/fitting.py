@@ -1,0 +1,105 @@
+"""The mechanism of a query: a value as it is, or what a name and its options describe at the
+smallest scale that fits the budget.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import fields, replace
+from typing import Any, cast
+
+from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, smallest_scale
+from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mathematics.validation import SCALES
+from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
+from opendp_bayes.mechanisms.neighbours import default_total
+from opendp_bayes.mechanisms.registry import load_mechanism
+from opendp_bayes.planning.automatic import choose
+
+#: A parameter of a mechanism, as a user gives it by name.
+Option = float | str | None
+#: The privacy loss of a mechanism as a multiple of the budget.
+Loss = Callable[[Mechanism], float]
+#: A mechanism, or the one that fits a budget.
+Fit = Mechanism | Callable[[Loss], Mechanism]
+
+
+def fit_of(mechanism: str | Mechanism, options: dict[str, Option], space: PosteriorSpace) -> Fit:
+    """A mechanism value as it is, or the function from a loss to the mechanism that a name and its
+    options describe, at its smallest scale.
+    """
+    prior = space.prior_array
+    if not isinstance(mechanism, str):
+        if not isinstance(mechanism, Mechanism):
+            raise TypeError(
+                f"mechanism={mechanism!r}: must be 'auto', the name of a mechanism or a mechanism"
+                " value."
+            )
+        if options:
+            raise TypeError(
+                f"{', '.join(options)}: cannot be added to a mechanism value, which has its"
+                " parameters; give the mechanism by name."
+            )
+        mechanism.check(size=space.size, prior=prior)
+        return deepcopy(mechanism)
+    kind = None if mechanism == "auto" else load_mechanism(mechanism)
+    _check_options(mechanism, kind, options)
+    if kind is None:
+        return lambda loss: choose(
+            lambda template: smallest_scale(template, loss), space.size, prior
+        )
+    if kind is LaplaceParameters:
+        options = {"total": default_total(space.size), **options}
+    parameters: dict[str, Any] = {"scale": 1.0, **options}
+    template: Mechanism = kind(**parameters)
+    # The scale found is checked when the measurement is made.
+    replace(template, scale=SCALES[0]).check(size=space.size, prior=prior)
+    # A smoothness that is not given is chosen for equal proportions.
+    open_to_choice = space.size is not None and not options
+    guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None
+    return lambda loss: fitted(template, loss, guess, prior)
+
+
+def _check_options(
+    mechanism: str, kind: type[Mechanism] | None, options: dict[str, Option]
+) -> None:
+    accepted = (
+        [] if kind is None else [field.name for field in fields(kind) if field.name != "scale"]
+    )
+    for name in options:
+        if name not in accepted:
+            remedy = (
+                "name the mechanism it belongs to"
+                if kind is None
+                else f"must be one of {', '.join(accepted)}"
+            )
+            raise TypeError(
+                f"{name}={options[name]!r}: is not an option of mechanism={mechanism!r}; {remedy}."
+                " The scale follows from the budget."
+            )
+
+
+def mechanism_for_groups(
+    mechanism: str | Mechanism, options: dict[str, Option]
+) -> tuple[str | Mechanism, dict[str, Option]]:
+    """Complete the mechanism and the options of a query per group; refuse all but Laplace noise
+    with a private total.
+
+    The other mechanisms need the public number of records of each group, which a changed record can
+    change.
+    """
+    name = mechanism if isinstance(mechanism, str) else getattr(mechanism, "name", None)
+    total = getattr(mechanism, "total", options.get("total", "private"))
+    if name not in ("auto", LaplaceParameters.name) or total != "private":
+        shown = (
+            f"total={total!r}"
+            if name in ("auto", LaplaceParameters.name)
+            else f"mechanism={mechanism!r}"
+        )
+        raise ValueError(
+            f"{shown}: needs a public number of records, and those of the groups are private: a"
+            " record may be in any group, and a changed one may move to another. Use"
+            " mechanism='auto', or LaplaceParameters(scale, total='private')."
+        )
+    if not isinstance(mechanism, str):
+        return mechanism, options
+    return LaplaceParameters.name, {**options, "total": "private"}

@@ -1,0 +1,94 @@
+"""The user's plan before `posterior`: read from the query, and made a stable transformation."""
+
+import io
+import json
+from typing import cast
+
+import polars as pl
+from opendp.context import Query
+from opendp.domains import _lazyframe_from_domain
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.metrics import frame_distance, symmetric_distance
+from opendp.mod import (
+    ChangeOneIdDistance,
+    Domain,
+    FrameDistance,
+    Metric,
+    OpenDPException,
+    SymmetricIdDistance,
+    Transformation,
+)
+from opendp.transformations import make_stable_lazyframe
+
+from opendp_bayes.framework.boundary import silenced
+from opendp_bayes.framework.counts import records_of_bounds
+
+
+def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
+    """The user's plan as a stable transformation to `frame_distance(symmetric_distance())`, and the
+    query with the budget and the Context that it belongs to.
+    """
+    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
+    base: Query = object.__getattribute__(query, "_query")
+    domain, metric = cast(tuple[Domain, Metric], base._chain)
+    output = "FrameDistance<SymmetricDistance>"
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    try:
+        if isinstance(inner, ChangeOneIdDistance):
+            # OpenDP moves from change-one to symmetric identifiers only in a step of its own.
+            identity = make_stable_lazyframe(
+                domain, metric, _lazyframe_from_domain(domain), MO=output
+            )
+            stable = identity >> make_stable_lazyframe(*identity.output_space, plan, MO=output)
+        else:
+            stable = make_stable_lazyframe(domain, metric, plan, MO=output)
+    except OpenDPException as error:
+        if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
+            advice = (
+                "With an identifier as the privacy unit the plan must limit the rows of each, with"
+                " `query.truncate_per_group(k)`."
+            )
+        else:
+            advice = (
+                "The privacy unit must be contributions= or changes=, and every step of the plan"
+                " one that OpenDP supports."
+            )
+        raise ValueError(
+            f"query: OpenDP does not find its plan stable under {metric}. {advice} OpenDP says:"
+            f" {error.message}"
+        ) from None
+    if stable.output_metric == frame_distance(symmetric_distance()):
+        # Refuse an unlimited unit here, with a message that OpenDP does not wrap.
+        records_of_bounds(stable.map(base._d_in))
+    return stable, base
+
+
+def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, str]:
+    """The query before `group_by` and the column it groups by; `ValueError` unless that is one
+    column by name.
+
+    Polars does not give back the plan of a group-by, so it is read from the serialised one. The
+    plan holds no data.
+    """
+    grouped = object.__getattribute__(query, "_lgb_plan").agg([])
+    try:
+        with silenced():  # polars will drop the JSON form; the rule below notices if it changes
+            node = json.loads(grouped.serialize(format="json"))["GroupBy"]
+            plan = pl.LazyFrame.deserialize(io.StringIO(json.dumps(node["input"])), format="json")
+            keys = [key["Column"] for key in node["keys"] if key.keys() == {"Column"}]
+    except Exception as error:  # noqa: BLE001 - polars promises no kind
+        raise ValueError(
+            "query: its plan cannot be read back from `group_by`; leave out infinite and undefined"
+            f" literals and Python functions. ({error})"
+        ) from None
+    if len(keys) != 1 or len(node["keys"]) != 1:
+        raise ValueError(
+            "query: must group by one column, by name. Compute the column in the plan first: "
+            "`query.with_columns(group=pl.col('a') + '/' + pl.col('b')).group_by('group')`."
+        )
+    if plan.group_by(keys).agg([]).serialize() != grouped.serialize():
+        raise ValueError(
+            "query: its plan is not read back from `group_by` as it was, or groups with options;"
+            " use `group_by(column)` alone."
+        )
+    return LazyFrameQuery(plan, object.__getattribute__(query, "_query")), keys[0]
