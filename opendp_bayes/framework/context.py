@@ -46,22 +46,41 @@ from opendp_bayes.privacy_loss import PrivacyLoss
 from opendp_bayes.release import Label, Release
 
 Loss = Callable[[Mechanism], float]
+Parameter = float | str | None  # of a mechanism, other than its scale
 R = TypeVar("R", Release, GroupedRelease)
 _CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)  # what `guarded` raises, in OpenDP's account of it
 
 
+# OpenDP types what `context.query()` returns as `Query | LazyFrameQuery`, and any step after it as `Query` again.
 @overload
 def posterior(
-    query: LazyFrameQuery,
+    query: LazyGroupByQuery | Query,
     column: str,
     *,
+    keys: Sequence[Key],
     prior: ArrayLike = 1.0,
     categories: Sequence[Label] | None = None,
     size: int | None = None,
     nulls: Label | None = None,
     unknown: Label | None = None,
     mechanism: str | Mechanism = "auto",
-    **options: Any,
+    **options: Parameter,
+) -> "PosteriorQuery[GroupedRelease]": ...
+
+
+@overload
+def posterior(
+    query: LazyFrameQuery | Query,
+    column: str,
+    *,
+    keys: None = None,
+    prior: ArrayLike = 1.0,
+    categories: Sequence[Label] | None = None,
+    size: int | None = None,
+    nulls: Label | None = None,
+    unknown: Label | None = None,
+    mechanism: str | Mechanism = "auto",
+    **options: Parameter,
 ) -> "PosteriorQuery[Release]": ...
 
 
@@ -70,19 +89,19 @@ def posterior(
     query: LazyGroupByQuery,
     column: str,
     *,
-    keys: Sequence[Key] | None = None,
+    keys: None = None,
     prior: ArrayLike = 1.0,
     categories: Sequence[Label] | None = None,
     size: int | None = None,
     nulls: Label | None = None,
     unknown: Label | None = None,
     mechanism: str | Mechanism = "auto",
-    **options: Any,
+    **options: Parameter,
 ) -> "PosteriorQuery[GroupedRelease]": ...
 
 
 def posterior(
-    query: LazyFrameQuery | LazyGroupByQuery,
+    query: LazyFrameQuery | LazyGroupByQuery | Query,
     column: str,
     *,
     keys: Sequence[Key] | None = None,
@@ -92,8 +111,8 @@ def posterior(
     nulls: Label | None = None,
     unknown: Label | None = None,
     mechanism: str | Mechanism = "auto",
-    **options: Any,
-) -> "PosteriorQuery[Any]":
+    **options: Parameter,
+) -> "PosteriorQuery[Release] | PosteriorQuery[GroupedRelease]":
     """Ask a Context for the posterior of the category probabilities of one column; `.release()` debits the Context and returns a `Release`.
 
     After `query.group_by(column)` the posterior of every group is asked for at once, for the budget of one query, and `.release()` returns a
@@ -222,7 +241,7 @@ class _BayesNamespace:
     def __init__(self, query: LazyFrameQuery | LazyGroupByQuery) -> None:
         self._query: Any = query
 
-    def posterior(self, column: str, **arguments: Any) -> PosteriorQuery[Any]:
+    def posterior(self, column: str, **arguments: Any) -> PosteriorQuery[Release] | PosteriorQuery[GroupedRelease]:
         """`opendp_bayes.posterior(query, column, ...)`."""
         return posterior(self._query, column, **arguments)
 
@@ -230,7 +249,7 @@ class _BayesNamespace:
 def enable() -> None:
     """Give OpenDP's polars queries a `bayes` namespace: `query.bayes.posterior(column, ...)`, also after `group_by`.
 
-    Calling it again changes nothing.
+    Calling it again changes nothing. Type checkers do not see it; they know `posterior`.
     """
     LazyFrameQuery.bayes = property(_BayesNamespace)  # type: ignore[attr-defined]
     LazyGroupByQuery.bayes = property(_BayesNamespace)  # type: ignore[attr-defined]
