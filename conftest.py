@@ -1,4 +1,6 @@
-"""Enable the OpenDP features that every test, docstring and page needs, and collect the code of docstrings and pages."""
+"""Enable the OpenDP features that every test, docstring and page needs, and collect the code of
+docstrings and pages.
+"""
 
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 
@@ -11,8 +13,14 @@ from sybil.parsers.rest import DocTestParser
 dp.enable_features("contrib", "honest-but-curious")
 
 _flags = ELLIPSIS | NORMALIZE_WHITESPACE
-_docstrings = Sybil(parsers=[DocTestParser(optionflags=_flags)], patterns=["opendp_bayes/*.py", "opendp_bayes/**/*.py"])
-_pages = Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=_flags), SkipParser()], patterns=["README.md", "docs/*.md"])
+_docstrings = Sybil(
+    parsers=[DocTestParser(optionflags=_flags)],
+    patterns=["opendp_bayes/*.py", "opendp_bayes/**/*.py"],
+)
+_pages = Sybil(
+    parsers=[PythonCodeBlockParser(doctest_optionflags=_flags), SkipParser()],
+    patterns=["README.md", "docs/*.md"],
+)
 pytest_collect_file = (_docstrings + _pages).pytest()
 
 

@@ -37,7 +37,11 @@ def main() -> None:
     results = HERE / "RESULTS.md"
     results.write_text(INTRODUCTION)
     for name in NAMES:
-        subprocess.run([sys.executable, HERE / f"{name}.py", *sys.argv[1:]], check=True, env=os.environ | {MARKDOWN: str(results)})  # noqa: S603
+        subprocess.run(
+            [sys.executable, HERE / f"{name}.py", *sys.argv[1:]],
+            check=True,
+            env=os.environ | {MARKDOWN: str(results)},
+        )
     results.write_text(results.read_text().rstrip() + "\n")
 
 

@@ -1,4 +1,6 @@
-"""Cost of exact accounting: from the probabilities of every pair of neighbours, and of the calibration that solves for a scale."""
+"""Cost of exact accounting: from the probabilities of every pair of neighbours, and of the
+calibration that solves for a scale.
+"""
 
 import argparse
 import math
@@ -22,7 +24,9 @@ MECHANISM = ob.SmoothHellingerExponential(4.0)
 
 
 def alone(function: Callable[[], Any]) -> Any:
-    """The result of a function in a fresh process, where nothing is cached and the peak memory is its own."""
+    """The result of a function in a fresh process, where nothing is cached and the peak memory is
+    its own.
+    """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         return pool.submit(function).result()
 
@@ -34,18 +38,28 @@ def seconds(function: Callable[[], Any]) -> float:
 
 
 def measure(size: int, prior: tuple[float, ...]) -> tuple[float, float, float, float, str, float]:
-    """Seconds for the first loss, for the same again and for another scale; peak memory in MB, the method and ε."""
+    """Seconds for the first loss, for the same again and for another scale; peak memory in MB, the
+    method and ε.
+    """
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     first = seconds(lambda: ob.exact_loss(MECHANISM, size=size, prior=prior))
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
     again = seconds(lambda: ob.exact_loss(MECHANISM, size=size, prior=prior))
-    other = seconds(lambda: ob.exact_loss(ob.SmoothHellingerExponential(3.0), size=size, prior=prior)) if first < 100 else math.nan
+    other = (
+        seconds(lambda: ob.exact_loss(ob.SmoothHellingerExponential(3.0), size=size, prior=prior))
+        if first < 100
+        else math.nan
+    )
     loss = ob.exact_loss(MECHANISM, size=size, prior=prior)
     return first, other, again, peak, loss.method, loss.epsilon
 
 
 def work(size: int, prior: tuple[float, ...]) -> int:
-    return two_categories.work(size, (prior[0], prior[1])) if len(prior) == 2 else enumeration.work(size, prior, 1)
+    return (
+        two_categories.work(size, (prior[0], prior[1]))
+        if len(prior) == 2
+        else enumeration.work(size, prior, 1)
+    )
 
 
 def losses(largest: bool) -> None:
@@ -54,15 +68,41 @@ def losses(largest: bool) -> None:
         before = None
         for size in SIZES[len(prior)] + ((10**6,) if largest and len(prior) == 2 else ()):
             first, other, again, peak, method, epsilon = alone(partial(measure, size, prior))
-            growth = f"{math.log(first / before[1]) / math.log(size / before[0]):.2f}" if before else ""
-            rows.append([str(prior), size, first, growth, other, 1e6 * again, peak, work(size, prior) / 1e6, method, f"{epsilon:.4f}"])
+            growth = (
+                f"{math.log(first / before[1]) / math.log(size / before[0]):.2f}" if before else ""
+            )
+            rows.append(
+                [
+                    str(prior),
+                    size,
+                    first,
+                    growth,
+                    other,
+                    1e6 * again,
+                    peak,
+                    work(size, prior) / 1e6,
+                    method,
+                    f"{epsilon:.4f}",
+                ]
+            )
             before = (size, first)
     table(
         "Exact loss of one mechanism",
-        ["prior", "n", "first, s", "growth", "another scale, s", "the same again, µs", "peak memory, MB", "work, 1e6", "method", "epsilon"],
+        [
+            "prior",
+            "n",
+            "first, s",
+            "growth",
+            "another scale, s",
+            "the same again, µs",
+            "peak memory, MB",
+            "work, 1e6",
+            "method",
+            "epsilon",
+        ],
         rows,
-        f"`exact_loss({MECHANISM}, ...)`, each in a process of its own. Growth is the exponent of n between two rows. Peak memory is what the first "
-        "call adds to the process.",
+        f"`exact_loss({MECHANISM}, ...)`, each in a process of its own. Growth is the exponent of n"
+        " between two rows. Peak memory is what the first call adds to the process.",
     )
 
 
@@ -74,18 +114,25 @@ def naive(size: int, prior: tuple[float, ...]) -> float:
 
 def beside_enumeration(size: int = 1000) -> None:
     prior = (1.0, 1.0)
-    ours, with_rho = (alone(partial(_seconds_of_loss, size, prior, renyi)) for renyi in (False, True))
+    ours, with_rho = (
+        alone(partial(_seconds_of_loss, size, prior, renyi)) for renyi in (False, True)
+    )
     plain = alone(partial(_seconds_of_naive, size, prior))
     table(
         "Exact loss beside a plain enumeration",
         ["n", "ours, s", "with ρ, s", "plain, s", "plain / ours"],
         [[size, ours, with_rho, plain, plain / ours]],
-        "ε and the range of `HellingerExponential(0.3)`, k=2, certified; beside ε alone from `log_pmf` of every data set.",
+        "ε and the range of `HellingerExponential(0.3)`, k=2, certified; beside ε alone from"
+        " `log_pmf` of every data set.",
     )
 
 
 def _seconds_of_loss(size: int, prior: tuple[float, ...], renyi: bool) -> float:
-    return seconds(lambda: exact.feasible_loss(ob.HellingerExponential(0.3), size=size, prior=prior, d_in=1, renyi=renyi))
+    return seconds(
+        lambda: exact.feasible_loss(
+            ob.HellingerExponential(0.3), size=size, prior=prior, d_in=1, renyi=renyi
+        )
+    )
 
 
 def _seconds_of_naive(size: int, prior: tuple[float, ...]) -> float:
@@ -105,18 +152,25 @@ def calibrations() -> None:
         "Calibration",
         ["n", "k", "ε, s", "ε with γ, s", "ρ, s", "ε and δ, s", "ε and δ with γ, s", "accounting"],
         rows,
-        "`calibrate(SmoothHellingerExponential(1.0), ...)` at a prior of ones, each in a process of its own; with γ means that the smoothness is "
-        "chosen too. Beyond what is computed in a few seconds the proven bound is used.",
+        "`calibrate(SmoothHellingerExponential(1.0), ...)` at a prior of ones, each in a process of"
+        " its own; with γ means that the smoothness is chosen too. Beyond what is computed in a few"
+        " seconds the proven bound is used.",
     )
 
 
 def _seconds_of_calibration(size: int, k: int, target: dict[str, float], tune: bool) -> float:
-    return seconds(lambda: ob.calibrate(ob.SmoothHellingerExponential(1.0), size=size, prior=(1.0,) * k, tune=tune, **target))  # type: ignore[arg-type]
+    return seconds(
+        lambda: ob.calibrate(
+            ob.SmoothHellingerExponential(1.0), size=size, prior=(1.0,) * k, tune=tune, **target
+        )
+    )  # type: ignore[arg-type]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--largest", action="store_true", help="a million records too, which takes minutes")
+    parser.add_argument(
+        "--largest", action="store_true", help="a million records too, which takes minutes"
+    )
     arguments, _ = parser.parse_known_args()
     losses(arguments.largest)
     beside_enumeration()

@@ -17,13 +17,19 @@ CATEGORIES = (10, 1000)
 
 
 def make_frame(rows: int) -> pl.DataFrame:
-    """An Enum, a String and an Int64 column for each number of categories, with unequal frequencies."""
+    """An Enum, a String and an Int64 column for each number of categories, with unequal
+    frequencies.
+    """
     rng = np.random.default_rng(0)
     columns = {}
     for k in CATEGORIES:
         codes = rng.choice(k, rows, p=rng.dirichlet(np.ones(k)))
         enum = pl.Series(codes.astype(np.uint32)).cast(pl.Enum([f"category {i}" for i in range(k)]))
-        columns |= {f"Enum, k={k}": enum, f"String, k={k}": enum.cast(pl.String), f"Int64, k={k}": pl.Series(codes)}
+        columns |= {
+            f"Enum, k={k}": enum,
+            f"String, k={k}": enum.cast(pl.String),
+            f"Int64, k={k}": pl.Series(codes),
+        }
     return pl.DataFrame(columns)
 
 
@@ -32,9 +38,13 @@ def counter(scan: pl.LazyFrame, column: str) -> Callable[[], Any]:
     kind, k = column.split(", k=")
     policy: dict[str, Any] = {"nulls": "missing"}
     if kind != "Enum":
-        labels = [f"category {i}" for i in range(int(k))] if kind == "String" else list(range(int(k)))
+        labels = (
+            [f"category {i}" for i in range(int(k))] if kind == "String" else list(range(int(k)))
+        )
         policy |= {"categories": labels, "unknown": "other"}
-    count = ob.make_categorical_counts(dp.domain_of(scan, infer=True), dp.symmetric_distance(), column=column, **policy)
+    count = ob.make_categorical_counts(
+        dp.domain_of(scan, infer=True), dp.symmetric_distance(), column=column, **policy
+    )
     return lambda: count(scan)
 
 
@@ -45,14 +55,19 @@ def in_polars(frame: pl.LazyFrame, column: str) -> list[Callable[[], pl.DataFram
 
 
 def check(frame: pl.DataFrame, column: str, counts: np.ndarray) -> None:
-    assert sorted(counts[counts > 0].tolist()) == sorted(frame.group_by(column).len()["len"].to_list())
+    assert sorted(counts[counts > 0].tolist()) == sorted(
+        frame.group_by(column).len()["len"].to_list()
+    )
 
 
 def scans(frame: pl.DataFrame, directory: Path) -> None:
     frame.write_ipc(directory / "frame.arrow")
     frame.write_parquet(directory / "frame.parquet")
     rows = []
-    for name, scan in (("scan_ipc", pl.scan_ipc(directory / "frame.arrow")), ("scan_parquet", pl.scan_parquet(directory / "frame.parquet"))):
+    for name, scan in (
+        ("scan_ipc", pl.scan_ipc(directory / "frame.arrow")),
+        ("scan_parquet", pl.scan_parquet(directory / "frame.parquet")),
+    ):
         for column in frame.columns:
             count = counter(scan, column)
             check(frame, column, count())
@@ -60,9 +75,17 @@ def scans(frame: pl.DataFrame, directory: Path) -> None:
             rows.append([name, column, ours, default, streaming, ours / min(default, streaming)])
     table(
         f"Counting a file of {frame.height:,} rows",
-        ["scan", "column", "ours, ms", "polars, ms", "polars streaming, ms", "ours / faster polars"],
+        [
+            "scan",
+            "column",
+            "ours, ms",
+            "polars, ms",
+            "polars streaming, ms",
+            "ours / faster polars",
+        ],
         rows,
-        "`make_categorical_counts` invoked through OpenDP, beside `scan.group_by(column).len().collect()`. Wanted: a ratio of at most 1.3.",
+        "`make_categorical_counts` invoked through OpenDP, beside"
+        " `scan.group_by(column).len().collect()`. Wanted: a ratio of at most 1.3.",
     )
 
 
@@ -70,19 +93,42 @@ def in_memory(frame: pl.DataFrame) -> None:
     rows = []
     for columns in [[column] for column in frame.columns] + [frame.columns]:
         column, held = columns[0], frame.select(columns)
-        write, *plain = milliseconds(lambda held=held: ob.on_disk(held).close(), *in_polars(held.lazy(), column))
+        write, *plain = milliseconds(
+            lambda held=held: ob.on_disk(held).close(), *in_polars(held.lazy(), column)
+        )
         with ob.on_disk(held) as scan:
-            later, *again = milliseconds(counter(scan, column), *in_polars(held.lazy(), column), repeats=7)
+            later, *again = milliseconds(
+                counter(scan, column), *in_polars(held.lazy(), column), repeats=7
+            )
         polars = min(*plain, *again)
         name = column if len(columns) == 1 else f"{column} of a frame of {len(columns)} columns"
-        rows.append([name, write, later, polars, (write + later) / polars, later / polars, (write + 10 * later) / (10 * polars)])
+        rows.append(
+            [
+                name,
+                write,
+                later,
+                polars,
+                (write + later) / polars,
+                later / polars,
+                (write + 10 * later) / (10 * polars),
+            ]
+        )
     table(
         f"Counting a frame in memory of {frame.height:,} rows",
-        ["column", "write, ms", "count, ms", "polars, ms", "first count", "later count", "ten counts"],
+        [
+            "column",
+            "write, ms",
+            "count, ms",
+            "polars, ms",
+            "first count",
+            "later count",
+            "ten counts",
+        ],
         rows,
-        "`on_disk` writes the frame once; every count then scans the file. Polars counts the same frame in memory, on the faster of its engines. "
-        "The last three columns are ratios: write and count, count alone, and one write with ten counts. Wanted: at most 3. Writing costs as much "
-        "as the frame is wide, so select the columns you need before `on_disk`.",
+        "`on_disk` writes the frame once; every count then scans the file. Polars counts the same"
+        " frame in memory, on the faster of its engines. The last three columns are ratios: write"
+        " and count, count alone, and one write with ten counts. Wanted: at most 3. Writing costs"
+        " as much as the frame is wide, so select the columns you need before `on_disk`.",
     )
 
 

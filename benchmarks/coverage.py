@@ -1,4 +1,6 @@
-"""How often credible intervals hold the truth, noise-aware and plug-in: writes docs/coverage.md. Takes about an hour on two cores."""
+"""How often credible intervals hold the truth, noise-aware and plug-in: writes docs/coverage.md.
+Takes about an hour on two cores.
+"""
 
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -9,7 +11,7 @@ from rich.progress import track
 from scipy import stats
 
 from opendp_bayes.inference.likelihood import LARGEST_LIST
-from opendp_bayes.simplex import number_of_candidates
+from opendp_bayes.mathematics.simplex import number_of_candidates
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -41,7 +43,11 @@ Kolmogorov's test of that.
 
 
 def draws(cell: Cell) -> int:
-    slow = not cell.public or cell.mechanism == "K-norm" or (cell.exponential and number_of_candidates(cell.size, cell.k) > LARGEST_LIST)
+    slow = (
+        not cell.public
+        or cell.mechanism == "K-norm"
+        or (cell.exponential and number_of_candidates(cell.size, cell.k) > LARGEST_LIST)
+    )
     return FEW_DRAWS[cell.k] if cell.k > 2 and slow else DRAWS
 
 
@@ -49,29 +55,60 @@ def line(cell: Cell, seed: int) -> str | None:
     """A row of the table, or None where the mechanism refuses."""
     if not cell.runs():
         return None
-    ranks, by_plug_in = simulate(cell, draws(cell), seed), simulate(cell, draws(cell), seed, cdf=plug_in)
-    shares = [f"{100 * coverage(values, level):.1f}" for values in (ranks, by_plug_in) for level in LEVELS]
+    ranks, by_plug_in = (
+        simulate(cell, draws(cell), seed),
+        simulate(cell, draws(cell), seed, cdf=plug_in),
+    )
+    shares = [
+        f"{100 * coverage(values, level):.1f}" for values in (ranks, by_plug_in) for level in LEVELS
+    ]
     uniform = min(stats.kstest(column, "uniform").pvalue for column in ranks.T)
-    return f"| {cell.k} | {cell.size} | {cell.epsilon} | {' | '.join(shares[:3])} | {uniform:.2g} | {' | '.join(shares[3:])} |"
+    return (
+        f"| {cell.k} | {cell.size} | {cell.epsilon} | {' | '.join(shares[:3])} | {uniform:.2g} |"
+        f" {' | '.join(shares[3:])} |"
+    )
 
 
 def main() -> None:
     cells = [Cell(*setting) for setting in product(MECHANISMS, CATEGORIES, SIZES, EPSILONS)]
     with ProcessPoolExecutor(2) as pool:
-        lines = dict(zip(cells, track(pool.map(line, cells, range(len(cells))), "simulating", total=len(cells)), strict=True))
+        lines = dict(
+            zip(
+                cells,
+                track(pool.map(line, cells, range(len(cells))), "simulating", total=len(cells)),
+                strict=True,
+            )
+        )
     (ROOT / "docs" / "coverage.md").write_text(page(lines), encoding="utf-8")
 
 
 def page(lines: dict[Cell, str | None]) -> str:
-    aware, plug_in = ([f"{who}, {100 * level:g} %" for level in LEVELS] for who in ("noise-aware", "plug-in"))
+    aware, plug_in = (
+        [f"{who}, {100 * level:g} %" for level in LEVELS] for who in ("noise-aware", "plug-in")
+    )
     header = ["$k$", "$n$", "ε", *aware, "uniform", *plug_in]
     text = PAGE
     for name in MECHANISMS:
         rows = [row for cell, row in lines.items() if cell.mechanism == name and row]
-        text += "\n".join([f"## {name}", "", f"| {' | '.join(header)} |", "|" + "---|" * len(header), *rows, "", ""])
-    refused = [f"{cell.mechanism}, $k = {cell.k}$, $n = {cell.size}$, ε = {cell.epsilon}" for cell, row in lines.items() if row is None]
+        text += "\n".join(
+            [
+                f"## {name}",
+                "",
+                f"| {' | '.join(header)} |",
+                "|" + "---|" * len(header),
+                *rows,
+                "",
+                "",
+            ]
+        )
+    refused = [
+        f"{cell.mechanism}, $k = {cell.k}$, $n = {cell.size}$, ε = {cell.epsilon}"
+        for cell, row in lines.items()
+        if row is None
+    ]
     why = (
-        "nearly every release [would ignore the data](limits.md#many-candidates), or permute-and-flip would have to list more than $10^6$ candidates"
+        "nearly every release [would ignore the data](limits.md#many-candidates), or"
+        " permute-and-flip would have to list more than $10^6$ candidates"
     )
     return text + f"## Refused\n\nHere a mechanism refuses, because {why}: {'; '.join(refused)}.\n"
 

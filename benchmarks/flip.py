@@ -1,4 +1,6 @@
-"""Cost of one release by permute-and-flip, drawn by OpenDP's noisy max, beside EHD of the same scale, and of its probabilities."""
+"""Cost of one release by permute-and-flip, drawn by OpenDP's noisy max, beside EHD of the same
+scale, and of its probabilities.
+"""
 
 from functools import partial
 
@@ -8,7 +10,7 @@ from reporting import milliseconds, table
 
 import opendp_bayes as ob
 from opendp_bayes.framework.spaces import PosteriorSpace
-from opendp_bayes.simplex import number_of_candidates
+from opendp_bayes.mathematics.simplex import number_of_candidates
 
 SPACES = ((100, 2), (1000, 2), (100, 3), (100_000, 2), (1400, 3))
 EPSILONS = (1.0, 10.0, 100.0)
@@ -23,15 +25,26 @@ def main() -> None:
         for epsilon in EPSILONS:
             scale = 2 * ob.global_sensitivity(size, [1.0] * k) / epsilon
             makers = (ob.make_permute_and_flip, ob.make_hellinger_exponential)
-            releases = [partial(make(space.domain, space.metric, dp.max_divergence(), scale), space.concentration(counts)) for make in makers]
-            ours, ehd, law = milliseconds(*releases, partial(ob.PermuteAndFlip(scale).log_pmf, counts, 1.0))
-            rows.append([k, size, number_of_candidates(size, k), f"{epsilon:g}", ours, ehd, ours / ehd, law])
+            releases = [
+                partial(
+                    make(space.domain, space.metric, dp.max_divergence(), scale),
+                    space.concentration(counts),
+                )
+                for make in makers
+            ]
+            ours, ehd, law = milliseconds(
+                *releases, partial(ob.PermuteAndFlip(scale).log_pmf, counts, 1.0)
+            )
+            rows.append(
+                [k, size, number_of_candidates(size, k), f"{epsilon:g}", ours, ehd, ours / ehd, law]
+            )
     table(
         "One release by permute-and-flip",
         ["k", "n", "candidates", "ε", "permute-and-flip, ms", "EHD, ms", "ratio", "log_pmf, ms"],
         rows,
-        "`make_permute_and_flip` beside `make_hellinger_exponential` of the same scale, balanced counts, uniform prior. A large ε leaves "
-        "few coins with a fair chance, so that many are flipped.",
+        "`make_permute_and_flip` beside `make_hellinger_exponential` of the same scale, balanced"
+        " counts, uniform prior. A large ε leaves few coins with a fair chance, so that many are"
+        " flipped.",
     )
 
 

@@ -1,4 +1,6 @@
-"""Cost of a posterior per group, beside one release for each group by a filter, and beside counting without privacy."""
+"""Cost of a posterior per group, beside one release for each group by a filter, and beside counting
+without privacy.
+"""
 
 from typing import Any
 
@@ -17,22 +19,41 @@ CATEGORIES = 10
 def make_frame() -> pl.DataFrame:
     """A column of categories, and one of groups for each number of them."""
     rng = np.random.default_rng(0)
-    values = pl.Series(rng.integers(CATEGORIES, size=ROWS).astype(np.uint32)).cast(pl.Enum([f"category {i}" for i in range(CATEGORIES)]))
-    return pl.DataFrame({"value": values} | {f"group of {groups}": rng.integers(groups, size=ROWS) for groups in GROUPS})
+    values = pl.Series(rng.integers(CATEGORIES, size=ROWS).astype(np.uint32)).cast(
+        pl.Enum([f"category {i}" for i in range(CATEGORIES)])
+    )
+    return pl.DataFrame(
+        {"value": values}
+        | {f"group of {groups}": rng.integers(groups, size=ROWS) for groups in GROUPS}
+    )
 
 
 def measure(context: Any, scan: pl.LazyFrame, groups: int) -> list[float]:
     by = f"group of {groups}"
 
     def together() -> Any:
-        return ob.posterior(context.query().group_by(by), "value", keys=range(groups), nulls="missing").release()
+        return ob.posterior(
+            context.query().group_by(by), "value", keys=range(groups), nulls="missing"
+        ).release()
 
     def one_by_one() -> list[Any]:
-        return [ob.posterior(context.query().filter(pl.col(by) == group), "value", nulls="missing").release() for group in range(groups)]
+        return [
+            ob.posterior(
+                context.query().filter(pl.col(by) == group), "value", nulls="missing"
+            ).release()
+            for group in range(groups)
+        ]
 
     assert list(together()) == list(range(groups))
     (each,) = milliseconds(one_by_one, repeats=1)
-    return [*milliseconds(together, lambda: scan.group_by(by, "value").len().collect(engine="streaming"), repeats=7), each]
+    return [
+        *milliseconds(
+            together,
+            lambda: scan.group_by(by, "value").len().collect(engine="streaming"),
+            repeats=7,
+        ),
+        each,
+    ]
 
 
 def main() -> None:
@@ -41,16 +62,27 @@ def main() -> None:
     with ob.on_disk(make_frame()) as scan:
         for groups in GROUPS:
             context = dp.Context.compositor(
-                data=scan, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=groups + 8
+                data=scan,
+                privacy_unit=dp.unit_of(contributions=1),
+                privacy_loss=dp.loss_of(epsilon=1.0),
+                split_evenly_over=groups + 8,
             )
             together, plain, each = measure(context, scan, groups)
             rows.append([groups, together, plain, together / plain, each, each / together])
     table(
         f"A posterior per group, {ROWS:,} rows, k={CATEGORIES}",
-        ["groups", "per group, ms", "polars without privacy, ms", "per group / polars", "one by one, ms", "one by one / per group"],
+        [
+            "groups",
+            "per group, ms",
+            "polars without privacy, ms",
+            "per group / polars",
+            "one by one, ms",
+            "one by one / per group",
+        ],
         rows,
-        "`ob.posterior(context.query().group_by(...), ...).release()`, beside `group_by(...).len()` of the same cells in polars, and beside as many "
-        "releases of `context.query().filter(...)`, which also cost as many times the budget.",
+        "`ob.posterior(context.query().group_by(...), ...).release()`, beside `group_by(...).len()`"
+        " of the same cells in polars, and beside as many releases of"
+        " `context.query().filter(...)`, which also cost as many times the budget.",
     )
 
 

@@ -1,4 +1,6 @@
-"""Cost of a noise-aware posterior: built, with means and intervals of every category, and draws from it."""
+"""Cost of a noise-aware posterior: built, with means and intervals of every category, and draws
+from it.
+"""
 
 from time import perf_counter
 
@@ -24,7 +26,16 @@ TEN = {
 
 def released(mechanism: ob.Mechanism, counts: np.ndarray, size: int | None) -> ob.Release:
     k = len(counts)
-    return ob.Release(tuple(counts.tolist()), tuple(range(k)), (1.0,) * k, mechanism, size, 1, ob.PrivacyLoss(1, 1, 1), "MaxDivergence")
+    return ob.Release(
+        tuple(counts.tolist()),
+        tuple(range(k)),
+        (1.0,) * k,
+        mechanism,
+        size,
+        1,
+        ob.PrivacyLoss(1, 1, 1),
+        "MaxDivergence",
+    )
 
 
 def two() -> None:
@@ -32,10 +43,16 @@ def two() -> None:
     for name, mechanism in TWO.items():
         for size in (10**3, 10**6):
             release = released(mechanism, np.array([3 * size // 10, 7 * size // 10]), size)
-            # The normalisers of an exponential mechanism are kept for its next release; the first one is what is timed.
+            # The normalisers of an exponential mechanism are kept for its next release; the first
+            # one is what is timed.
             (time,) = milliseconds(lambda release=release: first(release).interval(0.95), repeats=3)
             rows.append([name, f"{size:.0e}", time])
-    table("Noise-aware posterior, k=2", ["mechanism", "n", "95 % intervals, ms"], rows, "Wanted: below 200 ms at n = 1e6.")
+    table(
+        "Noise-aware posterior, k=2",
+        ["mechanism", "n", "95 % intervals, ms"],
+        rows,
+        "Wanted: below 200 ms at n = 1e6.",
+    )
 
 
 def first(release: ob.Release) -> ob.NoiseAwarePosterior:
@@ -49,7 +66,11 @@ def ten() -> None:
     rows, size = [], 10**5
     even = np.full(10, size // 10)
     for name, mechanism in TEN.items():
-        counts = even + np.array([-size // 10] * 2 + [0] * 7 + [2 * size // 10]) if name.endswith("as 0") else even
+        counts = (
+            even + np.array([-size // 10] * 2 + [0] * 7 + [2 * size // 10])
+            if name.endswith("as 0")
+            else even
+        )
         release = released(mechanism, counts, None if "private" in name else size)
         posterior = ob.noise_aware_posterior(release)
         times = milliseconds(
@@ -57,7 +78,11 @@ def ten() -> None:
             lambda release=release: ob.noise_aware_posterior(release).sample(4000, seed=0),
             repeats=3,
         )
-        ess = "independent" if posterior.diagnostics is None else f"{posterior.diagnostics.ess.min():.0f}"
+        ess = (
+            "independent"
+            if posterior.diagnostics is None
+            else f"{posterior.diagnostics.ess.min():.0f}"
+        )
         rows.append([name, *times, ess])
     table(
         "Noise-aware posterior, k=10, n=1e5",
@@ -68,12 +93,16 @@ def ten() -> None:
 
 
 def many() -> None:
-    """Exponential mechanisms whose data sets cannot be listed: the first release of a setting, and the next, for which part of the work is kept."""
+    """Exponential mechanisms whose data sets cannot be listed: the first release of a setting, and
+    the next, for which part of the work is kept.
+    """
     from opendp_bayes.inference.normaliser import over_prior
 
     rows, mechanism = [], ob.SmoothHellingerExponential(2.4142)
     for k, size in ((3, 2000), (3, 10**6), (7, 2000), (10, 10**5)):
-        counts = np.random.default_rng(0).multinomial(size, np.random.default_rng(1).dirichlet(np.ones(k)))
+        counts = np.random.default_rng(0).multinomial(
+            size, np.random.default_rng(1).dirichlet(np.ones(k))
+        )
         release = released(mechanism, mechanism.sample(counts, np.ones(k))[0], size)
         over_prior.cache_clear()
         start = perf_counter()
@@ -81,7 +110,16 @@ def many() -> None:
         first, start = perf_counter() - start, perf_counter()
         ob.noise_aware_posterior(release)
         diagnostics = posterior.diagnostics
-        rows.append([str(k), f"{size:.0e}", 1e3 * first, 1e3 * (perf_counter() - start), f"{diagnostics.ess[0]:.0f}", f"{diagnostics.log_error:.3f}"])
+        rows.append(
+            [
+                str(k),
+                f"{size:.0e}",
+                1e3 * first,
+                1e3 * (perf_counter() - start),
+                f"{diagnostics.ess[0]:.0f}",
+                f"{diagnostics.log_error:.3f}",
+            ]
+        )
     table(
         "Noise-aware posterior of EHDS, γ = 1, ε = 1, more than 200 000 data sets",
         ["k", "n", "first release, ms", "the next, ms", "effective draws", "error of ln P"],

@@ -34,10 +34,22 @@ def measure(kind: str, rows: int, releases: int) -> list[object]:
     """Resident memory after every `EVERY` releases, and the mean time of one."""
     dp.enable_features("contrib", "honest-but-curious")
     codes = np.random.default_rng(0).integers(10, size=rows)
-    frame = pl.DataFrame({"category": pl.Series(codes.astype(np.uint32)).cast(pl.Enum([f"category {i}" for i in range(10)])), "other": codes})
+    frame = pl.DataFrame(
+        {
+            "category": (
+                pl.Series(codes.astype(np.uint32)).cast(
+                    pl.Enum([f"category {i}" for i in range(10)])
+                )
+            ),
+            "other": codes,
+        }
+    )
     with (ob.on_disk if kind == "on_disk" else in_memory)(frame) as lazy:
         context = dp.Context.compositor(
-            data=lazy, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=releases
+            data=lazy,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(epsilon=1.0),
+            split_evenly_over=releases,
         )
         memory = [resident()]
         start = perf_counter()
@@ -55,13 +67,23 @@ def main() -> None:
     parser.add_argument("--releases", type=int, default=300)
     arguments = parser.parse_args()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        rows = list(pool.map(partial(measure, rows=arguments.rows, releases=arguments.releases), ("on_disk", "in-memory LazyFrame")))
+        rows = list(
+            pool.map(
+                partial(measure, rows=arguments.rows, releases=arguments.releases),
+                ("on_disk", "in-memory LazyFrame"),
+            )
+        )
     table(
         f"Resident memory over {arguments.releases} releases, {arguments.rows:,} rows",
-        ["data", *(f"after {i}, MB" for i in range(0, arguments.releases + 1, EVERY)), "growth, kB a release", "ms a release"],
+        [
+            "data",
+            *(f"after {i}, MB" for i in range(0, arguments.releases + 1, EVERY)),
+            "growth, kB a release",
+            "ms a release",
+        ],
         rows,
-        "Releases of the posterior of one Enum column (k=10) of a frame with an Int64 column besides, through one Context. Growth is from release "
-        f"{EVERY} on.",
+        "Releases of the posterior of one Enum column (k=10) of a frame with an Int64 column"
+        f" besides, through one Context. Growth is from release {EVERY} on.",
     )
 
 

@@ -12,7 +12,13 @@ import opendp_bayes as ob
 
 SETTINGS = ((2, 100), (2, 1000), (2, 10_000), (2, 100_000), (3, 100), (3, 1000), (10, 1000))
 BUDGETS: tuple[dict[str, float], ...] = ({"epsilon": 1.0}, {"rho": 0.1})
-KINDS = ("LaplaceParameters", "KNormParameters", "HellingerExponential", "SmoothHellingerExponential", "PermuteAndFlip")
+KINDS = (
+    "LaplaceParameters",
+    "KNormParameters",
+    "HellingerExponential",
+    "SmoothHellingerExponential",
+    "PermuteAndFlip",
+)
 ERRORS = ((2, 1000, 0.05), (3, 1000, 0.1))
 
 
@@ -20,7 +26,12 @@ def plan_by_mechanism(k: int, size: int, budget: dict[str, float]) -> dict[str, 
     """Seconds spent on each kind of mechanism."""
     spent = dict.fromkeys(KINDS, 0.0)
     steps: list[tuple[str, float]] = []
-    ob.plan(size=size, prior=[1.0] * k, progress=lambda kind, *_: steps.append((kind, perf_counter())), **budget)  # type: ignore[arg-type]
+    ob.plan(
+        size=size,
+        prior=[1.0] * k,
+        progress=lambda kind, *_: steps.append((kind, perf_counter())),
+        **budget,
+    )  # type: ignore[arg-type]
     steps.append(("", perf_counter()))
     for (kind, start), (_, end) in pairwise(steps):
         spent[kind] += end - start
@@ -40,26 +51,40 @@ def plans() -> None:
             spent = alone(partial(plan_by_mechanism, k, size, budget))
             total = sum(spent.values())
             shares = (f"{100 * spent[kind] / total:.0f} %" if spent[kind] else "" for kind in KINDS)
-            rows.append([k, size, *(f"{name} = {value:g}" for name, value in budget.items()), total, *shares])
+            rows.append(
+                [
+                    k,
+                    size,
+                    *(f"{name} = {value:g}" for name, value in budget.items()),
+                    total,
+                    *shares,
+                ]
+            )
     table(
         "A plan",
         ["k", "n", "budget", "plan, s", "Laplace", "K-norm", "EHD", "EHDS", "permute-and-flip"],
         rows,
-        "`ob.plan(size=n, prior=[1.0] * k, ...)`, each once, in a process of its own, and the share of each kind of mechanism. Wanted: at most 10 s "
-        "for two categories and 10,000 records. Beyond what is computed in a few seconds the proven bound is used, so that larger can be quicker.",
+        "`ob.plan(size=n, prior=[1.0] * k, ...)`, each once, in a process of its own, and the share"
+        " of each kind of mechanism. Wanted: at most 10 s for two categories and 10,000 records."
+        " Beyond what is computed in a few seconds the proven bound is used, so that larger can be"
+        " quicker.",
     )
 
 
 def inverses() -> None:
     rows = []
     for k, size, error in ERRORS:
-        times = [alone(partial(inverse, k, size, error, question)) for question in ("smallest_size", "smallest_epsilon")]
+        times = [
+            alone(partial(inverse, k, size, error, question))
+            for question in ("smallest_size", "smallest_epsilon")
+        ]
         rows.append([k, error, times[0], size, times[1]])
     table(
         "The number of records, or the ε, that an error takes",
         ["k", "error", "smallest_size, s", "n", "smallest_epsilon, s"],
         rows,
-        "`ob.smallest_size(error, epsilon=1.0, ...)` and `ob.smallest_epsilon(error, size=n, ...)`, each once, in a process of its own.",
+        "`ob.smallest_size(error, epsilon=1.0, ...)` and `ob.smallest_epsilon(error, size=n, ...)`,"
+        " each once, in a process of its own.",
     )
 
 

@@ -1,4 +1,6 @@
-"""Cost of one release: mechanisms beside a floating-point implementation, and a query through a Context beside OpenDP's own."""
+"""Cost of one release: mechanisms beside a floating-point implementation, and a query through a
+Context beside OpenDP's own.
+"""
 
 from functools import partial
 
@@ -30,7 +32,9 @@ def floating_point(counts: np.ndarray, scale: float) -> np.ndarray:
     grid = grid[grid.sum(axis=1) <= size]
     candidates = 1.0 + np.column_stack([grid, size - grid.sum(axis=1)])
     posterior = 1.0 + counts
-    similarity = np.exp(log_beta((candidates + posterior) / 2) - (log_beta(candidates) + log_beta(posterior)) / 2)
+    similarity = np.exp(
+        log_beta((candidates + posterior) / 2) - (log_beta(candidates) + log_beta(posterior)) / 2
+    )
     weight = np.exp(-np.sqrt(np.maximum(1 - similarity, 0)) / scale)
     return candidates[np.random.choice(len(candidates), p=weight / weight.sum())] - 1
 
@@ -47,8 +51,9 @@ def mechanisms() -> None:
         "One release by a mechanism",
         ["k", "n", *(f"{name}, ms" for name in MECHANISMS), "EHD in floats, ms", "EHD / in floats"],
         rows,
-        "`mechanism.sample(counts, prior)`, sensitivity included, with exact sampling from a CSPRNG. In floats: candidates enumerated, weights from "
-        "`gammaln`, `np.random.choice`, which is neither exact nor cryptographically random.",
+        "`mechanism.sample(counts, prior)`, sensitivity included, with exact sampling from a"
+        " CSPRNG. In floats: candidates enumerated, weights from `gammaln`, `np.random.choice`,"
+        " which is neither exact nor cryptographically random.",
     )
 
 
@@ -68,19 +73,49 @@ def queries() -> None:
                 margins=[dp.polars.Margin(by=["category"], invariant="keys", max_length=ROWS)],
             )
             ours, grouped, total = milliseconds(
-                lambda context=context, size=size: ob.posterior(context.query(), "category", size=size, nulls="missing").release(),
-                lambda context=context: context.query().group_by("category").agg(dp.len(signed=True)).release().collect(),
-                lambda context=context: context.query().select(dp.len(signed=True)).release().collect(),
+                lambda context=context, size=size: ob.posterior(
+                    context.query(), "category", size=size, nulls="missing"
+                ).release(),
+                lambda context=context: (
+                    context.query()
+                    .group_by("category")
+                    .agg(dp.len(signed=True))
+                    .release()
+                    .collect()
+                ),
+                lambda context=context: (
+                    context.query().select(dp.len(signed=True)).release().collect()
+                ),
                 repeats=15,
             )
-            (plain,) = milliseconds(lambda: scan.group_by("category").len().collect(engine="streaming"), repeats=15)
-            rows.append([", ".join(f"{key}={value}" for key, value in unit.items()), ours, grouped, total, plain, ours / grouped])
+            (plain,) = milliseconds(
+                lambda: scan.group_by("category").len().collect(engine="streaming"), repeats=15
+            )
+            rows.append(
+                [
+                    ", ".join(f"{key}={value}" for key, value in unit.items()),
+                    ours,
+                    grouped,
+                    total,
+                    plain,
+                    ours / grouped,
+                ]
+            )
     table(
         f"One release through a Context, {ROWS:,} rows, k=10",
-        ["privacy unit", "posterior, ms", "OpenDP group_by and len, ms", "OpenDP len, ms", "polars without privacy, ms", "posterior / group_by"],
+        [
+            "privacy unit",
+            "posterior, ms",
+            "OpenDP group_by and len, ms",
+            "OpenDP len, ms",
+            "polars without privacy, ms",
+            "posterior / group_by",
+        ],
         rows,
-        "From query to result, building the query included: `ob.posterior(context.query(), ...).release()` beside "
-        "`context.query().group_by(...).agg(dp.len(signed=True)).release().collect()`, whose keys a margin makes public, and `dp.len` alone.",
+        "From query to result, building the query included: `ob.posterior(context.query(),"
+        " ...).release()` beside"
+        " `context.query().group_by(...).agg(dp.len(signed=True)).release().collect()`, whose keys"
+        " a margin makes public, and `dp.len` alone.",
     )
 
 

@@ -14,7 +14,9 @@ MARKDOWN = "BENCHMARKS_MARKDOWN"
 
 
 def milliseconds(*functions: Callable[[], Any], repeats: int = 5) -> list[float]:
-    """The shortest time of each function. They take turns, so that whatever else the machine does meets all of them."""
+    """The shortest time of each function. They take turns, so that whatever else the machine does
+    meets all of them.
+    """
     shortest = [float("inf")] * len(functions)
     for _ in range(repeats):
         for i, function in enumerate(functions):
@@ -38,10 +40,18 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], not
     Console(width=150).print(shown, "")
     if MARKDOWN in os.environ:
         lines = [columns, ["---"] * len(columns), *text]
-        page = "\n".join([f"## {title}", "", note, "", *(f"| {' | '.join(line)} |" for line in lines), "", ""])
+        page = "\n".join(
+            [f"## {title}", "", note, "", *(f"| {' | '.join(line)} |" for line in lines), "", ""]
+        )
         with Path(os.environ[MARKDOWN]).open("a") as file:
             file.write(page)
 
 
 def _text(cell: Any) -> str:
-    return f"{cell:,.3g}" if isinstance(cell, float) and abs(cell) < 100 else f"{cell:,.0f}" if isinstance(cell, (int, float)) else str(cell)
+    return (
+        f"{cell:,.3g}"
+        if isinstance(cell, float) and abs(cell) < 100
+        else f"{cell:,.0f}"
+        if isinstance(cell, (int, float))
+        else str(cell)
+    )

@@ -1,4 +1,6 @@
-"""Cost of smoothed differential privacy: one profile, the smoothed δ, and exact draws, with their growth."""
+"""Cost of smoothed differential privacy: one profile, the smoothed δ, and exact draws, with their
+growth.
+"""
 
 import math
 from functools import partial
@@ -16,10 +18,16 @@ def profiles() -> None:
     for rate in (0.998, 0.5):
         for size in (10**4, 10**6, 155_507_476, 10**9):
             counts = [round(0.5227 * size), size - round(0.5227 * size)]
-            (time,) = milliseconds(partial(database_profile, counts, rate, math.log(0.51 / 0.49)), repeats=3)
+            (time,) = milliseconds(
+                partial(database_profile, counts, rate, math.log(0.51 / 0.49)), repeats=3
+            )
             rows.append([2, rate, f"{size:.1e}", time])
     for rate, size in ((0.998, 10**6), (0.998, 155_507_476), (0.5, 10**5)):
-        counts = [round(0.5 * size), round(0.45 * size), size - round(0.5 * size) - round(0.45 * size)]
+        counts = [
+            round(0.5 * size),
+            round(0.45 * size),
+            size - round(0.5 * size) - round(0.45 * size),
+        ]
         (time,) = milliseconds(partial(database_profile, counts, rate, 0.04), repeats=1)
         rows.append([3, rate, f"{size:.1e}", time])
     table(
@@ -46,10 +54,18 @@ def smoothed() -> None:
         before = time
     table(
         "Smoothed δ",
-        ["categories", "vertices", "n", "ms", "measured exponent", "ours: m + l - 2", "the paper's: 2m + l - 3"],
+        [
+            "categories",
+            "vertices",
+            "n",
+            "ms",
+            "measured exponent",
+            "ours: m + l - 2",
+            "the paper's: 2m + l - 3",
+        ],
         rows,
-        "`smoothed_delta`. Wanted: below 20 s at m = l = 2, n = 10,000, and below 60 s at m = 3, n = 60. The measured exponent is the binary "
-        "logarithm of the growth when n doubles.",
+        "`smoothed_delta`. Wanted: below 20 s at m = l = 2, n = 10,000, and below 60 s at m = 3, n"
+        " = 60. The measured exponent is the binary logarithm of the growth when n doubles.",
     )
 
 
@@ -57,14 +73,20 @@ def draws() -> None:
     rows = []
     for size in (10**4, 10**6, 155_507_476):
         counts = [size // 2, size - size // 2]
-        times = milliseconds(*(partial(SamplingHistogram(rate=rate).sample, counts, 1.0) for rate in (0.998, 0.5)), repeats=3)
-        times += milliseconds(partial(SamplingHistogram(rate=0.5, replacement="with").sample, counts, 1.0), repeats=3)
+        times = milliseconds(
+            *(partial(SamplingHistogram(rate=rate).sample, counts, 1.0) for rate in (0.998, 0.5)),
+            repeats=3,
+        )
+        times += milliseconds(
+            partial(SamplingHistogram(rate=0.5, replacement="with").sample, counts, 1.0), repeats=3
+        )
         rows.append([f"{size:.1e}", *times])
     table(
         "One release of the sampling-histogram mechanism",
         ["n", "0.2 % left out, ms", "half, ms", "half with replacement, ms"],
         rows,
-        "`SamplingHistogram.sample`, exact, from a CSPRNG. The cost is that of a few standard deviations, not of the number of records.",
+        "`SamplingHistogram.sample`, exact, from a CSPRNG. The cost is that of a few standard"
+        " deviations, not of the number of records.",
     )
 
 

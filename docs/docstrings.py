@@ -1,4 +1,6 @@
-"""Turn the docstrings of the package into Markdown for the API reference: sections into lists, doctests into code blocks."""
+"""Turn the docstrings of the package into Markdown for the API reference: sections into lists,
+doctests into code blocks.
+"""
 
 import inspect
 import re
@@ -23,7 +25,9 @@ def to_markdown(text: str) -> str:
     """Rewrite one docstring, paragraph by paragraph."""
     text = _SECTION.sub(lambda match: f"**{match[1]}**\n\n", text)
     paragraphs = text.split("\n\n")
-    return "\n\n".join(_code(part) if part.startswith(">>>") else _entries(part) for part in paragraphs)
+    return "\n\n".join(
+        _code(part) if part.startswith(">>>") else _entries(part) for part in paragraphs
+    )
 
 
 def _code(paragraph: str) -> str:

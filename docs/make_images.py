@@ -1,4 +1,5 @@
-"""Make the pictures of the documentation: `make images`. They are of the releases in `docs/images/*.json`, so they are the same every time.
+"""Make the pictures of the documentation: `make images`. They are of the releases in
+`docs/images/*.json`, so they are the same every time.
 
 A release whose file is missing is made.
 """
@@ -19,8 +20,8 @@ from rich.console import Console, RenderableType
 
 import opendp_bayes as ob
 from opendp_bayes.commands.demo import _penguins, _survey
-from opendp_bayes.plotting import plot_posterior
-from opendp_bayes.report import release_report
+from opendp_bayes.report.terminal import release_report
+from opendp_bayes.results.figures import plot_posterior
 
 IMAGES = Path(__file__).parent / "images"
 TITLES = {
@@ -50,27 +51,55 @@ def make_releases() -> None:
     keep_groups("groups", survey, "party", "vote", 0.5, survey.height)
 
 
-def keep(name: str, frame: pl.DataFrame, column: str, epsilon: float, *, size: int | None = None, mechanism: str = "auto") -> None:
+def keep(
+    name: str,
+    frame: pl.DataFrame,
+    column: str,
+    epsilon: float,
+    *,
+    size: int | None = None,
+    mechanism: str = "auto",
+) -> None:
     """Make a release, unless there is one."""
     path = IMAGES / f"{name}.json"
     if path.exists():
         return
     with ob.on_disk(frame) as scan:
         unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
-        context = dp.Context.compositor(data=scan, privacy_unit=unit, privacy_loss=dp.loss_of(epsilon=epsilon), split_evenly_over=1)
-        query = ob.posterior(context.query(), column, size=size, nulls=frame[column].dtype.categories[0], mechanism=mechanism)
+        context = dp.Context.compositor(
+            data=scan,
+            privacy_unit=unit,
+            privacy_loss=dp.loss_of(epsilon=epsilon),
+            split_evenly_over=1,
+        )
+        query = ob.posterior(
+            context.query(),
+            column,
+            size=size,
+            nulls=frame[column].dtype.categories[0],
+            mechanism=mechanism,
+        )
         path.write_text(query.release().to_json() + "\n", encoding="utf-8")
 
 
-def keep_groups(name: str, frame: pl.DataFrame, column: str, by: str, epsilon: float, size: int) -> None:
+def keep_groups(
+    name: str, frame: pl.DataFrame, column: str, by: str, epsilon: float, size: int
+) -> None:
     """Make a release of a posterior for each group, unless there is one."""
     path = IMAGES / f"{name}.json"
     if path.exists():
         return
     with ob.on_disk(frame) as scan:
-        context = dp.Context.compositor(data=scan, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=epsilon), split_evenly_over=1)
+        context = dp.Context.compositor(
+            data=scan,
+            privacy_unit=dp.unit_of(changes=1),
+            privacy_loss=dp.loss_of(epsilon=epsilon),
+            split_evenly_over=1,
+        )
         groups, nulls = list(frame[by].dtype.categories), frame[column].dtype.categories[0]
-        query = ob.posterior(context.query().group_by(by), column, keys=groups, size=size, nulls=nulls)
+        query = ob.posterior(
+            context.query().group_by(by), column, keys=groups, size=size, nulls=nulls
+        )
         path.write_text(query.release().to_json() + "\n", encoding="utf-8")
 
 
@@ -85,7 +114,16 @@ def reading() -> None:
     fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained")
     loss = ob.PrivacyLoss(epsilon=0.1, rho=0.005, range=0.2)
     for ax, size in zip(axes, (20, 200, 20_000), strict=True):
-        release = ob.Release((6 * size // 10, 4 * size // 10), ("yes", "no"), (1.0, 1.0), ob.LaplaceParameters(10.0), size, 1, loss, "MaxDivergence")
+        release = ob.Release(
+            (6 * size // 10, 4 * size // 10),
+            ("yes", "no"),
+            (1.0, 1.0),
+            ob.LaplaceParameters(10.0),
+            size,
+            1,
+            loss,
+            "MaxDivergence",
+        )
         plot_posterior(release, ax, title=f"n = {size:,}".replace(",", " "), compact=True)
     save(fig, "reading")
 
@@ -100,10 +138,16 @@ def save(fig: plt.Figure, name: str) -> None:
 
 def notebook(release: ob.Release, name: str) -> None:
     """The table of a notebook, cut to what is on it."""
-    pdf = weasyprint.HTML(string=release._repr_html_()).write_pdf(stylesheets=[weasyprint.CSS(string=STYLE)])
+    pdf = weasyprint.HTML(string=release._repr_html_()).write_pdf(
+        stylesheets=[weasyprint.CSS(string=STYLE)]
+    )
     page = pypdfium2.PdfDocument(pdf)[0].render(scale=DPI / 72).to_pil().convert("RGB")
-    left, top, right, bottom = ImageChops.difference(page, Image.new("RGB", page.size, "white")).getbbox() or (0, 0, *page.size)
-    page.crop((left - 8, top - 8, right + 8, bottom + 8)).quantize(64).save(IMAGES / f"{name}.png", optimize=True)
+    left, top, right, bottom = ImageChops.difference(
+        page, Image.new("RGB", page.size, "white")
+    ).getbbox() or (0, 0, *page.size)
+    page.crop((left - 8, top - 8, right + 8, bottom + 8)).quantize(64).save(
+        IMAGES / f"{name}.png", optimize=True
+    )
 
 
 def terminal(renderable: RenderableType, name: str, command: str) -> None:
@@ -120,12 +164,22 @@ def main() -> None:
     matplotlib.use("Agg")
     dp.enable_features("contrib", "honest-but-curious")
     make_releases()
-    releases = {name: ob.Release.from_json((IMAGES / f"{name}.json").read_text(encoding="utf-8")) for name in TITLES}
+    releases = {
+        name: ob.Release.from_json((IMAGES / f"{name}.json").read_text(encoding="utf-8"))
+        for name in TITLES
+    }
     plots(releases)
     reading()
-    save(ob.GroupedRelease.from_json((IMAGES / "groups.json").read_text(encoding="utf-8")).plot(), "groups")
+    save(
+        ob.GroupedRelease.from_json((IMAGES / "groups.json").read_text(encoding="utf-8")).plot(),
+        "groups",
+    )
     notebook(releases["penguins"], "notebook")
-    terminal(release_report(releases["party"], title="party"), "terminal", "opendp-bayes release survey.parquet --column party ...")
+    terminal(
+        release_report(releases["party"], title="party"),
+        "terminal",
+        "opendp-bayes release survey.parquet --column party ...",
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Constructors chained with >>, and one composition of a posterior with OpenDP's own Laplace mechanism."""
+"""Constructors chained with >>, and one composition of a posterior with OpenDP's own Laplace
+mechanism.
+"""
 
 import opendp.prelude as dp
 import polars as pl
@@ -9,7 +11,9 @@ dp.enable_features("contrib", "honest-but-curious")
 
 size = 300
 answer = pl.Enum(["yes", "no", "undecided"])
-survey = pl.LazyFrame({"answer": pl.Series(["yes"] * 160 + ["no"] * 110 + ["undecided"] * 30, dtype=answer)})
+survey = pl.LazyFrame(
+    {"answer": pl.Series(["yes"] * 160 + ["no"] * 110 + ["undecided"] * 30, dtype=answer)}
+)
 
 # The data sets we protect: any 300 answers; neighbours differ by one changed answer.
 domain = dp.lazyframe_domain([dp.series_domain("answer", dp.enum_domain(answer.categories))])

@@ -15,20 +15,30 @@ frame = load_penguins()
 penguins = pl.DataFrame(
     {
         "island": list(frame["island"]),
-        "species": pl.Series(list(frame["species"]), dtype=pl.Enum(["Adelie", "Chinstrap", "Gentoo"])),
+        "species": pl.Series(
+            list(frame["species"]), dtype=pl.Enum(["Adelie", "Chinstrap", "Gentoo"])
+        ),
     }
 )
 
 with ob.on_disk(penguins) as scan:
     context = dp.Context.compositor(
         data=scan,
-        privacy_unit=dp.unit_of(contributions=1),  # one row a penguin; their number is private, on each island too
+        privacy_unit=dp.unit_of(
+            contributions=1
+        ),  # one row a penguin; their number is private, on each island too
         privacy_loss=dp.loss_of(epsilon=1.0),
         split_evenly_over=1,
     )
 
-    # The islands are named here, not read off the data. A penguin is on one island, so all of them cost what one costs.
-    query = ob.posterior(context.query().group_by("island"), "species", keys=["Biscoe", "Dream", "Torgersen"], nulls="Adelie")
+    # The islands are named here, not read off the data. A penguin is on one island, so all of them
+    # cost what one costs.
+    query = ob.posterior(
+        context.query().group_by("island"),
+        "species",
+        keys=["Biscoe", "Dream", "Torgersen"],
+        nulls="Adelie",
+    )
     released = query.release()
 
 print(f"One entry in the budget: {context.current_privacy_loss()}")

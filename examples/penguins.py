@@ -14,12 +14,15 @@ dp.enable_features("contrib", "honest-but-curious")
 frame = load_penguins()
 penguins = pl.DataFrame(
     {
-        "species": pl.Series(list(frame["species"]), dtype=pl.Enum(["Adelie", "Chinstrap", "Gentoo"])),
+        "species": pl.Series(
+            list(frame["species"]), dtype=pl.Enum(["Adelie", "Chinstrap", "Gentoo"])
+        ),
         "flipper": pl.Series(list(frame["flipper_length_mm"]), dtype=pl.Float64).fill_nan(None),
     }
 )
 
-# on_disk writes the frame to a temporary file and scans it: OpenDP would copy a frame in memory with every query.
+# on_disk writes the frame to a temporary file and scans it: OpenDP would copy a frame in memory
+# with every query.
 with ob.on_disk(penguins) as scan:
     context = dp.Context.compositor(
         data=scan,
@@ -28,11 +31,20 @@ with ob.on_disk(penguins) as scan:
         split_by_weights=[2, 1],
     )
 
-    # The species of a row may be null as far as OpenDP knows, so the query has to say how to count that.
+    # The species of a row may be null as far as OpenDP knows, so the query has to say how to count
+    # that.
     release = ob.posterior(context.query(), "species", nulls="unrecorded").release()
 
-    # Any plan may come before a posterior: here, the species of the penguins with long flippers, by OpenDP's own noisy count.
-    long_flippers = context.query().filter(pl.col("flipper") > 200).select(dp.len(signed=True)).release().collect().item()
+    # Any plan may come before a posterior: here, the species of the penguins with long flippers, by
+    # OpenDP's own noisy count.
+    long_flippers = (
+        context.query()
+        .filter(pl.col("flipper") > 200)
+        .select(dp.len(signed=True))
+        .release()
+        .collect()
+        .item()
+    )
 
 print(release)
 for label, mean in zip(release.categories, release.posterior.mean(), strict=True):

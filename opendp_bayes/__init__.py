@@ -1,6 +1,7 @@
 """Private posteriors of categorical data, as an extension of OpenDP.
 
-The names below are loaded when first used, so the mathematics can be used without importing OpenDP or polars.
+The names below are loaded when first used, so the mathematics can be used without importing OpenDP
+or polars.
 """
 
 from importlib import import_module
@@ -8,65 +9,83 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opendp_bayes.accounting.calibration import calibrate as calibrate
-    from opendp_bayes.accounting.composition import privacy_loss_distribution as privacy_loss_distribution
+    from opendp_bayes.accounting.composition import (
+        privacy_loss_distribution as privacy_loss_distribution,
+    )
     from opendp_bayes.accounting.exact import PrivacyProfile as PrivacyProfile
     from opendp_bayes.accounting.exact import exact_loss as exact_loss
     from opendp_bayes.accounting.exact import privacy_profile as privacy_profile
-    from opendp_bayes.auditing import Audit as Audit
-    from opendp_bayes.auditing import audit as audit
-    from opendp_bayes.conjugate import binomial_beta as binomial_beta
-    from opendp_bayes.conjugate import multinomial_dirichlet as multinomial_dirichlet
+    from opendp_bayes.auditing.audit import Audit as Audit
+    from opendp_bayes.auditing.audit import audit as audit
     from opendp_bayes.framework.context import enable as enable
     from opendp_bayes.framework.context import posterior as posterior
     from opendp_bayes.framework.counts import make_categorical_counts as make_categorical_counts
     from opendp_bayes.framework.counts import make_count_vector as make_count_vector
     from opendp_bayes.framework.counts import then_categorical_counts as then_categorical_counts
     from opendp_bayes.framework.counts import then_count_vector as then_count_vector
-    from opendp_bayes.framework.frames import on_disk as on_disk
-    from opendp_bayes.framework.grouped_release import GroupedRelease as GroupedRelease
-    from opendp_bayes.framework.groups import grouped_release as grouped_release
-    from opendp_bayes.framework.groups import make_grouped_counts as make_grouped_counts
-    from opendp_bayes.framework.groups import then_grouped_counts as then_grouped_counts
-    from opendp_bayes.framework.inference import make_beta_binomial as make_beta_binomial
-    from opendp_bayes.framework.inference import make_dirichlet_multinomial as make_dirichlet_multinomial
-    from opendp_bayes.framework.inference import then_beta_binomial as then_beta_binomial
-    from opendp_bayes.framework.inference import then_dirichlet_multinomial as then_dirichlet_multinomial
-    from opendp_bayes.framework.measurements import make_hellinger_exponential as make_hellinger_exponential
+    from opendp_bayes.framework.grouped_counts import grouped_release as grouped_release
+    from opendp_bayes.framework.grouped_counts import make_grouped_counts as make_grouped_counts
+    from opendp_bayes.framework.grouped_counts import then_grouped_counts as then_grouped_counts
+    from opendp_bayes.framework.measurements import (
+        make_hellinger_exponential as make_hellinger_exponential,
+    )
     from opendp_bayes.framework.measurements import make_knorm_parameters as make_knorm_parameters
-    from opendp_bayes.framework.measurements import make_laplace_parameters as make_laplace_parameters
+    from opendp_bayes.framework.measurements import (
+        make_laplace_parameters as make_laplace_parameters,
+    )
     from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
     from opendp_bayes.framework.measurements import make_permute_and_flip as make_permute_and_flip
-    from opendp_bayes.framework.measurements import make_smooth_hellinger_exponential as make_smooth_hellinger_exponential
-    from opendp_bayes.framework.measurements import then_hellinger_exponential as then_hellinger_exponential
+    from opendp_bayes.framework.measurements import (
+        make_smooth_hellinger_exponential as make_smooth_hellinger_exponential,
+    )
+    from opendp_bayes.framework.measurements import (
+        then_hellinger_exponential as then_hellinger_exponential,
+    )
     from opendp_bayes.framework.measurements import then_knorm_parameters as then_knorm_parameters
-    from opendp_bayes.framework.measurements import then_laplace_parameters as then_laplace_parameters
+    from opendp_bayes.framework.measurements import (
+        then_laplace_parameters as then_laplace_parameters,
+    )
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
     from opendp_bayes.framework.measurements import then_permute_and_flip as then_permute_and_flip
-    from opendp_bayes.framework.measurements import then_smooth_hellinger_exponential as then_smooth_hellinger_exponential
+    from opendp_bayes.framework.measurements import (
+        then_smooth_hellinger_exponential as then_smooth_hellinger_exponential,
+    )
+    from opendp_bayes.framework.on_disk import on_disk as on_disk
+    from opendp_bayes.framework.posteriors import make_beta_binomial as make_beta_binomial
+    from opendp_bayes.framework.posteriors import (
+        make_dirichlet_multinomial as make_dirichlet_multinomial,
+    )
+    from opendp_bayes.framework.posteriors import then_beta_binomial as then_beta_binomial
+    from opendp_bayes.framework.posteriors import (
+        then_dirichlet_multinomial as then_dirichlet_multinomial,
+    )
     from opendp_bayes.framework.scores import make_hellinger_scores as make_hellinger_scores
     from opendp_bayes.framework.scores import selected_counts as selected_counts
     from opendp_bayes.framework.scores import then_hellinger_scores as then_hellinger_scores
-    from opendp_bayes.hellinger import bhattacharyya_angle as bhattacharyya_angle
-    from opendp_bayes.hellinger import hellinger_distance as hellinger_distance
     from opendp_bayes.inference import NoiseAwarePosterior as NoiseAwarePosterior
     from opendp_bayes.inference import noise_aware_posterior as noise_aware_posterior
+    from opendp_bayes.mathematics.conjugate import binomial_beta as binomial_beta
+    from opendp_bayes.mathematics.conjugate import multinomial_dirichlet as multinomial_dirichlet
+    from opendp_bayes.mathematics.hellinger import bhattacharyya_angle as bhattacharyya_angle
+    from opendp_bayes.mathematics.hellinger import hellinger_distance as hellinger_distance
+    from opendp_bayes.mathematics.sensitivity import global_sensitivity as global_sensitivity
+    from opendp_bayes.mathematics.sensitivity import local_sensitivity as local_sensitivity
+    from opendp_bayes.mathematics.sensitivity import smooth_sensitivity as smooth_sensitivity
     from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
     from opendp_bayes.mechanisms import KNormParameters as KNormParameters
     from opendp_bayes.mechanisms import LaplaceParameters as LaplaceParameters
     from opendp_bayes.mechanisms import Mechanism as Mechanism
     from opendp_bayes.mechanisms import PermuteAndFlip as PermuteAndFlip
     from opendp_bayes.mechanisms import SmoothHellingerExponential as SmoothHellingerExponential
+    from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss as PrivacyLoss
     from opendp_bayes.mechanisms.registry import available_mechanisms as available_mechanisms
     from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
-    from opendp_bayes.planning import Plan as Plan
-    from opendp_bayes.planning import plan as plan
-    from opendp_bayes.planning import smallest_epsilon as smallest_epsilon
-    from opendp_bayes.planning import smallest_size as smallest_size
-    from opendp_bayes.privacy_loss import PrivacyLoss as PrivacyLoss
-    from opendp_bayes.release import Release as Release
-    from opendp_bayes.sensitivity import global_sensitivity as global_sensitivity
-    from opendp_bayes.sensitivity import local_sensitivity as local_sensitivity
-    from opendp_bayes.sensitivity import smooth_sensitivity as smooth_sensitivity
+    from opendp_bayes.planning.plan import Plan as Plan
+    from opendp_bayes.planning.plan import plan as plan
+    from opendp_bayes.planning.plan import smallest_epsilon as smallest_epsilon
+    from opendp_bayes.planning.plan import smallest_size as smallest_size
+    from opendp_bayes.results.grouped_release import GroupedRelease as GroupedRelease
+    from opendp_bayes.results.release import Release as Release
 
 __version__ = "0.1.0"
 
@@ -74,14 +93,24 @@ _HOME = {
     "accounting.calibration": ("calibrate",),
     "accounting.composition": ("privacy_loss_distribution",),
     "accounting.exact": ("PrivacyProfile", "exact_loss", "privacy_profile"),
-    "auditing": ("Audit", "audit"),
-    "conjugate": ("binomial_beta", "multinomial_dirichlet"),
+    "auditing.audit": ("Audit", "audit"),
+    "mathematics.conjugate": ("binomial_beta", "multinomial_dirichlet"),
     "framework.context": ("enable", "posterior"),
-    "framework.counts": ("make_categorical_counts", "make_count_vector", "then_categorical_counts", "then_count_vector"),
-    "framework.frames": ("on_disk",),
-    "framework.grouped_release": ("GroupedRelease",),
-    "framework.groups": ("grouped_release", "make_grouped_counts", "then_grouped_counts"),
-    "framework.inference": ("make_beta_binomial", "make_dirichlet_multinomial", "then_beta_binomial", "then_dirichlet_multinomial"),
+    "framework.counts": (
+        "make_categorical_counts",
+        "make_count_vector",
+        "then_categorical_counts",
+        "then_count_vector",
+    ),
+    "framework.on_disk": ("on_disk",),
+    "results.grouped_release": ("GroupedRelease",),
+    "framework.grouped_counts": ("grouped_release", "make_grouped_counts", "then_grouped_counts"),
+    "framework.posteriors": (
+        "make_beta_binomial",
+        "make_dirichlet_multinomial",
+        "then_beta_binomial",
+        "then_dirichlet_multinomial",
+    ),
     "framework.measurements": (
         "make_hellinger_exponential",
         "make_knorm_parameters",
@@ -97,14 +126,21 @@ _HOME = {
         "then_smooth_hellinger_exponential",
     ),
     "framework.scores": ("make_hellinger_scores", "selected_counts", "then_hellinger_scores"),
-    "hellinger": ("bhattacharyya_angle", "hellinger_distance"),
-    "mechanisms": ("HellingerExponential", "KNormParameters", "LaplaceParameters", "Mechanism", "PermuteAndFlip", "SmoothHellingerExponential"),
+    "mathematics.hellinger": ("bhattacharyya_angle", "hellinger_distance"),
+    "mechanisms": (
+        "HellingerExponential",
+        "KNormParameters",
+        "LaplaceParameters",
+        "Mechanism",
+        "PermuteAndFlip",
+        "SmoothHellingerExponential",
+    ),
     "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
-    "planning": ("Plan", "plan", "smallest_epsilon", "smallest_size"),
-    "privacy_loss": ("PrivacyLoss",),
-    "release": ("Release",),
-    "sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),
+    "planning.plan": ("Plan", "plan", "smallest_epsilon", "smallest_size"),
+    "mechanisms.privacy_loss": ("PrivacyLoss",),
+    "results.release": ("Release",),
+    "mathematics.sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

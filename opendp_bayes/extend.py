@@ -1,11 +1,35 @@
-"""The tools for a mechanism of your own: validation, candidates, exact sampling and certified losses. See `docs/plugins.md`."""
+"""The tools for a mechanism of your own: validation, candidates, exact sampling and certified
+losses. See `docs/plugins.md`.
+"""
 
-from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
-from opendp_bayes._validation import as_choice, as_counts, as_distance, as_positive, as_prior, as_scale, as_size
+from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
+from opendp_bayes.mathematics.simplex import (
+    candidate,
+    candidate_sums,
+    candidates,
+    check_enumerable,
+    number_of_candidates,
+)
+from opendp_bayes.mathematics.validation import (
+    as_choice,
+    as_counts,
+    as_distance,
+    as_positive,
+    as_prior,
+    as_scale,
+    as_size,
+)
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
-from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS
-from opendp_bayes.sampling import ExactCategorical, bernoulli_exp, discrete_laplace, draws, floored_laplace, geometric, weight_error
-from opendp_bayes.simplex import candidate, candidate_sums, candidates, check_enumerable, number_of_candidates
+from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
+from opendp_bayes.samplers.integers import (
+    ExactCategorical,
+    bernoulli_exp,
+    discrete_laplace,
+    draws,
+    floored_laplace,
+    geometric,
+    weight_error,
+)
 
 __all__ = [
     "NO_BOUND",

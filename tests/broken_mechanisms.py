@@ -1,6 +1,8 @@
-"""Mechanisms that lose more than they claim, or do not draw from the law they state: what an audit has to catch.
+"""Mechanisms that lose more than they claim, or do not draw from the law they state: what an audit
+has to catch.
 
-Each repeats a mistake that is easily made. All but the last two state a law and a bound that look right.
+Each repeats a mistake that is easily made. All but the last two state a law and a bound that look
+right.
 """
 
 import math
@@ -13,7 +15,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from opendp_bayes import HellingerExponential, LaplaceParameters, PrivacyLoss, SmoothHellingerExponential, local_sensitivity
+from opendp_bayes import (
+    HellingerExponential,
+    LaplaceParameters,
+    PrivacyLoss,
+    SmoothHellingerExponential,
+    local_sensitivity,
+)
 from opendp_bayes.extend import NO_LOSS, as_counts, certified_loss
 
 Floats = NDArray[np.float64]
@@ -22,7 +30,9 @@ _RANDOM = random.SystemRandom()
 
 
 def half_scale(honest: Any) -> Any:
-    """The mechanism with its law and its bound, and a sampler that uses half its scale: a factor of two lost between a paper and the code."""
+    """The mechanism with its law and its bound, and a sampler that uses half its scale: a factor of
+    two lost between a paper and the code.
+    """
 
     @dataclass(frozen=True)
     class HalfScale(type(honest)):  # type: ignore[misc]
@@ -34,7 +44,9 @@ def half_scale(honest: Any) -> Any:
 
 @dataclass(frozen=True)
 class LocalAsSmooth(SmoothHellingerExponential):
-    """Divides the score by the local sensitivity, with the bound of a smooth one (EHDL passed off as EHDS with a small γ)."""
+    """Divides the score by the local sensitivity, with the bound of a smooth one (EHDL passed off
+    as EHDS with a small γ).
+    """
 
     name: ClassVar[str] = "local_as_smooth"
 
@@ -49,16 +61,23 @@ class ConstantSensitivity(HellingerExponential):
     name: ClassVar[str] = "constant_sensitivity"
     constant: ClassVar[float] = math.sqrt(1 - math.pi / 4)
 
-    def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
-        return certified_loss(2 * d_in * Fraction(self.constant) / Fraction(self.scale), Fraction(0)) if d_in else NO_LOSS
+    def proven_loss(
+        self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
+    ) -> PrivacyLoss:
+        return (
+            certified_loss(2 * d_in * Fraction(self.constant) / Fraction(self.scale), Fraction(0))
+            if d_in
+            else NO_LOSS
+        )
 
 
 @dataclass(frozen=True)
 class FloatLaplace(LaplaceParameters):
-    """`floor(count + L)` with L in floats, by inversion of a uniform number of so many bits; two categories.
+    """`floor(count + L)` with L in floats, by inversion of a uniform number of so many bits; two
+    categories.
 
-    With `counted` it states the law that this has, found by counting the uniform numbers that lead to each outcome, otherwise the law it should
-    have.
+    With `counted` it states the law that this has, found by counting the uniform numbers that lead
+    to each outcome, otherwise the law it should have.
     """
 
     noise: Literal["discrete", "floored"] = "floored"
@@ -73,9 +92,15 @@ class FloatLaplace(LaplaceParameters):
             # The tail probability, above 0 and at most 1/2, so that the logarithm exists.
             tail = (_RANDOM.getrandbits(self.bits - 1) + 1) / 2**self.bits
             magnitude = -self.scale * math.log(2 * tail)
-            noised = math.floor(first + magnitude) if _RANDOM.getrandbits(1) else math.floor(first - magnitude)
+            noised = (
+                math.floor(first + magnitude)
+                if _RANDOM.getrandbits(1)
+                else math.floor(first - magnitude)
+            )
             released.append(min(max(noised, 0), first + second))
-        return np.array([(value, first + second - value) for value in released], dtype=np.int64).reshape(size, 2)
+        return np.array(
+            [(value, first + second - value) for value in released], dtype=np.int64
+        ).reshape(size, 2)
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         if not self.counted:
@@ -84,7 +109,9 @@ class FloatLaplace(LaplaceParameters):
         total, steps = first + second, 2**self.bits
 
         def beyond(t: int) -> int:
-            """How many of the tail probabilities, multiples of `1 / steps` up to 1/2, give noise of at least t > 0."""
+            """How many of the tail probabilities, multiples of `1 / steps` up to 1/2, give noise of
+            at least t > 0.
+            """
             return int(steps * Fraction(math.exp(-t / self.scale)) / 2)
 
         def at_least(t: int) -> int:
@@ -101,7 +128,9 @@ class FloatLaplace(LaplaceParameters):
 
 @dataclass(frozen=True)
 class SinglePrecisionCounts(LaplaceParameters):
-    """`floor(count + L)` in 32-bit floats, which hold only the even numbers from 2^24 to 2^25: one record can move the release by two."""
+    """`floor(count + L)` in 32-bit floats, which hold only the even numbers from 2^24 to 2^25: one
+    record can move the release by two.
+    """
 
     noise: Literal["discrete", "floored"] = "floored"
     name: ClassVar[str] = "single_precision_counts"

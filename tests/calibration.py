@@ -1,8 +1,10 @@
-"""Simulation-based calibration: probabilities from the prior, data from them, a release from the data, and where the truth lies in the posterior.
+"""Simulation-based calibration: probabilities from the prior, data from them, a release from the
+data, and where the truth lies in the posterior.
 
-With the right posterior, the posterior probability of lying below the truth is uniform on [0, 1]; so an equal-tailed interval of level L holds the
-truth with probability L. Source: Talts, Betancourt, Simpson, Vehtari and Gelman, "Validating Bayesian inference algorithms with simulation-based
-calibration".
+With the right posterior, the posterior probability of lying below the truth is uniform on [0, 1];
+so an equal-tailed interval of level L holds the truth with probability L. Source: Talts,
+Betancourt, Simpson, Vehtari and Gelman, "Validating Bayesian inference algorithms with
+simulation-based calibration".
 """
 
 import math
@@ -51,7 +53,9 @@ class Cell:
 
     @property
     def exponential(self) -> bool:
-        return isinstance(MECHANISMS[self.mechanism][0], (ob.HellingerExponential, ob.SmoothHellingerExponential))
+        return isinstance(
+            MECHANISMS[self.mechanism][0], (ob.HellingerExponential, ob.SmoothHellingerExponential)
+        )
 
     def scaled(self, prior: Floats) -> Any:
         """The mechanism whose proven loss is ε; the loss falls as the scale grows."""
@@ -59,12 +63,18 @@ class Cell:
         low, high = 1e-6, 1e9
         for _ in range(60):
             scale = math.sqrt(low * high)
-            loss = replace(template, scale=scale).proven_loss(1, size=self.size if public else None, prior=prior).epsilon
+            loss = (
+                replace(template, scale=scale)
+                .proven_loss(1, size=self.size if public else None, prior=prior)
+                .epsilon
+            )
             low, high = (scale, high) if loss > self.epsilon else (low, scale)
         return replace(template, scale=high)
 
     def runs(self) -> bool:
-        """Whether the mechanism can be used for so many categories and records. It refuses where they would drown the data."""
+        """Whether the mechanism can be used for so many categories and records. It refuses where
+        they would drown the data.
+        """
         prior = np.ones(self.k)
         try:
             self.scaled(prior).check(size=self.size if self.public else None, prior=prior)
@@ -81,10 +91,11 @@ def simulate(
     size_prior: Any = None,
     cdf: Callable[[ob.Release, Floats], Floats] | None = None,
 ) -> Floats:
-    """For every draw, the posterior probability of lying below the true probability of each category; shape `(draws, k)`.
+    """For every draw, the posterior probability of lying below the true probability of each
+    category; shape `(draws, k)`.
 
-    With a `size_prior` the number of records is drawn from it, and the posterior uses it; otherwise it is `cell.size`, and a private one has the
-    default prior. `cdf` gives another posterior's.
+    With a `size_prior` the number of records is drawn from it, and the posterior uses it; otherwise
+    it is `cell.size`, and a private one has the default prior. `cdf` gives another posterior's.
     """
     rng = np.random.default_rng(seed)
     alpha = np.ones(cell.k) if prior is None else np.array(prior)
@@ -107,7 +118,9 @@ def simulate(
         if cdf is not None:
             ranks[row] = cdf(release, theta)
         else:
-            posterior = ob.noise_aware_posterior(release, size_prior=size_prior, effective_draws=500)
+            posterior = ob.noise_aware_posterior(
+                release, size_prior=size_prior, effective_draws=500
+            )
             ranks[row] = np.diagonal(posterior.cdf(theta))
     return ranks
 
@@ -119,12 +132,15 @@ def plug_in(release: ob.Release, theta: Floats) -> Floats:
 
 
 def coverage(ranks: Floats, level: float) -> float:
-    """Share of the draws whose equal-tailed interval holds the truth; of one category or the mean over several."""
+    """Share of the draws whose equal-tailed interval holds the truth; of one category or the mean
+    over several.
+    """
     return float((np.abs(2 * ranks - 1) <= level).mean())
 
 
 def rejects(ranks: Floats, bins: int = 10) -> bool:
-    """Whether the ranks of one category, shape `(draws,)`, are not uniform: by a chi-square test over bins, or by the coverage at one of `LEVELS`.
+    """Whether the ranks of one category, shape `(draws,)`, are not uniform: by a chi-square test
+    over bins, or by the coverage at one of `LEVELS`.
 
     Every check rejects a correct posterior with probability at most `oracles.FALSE_ALARM`.
     """
@@ -132,4 +148,7 @@ def rejects(ranks: Floats, bins: int = 10) -> bool:
     if oracles.rejects(counts, dict.fromkeys(range(bins), 1 / bins)):
         return True
     inside = [int((np.abs(2 * ranks - 1) <= level).sum()) for level in LEVELS]
-    return any(stats.binomtest(number, ranks.size, level).pvalue < oracles.FALSE_ALARM for number, level in zip(inside, LEVELS, strict=True))
+    return any(
+        stats.binomtest(number, ranks.size, level).pvalue < oracles.FALSE_ALARM
+        for number, level in zip(inside, LEVELS, strict=True)
+    )

@@ -1,4 +1,6 @@
-"""Let every test module `import oracles`, the independent constructions that the package is compared with."""
+"""Let every test module `import oracles`, the independent constructions that the package is
+compared with.
+"""
 
 import sys
 from pathlib import Path

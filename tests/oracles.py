@@ -1,7 +1,9 @@
-"""Independent constructions that the package is compared with: definitions, written out by enumeration, with ball arithmetic for functions.
+"""Independent constructions that the package is compared with: definitions, written out by
+enumeration, with ball arithmetic for functions.
 
-Nothing here uses a closed form or a search of the package. Real functions are evaluated with python-flint's `arb` at 200 bits (60 digits), so
-that a difference of two log-gammas of 1e9 keeps 40 of them; every float argument is taken at its exact rational value.
+Nothing here uses a closed form or a search of the package. Real functions are evaluated with
+python-flint's `arb` at 200 bits (60 digits), so that a difference of two log-gammas of 1e9 keeps 40
+of them; every float argument is taken at its exact rational value.
 """
 
 import math
@@ -20,9 +22,11 @@ from scipy.special import logsumexp
 
 ctx.prec = 200
 
-#: The probability with which one statistical check rejects a correct sampler. The sampling tests make about 200 such checks, so a run of a
-#: correct package fails with probability about 2e-4. Samples are large enough that a scale wrong by 30 % is rejected practically always:
-#: every check has a negative control that says so. Cells are pooled until each expects 20, where the chi-square tail is accurate at this level.
+#: The probability with which one statistical check rejects a correct sampler. The sampling tests
+#: make about 200 such checks, so a run of a correct package fails with probability about 2e-4.
+#: Samples are large enough that a scale wrong by 30 % is rejected practically always: every check
+#: has a negative control that says so. Cells are pooled until each expects 20, where the chi-square
+#: tail is accurate at this level.
 FALSE_ALARM = 1e-6
 _SMALLEST_CELL = 20.0
 
@@ -45,7 +49,9 @@ def real(value: Fraction | float | int) -> arb:
 
 
 def log_beta(concentration: Sequence[Fraction]) -> arb:
-    return sum((log_gamma(a) for a in concentration), start=arb(0)) - log_gamma(sum(concentration, start=Fraction(0)))
+    return sum((log_gamma(a) for a in concentration), start=arb(0)) - log_gamma(
+        sum(concentration, start=Fraction(0))
+    )
 
 
 def hellinger(a: Iterable[float | Fraction], b: Iterable[float | Fraction]) -> arb:
@@ -74,7 +80,15 @@ def relative_error(value: float, truth: arb) -> float:
 def data_sets(size: int, k: int) -> tuple[Counts, ...]:
     """Every histogram of `size` records over `k` categories, ascending: stars and bars."""
     bars = combinations(range(size + k - 1), k - 1)
-    return tuple(sorted(tuple(right - left - 1 for left, right in zip((-1, *bar), (*bar, size + k - 1), strict=True)) for bar in bars))
+    return tuple(
+        sorted(
+            tuple(
+                right - left - 1
+                for left, right in zip((-1, *bar), (*bar, size + k - 1), strict=True)
+            )
+            for bar in bars
+        )
+    )
 
 
 def neighbours(counts: Counts) -> Iterator[Counts]:
@@ -85,17 +99,30 @@ def neighbours(counts: Counts) -> Iterator[Counts]:
 
 
 def posterior(counts: Iterable[int], prior: Iterable[float]) -> tuple[Fraction, ...]:
-    return tuple(Fraction(float(alpha)) + int(count) for alpha, count in zip(prior, counts, strict=True))
+    return tuple(
+        Fraction(float(alpha)) + int(count) for alpha, count in zip(prior, counts, strict=True)
+    )
 
 
 def local_sensitivity(counts: Counts, prior: Sequence[float]) -> arb:
-    """The largest distance to the posterior of a neighbour (the score moves by at most that, and by that at `r = posterior(x)`)."""
-    return max((hellinger(posterior(counts, prior), posterior(other, prior)) for other in neighbours(counts)), key=float, default=arb(0))
+    """The largest distance to the posterior of a neighbour (the score moves by at most that, and by
+    that at `r = posterior(x)`).
+    """
+    return max(
+        (
+            hellinger(posterior(counts, prior), posterior(other, prior))
+            for other in neighbours(counts)
+        ),
+        key=float,
+        default=arb(0),
+    )
 
 
 @lru_cache(maxsize=256)
 def local_sensitivities(size: int, prior: tuple[float, ...]) -> Floats:
-    return np.array([float(local_sensitivity(counts, prior)) for counts in data_sets(size, len(prior))])
+    return np.array(
+        [float(local_sensitivity(counts, prior)) for counts in data_sets(size, len(prior))]
+    )
 
 
 @lru_cache(maxsize=64)
@@ -111,9 +138,16 @@ def angle(distance: Floats) -> Floats:
 
 
 def smooth_sensitivities(
-    size: int, prior: tuple[float, ...], *, gamma: float | None = None, beta: float | None = None, of: Callable[[Floats], Floats] = np.asarray
+    size: int,
+    prior: tuple[float, ...],
+    *,
+    gamma: float | None = None,
+    beta: float | None = None,
+    of: Callable[[Floats], Floats] = np.asarray,
 ) -> Floats:
-    """Both definitions of a smooth sensitivity, as an optimum over all data sets, for every data set; `of` gives another distance's from H."""
+    """Both definitions of a smooth sensitivity, as an optimum over all data sets, for every data
+    set; `of` gives another distance's from H.
+    """
     local, away = of(local_sensitivities(size, prior)), distances(size, len(prior))
     if gamma is not None:
         return 1 / np.min(1 / local + gamma * away, axis=1)
@@ -128,27 +162,50 @@ def exponential_law(counts: Counts, prior: Sequence[float], width: float) -> Law
     """`P(r) ∝ exp(-H(posterior(x), r) / width)` over every posterior of the same size."""
     centre = posterior(counts, prior)
     candidates = data_sets(sum(counts), len(counts))
-    weights = [(-hellinger(centre, posterior(candidate, prior)) / real(width)).exp() for candidate in candidates]
+    weights = [
+        (-hellinger(centre, posterior(candidate, prior)) / real(width)).exp()
+        for candidate in candidates
+    ]
     total = sum(weights, start=arb(0))
-    return {candidate: float(weight / total) for candidate, weight in zip(candidates, weights, strict=True)}
+    return {
+        candidate: float(weight / total)
+        for candidate, weight in zip(candidates, weights, strict=True)
+    }
 
 
 def permute_and_flip_law(counts: Counts, prior: Sequence[float], scale: float) -> Law:
-    """The candidates in each of their orders, and the first whose coin of probability `exp(-H / scale)` shows heads; for few candidates."""
+    """The candidates in each of their orders, and the first whose coin of probability `exp(-H /
+    scale)` shows heads; for few candidates.
+    """
     centre = posterior(counts, prior)
     candidates = data_sets(sum(counts), len(counts))
-    coins = [(-hellinger(centre, posterior(candidate, prior)) / real(scale)).exp() for candidate in candidates]
+    coins = [
+        (-hellinger(centre, posterior(candidate, prior)) / real(scale)).exp()
+        for candidate in candidates
+    ]
     chances = [arb(0)] * len(coins)
     for order in permutations(range(len(coins))):
         reached = arb(1)
         for index in order:
             chances[index] += reached * coins[index]
             reached *= 1 - coins[index]
-    return {candidate: float(chance / math.factorial(len(coins))) for candidate, chance in zip(candidates, chances, strict=True)}
+    return {
+        candidate: float(chance / math.factorial(len(coins)))
+        for candidate, chance in zip(candidates, chances, strict=True)
+    }
 
 
-def width(kind: str, counts: Counts, prior: tuple[float, ...], *, gamma: float | None = None, beta: float | None = None) -> float:
-    """The sensitivity that divides the score: `one`, `global`, `local`, or `smooth` with its parameter."""
+def width(
+    kind: str,
+    counts: Counts,
+    prior: tuple[float, ...],
+    *,
+    gamma: float | None = None,
+    beta: float | None = None,
+) -> float:
+    """The sensitivity that divides the score: `one`, `global`, `local`, or `smooth` with its
+    parameter.
+    """
     size = sum(counts)
     index = data_sets(size, len(counts)).index(counts)
     if kind == "one":
@@ -160,7 +217,9 @@ def width(kind: str, counts: Counts, prior: tuple[float, ...], *, gamma: float |
 
 
 def floored_laplace_cell(value: int, scale: float) -> float:
-    """`P(floor(L) = value)`, the Laplace probability of the cell `[value, value + 1)`, from the tail `P(L > t) = exp(-t / scale) / 2`."""
+    """`P(floor(L) = value)`, the Laplace probability of the cell `[value, value + 1)`, from the
+    tail `P(L > t) = exp(-t / scale) / 2`.
+    """
     near = value if value >= 0 else -value - 1
     return math.exp(-near / scale) / 2 - math.exp(-(near + 1) / scale) / 2
 
@@ -177,7 +236,9 @@ def _discrete_laplace_total(scale: float) -> float:
 
 
 def laplace_law(counts: Counts, scale: float, noise: str, total: str) -> Law:
-    """Noise on the counts, clamped and completed: the sum over every value of the noise on every noised count."""
+    """Noise on the counts, clamped and completed: the sum over every value of the noise on every
+    noised count.
+    """
     size = sum(counts)
     cell = {"discrete": discrete_laplace_cell, "floored": floored_laplace_cell}[noise]
     noised = counts[:-1] if total == "remainder" else counts
@@ -190,8 +251,12 @@ def laplace_law(counts: Counts, scale: float, noise: str, total: str) -> Law:
         marginals.append([math.fsum(term) for term in terms])
     law: Law = {}
     for values in product(range(size + 1), repeat=len(noised)):
-        released = (*values, min(max(size - sum(values), 0), size)) if total == "remainder" else values
-        law[released] = law.get(released, 0.0) + math.prod(marginal[value] for marginal, value in zip(marginals, values, strict=True))
+        released = (
+            (*values, min(max(size - sum(values), 0), size)) if total == "remainder" else values
+        )
+        law[released] = law.get(released, 0.0) + math.prod(
+            marginal[value] for marginal, value in zip(marginals, values, strict=True)
+        )
     return law
 
 
@@ -199,20 +264,32 @@ def law_of(mechanism: object, counts: Counts, prior: Sequence[float]) -> Law:
     """What a mechanism says its law is, as a mapping."""
     candidates, log_p = mechanism.log_pmf(counts, prior)  # type: ignore[attr-defined]
     assert candidates.shape == (log_p.size, len(counts))
-    law = {tuple(candidate): float(p) for candidate, p in zip(candidates.tolist(), np.exp(log_p), strict=True)}
+    law = {
+        tuple(candidate): float(p)
+        for candidate, p in zip(candidates.tolist(), np.exp(log_p), strict=True)
+    }
     assert len(law) == log_p.size, "a candidate is listed twice"
     return law
 
 
-def largest_relative_difference(law: Mapping[Hashable, float], other: Mapping[Hashable, float]) -> float:
-    return max(abs(law.get(outcome, 0.0) / p - 1) for outcome, p in other.items()) if law.keys() == other.keys() else math.inf
+def largest_relative_difference(
+    law: Mapping[Hashable, float], other: Mapping[Hashable, float]
+) -> float:
+    return (
+        max(abs(law.get(outcome, 0.0) / p - 1) for outcome, p in other.items())
+        if law.keys() == other.keys()
+        else math.inf
+    )
 
 
 # Statistical checks.
 
 
-def rejects(observed: Iterable[Hashable] | Counter[Hashable], law: Mapping[Hashable, float]) -> bool:
-    """Whether a chi-square test at level `FALSE_ALARM` rejects that the observations are independent draws of `law`.
+def rejects(
+    observed: Iterable[Hashable] | Counter[Hashable], law: Mapping[Hashable, float]
+) -> bool:
+    """Whether a chi-square test at level `FALSE_ALARM` rejects that the observations are
+    independent draws of `law`.
 
     What the law leaves to one is the probability of every outcome it does not list.
     """
@@ -220,7 +297,8 @@ def rejects(observed: Iterable[Hashable] | Counter[Hashable], law: Mapping[Hasha
     number = counts.total()
     rest = max(1 - math.fsum(law.values()), 0.0)
     cells = sorted(  # by what is expected alone: pooling must not depend on what was observed
-        [(number * p, counts[outcome]) for outcome, p in law.items()] + [(number * rest, sum(counts[o] for o in counts.keys() - law.keys()))],
+        [(number * p, counts[outcome]) for outcome, p in law.items()]
+        + [(number * rest, sum(counts[o] for o in counts.keys() - law.keys()))],
         key=lambda cell: cell[0],
     )
     pooled: list[tuple[float, int]] = []
@@ -232,7 +310,9 @@ def rejects(observed: Iterable[Hashable] | Counter[Hashable], law: Mapping[Hasha
             expected, seen = 0.0, 0
     if pooled:
         pooled[-1] = (pooled[-1][0] + expected, pooled[-1][1] + seen)
-    assert len(pooled) >= 2, "the law has no two cells that this number of observations can tell apart"
+    assert len(pooled) >= 2, (
+        "the law has no two cells that this number of observations can tell apart"
+    )
     if any(outcome not in law or law[outcome] == 0 for outcome in counts) and rest < 1e-12:
         return True
     statistic = sum((seen - expected) ** 2 / expected for expected, seen in pooled)
@@ -243,7 +323,9 @@ def rejects(observed: Iterable[Hashable] | Counter[Hashable], law: Mapping[Hasha
 
 
 @lru_cache(maxsize=256)
-def log_laws(mechanism: object, size: int, prior: tuple[float, ...]) -> tuple[tuple[Counts, ...], Floats]:
+def log_laws(
+    mechanism: object, size: int, prior: tuple[float, ...]
+) -> tuple[tuple[Counts, ...], Floats]:
     """Every data set and, a row for each, the log-probabilities of the (common) candidates."""
     sets = data_sets(size, len(prior))
     rows = [mechanism.log_pmf(counts, prior) for counts in sets]  # type: ignore[attr-defined]
@@ -251,8 +333,12 @@ def log_laws(mechanism: object, size: int, prior: tuple[float, ...]) -> tuple[tu
     return sets, np.array([log_p for _, log_p in rows])
 
 
-def over_pairs(log_p: Floats, away: NDArray[np.int64], d_in: int, loss: Callable[[Floats, Floats], Floats]) -> float:
-    """The largest `loss(P, Q)` over ordered pairs of data sets within `d_in` changes, an upper bound being owed for all of them."""
+def over_pairs(
+    log_p: Floats, away: NDArray[np.int64], d_in: int, loss: Callable[[Floats, Floats], Floats]
+) -> float:
+    """The largest `loss(P, Q)` over ordered pairs of data sets within `d_in` changes, an upper
+    bound being owed for all of them.
+    """
     worst = 0.0
     for row, near in zip(log_p, (away > 0) & (away <= d_in), strict=True):
         worst = max(worst, float(np.max(loss(row, log_p[near]), initial=0.0)))
@@ -272,7 +358,13 @@ _ORDERS = np.concatenate([[1.01, 1.05, 1.1], np.geomspace(1.25, 200, 12)])
 
 def rho_between(p: Floats, q: Floats) -> Floats:
     """The largest Renyi divergence divided by its order, over a grid of orders from 1.01 to 200."""
-    return np.max([logsumexp(order * p - (order - 1) * q, axis=-1) / (order - 1) / order for order in _ORDERS], axis=0)
+    return np.max(
+        [
+            logsumexp(order * p - (order - 1) * q, axis=-1) / (order - 1) / order
+            for order in _ORDERS
+        ],
+        axis=0,
+    )
 
 
 def hockey_stick(epsilon: float) -> Callable[[Floats, Floats], Floats]:
@@ -284,7 +376,9 @@ def hockey_stick(epsilon: float) -> Callable[[Floats, Floats], Floats]:
 
 @dataclass(frozen=True)
 class BallLaws:
-    """Log-probabilities of a mechanism for every data set, as balls, with the pairs of data sets at each distance."""
+    """Log-probabilities of a mechanism for every data set, as balls, with the pairs of data sets at
+    each distance.
+    """
 
     log_p: list[list[arb]]
     p: list[list[arb]]
@@ -318,7 +412,11 @@ class BallLaws:
 
     def delta(self, epsilon: float, d_in: int = 1) -> arb:
         """`max over ordered pairs of sum of (P - e^epsilon Q)+`."""
-        return max((self.delta_between(i, j, epsilon) for i, j in self.pairs(d_in)), key=float, default=arb(0))
+        return max(
+            (self.delta_between(i, j, epsilon) for i, j in self.pairs(d_in)),
+            key=float,
+            default=arb(0),
+        )
 
     def delta_between(self, i: int, j: int, epsilon: float) -> arb:
         factor = real(epsilon).exp()
@@ -331,12 +429,25 @@ class BallLaws:
         for i, j in self.pairs(d_in):
             ratio = self.ratio(i, j)
             for order in orders:
-                moment = sum((p * (real(order - 1) * value).exp() for p, value in zip(self.p[i], ratio, strict=True)), start=arb(0))
+                moment = sum(
+                    (
+                        p * (real(order - 1) * value).exp()
+                        for p, value in zip(self.p[i], ratio, strict=True)
+                    ),
+                    start=arb(0),
+                )
                 worst = max(worst, moment.log() / real(order - 1) / real(order), key=float)
         return worst
 
 
-def ball_widths(kind: str, size: int, prior: tuple[float, ...], *, gamma: float | None = None, beta: float | None = None) -> list[arb]:
+def ball_widths(
+    kind: str,
+    size: int,
+    prior: tuple[float, ...],
+    *,
+    gamma: float | None = None,
+    beta: float | None = None,
+) -> list[arb]:
     """What divides the score, for every data set: `one`, `local`, or `smooth` with its parameter."""
     sets = data_sets(size, len(prior))
     if kind == "one":
@@ -347,7 +458,10 @@ def ball_widths(kind: str, size: int, prior: tuple[float, ...], *, gamma: float 
     away = distances(size, len(prior)).tolist()
     if gamma is not None:
         inverse = [1 / value for value in local]
-        return [1 / min((v + real(gamma) * d for v, d in zip(inverse, row, strict=True)), key=float) for row in away]
+        return [
+            1 / min((v + real(gamma) * d for v, d in zip(inverse, row, strict=True)), key=float)
+            for row in away
+        ]
     assert beta is not None
     decay = [(-real(beta) * d).exp() for d in range(size + 1)]
     return [max((v * decay[d] for v, d in zip(local, row, strict=True)), key=float) for row in away]
@@ -361,11 +475,20 @@ def _ball_local_sensitivities(size: int, prior: tuple[float, ...]) -> list[arb]:
 @lru_cache(maxsize=2)
 def _ball_distances(size: int, prior: tuple[float, ...]) -> list[list[arb]]:
     posteriors = [posterior(counts, prior) for counts in data_sets(size, len(prior))]
-    above = {(i, j): hellinger(posteriors[i], posteriors[j]) for i in range(len(posteriors)) for j in range(i + 1)}
-    return [[above[max(i, j), min(i, j)] for j in range(len(posteriors))] for i in range(len(posteriors))]
+    above = {
+        (i, j): hellinger(posteriors[i], posteriors[j])
+        for i in range(len(posteriors))
+        for j in range(i + 1)
+    }
+    return [
+        [above[max(i, j), min(i, j)] for j in range(len(posteriors))]
+        for i in range(len(posteriors))
+    ]
 
 
-def ball_exponential_laws(size: int, prior: tuple[float, ...], scale: float, widths: Sequence[arb]) -> BallLaws:
+def ball_exponential_laws(
+    size: int, prior: tuple[float, ...], scale: float, widths: Sequence[arb]
+) -> BallLaws:
     """`P(r) ∝ exp(-H(posterior(x), r) / (scale width(x)))`."""
     rows = []
     for row, width in zip(_ball_distances(size, prior), widths, strict=True):
@@ -376,32 +499,46 @@ def ball_exponential_laws(size: int, prior: tuple[float, ...], scale: float, wid
 
 
 def ball_laplace_laws(size: int, k: int, scale: float, noise: str, total: str) -> BallLaws:
-    """Noise on the counts, clamped to `0..size`; for `remainder` the last count is a function of the others and is left out."""
+    """Noise on the counts, clamped to `0..size`; for `remainder` the last count is a function of
+    the others and is left out.
+    """
     marginals = [_ball_clamped(count, size, scale, noise) for count in range(size + 1)]
     noised = [counts[:-1] if total == "remainder" else counts for counts in data_sets(size, k)]
-    rows = [[sum(values, start=arb(0)) for values in product(*(marginals[count] for count in part))] for part in noised]
+    rows = [
+        [sum(values, start=arb(0)) for values in product(*(marginals[count] for count in part))]
+        for part in noised
+    ]
     return BallLaws.of(rows, size, k)
 
 
 def _ball_clamped(count: int, size: int, scale: float, noise: str) -> list[arb]:
-    """`ln P(clamp(count + Z) = y)` for y = 0..size; that these sum to one is checked where a law is made of them."""
+    """`ln P(clamp(count + Z) = y)` for y = 0..size; that these sum to one is checked where a law is
+    made of them.
+    """
     if size == 0:
         return [arb(0)]
     q = (-1 / real(scale)).exp()
     above = size - count
-    if noise == "discrete":  # P(Z = z) = (1 - q) / (1 + q) q^|z|, and P(Z >= m) = P(Z <= -m) = q^m / (1 + q) for m >= 0
+    if (
+        noise == "discrete"
+    ):  # P(Z = z) = (1 - q) / (1 + q) q^|z|, and P(Z >= m) = P(Z <= -m) = q^m / (1 + q) for m >= 0
         cells = [q ** abs(y - count) * (1 - q) / (1 + q) for y in range(size + 1)]
         ends = q**count / (1 + q), q**above / (1 + q)
     else:  # P(floor(L) = z) from the tails P(L >= m) = P(L < -m) = q^m / 2
-        cells = [(q ** (y - count) if y >= count else q ** (count - y - 1)) * (1 - q) / 2 for y in range(size + 1)]
+        cells = [
+            (q ** (y - count) if y >= count else q ** (count - y - 1)) * (1 - q) / 2
+            for y in range(size + 1)
+        ]
         ends = q ** (count - 1) / 2 if count else 1 - q / 2, q**above / 2
     return [value.log() for value in (ends[0], *cells[1:-1], ends[1])]
 
 
 def ball_knorm_pair(k: int, scale: float, norm: int, moved: int = 1) -> tuple[list[arb], list[arb]]:
-    """Probabilities of noise `P(z) ∝ exp(-||z||_1 / (2 scale))` on the z of sum 0, and of the same noise with `moved` records changed.
+    """Probabilities of noise `P(z) ∝ exp(-||z||_1 / (2 scale))` on the z of sum 0, and of the same
+    noise with `moved` records changed.
 
-    Outcomes are those whose noise has `||z||_1 / 2` at most `norm`, which the caller chooses so large that the rest does not matter.
+    Outcomes are those whose noise has `||z||_1 / 2` at most `norm`, which the caller chooses so
+    large that the rest does not matter.
     """
     q = (-1 / real(scale)).exp()
     step = (moved, -moved, *(0,) * (k - 2))

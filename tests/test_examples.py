@@ -8,10 +8,21 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PRINTED = {
-    "penguins.py": ("Release({'Adelie': ", "relation='add/remove'", "Penguins with flippers longer than 200 mm: "),
+    "penguins.py": (
+        "Release({'Adelie': ",
+        "relation='add/remove'",
+        "Penguins with flippers longer than 200 mm: ",
+    ),
     "framework.py": ("epsilon: 0.5 + 0.25 = 0.75", "OpenDP's noisy counts", "are equal: False"),
-    "groups.py": ("One entry in the budget: [1.0]", "Torgersen", "P(Adelie is more frequent on Dream than on Biscoe) = "),
-    "mechanisms.py": ("Laplace, discrete                       2      0.0943", "Hellinger, smooth (EHDS), γ = 1"),
+    "groups.py": (
+        "One entry in the budget: [1.0]",
+        "Torgersen",
+        "P(Adelie is more frequent on Dream than on Biscoe) = ",
+    ),
+    "mechanisms.py": (
+        "Laplace, discrete                       2      0.0943",
+        "Hellinger, smooth (EHDS), γ = 1",
+    ),
 }
 
 
@@ -22,7 +33,9 @@ def test_every_example_is_run() -> None:
 @pytest.mark.parametrize("name", PRINTED)
 def test_example(name: str, tmp_path: Path) -> None:
     arguments = [sys.executable, "-X", "utf8", str(EXAMPLES / name)]
-    result = subprocess.run(arguments, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=240, check=False)
+    result = subprocess.run(
+        arguments, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=240, check=False
+    )
     assert result.returncode == 0, result.stderr
     for part in PRINTED[name]:
         assert part in result.stdout

@@ -1,5 +1,7 @@
-"""Exact privacy accounting: what a mechanism really loses, from its own probabilities. Depends on public quantities only, never on data.
+"""Exact privacy accounting: what a mechanism really loses, from its own probabilities. Depends on
+public quantities only, never on data.
 
-`divergences` compares pairs of distributions; `two_categories`, `enumeration` and `noise` produce the pairs of a mechanism; `exact` turns them into
-certified bounds, `calibration` solves for the scale, and `composition` hands the worst case to another accountant.
+`divergences` compares pairs of distributions; `two_categories`, `enumeration` and `noise` produce
+the pairs of a mechanism; `exact` turns them into certified bounds, `calibration` solves for the
+scale, and `composition` hands the worst case to another accountant.
 """

@@ -1,4 +1,6 @@
-"""The scale of a mechanism from the privacy that is asked for, and the smoothness that serves the analyst best at that privacy."""
+"""The scale of a mechanism from the privacy that is asked for, and the smoothness that serves the
+analyst best at that privacy.
+"""
 
 import math
 from collections.abc import Callable
@@ -11,15 +13,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
-from opendp_bayes._validation import SCALES, Floats, Integers, as_choice, as_positive
-from opendp_bayes.accounting.exact import Accounting, checked, delta_from_bounds, feasible_loss, is_accounted, privacy_profile
+from opendp_bayes.accounting.exact import (
+    Accounting,
+    checked,
+    delta_from_bounds,
+    feasible_loss,
+    is_accounted,
+    privacy_profile,
+)
+from opendp_bayes.mathematics.validation import SCALES, Floats, Integers, as_choice, as_positive
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
 
 M = TypeVar("M", bound=Mechanism)
 RelativeLoss = Callable[[Mechanism, int | None, ArrayLike, int, Accounting], float]
 
-#: The loss at the scale found is at least this part of what was asked for, where the loss is continuous.
+#: The loss at the scale found is at least this part of what was asked for, where the loss is
+#: continuous.
 _SLACK = 1e-9
 _COARSE_SLACK = 1e-4  # while gamma or beta is chosen
 _GAMMAS = (0.01, 4.0)
@@ -46,12 +56,15 @@ def calibrate(
     ----------
     mechanism : a mechanism value; its scale does not matter.
     size, prior, d_in : as in `exact_loss`.
-    epsilon, delta, rho : the loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone (ε = 0), or `rho` (zero-concentrated).
-    accounting : `"exact"` computes the loss where that takes at most a few seconds and uses the proven bound otherwise; `"proven"` always
-        uses the proven bound.
-    proportions : the analyst's guess of the category proportions, public, shape `(k,)`; equal ones unless given.
-    tune : whether the γ or β of `SmoothHellingerExponential` is chosen too, so that the expected Hellinger error at `proportions` is smallest. The
-        result shows the value chosen. False keeps that of `mechanism`.
+    epsilon, delta, rho : the loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone (ε = 0),
+        or `rho` (zero-concentrated).
+    accounting : `"exact"` computes the loss where that takes at most a few seconds and uses the
+        proven bound otherwise; `"proven"` always uses the proven bound.
+    proportions : the analyst's guess of the category proportions, public, shape `(k,)`; equal ones
+        unless given.
+    tune : whether the γ or β of `SmoothHellingerExponential` is chosen too, so that the expected
+        Hellinger error at `proportions` is smallest. The result shows the value chosen. False keeps
+        that of `mechanism`.
 
     Raises `ValueError` if no scale is private enough, or for arguments that are not valid.
 
@@ -68,11 +81,24 @@ def calibrate(
     def value(candidate: Mechanism) -> float:
         return loss(candidate, size, prior, d_in, accounting)
 
-    return fitted(mechanism, value, counts_in_proportion(size, np.array(prior), proportions) if tune and size is not None else None, np.array(prior))
+    return fitted(
+        mechanism,
+        value,
+        (
+            counts_in_proportion(size, np.array(prior), proportions)
+            if tune and size is not None
+            else None
+        ),
+        np.array(prior),
+    )
 
 
-def fitted(mechanism: M, value: Callable[[Mechanism], float], guess: Integers | None, prior: Floats) -> M:
-    """The mechanism at its smallest scale, with the smoothness that suits `guess`, counts of shape `(k,)`, best if one is given and it has one."""
+def fitted(
+    mechanism: M, value: Callable[[Mechanism], float], guess: Integers | None, prior: Floats
+) -> M:
+    """The mechanism at its smallest scale, with the smoothness that suits `guess`, counts of shape
+    `(k,)`, best if one is given and it has one.
+    """
     if guess is None or not isinstance(mechanism, SmoothHellingerExponential):
         return smallest_scale(mechanism, value)
     name, bounds = ("gamma", _GAMMAS) if mechanism.gamma is not None else ("beta", _BETAS)
@@ -80,24 +106,35 @@ def fitted(mechanism: M, value: Callable[[Mechanism], float], guess: Integers | 
     start: Any = mechanism
 
     def width(log_smoothness: float) -> float:
-        # At one data set the law depends on the width alone, and the expected distance increases with it.
+        # At one data set the law depends on the width alone, and the expected distance increases
+        # with it.
         nonlocal start
-        start = smallest_scale(replace(start, **{name: math.exp(log_smoothness)}), value, _COARSE_SLACK)
+        start = smallest_scale(
+            replace(start, **{name: math.exp(log_smoothness)}), value, _COARSE_SLACK
+        )
         found[log_smoothness] = start
         return math.log(start._width(guess, prior))
 
-    best = minimize_scalar(width, bounds=[math.log(bound) for bound in bounds], method="bounded", options={"xatol": _LOG_TOLERANCE})
+    best = minimize_scalar(
+        width,
+        bounds=[math.log(bound) for bound in bounds],
+        method="bounded",
+        options={"xatol": _LOG_TOLERANCE},
+    )
     return smallest_scale(found[min(found, key=lambda at: abs(at - best.x))], value)
 
 
 def smallest_scale(mechanism: M, loss: Callable[[Mechanism], float], slack: float = _SLACK) -> M:
-    """The mechanism at the smallest scale where `loss`, relative to what is allowed, is at most 1, by regula falsi on logarithms.
+    """The mechanism at the smallest scale where `loss`, relative to what is allowed, is at most 1,
+    by regula falsi on logarithms.
 
-    The loss there is at least `1 - slack` where it is continuous. A loss is nearly proportional to a power of the scale, so a few evaluations
-    suffice. The scale returned was itself evaluated.
+    The loss there is at least `1 - slack` where it is continuous. A loss is nearly proportional to
+    a power of the scale, so a few evaluations suffice. The scale returned was itself evaluated.
     """
     scale = mechanism.scale
-    allowed: tuple[float, float] | None = None  # a scale that is private enough, and the logarithm of its loss
+    allowed: tuple[float, float] | None = (
+        None  # a scale that is private enough, and the logarithm of its loss
+    )
     refused: tuple[float, float] | None = None
     for step in count():
         value = loss(replace(mechanism, scale=scale))
@@ -108,22 +145,32 @@ def smallest_scale(mechanism: M, loss: Callable[[Mechanism], float], slack: floa
             refused = (scale, logarithm)
             if scale >= SCALES[1]:
                 raise ValueError(
-                    f"mechanism={replace(mechanism, scale=scale)!r}: its privacy loss exceeds what is asked for at every scale; choose another "
-                    "mechanism or a larger loss."
+                    f"mechanism={replace(mechanism, scale=scale)!r}: its privacy loss exceeds what"
+                    " is asked for at every scale; choose another mechanism or a larger loss."
                 )
-        if allowed and (allowed[1] >= -slack or allowed[0] <= SCALES[0] or (refused and allowed[0] <= refused[0] * (1 + slack / 4))):
+        if allowed and (
+            allowed[1] >= -slack
+            or allowed[0] <= SCALES[0]
+            or (refused and allowed[0] <= refused[0] * (1 + slack / 4))
+        ):
             break
         scale = min(max(_next(allowed, refused, scale, value, step, slack), SCALES[0]), SCALES[1])
     return replace(mechanism, scale=cast(tuple[float, float], allowed)[0])
 
 
 def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, slack: float) -> float:
-    """The scale to try next: as if the loss were inversely proportional to it until both sides are known, then between them."""
+    """The scale to try next: as if the loss were inversely proportional to it until both sides are
+    known, then between them.
+    """
     if not (allowed and refused):
         furthest = 16.0 * 2.0**step
         factor = min(max(value, 1 / furthest), furthest)
         if step:  # the first guess is exact for additive noise, but for rounding; later ones aim a little beyond the crossing
-            factor = max(factor * (1 + math.copysign(slack / 2, value - 1)), 0.0) if abs(value - 1) > 2.0**-48 else 1 + 2.0**-52
+            factor = (
+                max(factor * (1 + math.copysign(slack / 2, value - 1)), 0.0)
+                if abs(value - 1) > 2.0**-48
+                else 1 + 2.0**-52
+            )
         return scale * factor
     (high, below), (low, above) = allowed, refused
     if step % 4 == 3 or not (math.isfinite(below) and math.isfinite(above)):
@@ -132,40 +179,82 @@ def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, sla
     return float(low * (high / low) ** min(max(part, 1e-3), 1 - 1e-3))
 
 
-def relative_loss(*, epsilon: float | None = None, delta: float | None = None, rho: float | None = None) -> RelativeLoss:
-    """The loss of a mechanism divided by the one asked for, so at most 1 if it is private enough. `calibrate` says what may be given."""
+def relative_loss(
+    *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
+) -> RelativeLoss:
+    """The loss of a mechanism divided by the one asked for, so at most 1 if it is private enough.
+    `calibrate` says what may be given.
+    """
     if (epsilon is None and delta is None) == (rho is None):
-        raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}, rho={rho!r}: give epsilon, delta, both of these, or rho alone.")
+        raise ValueError(
+            f"epsilon={epsilon!r}, delta={delta!r}, rho={rho!r}: give epsilon, delta, both of"
+            " these, or rho alone."
+        )
     if delta is not None and not 0 < delta < 1:
         raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
     if rho is not None:
         return partial(_by_bound, "rho", as_positive(rho, "rho"))
     if epsilon is not None and delta is None:
         return partial(_by_bound, "epsilon", as_positive(epsilon, "epsilon"))
-    return partial(_by_profile, 0.0 if epsilon is None else as_positive(epsilon, "epsilon"), cast(float, delta))
+    return partial(
+        _by_profile, 0.0 if epsilon is None else as_positive(epsilon, "epsilon"), cast(float, delta)
+    )
 
 
-def _by_bound(name: str, limit: float, mechanism: Mechanism, size: int | None, prior: ArrayLike, d_in: int, accounting: Accounting) -> float:
-    loss = feasible_loss(mechanism, size=size, prior=prior, d_in=d_in, accounting=accounting, renyi=name == "rho")
+def _by_bound(
+    name: str,
+    limit: float,
+    mechanism: Mechanism,
+    size: int | None,
+    prior: ArrayLike,
+    d_in: int,
+    accounting: Accounting,
+) -> float:
+    loss = feasible_loss(
+        mechanism, size=size, prior=prior, d_in=d_in, accounting=accounting, renyi=name == "rho"
+    )
     value: float = getattr(loss, name)
     return value / limit
 
 
-def _by_profile(epsilon: float, delta: float, mechanism: Mechanism, size: int | None, prior: ArrayLike, d_in: int, accounting: Accounting) -> float:
-    epsilon *= 1 - 1e-9  # so that the profile's inverse, which has a tolerance, gives no more than the epsilon asked for
+def _by_profile(
+    epsilon: float,
+    delta: float,
+    mechanism: Mechanism,
+    size: int | None,
+    prior: ArrayLike,
+    d_in: int,
+    accounting: Accounting,
+) -> float:
+    epsilon *= (
+        1 - 1e-9
+    )  # so that the profile's inverse, which has a tolerance, gives no more than the epsilon asked for
     if accounting == "exact" and is_accounted(mechanism):
         return float(privacy_profile(mechanism, size=size, prior=prior, d_in=d_in)(epsilon)) / delta
-    proven = mechanism.proven_loss(d_in, size=size, prior=np.asarray(prior, dtype=np.float64), delta=delta)
+    proven = mechanism.proven_loss(
+        d_in, size=size, prior=np.asarray(prior, dtype=np.float64), delta=delta
+    )
     pure = mechanism.proven_loss(d_in, size=size, prior=np.asarray(prior, dtype=np.float64))
     with_delta = proven.epsilon / epsilon if epsilon and proven.delta <= delta else math.inf
     return min(delta_from_bounds(pure, epsilon) / delta, with_delta)
 
 
-def counts_in_proportion(size: int, prior: Floats, proportions: ArrayLike | None = None) -> Integers:
-    """Counts of `size` records in the given proportions, equal ones unless given, by largest remainders."""
-    share = np.full(prior.size, 1.0) if proportions is None else np.asarray(proportions, dtype=np.float64)
+def counts_in_proportion(
+    size: int, prior: Floats, proportions: ArrayLike | None = None
+) -> Integers:
+    """Counts of `size` records in the given proportions, equal ones unless given, by largest
+    remainders.
+    """
+    share = (
+        np.full(prior.size, 1.0)
+        if proportions is None
+        else np.asarray(proportions, dtype=np.float64)
+    )
     if share.shape != prior.shape or not (np.all(share >= 0) and 0 < share.sum() < math.inf):
-        raise ValueError(f"proportions={proportions!r}: must be {prior.size} numbers of at least 0, not all 0, one for each category.")
+        raise ValueError(
+            f"proportions={proportions!r}: must be {prior.size} numbers of at least 0, not all 0,"
+            " one for each category."
+        )
     exact = size * share / share.sum()
     counts = np.floor(exact).astype(np.int64)
     counts[np.argsort(counts - exact, kind="stable")[: size - counts.sum()]] += 1

@@ -1,4 +1,6 @@
-"""Exact composition with other mechanisms: the privacy profile as a privacy loss distribution of Google's `dp-accounting`."""
+"""Exact composition with other mechanisms: the privacy profile as a privacy loss distribution of
+Google's `dp-accounting`.
+"""
 
 import math
 from typing import Any
@@ -6,37 +8,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes._validation import as_positive
 from opendp_bayes.accounting.exact import privacy_profile
+from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.mechanisms.protocol import Mechanism
 
 _MOST_POINTS = 100_000
 
 
-def privacy_loss_distribution(mechanism: Mechanism, *, size: int | None, prior: ArrayLike, d_in: int = 1, interval: float = 5e-3) -> Any:
-    """A `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution` that dominates the mechanism; it composes with others by `compose`.
+def privacy_loss_distribution(
+    mechanism: Mechanism,
+    *,
+    size: int | None,
+    prior: ArrayLike,
+    d_in: int = 1,
+    interval: float = 5e-3,
+) -> Any:
+    """A `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution` that dominates the
+    mechanism; it composes with others by `compose`.
 
-    No single pair of neighbours need be the worst at every ε. So the distribution is not that of a pair but one whose δ, at every ε, is at least
-    the certified profile, that is the largest over all pairs: through the profile at multiples of `interval` runs a convex function of `exp(ε)`,
-    and every such function is the profile of a pair of distributions. Parameters are those of `exact_loss`; a smaller `interval` is tighter
-    and takes more time.
+    No single pair of neighbours need be the worst at every ε. So the distribution is not that of a
+    pair but one whose δ, at every ε, is at least the certified profile, that is the largest over
+    all pairs: through the profile at multiples of `interval` runs a convex function of `exp(ε)`,
+    and every such function is the profile of a pair of distributions. Parameters are those of
+    `exact_loss`; a smaller `interval` is tighter and takes more time.
 
-    Raises `ImportError` without the package `dp-accounting`, and `ValueError` for a mechanism without a finite pure bound.
+    Raises `ImportError` without the package `dp-accounting`, and `ValueError` for a mechanism
+    without a finite pure bound.
 
-    Source: `docs/proofs.md`, "Exact composition"; Zhu, Dong and Wang, "Optimal accounting of differential privacy via characteristic function";
-    Doroshenko et al., "Connect the dots".
+    Source: `docs/proofs.md`, "Exact composition"; Zhu, Dong and Wang, "Optimal accounting of
+    differential privacy via characteristic function"; Doroshenko et al., "Connect the dots".
     """
     try:
         from dp_accounting.pld import pld_pmf
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
     except ImportError:
-        raise ImportError("privacy_loss_distribution needs the package dp-accounting: pip install 'opendp-bayes[composition]'.") from None
+        raise ImportError(
+            "privacy_loss_distribution needs the package dp-accounting: pip install"
+            " 'opendp-bayes[composition]'."
+        ) from None
     interval = as_positive(interval, "interval")
     profile = privacy_profile(mechanism, size=size, prior=prior, d_in=d_in)
     largest = profile.loss.epsilon
     if not largest / interval <= _MOST_POINTS:
         raise ValueError(
-            f"interval={interval!r}: the privacy loss of {mechanism} goes up to {largest:.6g}; that must be at most {_MOST_POINTS} intervals."
+            f"interval={interval!r}: the privacy loss of {mechanism} goes up to {largest:.6g}; that"
+            f" must be at most {_MOST_POINTS} intervals."
         )
     last = math.ceil(largest / interval)
     at_least_zero = np.array([profile(step * interval) for step in range(last + 1)])

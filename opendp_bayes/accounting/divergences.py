@@ -1,7 +1,8 @@
 r"""Divergences between the output distributions of neighbours, for many pairs at once.
 
-Distributions come as logarithms of probabilities that are computed, not exact. Where each is within `log_error` of the truth, a logarithm of a
-ratio is within twice that, and the certified functions below move to the safe side (`docs/proofs.md`, "Exact accounting").
+Distributions come as logarithms of probabilities that are computed, not exact. Where each is within
+`log_error` of the truth, a logarithm of a ratio is within twice that, and the certified functions
+below move to the safe side (`docs/proofs.md`, "Exact accounting").
 """
 
 from collections.abc import Iterator
@@ -11,9 +12,10 @@ from typing import Protocol
 import numpy as np
 from scipy.special import logsumexp
 
-from opendp_bayes._validation import Floats, Integers
+from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Orders minus one at which Rényi divergences are evaluated; between two of them convexity bounds the divergence.
+#: Orders minus one at which Rényi divergences are evaluated; between two of them convexity bounds
+#: the divergence.
 ORDERS_LESS_ONE = np.array([2.0**-6, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0])
 FINE_ORDERS_LESS_ONE = np.concatenate([[2.0**-10], np.geomspace(2.0**-9, 64.0, 300)])
 _ENTRIES = 1 << 20  # of one array of tilted probabilities
@@ -21,7 +23,8 @@ _ENTRIES = 1 << 20  # of one array of tilted probabilities
 
 @dataclass(frozen=True)
 class Block:
-    """Some pairs of data sets: counts of shape `(pairs, k)`, and log-probabilities of the outcomes, shape `(outcomes, pairs)`.
+    """Some pairs of data sets: counts of shape `(pairs, k)`, and log-probabilities of the outcomes,
+    shape `(outcomes, pairs)`.
 
     Rows with `-inf` in both are no outcome. Several outcomes of the same log-ratio may share a row.
     """
@@ -39,11 +42,15 @@ class Block:
 
 
 class Pairs(Protocol):
-    """Pairs as bad as any: for two data sets at the distance in question, these or the reverse of one of these bound their divergence."""
+    """Pairs as bad as any: for two data sets at the distance in question, these or the reverse of
+    one of these bound their divergence.
+    """
 
     @property
     def method(self) -> str:
-        """How the distributions were computed: "exact", or "windowed" where far outcomes were lumped together."""
+        """How the distributions were computed: "exact", or "windowed" where far outcomes were
+        lumped together.
+        """
         ...
 
     @property
@@ -61,9 +68,13 @@ def extremes(block: Block) -> tuple[Floats, Floats]:
 
 
 def hockey_stick(block: Block, epsilon: float) -> Floats:
-    """`sum of (P - e^epsilon Q)+` over outcomes, the larger of both orders, shape `(pairs,)`; relatively accurate however small."""
+    """`sum of (P - e^epsilon Q)+` over outcomes, the larger of both orders, shape `(pairs,)`;
+    relatively accurate however small.
+    """
     ratio = block.log_ratio
-    return np.maximum(_one_sided(block.log_p, ratio, epsilon), _one_sided(block.log_q, -ratio, epsilon))
+    return np.maximum(
+        _one_sided(block.log_p, ratio, epsilon), _one_sided(block.log_q, -ratio, epsilon)
+    )
 
 
 def _one_sided(log_p: Floats, ratio: Floats, epsilon: float) -> Floats:
@@ -74,11 +85,15 @@ def _one_sided(log_p: Floats, ratio: Floats, epsilon: float) -> Floats:
     return -excess.sum(axis=0)
 
 
-def concentrated(block: Block, log_error: float, largest_ratio: Floats, orders_less_one: Floats = ORDERS_LESS_ONE) -> Floats:
-    """Certified bound on the larger of both orders of `sup over a > 1 of D_a(P || Q) / a`, shape `(pairs,)`.
+def concentrated(
+    block: Block, log_error: float, largest_ratio: Floats, orders_less_one: Floats = ORDERS_LESS_ONE
+) -> Floats:
+    """Certified bound on the larger of both orders of `sup over a > 1 of D_a(P || Q) / a`, shape
+    `(pairs,)`.
 
-    With `K(t) = t D_{1 + t}`, a convex function with `K(0) = 0`, the chord bounds K between two orders; the largest value of
-    `(A + B t) / (t (1 + t))` on an interval is at `t = (-A + sqrt(A^2 - A B)) / B` or at an end. Beyond the last order `D <= largest_ratio`.
+    With `K(t) = t D_{1 + t}`, a convex function with `K(0) = 0`, the chord bounds K between two
+    orders; the largest value of `(A + B t) / (t (1 + t))` on an interval is at `t = (-A + sqrt(A^2
+    - A B)) / B` or at an end. Beyond the last order `D <= largest_ratio`.
     """
     worst = np.zeros(block.log_p.shape[1])
     t = np.concatenate([[0.0], orders_less_one])[:, None]
@@ -87,18 +102,29 @@ def concentrated(block: Block, log_error: float, largest_ratio: Floats, orders_l
         with np.errstate(invalid="ignore"):
             tilted = np.where(np.isneginf(p), 0.0, p - q)
         parts = [
-            logsumexp(p + orders_less_one[start : start + several, None, None] * tilted, axis=1) for start in range(0, orders_less_one.size, several)
+            logsumexp(p + orders_less_one[start : start + several, None, None] * tilted, axis=1)
+            for start in range(0, orders_less_one.size, several)
         ]
         cumulants = np.concatenate([np.zeros((1, worst.size)), *parts])
         cumulants[1:] = np.maximum(cumulants[1:] + (1 + 2 * t[1:]) * log_error, 0.0)
         slope = np.diff(cumulants, axis=0) / np.diff(t, axis=0)
-        intercept = cumulants[:-1] - slope * t[:-1]  # above 0 only within errors; then the value falls and is largest at the left end
+        intercept = (
+            cumulants[:-1] - slope * t[:-1]
+        )  # above 0 only within errors; then the value falls and is largest at the left end
         with np.errstate(divide="ignore", invalid="ignore"):
             peak = (-intercept + np.sqrt(np.maximum(intercept**2 - intercept * slope, 0.0))) / slope
             inside = np.clip(np.where(np.isfinite(peak), peak, t[1:]), t[:-1], t[1:])
-            at = np.stack([inside, np.broadcast_to(t[:-1], inside.shape), np.broadcast_to(t[1:], inside.shape)])
+            at = np.stack(
+                [
+                    inside,
+                    np.broadcast_to(t[:-1], inside.shape),
+                    np.broadcast_to(t[1:], inside.shape),
+                ]
+            )
             value = (intercept + slope * at) / (at * (1 + at))
-        value = np.where(at > 0, value, slope)  # towards t = 0 on the first chord, which starts at the origin
+        value = np.where(
+            at > 0, value, slope
+        )  # towards t = 0 on the first chord, which starts at the origin
         beyond = (largest_ratio + 2 * log_error) / (1 + t[-1])
         worst = np.maximum(worst, np.maximum(value.max(axis=(0, 1)), beyond))
     return worst * (1 + 2.0**-40)

@@ -1,7 +1,9 @@
-r"""Any number of categories: all pairs of data sets over all candidates, one pair for each orbit of the permutations that keep the prior.
+r"""Any number of categories: all pairs of data sets over all candidates, one pair for each orbit of
+the permutations that keep the prior.
 
-Exchanging categories of equal prior maps a mechanism on posteriors to itself, so the first data set of a pair may be taken with its counts
-descending among them, and the second one not before the first in lexicographic order of such arrangements (the reversed pair is examined too).
+Exchanging categories of equal prior maps a mechanism on posteriors to itself, so the first data set
+of a pair may be taken with its counts descending among them, and the second one not before the
+first in lexicographic order of such arrangements (the reversed pair is examined too).
 """
 
 from collections.abc import Iterator
@@ -12,13 +14,13 @@ from itertools import groupby
 import numpy as np
 from scipy.special import logsumexp
 
-from opendp_bayes._validation import Floats, Integers
 from opendp_bayes.accounting.divergences import Block
-from opendp_bayes.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
+from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.exponential import PosteriorExponential
 from opendp_bayes.mechanisms.knorm_parameters import shell_size
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.simplex import candidates, number_of_candidates, ranks
 
 _ENTRIES = 1 << 21  # of one matrix of distances
 _CACHED = 8  # such matrices
@@ -28,7 +30,9 @@ _BATCH = 1 << 17  # probabilities of one block
 
 @dataclass(frozen=True)
 class EnumeratedPairs:
-    """Every pair of data sets of `size` records at the given distance, up to the symmetries of the prior, with the laws of `mechanism`."""
+    """Every pair of data sets of `size` records at the given distance, up to the symmetries of the
+    prior, with the laws of `mechanism`.
+    """
 
     mechanism: Mechanism
     size: int
@@ -38,12 +42,16 @@ class EnumeratedPairs:
     method: str = "exact"
 
     def blocks(self) -> Iterator[Block]:
-        for number, (sets, first, second) in enumerate(_chunks(self.size, self.prior, self.distance)):
+        for number, (sets, first, second) in enumerate(
+            _chunks(self.size, self.prior, self.distance)
+        ):
             laws = self._log_laws(number, sets)
             step = max(1, _BATCH // laws.shape[1])
             for start in range(0, first.size, step):
                 one, other = first[start : start + step], second[start : start + step]
-                yield Block(first=sets[one], second=sets[other], log_p=laws[one].T, log_q=laws[other].T)
+                yield Block(
+                    first=sets[one], second=sets[other], log_p=laws[one].T, log_q=laws[other].T
+                )
 
     def _log_laws(self, number: int, sets: Integers) -> Floats:
         """Log-probabilities of the candidates, a row for each data set."""
@@ -56,7 +64,9 @@ class EnumeratedPairs:
 
 
 def work(size: int, prior: tuple[float, ...], distance: int) -> int:
-    """About the number of probabilities that have to be compared; at least `_MOST_CANDIDATES` squared where there are more candidates than that."""
+    """About the number of probabilities that have to be compared; at least `_MOST_CANDIDATES`
+    squared where there are more candidates than that.
+    """
     k, number = len(prior), 1
     for i in range(1, k):
         number = number * (size + i) // i
@@ -66,7 +76,9 @@ def work(size: int, prior: tuple[float, ...], distance: int) -> int:
 
 
 def _arrangements(size: int, prior: tuple[float, ...]) -> int:
-    """How many data sets have their counts descending among categories of equal prior: partitions, by their generating function."""
+    """How many data sets have their counts descending among categories of equal prior: partitions,
+    by their generating function.
+    """
     ways = [1] + [0] * size
     for same in _classes(prior):
         for part in range(1, len(same) + 1):
@@ -90,8 +102,12 @@ def _arranged(counts: Integers, prior: tuple[float, ...]) -> Integers:
 
 
 @lru_cache(maxsize=8)
-def _chunks(size: int, prior: tuple[float, ...], distance: int) -> list[tuple[Integers, Integers, Integers]]:
-    """Groups of pairs: data sets, shape `(sets, k)`, and indices into them of the first and the second of each pair."""
+def _chunks(
+    size: int, prior: tuple[float, ...], distance: int
+) -> list[tuple[Integers, Integers, Integers]]:
+    """Groups of pairs: data sets, shape `(sets, k)`, and indices into them of the first and the
+    second of each pair.
+    """
     k = len(prior)
     everything = candidates(size, k)
     first = everything[(_arranged(everything, prior) == everything).all(axis=1)]
@@ -116,14 +132,25 @@ def _chunks(size: int, prior: tuple[float, ...], distance: int) -> list[tuple[In
 
 
 @lru_cache(maxsize=_CACHED)
-def _stated_laws(mechanism: Mechanism, size: int, prior: tuple[float, ...], distance: int, number: int) -> Floats:
-    """Log-probabilities of the candidates for the data sets of one chunk, as the mechanism states them, shape `(sets, candidates)`."""
-    return np.stack([mechanism.log_pmf(counts, np.array(prior))[1] for counts in _chunks(size, prior, distance)[number][0]])
+def _stated_laws(
+    mechanism: Mechanism, size: int, prior: tuple[float, ...], distance: int, number: int
+) -> Floats:
+    """Log-probabilities of the candidates for the data sets of one chunk, as the mechanism states
+    them, shape `(sets, candidates)`.
+    """
+    return np.stack(
+        [
+            mechanism.log_pmf(counts, np.array(prior))[1]
+            for counts in _chunks(size, prior, distance)[number][0]
+        ]
+    )
 
 
 @lru_cache(maxsize=_CACHED)
 def _distances(size: int, prior: tuple[float, ...], distance: int, number: int) -> Floats:
-    """Hellinger distances between the data sets of one chunk and every candidate, shape `(sets, candidates)`."""
+    """Hellinger distances between the data sets of one chunk and every candidate, shape `(sets,
+    candidates)`.
+    """
     sets = _chunks(size, prior, distance)[number][0]
     support = candidates(size, len(prior))
     values = np.arange(size + 1)

@@ -1,8 +1,11 @@
-r"""The exponential mechanisms on two categories: all pairs of neighbours, each over a window of outcomes.
+r"""The exponential mechanisms on two categories: all pairs of neighbours, each over a window of
+outcomes.
 
-For data `x = (t, n - t)` and an outcome at offset j from t the exponent is `H(t, t + j) / w(t)`. Outcomes whose Hellinger distance is 1 to the last
-bit have equal probability, so a window of `O(sqrt(n))` offsets and their number describe the whole distribution (`docs/proofs.md`, "Exact
-accounting"). Distances are tabulated by blocks of data sets, offsets by rows, so that the outcome of a pair `(t, t + m)` is one row apart.
+For data `x = (t, n - t)` and an outcome at offset j from t the exponent is `H(t, t + j) / w(t)`.
+Outcomes whose Hellinger distance is 1 to the last bit have equal probability, so a window of
+`O(sqrt(n))` offsets and their number describe the whole distribution (`docs/proofs.md`, "Exact
+accounting"). Distances are tabulated by blocks of data sets, offsets by rows, so that the outcome
+of a pair `(t, t + m)` is one row apart.
 """
 
 from collections.abc import Iterator
@@ -11,25 +14,31 @@ from functools import lru_cache
 
 import numpy as np
 
-from opendp_bayes._validation import Floats, Integers
 from opendp_bayes.accounting.divergences import Block
-from opendp_bayes.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Bound on the relative error of a tabulated distance.
 TABLE_ERROR = 2.0**-43
 #: Beyond this Bhattacharyya divergence, `1 - H < e^-40 / 2 < 2^-58`.
 _FAR = 40.0
 _ENTRIES = 1 << 19  # of one block,
-_FEWEST_COLUMNS = 64  # which has at least so many data sets, so that few of them have to be interpolation nodes
-_CACHED_ENTRIES = 1 << 24  # of all blocks of one size and prior, above which they are computed again at each use
+_FEWEST_COLUMNS = (
+    64  # which has at least so many data sets, so that few of them have to be interpolation nodes
+)
+_CACHED_ENTRIES = (
+    1 << 24
+)  # of all blocks of one size and prior, above which they are computed again at each use
 _NODES = 18
-#: Interpolation is used where a block of data sets is at most this part of the smallest concentration it meets.
+#: Interpolation is used where a block of data sets is at most this part of the smallest
+#: concentration it meets.
 _NARROW = 0.25
 
 
 @dataclass(frozen=True)
 class TwoCategoryPairs:
-    """Every pair `(t, n - t)`, `(t + distance, n - t - distance)`, for mechanisms with the given widths, shape `(size + 1,)`.
+    """Every pair `(t, n - t)`, `(t + distance, n - t - distance)`, for mechanisms with the given
+    widths, shape `(size + 1,)`.
 
     With `symmetric`, those of the mirrored data sets are left out.
     """
@@ -49,7 +58,9 @@ class TwoCategoryPairs:
         n, m = self.size, self.distance
         last = (n - m) // 2 if self.symmetric else n - m
         rate = 1 / self.widths
-        reach = min(window(n, self.prior) + m, n)  # so that what is outside the window of one of the two is far from both
+        reach = min(
+            window(n, self.prior) + m, n
+        )  # so that what is outside the window of one of the two is far from both
         for first, table in distance_tables(n, self.prior, reach, last, m):
             t = np.arange(first, first + table.shape[1])
             exponent = table * rate[t]
@@ -78,7 +89,9 @@ def work(size: int, prior: tuple[float, float]) -> int:
 
 @lru_cache(maxsize=64)
 def window(size: int, prior: tuple[float, float]) -> int:
-    """The smallest offset beyond which every outcome has a divergence of at least `_FAR` from every data set; `size` if there is none."""
+    """The smallest offset beyond which every outcome has a divergence of at least `_FAR` from every
+    data set; `size` if there is none.
+    """
     low, high = 0, size
     while low < high:
         middle = (low + high) // 2
@@ -90,13 +103,18 @@ def window(size: int, prior: tuple[float, float]) -> int:
 
 
 def _smallest_divergence(size: int, prior: tuple[float, float], offset: int) -> float:
-    """The smallest divergence of an outcome at this offset from its data set. It increases with the offset."""
+    """The smallest divergence of an outcome at this offset from its data set. It increases with the
+    offset.
+    """
     t = np.arange(size - offset + 1)
     return float(np.min(_divergence(prior, size, t[None], np.array([[offset]]))))
 
 
-def distance_tables(size: int, prior: tuple[float, float], reach: int, last: int, overlap: int) -> Iterator[tuple[int, Floats]]:
-    """Blocks of data sets `first, ...`: the first, and `H(t, t + j)` of shape `(2 reach + 1, data sets)`, infinite where `t + j` is no outcome.
+def distance_tables(
+    size: int, prior: tuple[float, float], reach: int, last: int, overlap: int
+) -> Iterator[tuple[int, Floats]]:
+    """Blocks of data sets `first, ...`: the first, and `H(t, t + j)` of shape `(2 reach + 1, data
+    sets)`, infinite where `t + j` is no outcome.
 
     Together they cover `0..last + overlap`, each with the first `overlap` columns of the next.
     """
@@ -107,11 +125,15 @@ def distance_tables(size: int, prior: tuple[float, float], reach: int, last: int
 
 
 @lru_cache(maxsize=4)
-def _cached_tables(size: int, prior: tuple[float, float], reach: int, last: int, overlap: int) -> list[tuple[int, Floats]]:
+def _cached_tables(
+    size: int, prior: tuple[float, float], reach: int, last: int, overlap: int
+) -> list[tuple[int, Floats]]:
     return list(_tables(size, prior, reach, last, overlap))
 
 
-def _tables(size: int, prior: tuple[float, float], reach: int, last: int, overlap: int) -> Iterator[tuple[int, Floats]]:
+def _tables(
+    size: int, prior: tuple[float, float], reach: int, last: int, overlap: int
+) -> Iterator[tuple[int, Floats]]:
     columns = max(_ENTRIES // (2 * reach + 1), _FEWEST_COLUMNS)
     offsets = np.arange(-reach, reach + 1)[:, None]
     first = 0
@@ -126,11 +148,14 @@ def _distances(prior: tuple[float, float], size: int, t: Integers, offsets: Inte
     smallest = min(prior[0] + t[0], prior[1] + size - t[-1]) - reach
     if t.size > _NODES and smallest > 0 and length <= _NARROW * smallest:
         nodes, matrix = _interpolation(t)
-        # Not stopped at a count of 0, where there would be a kink: for large priors a block may have outcomes on both sides of it.
+        # Not stopped at a count of 0, where there would be a kink: for large priors a block may
+        # have outcomes on both sides of it.
         divergence = _divergence(prior, size, nodes[None], offsets, least_count=-np.inf) @ matrix
     else:
         divergence = _divergence(prior, size, t[None], offsets)
-    near = int(np.searchsorted(-divergence.min(axis=1)[: reach + 1], -0.5))  # rows from here to its mirror image need expm1
+    near = int(
+        np.searchsorted(-divergence.min(axis=1)[: reach + 1], -0.5)
+    )  # rows from here to its mirror image need expm1
     table = np.empty_like(divergence)
     inner = slice(near, 2 * reach + 1 - near)
     table[inner] = distance_from_divergence(divergence[inner])
@@ -142,10 +167,18 @@ def _distances(prior: tuple[float, float], size: int, t: Integers, offsets: Inte
     return table
 
 
-def _divergence(prior: tuple[float, float], size: int, t: Floats | Integers, offsets: Integers, least_count: float = 0) -> Floats:
-    """`-ln BC` between the posteriors of t and of `t + offset`, broadcast; only meaningful where both are data sets.
+def _divergence(
+    prior: tuple[float, float],
+    size: int,
+    t: Floats | Integers,
+    offsets: Integers,
+    least_count: float = 0,
+) -> Floats:
+    """`-ln BC` between the posteriors of t and of `t + offset`, broadcast; only meaningful where
+    both are data sets.
 
-    Elsewhere counts stop at `least_count`; with minus infinity they go on below 0, for priors that stay positive so.
+    Elsewhere counts stop at `least_count`; with minus infinity they go on below 0, for priors that
+    stay positive so.
     """
     half = np.abs(offsets) / 2
     lower = np.maximum(t + np.minimum(offsets, 0), least_count)
@@ -154,7 +187,9 @@ def _divergence(prior: tuple[float, float], size: int, t: Floats | Integers, off
 
 
 def _interpolation(t: Integers) -> tuple[Floats, Floats]:
-    """Chebyshev nodes of the interval of t, shape `(q,)`, and the matrix that takes values there to values at t, shape `(q, t.size)`."""
+    """Chebyshev nodes of the interval of t, shape `(q,)`, and the matrix that takes values there to
+    values at t, shape `(q, t.size)`.
+    """
     angle = (2 * np.arange(_NODES) + 1) * np.pi / (2 * _NODES)
     middle, radius = (t[0] + t[-1]) / 2, (t[-1] - t[0]) / 2
     nodes = middle + radius * np.cos(angle)

@@ -7,15 +7,15 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from opendp_bayes import auditing
-from opendp_bayes._validation import as_prior
 from opendp_bayes.accounting.calibration import calibrate
+from opendp_bayes.auditing import audit as auditing
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
 from opendp_bayes.framework.measurements import default_total
+from opendp_bayes.mathematics.validation import as_prior
 from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
 from opendp_bayes.mechanisms.registry import load_mechanism
-from opendp_bayes.report import audit_report
+from opendp_bayes.report.terminal import audit_report
 
 _MODEL, _CLAIM, _TEST, _OUTPUT = "Model", "Claim", "Test", "Output"
 
@@ -25,36 +25,75 @@ def audit(
         str,
         typer.Argument(
             metavar="MECHANISM",
-            help="Name of a mechanism: laplace_parameters, knorm_parameters, hellinger_exponential, smooth_hellinger_exponential, or one that is "
-            "installed.",
+            help=(
+                "Name of a mechanism: laplace_parameters, knorm_parameters, hellinger_exponential,"
+                " smooth_hellinger_exponential, or one that is "
+                "installed."
+            ),
             show_default=False,
         ),
     ],
-    prior: Annotated[str, typer.Option(help="Prior concentration, a number for each category: 1,1.", rich_help_panel=_MODEL, show_default=False)],
-    size: Annotated[int | None, typer.Option(help="The number of records, if it is public.", rich_help_panel=_MODEL)] = None,
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="Prior concentration, a number for each category: 1,1.",
+            rich_help_panel=_MODEL,
+            show_default=False,
+        ),
+    ],
+    size: Annotated[
+        int | None,
+        typer.Option(help="The number of records, if it is public.", rich_help_panel=_MODEL),
+    ] = None,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A parameter of the mechanism, such as gamma=0.2; may be repeated.", rich_help_panel=_MODEL),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A parameter of the mechanism, such as gamma=0.2; may be repeated.",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     scale: Annotated[
-        float | None, typer.Option(help="Its scale. Without it, the smallest scale that keeps --epsilon.", rich_help_panel=_CLAIM)
+        float | None,
+        typer.Option(
+            help="Its scale. Without it, the smallest scale that keeps --epsilon.",
+            rich_help_panel=_CLAIM,
+        ),
     ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The ε claimed. Without it, the exact loss at --scale.", rich_help_panel=_CLAIM)] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="The ε claimed. Without it, the exact loss at --scale.", rich_help_panel=_CLAIM
+        ),
+    ] = None,
     delta: Annotated[
         list[float] | None,
-        typer.Option(help="Show and test the profile at this δ, not at 1e-6 and 1e-3; may be repeated.", rich_help_panel=_TEST),
+        typer.Option(
+            help="Show and test the profile at this δ, not at 1e-6 and 1e-3; may be repeated.",
+            rich_help_panel=_TEST,
+        ),
     ] = None,
-    draws: Annotated[int, typer.Option(help="Draws of the sampler for each data set.", rich_help_panel=_TEST)] = 100_000,
+    draws: Annotated[
+        int, typer.Option(help="Draws of the sampler for each data set.", rich_help_panel=_TEST)
+    ] = 100_000,
     confidence: Annotated[
-        float, typer.Option(help="Probability with which a mechanism that keeps its claim passes, at least.", rich_help_panel=_TEST)
+        float,
+        typer.Option(
+            help="Probability with which a mechanism that keeps its claim passes, at least.",
+            rich_help_panel=_TEST,
+        ),
     ] = 0.999,
-    json: Annotated[bool, typer.Option("--json", help="Print the audit as a JSON object.", rich_help_panel=_OUTPUT)] = False,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the audit as a JSON object.", rich_help_panel=_OUTPUT),
+    ] = False,
 ) -> None:
     """Check that MECHANISM loses no more than it claims. Needs no data.
 
-    Shows the loss that the papers state for its scale, the proven bound and the exact loss, the profile, and the neighbours that are worst; and
-    checks the claim in four ways: by exact accounting, by the probabilities that the mechanism states, by draws of its sampler for the worst
-    neighbours, and by whether those follow the probabilities.
+    Shows the loss that the papers state for its scale, the proven bound and the exact loss, the
+    profile, and the neighbours that are worst; and checks the claim in four ways: by exact
+    accounting, by the probabilities that the mechanism states, by draws of its sampler for the
+    worst neighbours, and by whether those follow the probabilities.
 
     Exit code: 0 if nothing refutes the claim, 1 if a check does, 2 for wrong options.
 
@@ -71,14 +110,21 @@ def audit(
         audited = _mechanism(mechanism, options.parameters(parameter or []), scale, epsilon, size)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with option_errors(), Progress(*columns, console=console, transient=True, disable=json or not console.is_terminal) as progress:
+    with (
+        option_errors(),
+        Progress(
+            *columns, console=console, transient=True, disable=json or not console.is_terminal
+        ) as progress,
+    ):
         task = progress.add_task("Accounting", total=None)
 
         def show(step: str, done: int, total: int) -> None:
             progress.update(task, description=step, completed=done, total=total)
 
         if scale is None:
-            audited = calibrate(audited, size=size, prior=concentration, epsilon=epsilon, tune=False)
+            audited = calibrate(
+                audited, size=size, prior=concentration, epsilon=epsilon, tune=False
+            )
         found = auditing.audit(
             audited,
             size=size,
@@ -97,10 +143,19 @@ def audit(
         raise typer.Exit(1)
 
 
-def _mechanism(name: str, parameters: dict[str, Any], scale: float | None, epsilon: float | None, size: int | None) -> Mechanism:
+def _mechanism(
+    name: str,
+    parameters: dict[str, Any],
+    scale: float | None,
+    epsilon: float | None,
+    size: int | None,
+) -> Mechanism:
     """The mechanism that the options describe, at scale 1 if that is to follow from `epsilon`."""
     if scale is None and epsilon is None:
-        fail("--scale, --epsilon: neither is given; give the scale to audit, or the ε that the mechanism is to keep, or both.")
+        fail(
+            "--scale, --epsilon: neither is given; give the scale to audit, or the ε that the"
+            " mechanism is to keep, or both."
+        )
     try:
         kind = load_mechanism(name)
     except (TypeError, ValueError) as error:

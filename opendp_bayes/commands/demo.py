@@ -1,4 +1,6 @@
-"""`opendp-bayes demo`: posteriors of public data sets, through OpenDP Contexts as if they were not public."""
+"""`opendp-bayes demo`: posteriors of public data sets, through OpenDP Contexts as if they were not
+public.
+"""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -11,9 +13,9 @@ from rich.text import Text
 
 from opendp_bayes.commands.errors import fail, release_errors
 from opendp_bayes.framework.context import posterior
-from opendp_bayes.framework.frames import on_disk
-from opendp_bayes.release import Release
-from opendp_bayes.report import release_report
+from opendp_bayes.framework.on_disk import on_disk
+from opendp_bayes.report.terminal import release_report
+from opendp_bayes.results.release import Release
 
 # Codes 0, 1, 2, ... of the survey, as its documentation names them.
 _VOTES = ("Clinton", "Dole")
@@ -29,19 +31,26 @@ _PARTIES = (
 _SPECIES = ("Adelie", "Chinstrap", "Gentoo")
 
 _NOTE = (
-    "The two questions were put to the same people, so for them ε adds up to 2.\n\n"
-    "With so many records at ε = 1 the noise is small, and the two columns of intervals nearly agree. With fewer records or a smaller ε the plug-in "
-    "intervals are too narrow (docs: How to read a private posterior).\n\n"
-    "True counts are never shown: a release is all that leaves a Context. Run it again to see other noise."
+    "The two questions were put to the same people, so for them ε adds up to 2.\n\nWith so many"
+    " records at ε = 1 the noise is small, and the two columns of intervals nearly agree. With"
+    " fewer records or a smaller ε the plug-in intervals are too narrow (docs: How to read a"
+    " private posterior).\n\nTrue counts are never shown: a release is all that leaves a Context."
+    " Run it again to see other noise."
 )
 
 
-def demo(json: Annotated[bool, typer.Option("--json", help="Print the releases as a JSON list.")] = False) -> None:
+def demo(
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the releases as a JSON list.")
+    ] = False,
+) -> None:
     """Release posteriors of real data at ε = 1 each, and show them with their guarantees.
 
-    * Species of the Palmer penguins (package palmerpenguins): 3 categories, private number of records.
+    * Species of the Palmer penguins (package palmerpenguins): 3 categories, private number of
+      records.
 
-    * Expected vote in the American National Election Study of 1996 (package statsmodels): 2 categories, public number of records.
+    * Expected vote in the American National Election Study of 1996 (package statsmodels): 2
+      categories, public number of records.
 
     * Party identification in the same survey: 7 categories, public number of records.
 
@@ -57,21 +66,31 @@ def demo(json: Annotated[bool, typer.Option("--json", help="Print the releases a
     try:
         penguins, survey = _penguins(), _survey()
     except ModuleNotFoundError as error:
-        fail(f"the demo needs {error.name}, which is not installed: pip install 'opendp-bayes[demo]'", code=1)
+        fail(
+            f"the demo needs {error.name}, which is not installed: pip install"
+            " 'opendp-bayes[demo]'",
+            code=1,
+        )
     with release_errors(), Console(stderr=True).status("Releasing"):
         releases = dict([*_penguin_releases(penguins), *_survey_releases(survey)])
     if json:
         typer.echo(f"[{','.join(release.to_json() for release in releases.values())}]")
         return
     with Console(stderr=True).status("Computing the posteriors"):
-        reports = [part for title, release in releases.items() for part in (release_report(release, title=title), Text())]
+        reports = [
+            part
+            for title, release in releases.items()
+            for part in (release_report(release, title=title), Text())
+        ]
     Console().print(Group(*reports, Text(_NOTE)))
 
 
 def _penguins() -> pl.DataFrame:
     from palmerpenguins import load_penguins
 
-    return pl.DataFrame({"species": pl.Series(list(load_penguins()["species"]), dtype=pl.Enum(_SPECIES))})
+    return pl.DataFrame(
+        {"species": pl.Series(list(load_penguins()["species"]), dtype=pl.Enum(_SPECIES))}
+    )
 
 
 def _survey() -> pl.DataFrame:
@@ -80,7 +99,12 @@ def _survey() -> pl.DataFrame:
     answers = anes96.load_pandas().data
     columns = {"vote": _VOTES, "party": _PARTIES}
     codes = {"vote": answers["vote"], "party": answers["PID"]}
-    return pl.DataFrame({name: pl.Series([labels[int(code)] for code in codes[name]], dtype=pl.Enum(labels)) for name, labels in columns.items()})
+    return pl.DataFrame(
+        {
+            name: pl.Series([labels[int(code)] for code in codes[name]], dtype=pl.Enum(labels))
+            for name, labels in columns.items()
+        }
+    )
 
 
 def _penguin_releases(penguins: pl.DataFrame) -> Iterator[tuple[str, Release]]:
@@ -93,13 +117,25 @@ def _survey_releases(survey: pl.DataFrame) -> Iterator[tuple[str, Release]]:
     size = survey.height  # published with the survey
     with on_disk(survey) as scan:
         context = _context(scan, survey.schema, dp.unit_of(changes=1), releases=2)
-        yield "Expected vote, American National Election Study 1996", posterior(context.query(), "vote", size=size).release()
-        yield "Party identification, same survey", posterior(context.query(), "party", size=size).release()
+        yield (
+            "Expected vote, American National Election Study 1996",
+            posterior(context.query(), "vote", size=size).release(),
+        )
+        yield (
+            "Party identification, same survey",
+            posterior(context.query(), "party", size=size).release(),
+        )
 
 
 def _context(scan: pl.LazyFrame, schema: pl.Schema, unit: Any, *, releases: int) -> Any:
-    """A Context that allows that many releases at ε = 1 each. Its domain says what the data sets document: no value is missing."""
-    columns = [dp.series_domain(name, dp.enum_domain(dtype.categories)) for name, dtype in schema.items() if isinstance(dtype, pl.Enum)]
+    """A Context that allows that many releases at ε = 1 each. Its domain says what the data sets
+    document: no value is missing.
+    """
+    columns = [
+        dp.series_domain(name, dp.enum_domain(dtype.categories))
+        for name, dtype in schema.items()
+        if isinstance(dtype, pl.Enum)
+    ]
     return dp.Context.compositor(
         data=scan,
         privacy_unit=unit,

@@ -1,4 +1,6 @@
-"""How a command fails: one line on standard error; exit code 2 where an option is wrong, 1 where the release could not be made, 130 for Ctrl-C."""
+"""How a command fails: one line on standard error; exit code 2 where an option is wrong, 1 where
+the release could not be made, 130 for Ctrl-C.
+"""
 
 import re
 from collections.abc import Iterator
@@ -8,14 +10,15 @@ from typing import NoReturn
 import typer
 from opendp.mod import OpenDPException
 
-from opendp_bayes.cli import interrupts
-from opendp_bayes.framework.guard import ReleaseError
+from opendp_bayes.commands.interrupts import interrupts
+from opendp_bayes.framework.boundary import ReleaseError
 
 _ARGUMENT = re.compile(
     r"\b(categories|column|confidence|contributions|delta|draws|epsilon|error|guess_size|mechanism|nulls|prior|proportions|rho|^scale|size|unknown)="
     r"(None)?(?=(\S)?)"
 )
-#: A mechanism value, which no option is, and what an error starts with that is no option either: a parameter of a mechanism.
+#: A mechanism value, which no option is, and what an error starts with that is no option either: a
+#: parameter of a mechanism.
 _VALUE, _PARAMETER = re.compile(r"\bmechanism=(?=[A-Z])"), re.compile(r"^(?=\w+=)")
 
 
@@ -27,7 +30,9 @@ def fail(message: str, *, code: int = 2) -> NoReturn:
 
 @contextmanager
 def option_errors() -> Iterator[None]:
-    """Report an error of the library, raised before data is read, in terms of the options: `prior=-1` is `--prior -1`."""
+    """Report an error of the library, raised before data is read, in terms of the options:
+    `prior=-1` is `--prior -1`.
+    """
     try:
         with _interruptible():
             yield
@@ -39,14 +44,18 @@ def option_errors() -> Iterator[None]:
 
 @contextmanager
 def release_errors() -> Iterator[None]:
-    """Report a failure while data is read. Only messages that are known not to depend on the data are repeated."""
+    """Report a failure while data is read. Only messages that are known not to depend on the data
+    are repeated.
+    """
     try:
         with _interruptible():
             yield
     except ReleaseError as error:
         fail(_in_options(str(error)), code=1)
     except Exception:  # noqa: BLE001 - a traceback may depend on the data, whatever the error
-        fail("the release failed; the cause is withheld, because it may depend on the data.", code=1)
+        fail(
+            "the release failed; the cause is withheld, because it may depend on the data.", code=1
+        )
 
 
 @contextmanager
@@ -61,8 +70,13 @@ def _interruptible() -> Iterator[None]:
 
 
 def _in_options(message: str) -> str:
-    """Name options instead of arguments: `size=5` becomes `--size 5`; `size=None`, and `size=` before a space or a comma, become `--size`."""
+    """Name options instead of arguments: `size=5` becomes `--size 5`; `size=None`, and `size=`
+    before a space or a comma, become `--size`.
+    """
     message = _ARGUMENT.sub(
-        lambda match: f"--{match[1].replace('_', '-')}{'' if match[2] or match[3] in (None, *',.;:)') else ' '}", _VALUE.sub("", message)
+        lambda match: (
+            f"--{match[1].replace('_', '-')}{'' if match[2] or match[3] in (None, *',.;:)') else ' '}"
+        ),
+        _VALUE.sub("", message),
     )
     return _PARAMETER.sub("--parameter ", message)

@@ -22,7 +22,10 @@ def prior(text: str) -> list[float] | float:
     try:
         numbers = _numbers(text)
     except ValueError:
-        fail(f"--prior {text}: must be one number, or numbers separated by commas, such as --prior 0.5 or --prior 1,2,1.")
+        fail(
+            f"--prior {text}: must be one number, or numbers separated by commas, such as --prior"
+            " 0.5 or --prior 1,2,1."
+        )
     return numbers[0] if len(numbers) == 1 else numbers
 
 
@@ -31,7 +34,10 @@ def proportions(text: str | None) -> list[float] | None:
     try:
         return None if text is None else _numbers(text)
     except ValueError:
-        fail(f"--proportions {text}: must be numbers separated by commas, such as --proportions 0.2,0.8.")
+        fail(
+            f"--proportions {text}: must be numbers separated by commas, such as --proportions"
+            " 0.2,0.8."
+        )
 
 
 def _numbers(text: str) -> list[float]:

@@ -1,4 +1,6 @@
-"""A categorical column: which values it can hold, in which category each is counted, and the polars query that counts them."""
+"""A categorical column: which values it can hold, in which category each is counted, and the polars
+query that counts them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,15 +9,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from opendp_bayes._validation import Integers
-from opendp_bayes.release import Label
+from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.results.release import Label
 
 _NOT_A_CATEGORY = -1
 
 
 @dataclass(frozen=True)
 class CategoricalColumn:
-    """A column with its categories and the positions of the buckets for nulls and for other values (None where they cannot occur)."""
+    """A column with its categories and the positions of the buckets for nulls and for other values
+    (None where they cannot occur).
+    """
 
     column: str
     dtype: pl.DataType
@@ -35,19 +39,23 @@ class CategoricalColumn:
         nulls: Label | None,
         unknown: Label | None,
     ) -> "CategoricalColumn":
-        """Check the policy against the type; `labels` are the categories followed by the buckets the policy adds."""
+        """Check the policy against the type; `labels` are the categories followed by the buckets
+        the policy adds.
+        """
         own = public_values(column, dtype, categories)
         covered = _covers(dtype, own)
         if nullable and nulls is None:
             raise ValueError(
-                f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count them under: one of the categories, or a new "
-                "one, such as nulls='missing'. (OpenDP calls every column nullable when it infers the domain. Filling nulls in the plan, with "
-                "fill_null, settles it too.)"
+                f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
+                " them under: one of the categories, or a new one, such as nulls='missing'."
+                " (OpenDP calls every column nullable when it infers the domain. Filling nulls in"
+                " the plan, with fill_null, settles it too.)"
             )
         if not covered and unknown is None:
             raise ValueError(
-                f"unknown=None: column {column!r} of type {dtype} may hold values outside the categories. Pass unknown= with the label to count "
-                "them under: one of the categories, or a new one, such as unknown='other'."
+                f"unknown=None: column {column!r} of type {dtype} may hold values outside the"
+                " categories. Pass unknown= with the label to count them under: one of the"
+                " categories, or a new one, such as unknown='other'."
             )
         labels = list(own)
         positions = []
@@ -58,18 +66,24 @@ class CategoricalColumn:
                     labels.append(label)
             positions.append(None if label is None else _position(labels, label))
         if len(labels) < 2:
-            raise ValueError(f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and unknown values.")
+            raise ValueError(
+                f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and"
+                " unknown values."
+            )
         return cls(column, dtype, own, tuple(labels), positions[0], positions[1])
 
     def count(self, frame: pl.LazyFrame) -> Integers:
         """The number of records of each label, shape `(k,)`, in one streaming pass.
 
-        Grouping by the value itself, and giving each group its category afterwards, costs no more than counting in plain polars. The cast changes
-        nothing unless the frame has another type than OpenDP's domain says: polars makes `fill_null` with a string a String of an Enum.
+        Grouping by the value itself, and giving each group its category afterwards, costs no more
+        than counting in plain polars. The cast changes nothing unless the frame has another type
+        than OpenDP's domain says: polars makes `fill_null` with a string a String of an Enum.
         """
         groups = frame.select(value=self.value).group_by("value").len().collect(engine="streaming")
         counts = np.zeros(len(self.labels), dtype=np.int64)
-        np.add.at(counts, self.positions(groups["value"]), groups["len"].to_numpy().astype(np.int64))
+        np.add.at(
+            counts, self.positions(groups["value"]), groups["len"].to_numpy().astype(np.int64)
+        )
         return counts
 
     @property
@@ -79,30 +93,60 @@ class CategoricalColumn:
 
     def positions(self, values: pl.Series) -> Integers:
         """The position of each value's label among the labels."""
-        index = values.to_frame("value").select(self._index(pl.col("value"))).to_series().cast(pl.Int64).fill_null(_NOT_A_CATEGORY).to_numpy()
-        # A value that the domain excludes, but a plan made all the same, is counted too, in the first category: failing would tell that it is there.
+        index = (
+            values.to_frame("value")
+            .select(self._index(pl.col("value")))
+            .to_series()
+            .cast(pl.Int64)
+            .fill_null(_NOT_A_CATEGORY)
+            .to_numpy()
+        )
+        # A value that the domain excludes, but a plan made all the same, is counted too, in the
+        # first category: failing would tell that it is there.
         buckets = [bucket or 0 for bucket in (self.unknown, self.nulls)]
-        return np.where(index == _NOT_A_CATEGORY, np.take(buckets, values.is_null().cast(pl.Int64).to_numpy()), index)
+        return np.where(
+            index == _NOT_A_CATEGORY,
+            np.take(buckets, values.is_null().cast(pl.Int64).to_numpy()),
+            index,
+        )
 
     def _index(self, value: pl.Expr) -> pl.Expr:
         """The position of the value among the categories; null for a null or another value."""
         if isinstance(self.dtype, (pl.Enum, pl.Categorical)) or self.dtype == pl.String:
             # By label: the encoding of a Categorical depends on the data.
-            return value.cast(pl.String).cast(pl.Enum([str(label) for label in self.categories]), strict=False).to_physical()
+            return (
+                value.cast(pl.String)
+                .cast(pl.Enum([str(label) for label in self.categories]), strict=False)
+                .to_physical()
+            )
         comparable = value if self.dtype == pl.Boolean else value.cast(pl.Int64, strict=False)
-        return comparable.replace_strict(list(self.categories), range(len(self.categories)), default=None, return_dtype=pl.UInt32)
+        return comparable.replace_strict(
+            list(self.categories), range(len(self.categories)), default=None, return_dtype=pl.UInt32
+        )
 
 
-def public_values(column: str, dtype: pl.DataType, categories: Any, argument: str = "categories") -> tuple[Label, ...]:
-    """The categories before any bucket, or the values given as another argument, checked against the type of the column."""
-    if not (isinstance(dtype, (pl.Enum, pl.Categorical)) or dtype in (pl.String, pl.Boolean) or dtype.is_integer()):
+def public_values(
+    column: str, dtype: pl.DataType, categories: Any, argument: str = "categories"
+) -> tuple[Label, ...]:
+    """The categories before any bucket, or the values given as another argument, checked against
+    the type of the column.
+    """
+    if not (
+        isinstance(dtype, (pl.Enum, pl.Categorical))
+        or dtype in (pl.String, pl.Boolean)
+        or dtype.is_integer()
+    ):
         name = "by" if argument == "keys" else "column"
-        raise TypeError(f"{name}={column!r}: has type {dtype}; must be Enum, String, Categorical, integer or Boolean. Bin or cast it in the plan.")
+        raise TypeError(
+            f"{name}={column!r}: has type {dtype}; must be Enum, String, Categorical, integer or"
+            " Boolean. Bin or cast it in the plan."
+        )
     if categories is None:
         if not isinstance(dtype, pl.Enum):
             raise ValueError(
-                f"{argument}=None: column {column!r} of type {dtype} does not say publicly which {argument} there are. Pass {argument}=, or cast "
-                "the column to pl.Enum in the plan."
+                f"{argument}=None: column {column!r} of type {dtype} does not say publicly which"
+                f" {argument} there are. Pass {argument}=, or cast the column to pl.Enum in the"
+                " plan."
             )
         categories = dtype.categories.to_list()
     if isinstance(categories, (pl.Series, np.ndarray)):
@@ -110,15 +154,29 @@ def public_values(column: str, dtype: pl.DataType, categories: Any, argument: st
     if isinstance(categories, str) or not isinstance(categories, Sequence):
         raise TypeError(f"{argument}={categories!r}: must be a sequence of labels.")
     if not categories:
-        raise ValueError(f"{argument}=[]: must name at least one {'category' if argument == 'categories' else 'key that is not None'}.")
+        raise ValueError(
+            f"{argument}=[]: must name at least one"
+            f" {'category' if argument == 'categories' else 'key that is not None'}."
+        )
     expected = bool if dtype == pl.Boolean else int if dtype.is_integer() else str
     for label in categories:
         if type(label) is not expected:
-            raise TypeError(f"{argument}={list(categories)!r}: {label!r} does not fit a column of type {dtype}; each must be {expected.__name__}.")
+            raise TypeError(
+                f"{argument}={list(categories)!r}: {label!r} does not fit a column of type {dtype};"
+                f" each must be {expected.__name__}."
+            )
         if isinstance(label, int) and not -(2**63) <= label < 2**63:
-            raise ValueError(f"{argument}={list(categories)!r}: {label!r} is outside the range of 64-bit integers.")
-    if isinstance(dtype, pl.Enum) and (absent := [label for label in categories if label not in dtype.categories.to_list()]):
-        raise ValueError(f"{argument}={list(categories)!r}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur.")
+            raise ValueError(
+                f"{argument}={list(categories)!r}: {label!r} is outside the range of 64-bit"
+                " integers."
+            )
+    if isinstance(dtype, pl.Enum) and (
+        absent := [label for label in categories if label not in dtype.categories.to_list()]
+    ):
+        raise ValueError(
+            f"{argument}={list(categories)!r}: {absent[0]!r} is not in the Enum of column"
+            f" {column!r}; it can never occur."
+        )
     if len(set(categories)) < len(categories):
         raise ValueError(f"{argument}={list(categories)!r}: must not repeat a label.")
     return tuple(categories)
@@ -137,5 +195,9 @@ def _check_label(name: str, label: object) -> None:
 
 
 def _position(labels: list[Label], label: Label) -> int | None:
-    """Where `label` is among `labels`, None if it is not; labels of different types, such as 1 and True, differ."""
-    return next((i for i, known in enumerate(labels) if type(known) is type(label) and known == label), None)
+    """Where `label` is among `labels`, None if it is not; labels of different types, such as 1 and
+    True, differ.
+    """
+    return next(
+        (i for i, known in enumerate(labels) if type(known) is type(label) and known == label), None
+    )

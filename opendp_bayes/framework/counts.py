@@ -1,4 +1,6 @@
-"""Frame to counts: `make_categorical_counts`, and the step from counts to OpenDP's own integer vectors."""
+"""Frame to counts: `make_categorical_counts`, and the step from counts to OpenDP's own integer
+vectors.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,14 +9,22 @@ import polars as pl
 from opendp.domains import _lazyframe_from_domain, atom_domain, vector_domain
 from opendp.extras._utilities import to_then
 from opendp.metrics import change_one_distance, frame_distance, l1_distance, symmetric_distance
-from opendp.mod import ChangeOneIdDistance, Domain, FrameDistance, LazyFrameDomain, Metric, SymmetricIdDistance, Transformation
+from opendp.mod import (
+    ChangeOneIdDistance,
+    Domain,
+    FrameDistance,
+    LazyFrameDomain,
+    Metric,
+    SymmetricIdDistance,
+    Transformation,
+)
 from opendp.transformations import make_user_transformation
 
-from opendp_bayes._validation import Integers, as_distance, as_size
+from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.columns import CategoricalColumn
-from opendp_bayes.framework.guard import descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.spaces import CountsSpace
-from opendp_bayes.release import Label
+from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
+from opendp_bayes.results.release import Label
 
 
 def make_categorical_counts(
@@ -32,57 +42,98 @@ def make_categorical_counts(
     Parameters
     ----------
     input_domain : a `LazyFrameDomain`.
-    input_metric : `symmetric_distance()`, `change_one_distance()`, or `frame_distance(symmetric_distance())` with Bounds, which is what
-        `make_stable_lazyframe` gives after a plan, after truncation by identifier included.
+    input_metric : `symmetric_distance()`, `change_one_distance()`, or
+        `frame_distance(symmetric_distance())` with Bounds, which is what `make_stable_lazyframe`
+        gives after a plan, after truncation by identifier included.
     column : an Enum, String, Categorical, integer or Boolean column.
-    categories : the public category labels, in the order of the counts. Not needed for an Enum column, which carries its own.
-    size : the number of records, where it is public: required under `change_one_distance()` (and wherever a margin says `invariant="lengths"`),
-        refused otherwise. With it, neighbours are change-one; without it, add/remove.
-    nulls : label of the category in which nulls are counted: one of the categories, or a new one, which is appended. Required if the column is
-        nullable.
-    unknown : the same for values outside the categories. Required unless the column's type excludes them.
+    categories : the public category labels, in the order of the counts. Not needed for an Enum
+        column, which carries its own.
+    size : the number of records, where it is public: required under `change_one_distance()` (and
+        wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
+        change-one; without it, add/remove.
+    nulls : label of the category in which nulls are counted: one of the categories, or a new one,
+        which is appended. Required if the column is nullable.
+    unknown : the same for values outside the categories. Required unless the column's type excludes
+        them.
 
-    The output is an int64 array of shape `(k,)` in a space whose identity includes categories, size and neighbour relation. The stability map
-    returns the number of records changed, or added and removed (`docs/proofs.md`, "Counts").
+    The output is an int64 array of shape `(k,)` in a space whose identity includes categories, size
+    and neighbour relation. The stability map returns the number of records changed, or added and
+    removed (`docs/proofs.md`, "Counts").
 
     Raises `ValueError`/`TypeError` for a column, metric or policy that does not fit.
     """
-    source = source_column(input_domain, input_metric, column, categories=categories, nulls=nulls, unknown=unknown)
+    source = source_column(
+        input_domain, input_metric, column, categories=categories, nulls=nulls, unknown=unknown
+    )
     space = CountsSpace(source.labels, public_size(input_domain, input_metric, size))
     return counting(input_domain, input_metric, space, source.count, "make_categorical_counts")
 
 
 def source_column(
-    domain: Domain, metric: Metric, column: str, *, categories: Sequence[Label] | None, nulls: Label | None, unknown: Label | None
+    domain: Domain,
+    metric: Metric,
+    column: str,
+    *,
+    categories: Sequence[Label] | None,
+    nulls: Label | None,
+    unknown: Label | None,
 ) -> CategoricalColumn:
-    """Check the input space and the column, and apply the policy for nulls and unknown values to it."""
+    """Check the input space and the column, and apply the policy for nulls and unknown values to
+    it.
+    """
     require_features("make_categorical_counts")
     if not isinstance(domain, LazyFrameDomain):
-        raise TypeError(f"input_domain={domain}: must be a LazyFrameDomain, as `dp.domain_of(frame, infer=True)` makes.")
+        raise TypeError(
+            f"input_domain={domain}: must be a LazyFrameDomain, as `dp.domain_of(frame,"
+            " infer=True)` makes."
+        )
     _counted_distance(metric)
     dtype = type_of_column(domain, column, "column")
     nullable = domain.get_series_domain(column).nullable
-    return CategoricalColumn.build(column, dtype, nullable=nullable, categories=categories, nulls=nulls, unknown=unknown)
+    return CategoricalColumn.build(
+        column, dtype, nullable=nullable, categories=categories, nulls=nulls, unknown=unknown
+    )
 
 
 def type_of_column(domain: LazyFrameDomain, column: Any, argument: str) -> pl.DataType:
-    """The type of a column that an argument names; `TypeError`/`ValueError` if it is not the name of one."""
+    """The type of a column that an argument names; `TypeError`/`ValueError` if it is not the name
+    of one.
+    """
     if not isinstance(column, str):
-        raise TypeError(f"{argument}={column!r}: must be the name of a column, a str; compute it in the plan first.")
+        raise TypeError(
+            f"{argument}={column!r}: must be the name of a column, a str; compute it in the plan"
+            " first."
+        )
     schema = _lazyframe_from_domain(domain).collect_schema()
     if column not in schema:
-        raise ValueError(f"{argument}={column!r}: is not in the frame; its columns are {', '.join(map(repr, schema))}.")
+        raise ValueError(
+            f"{argument}={column!r}: is not in the frame; its columns are"
+            f" {', '.join(map(repr, schema))}."
+        )
     return schema[column]
 
 
-def counting(domain: Domain, metric: Metric, space: CountsSpace, count: Callable[[pl.LazyFrame], Integers], made_by: str) -> Transformation:
-    """The transformation to `space` by a function that counts each row once, in one of the categories (`docs/proofs.md`, "Counts")."""
+def counting(
+    domain: Domain,
+    metric: Metric,
+    space: CountsSpace,
+    count: Callable[[pl.LazyFrame], Integers],
+    made_by: str,
+) -> Transformation:
+    """The transformation to `space` by a function that counts each row once, in one of the
+    categories (`docs/proofs.md`, "Counts").
+    """
     distance = _counted_distance(metric)
 
     def stability_map(d_in: Any) -> int:
         moved = distance(d_in)
-        # Under equal sizes as many records leave as arrive; a change is one of each. An odd bound is rounded up: one record changed is no less.
-        return (moved + 1) // 2 if space.size is not None and metric != change_one_distance() else moved
+        # Under equal sizes as many records leave as arrive; a change is one of each. An odd bound
+        # is rounded up: one record changed is no less.
+        return (
+            (moved + 1) // 2
+            if space.size is not None and metric != change_one_distance()
+            else moved
+        )
 
     return make_user_transformation(
         domain,
@@ -95,10 +146,12 @@ def counting(domain: Domain, metric: Metric, space: CountsSpace, count: Callable
 
 
 def make_count_vector(input_domain: Domain, input_metric: Metric) -> Transformation:
-    """Cast counts to OpenDP's own space, `vector_domain(atom_domain(T="i64"), size=k)` under `l1_distance(T="i64")`.
+    """Cast counts to OpenDP's own space, `vector_domain(atom_domain(T="i64"), size=k)` under
+    `l1_distance(T="i64")`.
 
-    This lets OpenDP's measurements, such as `then_laplace`, follow `make_categorical_counts`. A record changed moves the vector by 2, a record
-    added or removed by 1. `input_domain` and `input_metric` are the output of `make_categorical_counts`.
+    This lets OpenDP's measurements, such as `then_laplace`, follow `make_categorical_counts`. A
+    record changed moves the vector by 2, a record added or removed by 1. `input_domain` and
+    `input_metric` are the output of `make_categorical_counts`.
     """
     require_features("make_count_vector")
     space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
@@ -123,7 +176,9 @@ then_count_vector = to_then(make_count_vector)
 
 
 def _counted_distance(metric: Metric) -> Callable[[Any], int]:
-    """The map from a distance of `metric` to a number of records; refuses every metric that is not known to bound one."""
+    """The map from a distance of `metric` to a number of records; refuses every metric that is not
+    known to bound one.
+    """
     if metric in (symmetric_distance(), change_one_distance()):
         return as_distance
     if metric == frame_distance(symmetric_distance()):
@@ -131,35 +186,44 @@ def _counted_distance(metric: Metric) -> Callable[[Any], int]:
     inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
     if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
         raise ValueError(
-            f"input_metric={metric}: a person may own any number of records. Limit them first, with `query.truncate_per_group(k)` in a Context, or "
-            "with a truncating plan in make_stable_lazyframe(..., MO='FrameDistance<SymmetricDistance>')."
+            f"input_metric={metric}: a person may own any number of records. Limit them first, with"
+            " `query.truncate_per_group(k)` in a Context, or with a truncating plan in"
+            " make_stable_lazyframe(..., MO='FrameDistance<SymmetricDistance>')."
         )
     raise ValueError(
-        f"input_metric={metric}: must be symmetric_distance(), change_one_distance() or frame_distance(symmetric_distance()). Order does not matter "
-        "to counts: use symmetric_distance() for insert-delete and change_one_distance() for Hamming distances."
+        f"input_metric={metric}: must be symmetric_distance(), change_one_distance() or"
+        " frame_distance(symmetric_distance()). Order does not matter to counts: use"
+        " symmetric_distance() for insert-delete and change_one_distance() for Hamming distances."
     )
 
 
 def records_of_bounds(bounds: Any) -> int:
-    """The largest number of records that a list of `Bound` lets one unit add and remove: the smallest that any grouping proves.
+    """The largest number of records that a list of `Bound` lets one unit add and remove: the
+    smallest that any grouping proves.
 
-    `per_group` and `num_groups` of one grouping allow their product, whatever it groups by and whether one Bound or two say it; without grouping
-    there is one group. A grouping without one of the two says nothing.
+    `per_group` and `num_groups` of one grouping allow their product, whatever it groups by and
+    whether one Bound or two say it; without grouping there is one group. A grouping without one of
+    the two says nothing.
     """
     bounds = bounds if isinstance(bounds, Sequence) else [bounds]
     largest: dict[frozenset[bytes], dict[str, int]] = {}
     for bound in bounds:
-        by = frozenset((pl.col(key) if isinstance(key, str) else key).meta.serialize() for key in bound.by)
+        by = frozenset(
+            (pl.col(key) if isinstance(key, str) else key).meta.serialize() for key in bound.by
+        )
         known = largest.setdefault(by, {} if by else {"num_groups": 1})
         for name in ("per_group", "num_groups"):
             limit = getattr(bound, name)
             if limit is not None:
                 known[name] = min(limit, known.get(name, limit))
-    proven = [known["per_group"] * known["num_groups"] for known in largest.values() if len(known) == 2]
+    proven = [
+        known["per_group"] * known["num_groups"] for known in largest.values() if len(known) == 2
+    ]
     if not proven:
         raise ValueError(
-            f"d_in={bounds!r}: no Bound limits the number of records of a unit. Give Bound(by=[], per_group=...), or per_group= together with "
-            "num_groups=; with an identifier, truncate first with `query.truncate_per_group(k)`."
+            f"d_in={bounds!r}: no Bound limits the number of records of a unit. Give Bound(by=[],"
+            " per_group=...), or per_group= together with num_groups=; with an identifier,"
+            " truncate first with `query.truncate_per_group(k)`."
         )
     return min(proven)
 
@@ -170,10 +234,14 @@ def public_size(domain: LazyFrameDomain, metric: Metric, size: int | None) -> in
     if size is not None:
         size = as_size(size)
     if is_public and size is None:
-        raise ValueError("size=None: under change-one neighbours the number of records is public; pass size=, the number of rows.")
+        raise ValueError(
+            "size=None: under change-one neighbours the number of records is public; pass size=,"
+            " the number of rows."
+        )
     if size is not None and not is_public:
         raise ValueError(
-            f"size={size}: the number of records is private here, so it cannot be stated. It is public under change-one neighbours "
-            "(`dp.unit_of(changes=1)`), until a plan drops that knowledge: a filter or a select does, so pick the column with column= instead."
+            f"size={size}: the number of records is private here, so it cannot be stated. It is"
+            " public under change-one neighbours (`dp.unit_of(changes=1)`), until a plan drops"
+            " that knowledge: a filter or a select does, so pick the column with column= instead."
         )
     return size

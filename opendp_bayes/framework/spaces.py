@@ -1,4 +1,6 @@
-"""The metric spaces between frame and release. Everything that tells two of them apart is in the identifier, the only thing OpenDP compares."""
+"""The metric spaces between frame and release. Everything that tells two of them apart is in the
+identifier, the only thing OpenDP compares.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +11,9 @@ from opendp.domains import user_domain
 from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
-from opendp_bayes._validation import Floats, Integers, as_counts, as_prior
-from opendp_bayes.framework.guard import ContractError
-from opendp_bayes.release import Label, relation_of
+from opendp_bayes.framework.boundary import ContractError
+from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior
+from opendp_bayes.results.release import Label, relation_of
 
 Key = Label | None
 
@@ -21,7 +23,8 @@ IN_NO_GROUP = ()
 
 @dataclass(frozen=True)
 class CountsSpace:
-    """Counts of `k` categories. `size` is the public number of records (change-one neighbours), or None (add/remove neighbours).
+    """Counts of `k` categories. `size` is the public number of records (change-one neighbours), or
+    None (add/remove neighbours).
 
     The distance is the number of records changed, or added and removed.
     """
@@ -47,16 +50,21 @@ class CountsSpace:
 
     def check_metric(self, metric: Metric) -> None:
         if metric != self.metric:
-            raise ValueError(f"input_metric={metric}: must be the metric that belongs to the input domain, {self.metric}.")
+            raise ValueError(
+                f"input_metric={metric}: must be the metric that belongs to the input domain,"
+                f" {self.metric}."
+            )
 
     def as_prior(self, prior: ArrayLike) -> tuple[float, ...]:
-        """The prior of every category from one number or one for each; `ValueError`/`TypeError` for another."""
+        """The prior of every category from one number or one for each; `ValueError`/`TypeError` for
+        another.
+        """
         return _prior_of(self.categories, prior)
 
     def is_member(self, value: Any) -> bool:
         try:
             self.counts(value)
-        except BaseException:  # noqa: BLE001 - called from OpenDP's core, where any other exit aborts the interpreter
+        except BaseException:
             return False
         return True
 
@@ -67,26 +75,37 @@ class CountsSpace:
         except (TypeError, ValueError):
             counts = None
         if counts is None:
-            raise ContractError(f"the input must hold {self.k} non-negative whole numbers, one for each category.")
+            raise ContractError(
+                f"the input must hold {self.k} non-negative whole numbers, one for each category."
+            )
         if self.size is not None and counts.sum() != self.size:
-            raise ContractError(f"the number of records is not size={self.size}, the public number that was declared; pass the true one.")
+            raise ContractError(
+                f"the number of records is not size={self.size}, the public number that was"
+                " declared; pass the true one."
+            )
         return counts
 
 
 @dataclass(frozen=True)
 class GroupedCountsSpace(CountsSpace):
-    """Counts of cells: of every category (`labels`) in every group, group by group, and last of the rows that are in no group."""
+    """Counts of cells: of every category (`labels`) in every group, group by group, and last of the
+    rows that are in no group.
+    """
 
     labels: tuple[Label, ...]
 
     @classmethod
-    def build(cls, groups: tuple[Key, ...], labels: tuple[Label, ...], size: int | None) -> "GroupedCountsSpace":
+    def build(
+        cls, groups: tuple[Key, ...], labels: tuple[Label, ...], size: int | None
+    ) -> "GroupedCountsSpace":
         # Cells are pairs, which no label is, so that the space equals none that is not grouped.
         cells: Any = (*((group, label) for group in groups for label in labels), IN_NO_GROUP)
         return cls(cells, size, labels)
 
     def as_prior(self, prior: ArrayLike) -> tuple[float, ...]:
-        """The prior of every cell from that of the categories, the same in each group. That of the rows in no group changes nothing."""
+        """The prior of every cell from that of the categories, the same in each group. That of the
+        rows in no group changes nothing.
+        """
         of_group = _prior_of(self.labels, prior)
         return (*of_group * (self.k // len(self.labels)), 1.0)
 
@@ -94,19 +113,27 @@ class GroupedCountsSpace(CountsSpace):
 def _prior_of(labels: tuple[Label, ...], prior: ArrayLike) -> tuple[float, ...]:
     if np.size(prior) not in (1, len(labels)):
         shown = ", ".join(map(repr, labels))
-        raise ValueError(f"prior={prior!r}: has {np.size(prior)} entries; must have {len(labels)}, one for each of {shown}, or be one number.")
+        raise ValueError(
+            f"prior={prior!r}: has {np.size(prior)} entries; must have {len(labels)}, one for each"
+            f" of {shown}, or be one number."
+        )
     return tuple(as_prior(prior, len(labels)).tolist())
 
 
 @dataclass(frozen=True)
 class PosteriorSpace(CountsSpace):
-    """Dirichlet posteriors of counts under one prior, as concentrations of shape `(k,)`. Beta posteriors are the case `k = 2`."""
+    """Dirichlet posteriors of counts under one prior, as concentrations of shape `(k,)`. Beta
+    posteriors are the case `k = 2`.
+    """
 
     prior: tuple[float, ...]
 
     @property
     def identifier(self) -> str:
-        return f"DirichletPosterior(categories={list(self.categories)!r}, size={self.size}, prior={list(self.prior)!r})"
+        return (
+            f"DirichletPosterior(categories={list(self.categories)!r}, size={self.size},"
+            f" prior={list(self.prior)!r})"
+        )
 
     @property
     def prior_array(self) -> Floats:
@@ -116,8 +143,12 @@ class PosteriorSpace(CountsSpace):
         return np.asarray(self.prior_array + counts)
 
     def counts(self, value: Any) -> Integers:
-        """Recover the counts of a concentration, exactly: the limit on priors and sizes keeps the sum's rounding below one half."""
-        is_array = isinstance(value, np.ndarray) and value.shape == (self.k,) and value.dtype == np.float64
+        """Recover the counts of a concentration, exactly: the limit on priors and sizes keeps the
+        sum's rounding below one half.
+        """
+        is_array = (
+            isinstance(value, np.ndarray) and value.shape == (self.k,) and value.dtype == np.float64
+        )
         if not is_array or not np.all(np.isfinite(value)):
             raise ContractError(f"the input must be a float64 array of {self.k} concentrations.")
         return super().counts(np.rint(value - self.prior_array))

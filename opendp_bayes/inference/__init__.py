@@ -1,4 +1,6 @@
-"""What a release says about the category probabilities, its noise taken into account. Reads releases, never data."""
+"""What a release says about the category probabilities, its noise taken into account. Reads
+releases, never data.
+"""
 
 from opendp_bayes.inference.posterior import NoiseAwarePosterior, noise_aware_posterior
 

@@ -5,23 +5,26 @@ from functools import lru_cache
 
 import numpy as np
 
-from opendp_bayes._validation import Floats, Integers
+from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: A cell at distance d from the nearest point holds about `d / _GROWTH` numbers, so a range of length L has about `_GROWTH ln L` cells a point.
+#: A cell at distance d from the nearest point holds about `d / _GROWTH` numbers, so a range of
+#: length L has about `_GROWTH ln L` cells a point.
 _GROWTH = 32
 
 
 def graded_edges(last: int, around: Iterable[int]) -> Integers:
     """First numbers of consecutive cells that make up `0..last`, and `last + 1` at the end.
 
-    Cells within `_GROWTH` of 0, of `last` or of a point of `around` hold one number each, and further away no more than `1 / _GROWTH` of the
-    distance.
+    Cells within `_GROWTH` of 0, of `last` or of a point of `around` hold one number each, and
+    further away no more than `1 / _GROWTH` of the distance.
 
     >>> graded_edges(5, around=[2]).tolist()
     [0, 1, 2, 3, 4, 5, 6]
     """
     steps = _steps(last)
-    edges = np.concatenate([point + sign * steps for point in {0, last, *around} for sign in (1, -1)])
+    edges = np.concatenate(
+        [point + sign * steps for point in {0, last, *around} for sign in (1, -1)]
+    )
     return np.append(np.unique(edges[(edges >= 0) & (edges <= last)]), last + 1)
 
 
@@ -50,5 +53,9 @@ def cell_of(values: Integers, edges: Integers) -> Integers:
 
 
 def five_percent_cells(values: Floats | Integers) -> Integers:
-    """The index of the cell of each non-negative whole number, where a cell is 5 % of what it holds and holds at least one number."""
-    return np.where(values < 20, values, np.floor(20 * np.log(np.maximum(values, 20) / 20)) + 20).astype(np.int64)
+    """The index of the cell of each non-negative whole number, where a cell is 5 % of what it holds
+    and holds at least one number.
+    """
+    return np.where(
+        values < 20, values, np.floor(20 * np.log(np.maximum(values, 20) / 20)) + 20
+    ).astype(np.int64)

@@ -1,18 +1,27 @@
-"""Draws from the Dirichlet and the Dirichlet-multinomial distribution, of posteriors; never of releases."""
+"""Draws from the Dirichlet and the Dirichlet-multinomial distribution, of posteriors; never of
+releases.
+"""
 
 import numpy as np
 from scipy import special
 
-from opendp_bayes._validation import Floats, Integers
+from opendp_bayes.mathematics.validation import Floats, Integers
 
 
 def dirichlet(concentration: Floats, rng: np.random.Generator) -> Floats:
-    """A draw from the Dirichlet distribution of each row, shape `(draws, k)`, also for concentrations that underflow a gamma variate."""
-    log_gamma = np.log(rng.standard_gamma(concentration + 1)) - rng.standard_exponential(concentration.shape) / concentration
+    """A draw from the Dirichlet distribution of each row, shape `(draws, k)`, also for
+    concentrations that underflow a gamma variate.
+    """
+    log_gamma = (
+        np.log(rng.standard_gamma(concentration + 1))
+        - rng.standard_exponential(concentration.shape) / concentration
+    )
     return special.softmax(log_gamma, axis=1)
 
 
-def dirichlet_multinomial(size: int, prior: Floats, draws: int, rng: np.random.Generator) -> Integers:
+def dirichlet_multinomial(
+    size: int, prior: Floats, draws: int, rng: np.random.Generator
+) -> Integers:
     """Counts of `size` records whose probabilities are drawn from the prior, shape `(draws, k)`."""
     return rng.multinomial(size, dirichlet(np.tile(prior, (draws, 1)), rng))
 
@@ -21,4 +30,9 @@ def log_dirichlet_multinomial(counts: Integers, prior: Floats) -> Floats:
     """The logarithms of their probabilities, shape `(draws,)`."""
     terms = special.gammaln(counts + prior) - special.gammaln(counts + 1.0) - special.gammaln(prior)
     size, total = counts.sum(axis=1), prior.sum()
-    return terms.sum(axis=1) + special.gammaln(size + 1.0) + special.gammaln(total) - special.gammaln(size + total)
+    return (
+        terms.sum(axis=1)
+        + special.gammaln(size + 1.0)
+        + special.gammaln(total)
+        - special.gammaln(size + total)
+    )

@@ -1,7 +1,9 @@
-r"""The true counts by importance sampling, where they can be neither listed nor convolved: weighted independent draws.
+r"""The true counts by importance sampling, where they can be neither listed nor convolved: weighted
+independent draws.
 
-The posterior given the release of an exponential mechanism is a peak at the release upon a plain as wide as the prior, so draws come from a mixture
-of the prior and of laws `exp(-H(x, release) / w)` of every width, in shares that are adapted to the posterior. `docs/posterior.md`, "Importance
+The posterior given the release of an exponential mechanism is a peak at the release upon a plain as
+wide as the prior, so draws come from a mixture of the prior and of laws `exp(-H(x, release) / w)`
+of every width, in shares that are adapted to the posterior. `docs/posterior.md`, "Importance
 sampling".
 """
 
@@ -12,18 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from opendp_bayes._validation import Floats, Integers
-from opendp_bayes.hellinger import hellinger_distance
-from opendp_bayes.hellinger_sampler import HellingerSampler
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial, log_dirichlet_multinomial
 from opendp_bayes.inference.true_counts import Generator, Listed
-from opendp_bayes.sensitivity import local_sensitivity, smallest_local_sensitivity
+from opendp_bayes.mathematics.hellinger import hellinger_distance
+from opendp_bayes.mathematics.sensitivity import local_sensitivity, smallest_local_sensitivity
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.samplers.hellinger import HellingerSampler
 
 #: Draws before the shares are first adapted, and the most.
 _FIRST_DRAWS, _MOST_DRAWS = 2000, 1 << 17
 #: The part of the draws that is spread evenly over the laws, whatever their shares have become.
 _EVEN = 0.1
-#: For data sets with small counts, where a smooth sensitivity is large: the prior is divided by this.
+#: For data sets with small counts, where a smooth sensitivity is large: the prior is divided by
+#: this.
 SPARSER = 8.0
 #: Proposals behind the normaliser of a law: a standard error of about 2 %.
 _PROPOSALS = 1 << 13
@@ -37,7 +40,8 @@ class WeightDiagnostics:
     ----------
     ess : effective sample size, `1 / sum weights^2`, the same for each category, shape `(k,)`.
     draws : number of draws.
-    log_error : standard deviation of the error of the log-likelihood over the posterior; 0 where it is not interpolated.
+    log_error : standard deviation of the error of the log-likelihood over the posterior; 0 where it
+        is not interpolated.
     """
 
     ess: Floats
@@ -48,17 +52,21 @@ class WeightDiagnostics:
 class Weighted(Listed):
     """Independent draws of the counts, shape `(draws, k)`, with weights."""
 
-    def __init__(self, counts: Integers, log_weights: Floats, prior: Floats, log_error: float = 0.0) -> None:
+    def __init__(
+        self, counts: Integers, log_weights: Floats, prior: Floats, log_error: float = 0.0
+    ) -> None:
         super().__init__(counts, log_weights, prior)
         ess = float(1 / (self._weights**2).sum())
         self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts), log_error)
 
 
 class Proposals:
-    """The prior, the prior divided by `SPARSER`, and laws `exp(-H(x, release) / w)` whose widths double up to the largest distance.
+    """The prior, the prior divided by `SPARSER`, and laws `exp(-H(x, release) / w)` whose widths
+    double up to the largest distance.
 
-    They begin with half of what one record can change at the release or, if that is less, with the `width` of the likelihood there: where a count is
-    small one record changes much. Narrower than what any record changes is of no use.
+    They begin with half of what one record can change at the release or, if that is less, with the
+    `width` of the likelihood there: where a count is small one record changes much. Narrower than
+    what any record changes is of no use.
     """
 
     def __init__(self, released: Integers, prior: Floats, width: float) -> None:
@@ -66,8 +74,12 @@ class Proposals:
         smallest = smallest_local_sensitivity(int(released.sum()), prior)
         narrowest = min(local_sensitivity(released, prior) / 2, max(width, smallest / 4))
         self._widths = narrowest * 2.0 ** np.arange(math.ceil(-math.log2(narrowest)))
-        self._samplers = [HellingerSampler(released, prior, width) for width in self._widths.tolist()]
-        self._log_normalisers = np.array([sampler.log_normaliser(_PROPOSALS) for sampler in self._samplers])
+        self._samplers = [
+            HellingerSampler(released, prior, width) for width in self._widths.tolist()
+        ]
+        self._log_normalisers = np.array(
+            [sampler.log_normaliser(_PROPOSALS) for sampler in self._samplers]
+        )
 
     def __len__(self) -> int:
         return 2 + len(self._samplers)
@@ -75,8 +87,17 @@ class Proposals:
     def draw(self, numbers: Integers, rng: Generator) -> Integers:
         """So many draws from each law, shape `(sum of numbers, k)`."""
         size = int(self._released.sum())
-        first = [dirichlet_multinomial(size, prior, int(number), rng) for prior, number in zip(self._priors, numbers[:2], strict=True)]
-        return np.concatenate(first + [sampler.draw(int(number)) for sampler, number in zip(self._samplers, numbers[2:], strict=True)])
+        first = [
+            dirichlet_multinomial(size, prior, int(number), rng)
+            for prior, number in zip(self._priors, numbers[:2], strict=True)
+        ]
+        return np.concatenate(
+            first
+            + [
+                sampler.draw(int(number))
+                for sampler, number in zip(self._samplers, numbers[2:], strict=True)
+            ]
+        )
 
     def log_densities(self, counts: Integers) -> Floats:
         """Log-probability of every row of `counts` under every law, shape `(m, len(self))`."""
@@ -86,25 +107,48 @@ class Proposals:
 
 
 def by_importance(
-    log_likelihood: Callable[[Integers], Floats], proposals: Proposals, effective: int, rng: Generator, log_error: float = 0.0
+    log_likelihood: Callable[[Integers], Floats],
+    proposals: Proposals,
+    effective: int,
+    rng: Generator,
+    log_error: float = 0.0,
 ) -> Weighted:
-    """Draws until they have the wanted effective sample size, at most `_MOST_DRAWS`; `log_likelihood` takes rows of counts, shape `(m, k)`."""
+    """Draws until they have the wanted effective sample size, at most `_MOST_DRAWS`;
+    `log_likelihood` takes rows of counts, shape `(m, k)`.
+    """
     prior = proposals.prior
     shares = np.full(len(proposals), 1 / len(proposals))
     drawn = np.zeros(len(proposals), dtype=np.int64)
-    counts, log_posterior, log_densities = np.empty((0, prior.size), dtype=np.int64), np.empty(0), np.empty((0, len(proposals)))
+    counts, log_posterior, log_densities = (
+        np.empty((0, prior.size), dtype=np.int64),
+        np.empty(0),
+        np.empty((0, len(proposals))),
+    )
     number = _FIRST_DRAWS
     while True:
         numbers = np.ceil(number * shares).astype(np.int64)
         new = proposals.draw(numbers, rng)
         drawn += numbers
-        counts, log_densities = np.concatenate([counts, new]), np.concatenate([log_densities, proposals.log_densities(new)])
-        log_posterior = np.append(log_posterior, log_likelihood(new) + log_densities[len(log_posterior) :, 0])
+        counts, log_densities = (
+            np.concatenate([counts, new]),
+            np.concatenate([log_densities, proposals.log_densities(new)]),
+        )
+        log_posterior = np.append(
+            log_posterior, log_likelihood(new) + log_densities[len(log_posterior) :, 0]
+        )
         # All draws together are from the mixture of the laws in the numbers drawn.
         log_mixture = special.logsumexp(log_densities, axis=1, b=drawn)
         result = Weighted(counts, log_posterior - log_mixture, prior, log_error)
         ess = result.diagnostics.ess[0]
         if ess >= effective or len(counts) >= _MOST_DRAWS:
             return result
-        shares = (1 - _EVEN) * (result._weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))) + _EVEN / len(proposals)
-        number = math.ceil(min(max(1.2 * (effective / ess - 1) * len(counts), _FIRST_DRAWS), len(counts), _MOST_DRAWS - len(counts)))
+        shares = (1 - _EVEN) * (
+            result._weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))
+        ) + _EVEN / len(proposals)
+        number = math.ceil(
+            min(
+                max(1.2 * (effective / ess - 1) * len(counts), _FIRST_DRAWS),
+                len(counts),
+                _MOST_DRAWS - len(counts),
+            )
+        )

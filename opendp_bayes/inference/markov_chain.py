@@ -1,7 +1,8 @@
 """The true counts by Markov chains, where they can be neither listed nor convolved.
 
-All chains of a run move at the same time, as rows of an array of counts of shape `(chains, k)`. A kernel is a function that moves them once, and
-every kernel leaves the posterior of the counts as it is; `docs/posterior.md` says why. What is kept are the counts after every move.
+All chains of a run move at the same time, as rows of an array of counts of shape `(chains, k)`. A
+kernel is a function that moves them once, and every kernel leaves the posterior of the counts as it
+is; `docs/posterior.md` says why. What is kept are the counts after every move.
 """
 
 import math
@@ -12,27 +13,36 @@ from functools import partial
 import numpy as np
 from scipy import special, stats
 
-from opendp_bayes._validation import Floats, Integers
 from opendp_bayes.inference.beta_mixture import BetaMixture
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial
 from opendp_bayes.inference.likelihood import IndependentNoise, ProjectedNoise, Tabulated
-from opendp_bayes.inference.true_counts import Generator, SizeWeight, log_prior_weight, log_size_weight, marginal_of_draws
+from opendp_bayes.inference.true_counts import (
+    Generator,
+    SizeWeight,
+    log_prior_weight,
+    log_size_weight,
+    marginal_of_draws,
+)
+from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.knorm_parameters import nearest_counts
 
 Kernel = Callable[[Integers, Generator], Integers]
 
 _CHAINS = 64
-#: Moves of every chain in the first run. A run is doubled until it has the wanted effective draws, at most so many times.
+#: Moves of every chain in the first run. A run is doubled until it has the wanted effective draws,
+#: at most so many times.
 _FIRST_RUN, _DOUBLINGS = 100, 8
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How far Markov chains can be trusted, for the expected probability of each category given the counts.
+    """How far Markov chains can be trusted, for the expected probability of each category given the
+    counts.
 
     Attributes
     ----------
-    r_hat : rank-normalised split R-hat of each category, shape `(k,)`; above 1.01 the chains have not met.
+    r_hat : rank-normalised split R-hat of each category, shape `(k,)`; above 1.01 the chains have
+        not met.
     ess : bulk effective sample size of each category, shape `(k,)`.
     chains : number of chains.
     draws : draws kept of each chain, after as many as a quarter of all were dropped.
@@ -63,7 +73,9 @@ class Chains:
 
 
 def run(kernel: Kernel, start: Integers, prior: Floats, effective: int, rng: Generator) -> Chains:
-    """Move chains from `start`, shape `(chains, k)`, until every category has `effective` draws or the run has been doubled `_DOUBLINGS` times."""
+    """Move chains from `start`, shape `(chains, k)`, until every category has `effective` draws or
+    the run has been doubled `_DOUBLINGS` times.
+    """
     state = start
     kept: list[Integers] = []
     moves = _FIRST_RUN
@@ -79,15 +91,26 @@ def run(kernel: Kernel, start: Integers, prior: Floats, effective: int, rng: Gen
 
 
 def by_gibbs(
-    likelihood: IndependentNoise | ProjectedNoise, prior: Floats, size: int | None, log_size_prior: SizeWeight, effective: int, rng: Generator
+    likelihood: IndependentNoise | ProjectedNoise,
+    prior: Floats,
+    size: int | None,
+    log_size_prior: SizeWeight,
+    effective: int,
+    rng: Generator,
 ) -> Chains:
-    """Gibbs sampler for noise on the counts: records are moved between two categories at a time, and where the size is private, added and removed."""
+    """Gibbs sampler for noise on the counts: records are moved between two categories at a time,
+    and where the size is private, added and removed.
+    """
     k, released, scale = prior.size, likelihood.released, likelihood.scale
     # A larger count costs more than 60 scales, which no prior makes up for (as in `Convolved.of`).
     last = size if size is not None else int(released.sum()) + math.ceil(60 * scale)
     jittered = released + np.rint(rng.laplace(scale=2 * scale, size=(_CHAINS, k))).astype(np.int64)
     start = np.clip(jittered, 0, last) if size is None else nearest_counts(jittered, size)
-    noise = Noised(likelihood, np.tile(released, (_CHAINS, 1))) if isinstance(likelihood, ProjectedNoise) else likelihood
+    noise = (
+        Noised(likelihood, np.tile(released, (_CHAINS, 1)))
+        if isinstance(likelihood, ProjectedNoise)
+        else likelihood
+    )
 
     def log_weight(category: int, counts: Integers) -> Floats:
         """Of the count of one category in every chain."""
@@ -100,7 +123,11 @@ def by_gibbs(
 
     def own_weight(i: int, rest: Integers, counts: Integers) -> Floats:
         """Of the count of category i where all others have `rest` together."""
-        return log_weight(i, counts) + log_size_weight(rest + counts, prior) + log_size_prior(rest + counts)
+        return (
+            log_weight(i, counts)
+            + log_size_weight(rest + counts, prior)
+            + log_size_prior(rest + counts)
+        )
 
     def move(counts: Integers, rng: Generator) -> Integers:
         counts = counts.copy()
@@ -114,16 +141,22 @@ def by_gibbs(
         if size is None:
             for i in order:
                 rest = counts.sum(axis=1) - counts[:, i]
-                counts[:, i] = slice_sample(partial(own_weight, i, rest), counts[:, i], np.full(_CHAINS, last), rng)
+                counts[:, i] = slice_sample(
+                    partial(own_weight, i, rest), counts[:, i], np.full(_CHAINS, last), rng
+                )
         return counts
 
     return run(move, start, prior, effective, rng)
 
 
-def slice_sample(log_density: Callable[[Integers], Floats], current: Integers, last: Integers, rng: Generator) -> Integers:
-    """One slice-sampling step for a whole number from 0 to `last` in every chain (Neal 2003), shapes `(chains,)`.
+def slice_sample(
+    log_density: Callable[[Integers], Floats], current: Integers, last: Integers, rng: Generator
+) -> Integers:
+    """One slice-sampling step for a whole number from 0 to `last` in every chain (Neal 2003),
+    shapes `(chains,)`.
 
-    The interval begins as the whole range and shrinks towards the current number, so it works for densities of any shape and scale.
+    The interval begins as the whole range and shrinks towards the current number, so it works for
+    densities of any shape and scale.
     """
     level = log_density(current) - rng.standard_exponential(current.size)
     low, high = np.zeros_like(last), last.copy()
@@ -140,10 +173,11 @@ def slice_sample(log_density: Callable[[Integers], Floats], current: Integers, l
 
 
 class Noised:
-    """K-norm noise before the return to the nearest counts, `values` of shape `(chains, k)`, given the counts and the release.
+    """K-norm noise before the return to the nearest counts, `values` of shape `(chains, k)`, given
+    the counts and the release.
 
-    What was released as 0 may have been below. Whatever it was below by has been taken from the positive counts in equal parts, so that the values at
-    the zeros determine the others.
+    What was released as 0 may have been below. Whatever it was below by has been taken from the
+    positive counts in equal parts, so that the values at the zeros determine the others.
     """
 
     def __init__(self, likelihood: ProjectedNoise, values: Integers) -> None:
@@ -169,22 +203,31 @@ class Noised:
     def _propose(self, counts: Integers, rng: Generator, direction: dict[int, int]) -> None:
         chains = len(self.values)
         width = self._scale * rng.choice([0.25, 1.0], size=chains)
-        step = (1 + np.floor(rng.exponential(width))).astype(np.int64) * rng.choice([-1, 1], size=chains)
+        step = (1 + np.floor(rng.exponential(width))).astype(np.int64) * rng.choice(
+            [-1, 1], size=chains
+        )
         proposed = self.values.copy()
         for category, sign in direction.items():
             proposed[:, category] += sign * step
         taken = -proposed[:, self._zeros].sum(axis=1)[:, None]
         each = -(-taken // self._positive.size)
         rank = np.arange(self._positive.size)
-        proposed[:, self._positive] = self._released[self._positive] + each - (rank < self._positive.size * each - taken)
-        log_ratio = (np.abs(self.values - counts) - np.abs(proposed - counts)).sum(axis=1) / self._scale
-        leads_there = (nearest_counts(proposed, int(self._released.sum())) == self._released).all(axis=1)
+        proposed[:, self._positive] = (
+            self._released[self._positive] + each - (rank < self._positive.size * each - taken)
+        )
+        log_ratio = (np.abs(self.values - counts) - np.abs(proposed - counts)).sum(
+            axis=1
+        ) / self._scale
+        leads_there = (nearest_counts(proposed, int(self._released.sum())) == self._released).all(
+            axis=1
+        )
         accepted = leads_there & (rng.standard_exponential(chains) > -log_ratio)
         self.values = np.where(accepted[:, None], proposed, self.values)
 
 
 def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Generator) -> Chains:
-    """Metropolis-Hastings on the counts: some records moved from a category to another, or, in every second move, all counts drawn from the prior.
+    """Metropolis-Hastings on the counts: some records moved from a category to another, or, in
+    every second move, all counts drawn from the prior.
 
     Raises `ValueError` if a chain finds no data set that the release is possible for.
     """
@@ -196,21 +239,30 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
         nonlocal known, from_prior
         from_prior = not from_prior
         if from_prior:
-            proposed, log_prior_ratio = dirichlet_multinomial(size, prior, _CHAINS, rng), np.zeros(_CHAINS)
+            proposed, log_prior_ratio = (
+                dirichlet_multinomial(size, prior, _CHAINS, rng),
+                np.zeros(_CHAINS),
+            )
         else:
             proposed = counts.copy()
             rows = np.arange(_CHAINS)
             leave = rng.integers(k, size=_CHAINS)
             enter = (leave + rng.integers(1, k, size=_CHAINS)) % k
-            number = np.ceil(size ** rng.random(_CHAINS)).astype(np.int64)  # of every order of magnitude
+            number = np.ceil(size ** rng.random(_CHAINS)).astype(
+                np.int64
+            )  # of every order of magnitude
             proposed[rows, leave] -= number
             proposed[rows, enter] += number
             possible = proposed[rows, leave] >= 0
             proposed = np.where(possible[:, None], proposed, counts)
-            log_prior_ratio = (log_prior_weight(proposed, prior) - log_prior_weight(counts, prior)).sum(axis=1)
+            log_prior_ratio = (
+                log_prior_weight(proposed, prior) - log_prior_weight(counts, prior)
+            ).sum(axis=1)
         there = likelihood.log_likelihood(proposed)
         # A chain at an impossible data set goes anywhere.
-        log_ratio = np.where(known == -np.inf, 0.0, there - np.maximum(known, np.finfo(np.float64).min))
+        log_ratio = np.where(
+            known == -np.inf, 0.0, there - np.maximum(known, np.finfo(np.float64).min)
+        )
         accepted = rng.standard_exponential(_CHAINS) > -(log_prior_ratio + log_ratio)
         known = np.where(accepted, there, known)
         return np.where(accepted[:, None], proposed, counts)
@@ -218,24 +270,28 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
     chains = run(move, start, prior, effective, rng)
     if np.any(known == -np.inf):
         raise ValueError(
-            f"counts={likelihood.released.tolist()}: the mechanism's log_likelihood is -inf wherever a chain has been. "
-            "Check it, or use fewer categories or records."
+            f"counts={likelihood.released.tolist()}: the mechanism's log_likelihood is -inf"
+            " wherever a chain has been. Check it, or use fewer categories or records."
         )
     return chains
 
 
 def r_hat_and_ess(values: Floats) -> tuple[float, float]:
-    """Rank-normalised split R-hat and bulk effective sample size of draws of shape `(chains, draws)`.
+    """Rank-normalised split R-hat and bulk effective sample size of draws of shape `(chains,
+    draws)`.
 
-    Source: Vehtari, Gelman, Simpson, Carpenter and Buerkner, "Rank-normalization, folding, and localization: an improved R-hat" (2021), section 3, of
-    the larger of the plain and the folded R-hat. Draws that are all the same have R-hat 1 and count in full.
+    Source: Vehtari, Gelman, Simpson, Carpenter and Buerkner, "Rank-normalization, folding, and
+    localization: an improved R-hat" (2021), section 3, of the larger of the plain and the folded
+    R-hat. Draws that are all the same have R-hat 1 and count in full.
     """
     half = values.shape[1] // 2
     split = np.concatenate([values[:, :half], values[:, values.shape[1] - half :]])
     if np.ptp(split) == 0:
         return 1.0, float(split.size)
     scores = _normal_scores(split)
-    return max(_r_hat(scores), _r_hat(_normal_scores(np.abs(split - np.median(split))))), _ess(scores)
+    return max(_r_hat(scores), _r_hat(_normal_scores(np.abs(split - np.median(split))))), _ess(
+        scores
+    )
 
 
 def _normal_scores(values: Floats) -> Floats:

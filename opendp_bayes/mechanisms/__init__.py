@@ -1,4 +1,6 @@
-"""Mechanisms: frozen values that know their law, how to sample it and what it costs. One mechanism a file; adding one is adding a file."""
+"""Mechanisms: frozen values that know their law, how to sample it and what it costs. One mechanism
+a file; adding one is adding a file.
+"""
 
 from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
@@ -7,4 +9,11 @@ from opendp_bayes.mechanisms.permute_and_flip import PermuteAndFlip
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
 
-__all__ = ["HellingerExponential", "KNormParameters", "LaplaceParameters", "Mechanism", "PermuteAndFlip", "SmoothHellingerExponential"]
+__all__ = [
+    "HellingerExponential",
+    "KNormParameters",
+    "LaplaceParameters",
+    "Mechanism",
+    "PermuteAndFlip",
+    "SmoothHellingerExponential",
+]

@@ -1,7 +1,9 @@
-r"""What the exponential mechanisms share: `P(r | x) ∝ exp(-H(posterior(x), r) / w(x))` over every posterior of the same size.
+r"""What the exponential mechanisms share: `P(r | x) ∝ exp(-H(posterior(x), r) / w(x))` over every
+posterior of the same size.
 
-They differ in the width `w(x)` and in what can be proved about it. The probability that the sampler realises is within `exp(±2 e)` of this law,
-where `e` is `exponent_error`; a log-likelihood ratio is therefore within `4 e` of the ideal one, and `certified_loss` adds that.
+They differ in the width `w(x)` and in what can be proved about it. The probability that the sampler
+realises is within `exp(±2 e)` of this law, where `e` is `exponent_error`; a log-likelihood ratio is
+therefore within `4 e` of the ideal one, and `certified_loss` adds that.
 """
 
 import math
@@ -12,23 +14,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logsumexp
 
-from opendp_bayes._rounding import round_up
-from opendp_bayes._validation import Floats, Integers, as_counts, as_prior, as_size
-from opendp_bayes.hellinger import distance_from_divergence
-from opendp_bayes.hellinger_sampler import HellingerSampler, check_categories
+from opendp_bayes.mathematics.hellinger import distance_from_divergence
+from opendp_bayes.mathematics.rounding import round_up
+from opendp_bayes.mathematics.sensitivity import RELATIVE_ERROR
+from opendp_bayes.mathematics.simplex import candidates, check_enumerable, log_number_of_candidates
+from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior, as_size
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.scores import candidate_distances, public_size
-from opendp_bayes.privacy_loss import PrivacyLoss
-from opendp_bayes.sensitivity import RELATIVE_ERROR
-from opendp_bayes.simplex import candidates, check_enumerable, log_number_of_candidates
+from opendp_bayes.samplers.hellinger import HellingerSampler, check_categories
 
-#: A mechanism is refused where more than this share of its releases would not depend on the data, whatever they are,
+#: A mechanism is refused where more than this share of its releases would not depend on the data,
+#: whatever they are,
 LARGEST_UNIFORM_SHARE = 0.99
 #: unless it has at most so many candidates: then the scale is at fault, not their number.
 FEW_CANDIDATES = 1000
 
 
 class PosteriorExponential(ABC):
-    """Exponential mechanism over the simplex of candidate posteriors. Subclasses are frozen dataclasses with a `scale`."""
+    """Exponential mechanism over the simplex of candidate posteriors. Subclasses are frozen
+    dataclasses with a `scale`.
+    """
 
     scale: float
 
@@ -37,11 +42,15 @@ class PosteriorExponential(ABC):
         """`w(x)`, within `RELATIVE_ERROR` and two roundings."""
 
     def _widths(self, size: int, prior: Floats) -> Floats:
-        """`w(x)` of every data set of `size` records, in the order of `simplex.candidates`, as accurate as `_width`."""
+        """`w(x)` of every data set of `size` records, in the order of `simplex.candidates`, as
+        accurate as `_width`.
+        """
         return np.array([self._width(counts, prior) for counts in candidates(size, prior.size)])
 
     def _widths_at(self, counts: Integers, prior: Floats) -> Floats:
-        """`w(x)` of every row of `counts`, shape `(m, k)`, all with the same positive sum, as accurate as `_width`."""
+        """`w(x)` of every row of `counts`, shape `(m, k)`, all with the same positive sum, as
+        accurate as `_width`.
+        """
         return np.array([self._width(row, prior) for row in counts])
 
     @abstractmethod
@@ -49,16 +58,22 @@ class PosteriorExponential(ABC):
         """A lower bound on `w(x)` over all data sets of `size` records, at least 1."""
 
     @abstractmethod
-    def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss: ...
+    def proven_loss(
+        self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
+    ) -> PrivacyLoss: ...
 
     def log_error(self, size: int, prior: Floats) -> float:
-        """Bound on the difference between any log-probability as computed and as sampled: both are within `2 exponent_error` of the ideal."""
+        """Bound on the difference between any log-probability as computed and as sampled: both are
+        within `2 exponent_error` of the ideal.
+        """
         return round_up(4 * exponent_error(self._smallest_width(size, prior), prior.size))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
-        """Raise `ValueError` where the size is private (the candidate set depends on it) or nearly every release would ignore the data.
+        """Raise `ValueError` where the size is private (the candidate set depends on it) or nearly
+        every release would ignore the data.
 
-        The latter is decided from public numbers: `uniform_share` at the smallest width (`docs/limits.md`, "Many candidates").
+        The latter is decided from public numbers: `uniform_share` at the smallest width
+        (`docs/limits.md`, "Many candidates").
         """
         size = public_size(type(self).__name__, size)
         check_categories(prior.size)
@@ -67,15 +82,19 @@ class PosteriorExponential(ABC):
         if share < LARGEST_UNIFORM_SHARE or log_candidates <= math.log(FEW_CANDIDATES + 0.5):
             return
         epsilon = self.proven_loss(1, size=size, prior=prior).epsilon
-        same_loss = f"(scale={1 / epsilon:.3g}), which has the same loss," if math.isfinite(epsilon) else ""
+        same_loss = (
+            f"(scale={1 / epsilon:.3g}), which has the same loss," if math.isfinite(epsilon) else ""
+        )
         raise ValueError(
-            f"scale={self.scale!r}: with size={size} and {prior.size} categories there are {_shown(log_candidates)} candidates, and about "
-            f"{math.floor(1000 * share) / 10}% or more of the releases of {type(self).__name__} would be uniform draws from them, whatever the data. "
-            f"Use KNormParameters{same_loss} or a smaller scale."
+            f"scale={self.scale!r}: with size={size} and {prior.size} categories there are"
+            f" {_shown(log_candidates)} candidates, and about {math.floor(1000 * share) / 10}% or"
+            f" more of the releases of {type(self).__name__} would be uniform draws from them,"
+            f" whatever the data. Use KNormParameters{same_loss} or a smaller scale."
         )
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
-        """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given `counts`, shape `(c,)`.
+        """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given
+        `counts`, shape `(c,)`.
 
         Raises `ValueError` if there are too many candidates to enumerate.
         """
@@ -85,7 +104,9 @@ class PosteriorExponential(ABC):
         return candidates(int(counts.sum()), counts.size), -exponents - logsumexp(-exponents)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`, by `opendp_bayes.hellinger_sampler`, for any number of records and categories."""
+        """`size` releases, shape `(size, k)`, by `opendp_bayes.samplers.hellinger`, for any number
+        of records and categories.
+        """
         counts, prior = _checked(counts, prior)
         if not counts.any():
             return np.zeros((size, counts.size), dtype=np.int64)
@@ -108,36 +129,55 @@ def _checked(counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
 
 
 def uniform_share(size: int, prior: Floats, largest_exponent: float) -> float:
-    """About the smallest probability, over all data sets, that a release is a uniform draw, independent of the data; exponents are at most `c`.
+    """About the smallest probability, over all data sets, that a release is a uniform draw,
+    independent of the data; exponents are at most `c`.
 
-    With `e^-c` of the weight of every candidate set aside, the release is uniform with probability floor / (floor + peak). The peak is largest for
-    counts that are all equal.
+    With `e^-c` of the weight of every candidate set aside, the release is uniform with probability
+    floor / (floor + peak). The peak is largest for counts that are all equal.
     """
     equal = np.full((1, prior.size), (size + math.fsum(prior)) / prior.size)
     log_floor, log_peak = floor_and_peak(size, equal, np.array([largest_exponent]))
     return float(expit(log_floor - log_peak)[0])
 
 
-def floor_and_peak(size: int, concentrations: Floats, largest_exponents: Floats) -> tuple[Floats, Floats]:
-    """Logarithms of the two parts of the normaliser: `|R| e^-c`, and about `sum over r of e^(-c H) - e^-c`; shapes `(m,)`.
+def floor_and_peak(
+    size: int, concentrations: Floats, largest_exponents: Floats
+) -> tuple[Floats, Floats]:
+    """Logarithms of the two parts of the normaliser: `|R| e^-c`, and about `sum over r of e^(-c H)
+    - e^-c`; shapes `(m,)`.
 
-    For posteriors `a` of shape `(m, k)` and exponents that are at most `c`, shape `(m,)`. `H^2 = 1 - e^-D` and `D` is nearly
-    `sum_i (r_i - x_i)^2 / (8 a_i)`, so that the sum becomes an integral over the radius (`docs/limits.md`, "Many candidates").
+    For posteriors `a` of shape `(m, k)` and exponents that are at most `c`, shape `(m,)`. `H^2 = 1
+    - e^-D` and `D` is nearly `sum_i (r_i - x_i)^2 / (8 a_i)`, so that the sum becomes an integral
+    over the radius (`docs/limits.md`, "Many candidates").
     """
     c, j = largest_exponents[:, None], concentrations.shape[1] - 1
     log_candidates = log_number_of_candidates(size, j + 1)
     log_sphere = math.log(2) + j / 2 * math.log(math.pi) - math.lgamma(j / 2)
     # Of the lattice, in a unit of volume.
-    log_points = j / 2 * math.log(8) + (np.log(concentrations).sum(axis=1) - np.log(concentrations.sum(axis=1))) / 2
+    log_points = (
+        j / 2 * math.log(8)
+        + (np.log(concentrations).sum(axis=1) - np.log(concentrations.sum(axis=1))) / 2
+    )
     # The integrand over the logarithm of the radius; it has its bulk between k / c and sqrt(k).
     largest = float(largest_exponents.max())
-    log_radius = np.linspace(-math.log1p(largest) - 14, math.log(math.sqrt(j) + 10 + math.sqrt(2 * math.log1p(largest))), 1000)
+    log_radius = np.linspace(
+        -math.log1p(largest) - 14,
+        math.log(math.sqrt(j) + 10 + math.sqrt(2 * math.log1p(largest))),
+        1000,
+    )
     squared = np.exp(2 * log_radius)
     distance = distance_from_divergence(squared)
     with np.errstate(divide="ignore"):  # far away there is nothing above e^-c
         excess = -c * distance + np.log(-np.expm1(-c * np.exp(-squared) / (1 + distance)))
-    log_integral = log_sphere + log_points + logsumexp(j * log_radius + excess, axis=1) + math.log(log_radius[1] - log_radius[0])
-    log_peak = np.minimum(np.logaddexp(log_integral, 0.0), log_candidates + np.log(-np.expm1(-largest_exponents)))
+    log_integral = (
+        log_sphere
+        + log_points
+        + logsumexp(j * log_radius + excess, axis=1)
+        + math.log(log_radius[1] - log_radius[0])
+    )
+    log_peak = np.minimum(
+        np.logaddexp(log_integral, 0.0), log_candidates + np.log(-np.expm1(-largest_exponents))
+    )
     return log_candidates - largest_exponents, log_peak
 
 
@@ -148,10 +188,12 @@ def _shown(logarithm: float) -> str:
 
 
 def exponent_error(smallest_width: float, k: int) -> Fraction:
-    """Bound on the error of the logarithm of an unnormalised probability, given a lower bound on the width.
+    """Bound on the error of the logarithm of an unnormalised probability, given a lower bound on
+    the width.
 
-    An exponent is at most `1 / smallest_width`; its relative error is that of the distance (`RELATIVE_ERROR`, and k roundings of the sum) and of
-    the width (`RELATIVE_ERROR` and a few roundings). The sampler's decisions add `2^-47` of the exponent and `2^-41` for each category
+    An exponent is at most `1 / smallest_width`; its relative error is that of the distance
+    (`RELATIVE_ERROR`, and k roundings of the sum) and of the width (`RELATIVE_ERROR` and a few
+    roundings). The sampler's decisions add `2^-47` of the exponent and `2^-41` for each category
     (`docs/numerics.md`, "Acceptance").
     """
     largest = round_up(1 / Fraction(smallest_width))
@@ -160,9 +202,13 @@ def exponent_error(smallest_width: float, k: int) -> Fraction:
 
 
 def certified_loss(ideal: Fraction, error: Fraction, delta: float = 0.0) -> PrivacyLoss:
-    """The loss of an exponential mechanism whose ideal log-likelihood ratio has sup and spread at most `ideal`, sampled within `error`.
+    """The loss of an exponential mechanism whose ideal log-likelihood ratio has sup and spread at
+    most `ideal`, sampled within `error`.
 
-    A spread of `r` gives `r^2 / 8` under zero-concentrated divergence (`docs/proofs.md`, "Bounded range").
+    A spread of `r` gives `r^2 / 8` under zero-concentrated divergence (`docs/proofs.md`, "Bounded
+    range").
     """
     bound = ideal + 4 * error
-    return PrivacyLoss(epsilon=round_up(bound), range=round_up(bound), rho=round_up(bound**2 / 8), delta=delta)
+    return PrivacyLoss(
+        epsilon=round_up(bound), range=round_up(bound), rho=round_up(bound**2 / 8), delta=delta
+    )

@@ -6,11 +6,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from opendp_bayes._rounding import round_down, upper_end
-from opendp_bayes._validation import Floats, Integers, as_choice, as_distance, as_prior, as_scale, as_size
-from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
-from opendp_bayes.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
-from opendp_bayes.sensitivity import (
+from opendp_bayes.mathematics.rounding import round_down, upper_end
+from opendp_bayes.mathematics.sensitivity import (
     RELATIVE_ERROR,
     global_sensitivity,
     local_sensitivities,
@@ -18,20 +15,33 @@ from opendp_bayes.sensitivity import (
     local_sensitivity,
     smallest_local_sensitivity,
 )
-from opendp_bayes.simplex import number_of_candidates
+from opendp_bayes.mathematics.simplex import number_of_candidates
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_choice,
+    as_distance,
+    as_prior,
+    as_scale,
+    as_size,
+)
+from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
+from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
 
 
 @dataclass(frozen=True)
 class HellingerExponential(PosteriorExponential):
-    """Release a posterior `r` with probability proportional to `exp(-H / scale)` or `exp(-H / (scale LS(x)))`, `H = H(posterior(x), r)`.
+    """Release a posterior `r` with probability proportional to `exp(-H / scale)` or `exp(-H /
+    (scale LS(x)))`, `H = H(posterior(x), r)`.
 
     Parameters
     ----------
     scale : positive number. The papers' ε is `2 GS / scale` (EHD) or nominally `2 / scale` (EHDL).
-    sensitivity : `"global"` (EHD), which is private, or `"local"` (EHDL), whose width depends on the data and for which no closed-form bound
-        holds: its loss is reported as infinite.
+    sensitivity : `"global"` (EHD), which is private, or `"local"` (EHDL), whose width depends on
+        the data and for which no closed-form bound holds: its loss is reported as infinite.
 
-    Needs a public number of records. Source: tailoring paper, sections 4.2.1 and 4.2.2 (Algorithms 4 and 5 of "Private mechanisms").
+    Needs a public number of records. Source: tailoring paper, sections 4.2.1 and 4.2.2 (Algorithms
+    4 and 5 of "Private mechanisms").
 
     >>> from opendp_bayes import HellingerExponential
     >>> candidates, log_p = HellingerExponential(scale=0.5).log_pmf([1, 1], 1.0)
@@ -44,11 +54,17 @@ class HellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "hellinger_exponential"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", as_scale(self.scale))  # a float, whatever number was given
+        object.__setattr__(
+            self, "scale", as_scale(self.scale)
+        )  # a float, whatever number was given
         as_choice(self.sensitivity, "sensitivity", ("global", "local"))
 
     def _width(self, counts: Integers, prior: Floats) -> float:
-        return self.scale if self.sensitivity == "global" else self.scale * local_sensitivity(counts, prior)
+        return (
+            self.scale
+            if self.sensitivity == "global"
+            else self.scale * local_sensitivity(counts, prior)
+        )
 
     def _widths(self, size: int, prior: Floats) -> Floats:
         if self.sensitivity == "global":
@@ -56,18 +72,29 @@ class HellingerExponential(PosteriorExponential):
         return self.scale * local_sensitivities(size, prior)
 
     def _widths_at(self, counts: Integers, prior: Floats) -> Floats:
-        return np.full(len(counts), self.scale) if self.sensitivity == "global" else self.scale * local_sensitivities_at(counts, prior)
+        return (
+            np.full(len(counts), self.scale)
+            if self.sensitivity == "global"
+            else self.scale * local_sensitivities_at(counts, prior)
+        )
 
     def _smallest_width(self, size: int, prior: Floats) -> float:
         least = 1.0 if self.sensitivity == "global" else smallest_local_sensitivity(size, prior)
         return round_down(Fraction(self.scale) * Fraction(least))
 
-    def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
-        """`epsilon = range = 2 d_in GS / scale` plus the sampler's error for EHD; infinite for EHDL (`docs/proofs.md`, "EHD")."""
+    def proven_loss(
+        self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
+    ) -> PrivacyLoss:
+        """`epsilon = range = 2 d_in GS / scale` plus the sampler's error for EHD; infinite for EHDL
+        (`docs/proofs.md`, "EHD").
+        """
         d_in, size, prior = as_distance(d_in), as_size(size), as_prior(prior)
         if d_in == 0:
             return NO_LOSS
         if self.sensitivity == "local":
             return NO_BOUND
         largest_change = Fraction(upper_end(global_sensitivity(size, prior), RELATIVE_ERROR))
-        return certified_loss(2 * d_in * largest_change / Fraction(self.scale), exponent_error(self._smallest_width(size, prior), prior.size))
+        return certified_loss(
+            2 * d_in * largest_change / Fraction(self.scale),
+            exponent_error(self._smallest_width(size, prior), prior.size),
+        )

@@ -1,4 +1,6 @@
-"""Permute-and-flip on the Hellinger score: noisy max with exponential noise, never less accurate than EHD of the same scale."""
+"""Permute-and-flip on the Hellinger score: noisy max with exponential noise, never less accurate
+than EHD of the same scale.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,34 +10,45 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes._rounding import round_up
-from opendp_bayes._validation import Floats, Integers, as_counts, as_prior, as_scale, as_size
+from opendp_bayes.mathematics.rounding import round_up
+from opendp_bayes.mathematics.simplex import candidate, candidates
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_counts,
+    as_prior,
+    as_scale,
+    as_size,
+)
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates, score_change
-from opendp_bayes.privacy_loss import PrivacyLoss
-from opendp_bayes.sampling import bernoulli_exp
-from opendp_bayes.simplex import candidate, candidates
+from opendp_bayes.samplers.integers import bernoulli_exp
 
-#: Bound on the error of a log-probability: that of the quadrature weights, 7e-13, and of a sum over the candidates; besides the roundings of the
-#: exponents, which are at most `1 / scale`.
+#: Bound on the error of a log-probability: that of the quadrature weights, 7e-13, and of a sum over
+#: the candidates; besides the roundings of the exponents, which are at most `1 / scale`.
 LAW_ERROR = 2.0**-38
-#: With this reach and this many nodes the quadrature of `log_pmf` has a truncation error below 1e-17 (docs: Numerics, "Permute-and-flip").
+#: With this reach and this many nodes the quadrature of `log_pmf` has a truncation error below
+#: 1e-17 (docs: Numerics, "Permute-and-flip").
 _REACH = 40.0
 _NODES = 40
 
 
 @dataclass(frozen=True)
 class PermuteAndFlip:
-    """Go through the candidate posteriors in random order; release the first whose coin, of probability `exp(-H / scale)`, shows heads.
+    """Go through the candidate posteriors in random order; release the first whose coin, of
+    probability `exp(-H / scale)`, shows heads.
 
-    `H = H(posterior(x), r)`. The same as the candidate with the largest `-H` after exponential noise of mean `scale` on each, which is how OpenDP
-    names it. ε is that of EHD with the same scale; the released posterior is nearer to the true one, for every data set, in the sense that the
-    distribution of `H` is stochastically smaller (`docs/proofs.md`, "Permute-and-flip").
+    `H = H(posterior(x), r)`. The same as the candidate with the largest `-H` after exponential
+    noise of mean `scale` on each, which is how OpenDP names it. ε is that of EHD with the same
+    scale; the released posterior is nearer to the true one, for every data set, in the sense that
+    the distribution of `H` is stochastically smaller (`docs/proofs.md`, "Permute-and-flip").
 
     Parameters
     ----------
     scale : positive number. ε is `2 GS / scale`.
 
-    Needs a public number of records. Source: McKenna and Sheldon, "Permute-and-Flip: A new mechanism for differentially private selection", 2020.
+    Needs a public number of records. Source: McKenna and Sheldon, "Permute-and-Flip: A new
+    mechanism for differentially private selection", 2020.
 
     >>> from opendp_bayes import PermuteAndFlip
     >>> candidates, log_p = PermuteAndFlip(scale=0.5).log_pmf([1, 1], 1.0)
@@ -47,35 +60,56 @@ class PermuteAndFlip:
     name: ClassVar[str] = "permute_and_flip"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", as_scale(self.scale))  # a float, whatever number was given
+        object.__setattr__(
+            self, "scale", as_scale(self.scale)
+        )  # a float, whatever number was given
 
     def check(self, *, size: int | None, prior: Floats) -> None:
-        """Raise `ValueError` where the size is private (the candidate set depends on it) or there are too many candidates."""
+        """Raise `ValueError` where the size is private (the candidate set depends on it) or there
+        are too many candidates.
+        """
         check_candidates(type(self).__name__, size=size, k=prior.size)
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
-        """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given `counts`, shape `(c,)`, in time linear in c.
+        """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given
+        `counts`, shape `(c,)`, in time linear in c.
 
         Raises `ValueError` if there are too many candidates to enumerate.
         """
         counts, prior = self._checked(counts, prior)
-        return candidates(int(counts.sum()), counts.size), log_permute_and_flip(candidate_distances(counts, prior) / self.scale)
+        return candidates(int(counts.sum()), counts.size), log_permute_and_flip(
+            candidate_distances(counts, prior) / self.scale
+        )
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`: the law of the computed distances, taken as rational numbers, exactly."""
+        """`size` releases, shape `(size, k)`: the law of the computed distances, taken as rational
+        numbers, exactly.
+        """
         counts, prior = self._checked(counts, prior)
         distances, scale = candidate_distances(counts, prior).tolist(), Fraction(self.scale)
         chosen = [_first_heads(distances, scale) for _ in range(size)]
         n = int(counts.sum())
-        return np.array([candidate(index, n, counts.size) for index in chosen], dtype=np.int64).reshape(size, counts.size)
+        return np.array(
+            [candidate(index, n, counts.size) for index in chosen], dtype=np.int64
+        ).reshape(size, counts.size)
 
-    def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
-        """`epsilon = 2 d_in GS / scale` and the error of the scores; twice that for the range and `epsilon^2 / 2` for rho.
+    def proven_loss(
+        self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
+    ) -> PrivacyLoss:
+        """`epsilon = 2 d_in GS / scale` and the error of the scores; twice that for the range and
+        `epsilon^2 / 2` for rho.
 
-        Unlike for EHD the range is not `epsilon`, and neither bound can be halved (`docs/proofs.md`, "Permute-and-flip").
+        Unlike for EHD the range is not `epsilon`, and neither bound can be halved
+        (`docs/proofs.md`, "Permute-and-flip").
         """
-        epsilon = 2 * Fraction(score_change(d_in, size=as_size(size), prior=as_prior(prior))) / Fraction(self.scale)
-        return PrivacyLoss(epsilon=round_up(epsilon), range=round_up(2 * epsilon), rho=round_up(epsilon**2 / 2))
+        epsilon = (
+            2
+            * Fraction(score_change(d_in, size=as_size(size), prior=as_prior(prior)))
+            / Fraction(self.scale)
+        )
+        return PrivacyLoss(
+            epsilon=round_up(epsilon), range=round_up(2 * epsilon), rho=round_up(epsilon**2 / 2)
+        )
 
     def _checked(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         counts = as_counts(counts)
@@ -85,10 +119,12 @@ class PermuteAndFlip:
 
 
 def log_permute_and_flip(exponents: Floats) -> Floats:
-    """Log-probabilities of permute-and-flip with coins `p_r = exp(-exponents[r])`, shape `(c,)`; the smallest exponent is 0.
+    """Log-probabilities of permute-and-flip with coins `p_r = exp(-exponents[r])`, shape `(c,)`;
+    the smallest exponent is 0.
 
-    `P(r) = p_r * integral over t from 0 to 1 of prod_{j != r} (1 - p_j t)`, by Gauss-Legendre quadrature, whose terms are all positive. The integrand
-    is at most `exp(-(S - 1) t)`, `S = sum p_j`, so no more than `_REACH / (S - 1)` of the interval counts.
+    `P(r) = p_r * integral over t from 0 to 1 of prod_{j != r} (1 - p_j t)`, by Gauss-Legendre
+    quadrature, whose terms are all positive. The integrand is at most `exp(-(S - 1) t)`, `S = sum
+    p_j`, so no more than `_REACH / (S - 1)` of the interval counts.
     """
     coins = np.exp(-exponents)
     others = coins.sum() - 1.0
@@ -101,8 +137,12 @@ def log_permute_and_flip(exponents: Floats) -> Floats:
 
 
 def _first_heads(distances: list[float], scale: Fraction) -> int:
-    """The index of the first coin of probability `exp(-distance / scale)` that shows heads, in random order. A distance of 0 always does."""
-    moved: dict[int, int] = {}  # the positions that a Fisher-Yates shuffle of the indices has changed so far
+    """The index of the first coin of probability `exp(-distance / scale)` that shows heads, in
+    random order. A distance of 0 always does.
+    """
+    moved: dict[
+        int, int
+    ] = {}  # the positions that a Fisher-Yates shuffle of the indices has changed so far
     left = 0
     while True:
         right = left + randbelow(len(distances) - left)

@@ -1,6 +1,8 @@
-"""Mechanisms by name: the built-in ones, and those that installed packages register under an entry point.
+"""Mechanisms by name: the built-in ones, and those that installed packages register under an entry
+point.
 
-An entry point's code runs inside the privacy boundary, so it is loaded only when the user names it to `load_mechanism`.
+An entry point's code runs inside the privacy boundary, so it is loaded only when the user names it
+to `load_mechanism`.
 """
 
 import dataclasses
@@ -8,18 +10,33 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any
 
-from opendp_bayes.mechanisms import HellingerExponential, KNormParameters, LaplaceParameters, PermuteAndFlip, SmoothHellingerExponential
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+)
 
-#: Entry point group in which a package registers its mechanism classes, each under the class's `name`.
+#: Entry point group in which a package registers its mechanism classes, each under the class's
+#: `name`.
 GROUP = "opendp_bayes.mechanisms"
 
 _known: dict[str, type[Any]] = {
-    kind.name: kind for kind in (HellingerExponential, KNormParameters, LaplaceParameters, PermuteAndFlip, SmoothHellingerExponential)
+    kind.name: kind
+    for kind in (
+        HellingerExponential,
+        KNormParameters,
+        LaplaceParameters,
+        PermuteAndFlip,
+        SmoothHellingerExponential,
+    )
 }
 
 
 def available_mechanisms() -> list[str]:
-    """Names of the built-in mechanisms and of those that installed packages register; loads nothing.
+    """Names of the built-in mechanisms and of those that installed packages register; loads
+    nothing.
 
     >>> "laplace_parameters" in available_mechanisms()
     True
@@ -28,28 +45,49 @@ def available_mechanisms() -> list[str]:
 
 
 def load_mechanism(name: str) -> type[Any]:
-    """Return the mechanism class registered under `name`, importing the package that provides it if it is not built in.
+    """Return the mechanism class registered under `name`, importing the package that provides it if
+    it is not built in.
 
-    Raises `ValueError` for an unknown name and `TypeError` for an entry point that is not a mechanism.
+    Raises `ValueError` for an unknown name and `TypeError` for an entry point that is not a
+    mechanism.
     """
     if name not in _known:
         found = list(entry_points(group=GROUP, name=name))
         if len(found) != 1:
-            problem = "is not an installed mechanism" if not found else f"is registered by {len(found)} packages"
+            problem = (
+                "is not an installed mechanism"
+                if not found
+                else f"is registered by {len(found)} packages"
+            )
             close = get_close_matches(name, available_mechanisms(), n=1)
             hint = f" Did you mean {close[0]!r}?" if close and not found else ""
-            raise ValueError(f"mechanism={name!r}: {problem}; available: {', '.join(available_mechanisms())}.{hint}")
+            raise ValueError(
+                f"mechanism={name!r}: {problem}; available:"
+                f" {', '.join(available_mechanisms())}.{hint}"
+            )
         kind: Any = found[0].load()
         required = ("check", "log_pmf", "sample", "proven_loss")
-        is_mechanism: bool = isinstance(kind, type) and dataclasses.is_dataclass(kind) and getattr(kind, "name", None) == name
+        is_mechanism: bool = (
+            isinstance(kind, type)
+            and dataclasses.is_dataclass(kind)
+            and getattr(kind, "name", None) == name
+        )
         if not (is_mechanism and all(callable(getattr(kind, method, None)) for method in required)):
-            raise TypeError(f"mechanism={name!r}: {found[0].value} must be a dataclass with name = {name!r} and the methods {', '.join(required)}.")
+            raise TypeError(
+                f"mechanism={name!r}: {found[0].value} must be a dataclass with name = {name!r} and"
+                f" the methods {', '.join(required)}."
+            )
         _known[name] = kind
     return _known[name]
 
 
 def known_mechanism(name: str) -> type[Any]:
-    """Return a built-in or already loaded class; `ValueError` otherwise, without importing anything."""
+    """Return a built-in or already loaded class; `ValueError` otherwise, without importing
+    anything.
+    """
     if name not in _known:
-        raise ValueError(f"mechanism={name!r}: is not built in; if an installed package provides it, call load_mechanism({name!r}) first.")
+        raise ValueError(
+            f"mechanism={name!r}: is not built in; if an installed package provides it, call"
+            f" load_mechanism({name!r}) first."
+        )
     return _known[name]

@@ -1,52 +1,80 @@
-"""The Hellinger score `u(x, r) = -H(posterior(x), r)` of every candidate `r`, and how far a change of records can move it."""
+"""The Hellinger score `u(x, r) = -H(posterior(x), r)` of every candidate `r`, and how far a change
+of records can move it.
+"""
 
 from fractions import Fraction
 
 import numpy as np
 
-from opendp_bayes._rounding import round_up, upper_end
-from opendp_bayes._validation import Floats, Integers, as_distance
-from opendp_bayes.hellinger import distance_from_divergence, gap_above
-from opendp_bayes.sensitivity import RELATIVE_ERROR, global_sensitivity
-from opendp_bayes.simplex import candidate, candidate_sums, check_enumerable, number_of_candidates
+from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.rounding import round_up, upper_end
+from opendp_bayes.mathematics.sensitivity import RELATIVE_ERROR, global_sensitivity
+from opendp_bayes.mathematics.simplex import (
+    candidate,
+    candidate_sums,
+    check_enumerable,
+    number_of_candidates,
+)
+from opendp_bayes.mathematics.validation import Floats, Integers, as_distance
 
-__all__ = ["candidate", "candidate_distances", "check_candidates", "number_of_candidates", "public_size", "score_change", "score_error"]
+__all__ = [
+    "candidate",
+    "candidate_distances",
+    "check_candidates",
+    "number_of_candidates",
+    "public_size",
+    "score_change",
+    "score_error",
+]
 
 
 def public_size(user: str, size: int | None) -> int:
-    """Return `size`; raise `ValueError` that names `user` where it is private: the candidates depend on it."""
+    """Return `size`; raise `ValueError` that names `user` where it is private: the candidates
+    depend on it.
+    """
     if size is None:
         raise ValueError(
-            f"{user}: its candidates are the posteriors of `size` records, so the number of records must be public. "
-            "Under add/remove neighbours use LaplaceParameters, or state the privacy unit as changes and pass size=."
+            f"{user}: its candidates are the posteriors of `size` records, so the number of records"
+            " must be public. Under add/remove neighbours use LaplaceParameters, or state the"
+            " privacy unit as changes and pass size=."
         )
     return size
 
 
 def check_candidates(user: str, *, size: int | None, k: int) -> int:
-    """Return `size`; raise `ValueError` that names `user` where it is private, or where the candidates are too many."""
+    """Return `size`; raise `ValueError` that names `user` where it is private, or where the
+    candidates are too many.
+    """
     size = public_size(user, size)
     check_enumerable(size, k)
     return size
 
 
 def candidate_distances(counts: Integers, prior: Floats) -> Floats:
-    """`H(posterior(counts), r)` for every candidate `r` in the order of `simplex.candidates`, shape `(c,)`, entries in `[0, 1]`.
+    """`H(posterior(counts), r)` for every candidate `r` in the order of `simplex.candidates`, shape
+    `(c,)`, entries in `[0, 1]`.
 
-    By the separable form: k tables of size + 1 gaps, then sums. The distance of `counts` to themselves is exactly 0.
+    By the separable form: k tables of size + 1 gaps, then sums. The distance of `counts` to
+    themselves is exactly 0.
     """
     split = np.arange(counts.sum() + 1)
-    tables = [gap_above(alpha + np.minimum(count, split), np.abs(split - count) / 2) for alpha, count in zip(prior, counts, strict=True)]
+    tables = [
+        gap_above(alpha + np.minimum(count, split), np.abs(split - count) / 2)
+        for alpha, count in zip(prior, counts, strict=True)
+    ]
     return distance_from_divergence(candidate_sums(tables))
 
 
 def score_error(k: int) -> Fraction:
-    """Bound on the absolute error of an entry of `candidate_distances` for `k` categories (docs: Numerics, "Scores")."""
+    """Bound on the absolute error of an entry of `candidate_distances` for `k` categories (docs:
+    Numerics, "Scores").
+    """
     return Fraction(RELATIVE_ERROR) + Fraction(k + 8, 2**53)
 
 
 def score_change(d_in: int, *, size: int, prior: Floats) -> float:
-    """Bound on the change of any computed score between data sets at distance `d_in`: `d_in GS`, and the error of a score at each of the two.
+    """Bound on the change of any computed score between data sets at distance `d_in`: `d_in GS`,
+    and the error of a score at each of the two.
 
     Rounded up; 0 at distance 0. `prior` has shape `(k,)`. Source: `docs/proofs.md`, "Scores".
     """

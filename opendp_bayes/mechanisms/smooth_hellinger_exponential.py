@@ -1,15 +1,14 @@
-"""EHDS and the notes' β variant: the exponential mechanism on the Hellinger score scaled by a smooth sensitivity."""
+"""EHDS and the notes' β variant: the exponential mechanism on the Hellinger score scaled by a
+smooth sensitivity.
+"""
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from opendp_bayes._rounding import lower_end, round_down, round_up, upper_end
-from opendp_bayes._validation import Floats, Integers, as_distance, as_prior, as_rate, as_scale, as_size
-from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
-from opendp_bayes.privacy_loss import NO_LOSS, PrivacyLoss
-from opendp_bayes.sensitivity import (
+from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
+from opendp_bayes.mathematics.sensitivity import (
     RELATIVE_ERROR,
     global_sensitivity,
     smallest_local_sensitivity,
@@ -17,26 +16,43 @@ from opendp_bayes.sensitivity import (
     smooth_sensitivities_at,
     smooth_sensitivity,
 )
-from opendp_bayes.simplex import number_of_candidates
+from opendp_bayes.mathematics.simplex import number_of_candidates
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_distance,
+    as_prior,
+    as_rate,
+    as_scale,
+    as_size,
+)
+from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
+from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 
 _LIBM_ERROR = 2.0**-50  # relative error of exp, expm1 and log in the C library, generously
-_LARGEST_GROWTH = 600.0  # of beta d_in; beyond it the bound e^(beta d_in) would leave the float range
+_LARGEST_GROWTH = (
+    600.0  # of beta d_in; beyond it the bound e^(beta d_in) would leave the float range
+)
 
 
 @dataclass(frozen=True)
 class SmoothHellingerExponential(PosteriorExponential):
-    """Release a posterior `r` with probability proportional to `exp(-H(posterior(x), r) / (scale S(x)))` for a smooth sensitivity S.
+    """Release a posterior `r` with probability proportional to `exp(-H(posterior(x), r) / (scale
+    S(x)))` for a smooth sensitivity S.
 
     Parameters
     ----------
-    scale : positive number. The papers' ε is `2 (1 + gamma) / scale`; what is proved here is `(1 + sqrt(1 + gamma^2)) / scale`.
+    scale : positive number. The papers' ε is `2 (1 + gamma) / scale`; what is proved here is `(1 +
+        sqrt(1 + gamma^2)) / scale`.
     gamma : positive number; S is γ-smooth (EHDS). 1 unless `beta` is given.
     beta : positive number; S is β-smooth (the notes' variant). Exactly one of the two is used.
 
-    Needs a public number of records. Near the edge of the simplex (a rare category) S is as large as the global sensitivity and the release is
-    little better than a uniform one; see `docs/limits.md`.
+    Needs a public number of records. Near the edge of the simplex (a rare category) S is as large
+    as the global sensitivity and the release is little better than a uniform one; see
+    `docs/limits.md`.
 
-    Source: tailoring paper, Definitions 3 and 4 (Algorithm 6 of "Private mechanisms"); notes, section 3.
+    Source: tailoring paper, Definitions 3 and 4 (Algorithm 6 of "Private mechanisms"); notes,
+    section 3.
 
     >>> from opendp_bayes import SmoothHellingerExponential
     >>> SmoothHellingerExponential(scale=4.0)
@@ -49,13 +65,19 @@ class SmoothHellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "smooth_hellinger_exponential"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", as_scale(self.scale))  # a float, whatever number was given
+        object.__setattr__(
+            self, "scale", as_scale(self.scale)
+        )  # a float, whatever number was given
         if self.gamma is not None and self.beta is not None:
-            raise ValueError(f"gamma={self.gamma!r}, beta={self.beta!r}: give at most one of the two.")
+            raise ValueError(
+                f"gamma={self.gamma!r}, beta={self.beta!r}: give at most one of the two."
+            )
         if self.beta is not None:
             object.__setattr__(self, "beta", as_rate(self.beta, "beta"))
         else:
-            object.__setattr__(self, "gamma", 1.0 if self.gamma is None else as_rate(self.gamma, "gamma"))
+            object.__setattr__(
+                self, "gamma", 1.0 if self.gamma is None else as_rate(self.gamma, "gamma")
+            )
 
     def _width(self, counts: Integers, prior: Floats) -> float:
         return self.scale * smooth_sensitivity(counts, prior, gamma=self.gamma, beta=self.beta)
@@ -67,16 +89,28 @@ class SmoothHellingerExponential(PosteriorExponential):
         return self.scale * smooth_sensitivities_at(counts, prior, gamma=self.gamma, beta=self.beta)
 
     def _smallest_width(self, size: int, prior: Floats) -> float:
-        """`S >= LS`; and S reaches from the data set where LS is GS to any other, at most `size` changes away."""
+        """`S >= LS`; and S reaches from the data set where LS is GS to any other, at most `size`
+        changes away.
+        """
         smallest, largest = smallest_local_sensitivity(size, prior), global_sensitivity(size, prior)
-        reached = 1 / (1 / largest + self.gamma * size) if self.gamma is not None else largest * math.exp(-(self.beta or 0.0) * size)
-        return round_down(Fraction(self.scale) * Fraction(max(smallest, lower_end(reached, 2 * RELATIVE_ERROR))))
+        reached = (
+            1 / (1 / largest + self.gamma * size)
+            if self.gamma is not None
+            else largest * math.exp(-(self.beta or 0.0) * size)
+        )
+        return round_down(
+            Fraction(self.scale) * Fraction(max(smallest, lower_end(reached, 2 * RELATIVE_ERROR)))
+        )
 
-    def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
-        """`d_in (1 + sqrt(1 + gamma^2)) / scale` plus the sampler's error, of ε and of the range; less than the papers' `2 (1 + gamma) d_in / scale`.
+    def proven_loss(
+        self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
+    ) -> PrivacyLoss:
+        """`d_in (1 + sqrt(1 + gamma^2)) / scale` plus the sampler's error, of ε and of the range;
+        less than the papers' `2 (1 + gamma) d_in / scale`.
 
-        For β the same with the change of `1 / S` in place of gamma. That bound is pure; with `delta > 0` the score need only be followed where all
-        but `delta` of the probability lies, and the smaller of the two is returned (`docs/proofs.md`, "EHDS" and "The β-smooth variant").
+        For β the same with the change of `1 / S` in place of gamma. That bound is pure; with `delta
+        > 0` the score need only be followed where all but `delta` of the probability lies, and the
+        smaller of the two is returned (`docs/proofs.md`, "EHDS" and "The β-smooth variant").
         """
         d_in, size, prior = as_distance(d_in), as_size(size), as_prior(prior)
         if d_in == 0:
@@ -87,8 +121,12 @@ class SmoothHellingerExponential(PosteriorExponential):
             return certified_loss(d_in * _score_range(Fraction(self.gamma)) / scale, error)
 
         beta = self.beta or 0.0  # never None: exactly one of the two is set
-        largest_score = 1 / Fraction(smallest_local_sensitivity(size, prior))  # H / S <= 1 / S <= 1 / min LS
-        change = Fraction(upper_end(-math.expm1(-beta), _LIBM_ERROR)) * largest_score  # of 1 / S, from S(x') <= exp(beta) S(x)
+        largest_score = 1 / Fraction(
+            smallest_local_sensitivity(size, prior)
+        )  # H / S <= 1 / S <= 1 / min LS
+        change = (
+            Fraction(upper_end(-math.expm1(-beta), _LIBM_ERROR)) * largest_score
+        )  # of 1 / S, from S(x') <= exp(beta) S(x)
         pure = certified_loss(d_in * _score_range(change) / scale, error)
         if beta * d_in > _LARGEST_GROWTH:
             return pure
@@ -106,13 +144,17 @@ class SmoothHellingerExponential(PosteriorExponential):
 
 
 def _score_range(change: Fraction) -> Fraction:
-    """Upper bound on the range over r of `H(x, r) / S(x) - H(x', r) / S(x')` for neighbours whose `1 / S` differ by at most `change`."""
+    """Upper bound on the range over r of `H(x, r) / S(x) - H(x', r) / S(x')` for neighbours whose
+    `1 / S` differ by at most `change`.
+    """
     root = math.sqrt(round_up(1 + change**2))
     return 1 + Fraction(upper_end(root, 2.0**-52)) if math.isfinite(root) else 2 + change
 
 
 def _beta_change(beta: float, d_in: int, score: Fraction) -> Fraction:
-    """Bound on the change of `H / S` over `d_in` steps where it is at most `score`: `sum over i < d_in of e^(beta i) + (e^(beta d_in) - 1) score`."""
+    """Bound on the change of `H / S` over `d_in` steps where it is at most `score`: `sum over i <
+    d_in of e^(beta i) + (e^(beta d_in) - 1) score`.
+    """
     growth = Fraction(upper_end(math.expm1(beta * d_in * (1 + 2.0**-50)), _LIBM_ERROR))
     steps = growth / Fraction(lower_end(math.expm1(beta), _LIBM_ERROR)) if d_in > 1 else Fraction(1)
     return steps + growth * score

@@ -1,4 +1,6 @@
-"""Calibration: as private as asked, with the smallest scale, and with the smoothness that serves the stated guess."""
+"""Calibration: as private as asked, with the smallest scale, and with the smoothness that serves
+the stated guess.
+"""
 
 import math
 from dataclasses import replace
@@ -30,11 +32,23 @@ MECHANISMS: list[Any] = [
     LaplaceParameters(1.0, noise="floored", total="bounded"),
     KNormParameters(1.0),
 ]
-TARGETS: list[dict[str, float]] = [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 0.5, "delta": 1e-3}, {"delta": 0.1}]
+TARGETS: list[dict[str, float]] = [
+    {"epsilon": 1.0},
+    {"rho": 0.1},
+    {"epsilon": 0.5, "delta": 1e-3},
+    {"delta": 0.1},
+]
 MORE_TARGETS: list[dict[str, float]] = [{"epsilon": 0.05}, {"epsilon": 1.0, "delta": 1e-9}]
 
 
-def within(mechanism: Any, size: int, prior: tuple[float, ...], d_in: int, accounting: str, target: dict[str, float]) -> bool:
+def within(
+    mechanism: Any,
+    size: int,
+    prior: tuple[float, ...],
+    d_in: int,
+    accounting: str,
+    target: dict[str, float],
+) -> bool:
     """Whether the loss asked for is kept, by the functions that tell the loss."""
     if accounting == "exact":
         loss = exact_loss(mechanism, size=size, prior=prior, d_in=d_in)
@@ -48,10 +62,18 @@ def within(mechanism: Any, size: int, prior: tuple[float, ...], d_in: int, accou
             spent = mechanism.proven_loss(d_in, size=size, prior=np.array(prior), delta=delta)
             at = target.get("epsilon", 0.0)
             return spent.epsilon <= at or delta_from_bounds(loss, at) <= delta
-    return bool(loss.rho <= target["rho"]) if "rho" in target else bool(loss.epsilon <= target["epsilon"])
+    return (
+        bool(loss.rho <= target["rho"])
+        if "rho" in target
+        else bool(loss.epsilon <= target["epsilon"])
+    )
 
 
-@pytest.mark.parametrize("target", [*TARGETS, *(pytest.param(target, marks=pytest.mark.slow) for target in MORE_TARGETS)], ids=str)
+@pytest.mark.parametrize(
+    "target",
+    [*TARGETS, *(pytest.param(target, marks=pytest.mark.slow) for target in MORE_TARGETS)],
+    ids=str,
+)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_private_as_asked_and_no_more(mechanism: Any, target: dict[str, float]) -> None:
     for accounting, d_in, (size, prior) in (
@@ -65,29 +87,54 @@ def test_private_as_asked_and_no_more(mechanism: Any, target: dict[str, float]) 
             continue
         if isinstance(mechanism, (LaplaceParameters, KNormParameters)) and size not in (8, 12):
             continue  # noise does not depend on the size
-        found = calibrate(mechanism, size=size, prior=prior, accounting=accounting, d_in=d_in, tune=False, **target)  # type: ignore[arg-type]
+        found = calibrate(
+            mechanism,
+            size=size,
+            prior=prior,
+            accounting=accounting,
+            d_in=d_in,
+            tune=False,
+            **target,
+        )  # type: ignore[arg-type]
         assert type(found) is type(mechanism)
-        assert within(found, size, prior, d_in, accounting, target), f"{found}, {accounting}, d_in = {d_in}"
+        assert within(found, size, prior, d_in, accounting, target), (
+            f"{found}, {accounting}, d_in = {d_in}"
+        )
         if found.scale > 2.0**-40 and math.isfinite(found.scale):
-            assert not within(replace(found, scale=0.99 * found.scale), size, prior, d_in, accounting, target), f"{found} has too much noise"
+            assert not within(
+                replace(found, scale=0.99 * found.scale), size, prior, d_in, accounting, target
+            ), f"{found} has too much noise"
 
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-2, 0.3])
 @pytest.mark.parametrize("beta", [0.003, 0.01])
 def test_a_proven_bound_with_a_delta_is_no_pure_one(beta: float, delta: float) -> None:
-    """Where the ε of the β-smooth bound holds with δ alone, no part of that δ is left for what exceeds ε."""
+    """Where the ε of the β-smooth bound holds with δ alone, no part of that δ is left for what
+    exceeds ε.
+    """
     found = calibrate(
-        SmoothHellingerExponential(1.0, beta=beta), size=10**5, prior=BETA_ONE, epsilon=1.0, delta=delta, accounting="proven", tune=False
+        SmoothHellingerExponential(1.0, beta=beta),
+        size=10**5,
+        prior=BETA_ONE,
+        epsilon=1.0,
+        delta=delta,
+        accounting="proven",
+        tune=False,
     )
     assert within(found, 10**5, BETA_ONE, 1, "proven", {"epsilon": 1.0, "delta": delta})
 
 
 def test_nothing_is_asked_where_nobody_differs() -> None:
-    assert calibrate(LaplaceParameters(1.0), size=5, prior=BETA_ONE, epsilon=1.0, d_in=0).scale == 2.0**-40
+    assert (
+        calibrate(LaplaceParameters(1.0), size=5, prior=BETA_ONE, epsilon=1.0, d_in=0).scale
+        == 2.0**-40
+    )
 
 
 def test_add_and_remove() -> None:
-    found = calibrate(LaplaceParameters(1.0, total="private"), size=None, prior=BETA_ONE, epsilon=0.5, d_in=2)
+    found = calibrate(
+        LaplaceParameters(1.0, total="private"), size=None, prior=BETA_ONE, epsilon=0.5, d_in=2
+    )
     assert found.scale == pytest.approx(4.0, rel=1e-6)
     assert found.scale >= 4.0
 
@@ -95,7 +142,10 @@ def test_add_and_remove() -> None:
 def mean_error(mechanism: Any, counts: Any, prior: tuple[float, ...]) -> float:
     """Expected Hellinger distance between the release and the posterior of `counts`."""
     candidates, log_p = mechanism.log_pmf(counts, prior)
-    return float(np.exp(log_p) @ hellinger_distance(candidates + np.array(prior), np.array(counts) + np.array(prior)))
+    return float(
+        np.exp(log_p)
+        @ hellinger_distance(candidates + np.array(prior), np.array(counts) + np.array(prior))
+    )
 
 
 def test_balanced_error_for_two_categories() -> None:
@@ -110,7 +160,9 @@ def test_balanced_error_for_three_categories() -> None:
     """0.71 with the papers' calibration; the size is smaller than in the slow test."""
     prior = (1.0, 1.0, 1.0)
     found = calibrate(SmoothHellingerExponential(1.0), size=24, prior=prior, epsilon=1.0)
-    assert mean_error(found, [8, 8, 8], prior) < 0.75 * mean_error(SmoothHellingerExponential(4.0), [8, 8, 8], prior)
+    assert mean_error(found, [8, 8, 8], prior) < 0.75 * mean_error(
+        SmoothHellingerExponential(4.0), [8, 8, 8], prior
+    )
 
 
 @pytest.mark.slow
@@ -120,9 +172,17 @@ def test_balanced_error_for_three_categories_and_eighty_records() -> None:
     assert mean_error(found, [27, 27, 26], prior) <= 0.23
 
 
-@pytest.mark.parametrize(("template", "name"), [(SmoothHellingerExponential(1.0), "gamma"), (SmoothHellingerExponential(1.0, beta=1.0), "beta")])
+@pytest.mark.parametrize(
+    ("template", "name"),
+    [
+        (SmoothHellingerExponential(1.0), "gamma"),
+        (SmoothHellingerExponential(1.0, beta=1.0), "beta"),
+    ],
+)
 def test_the_smoothness_chosen_is_shown_and_serves_the_guess(template: Any, name: str) -> None:
-    """No smoothness of a grid has a much smaller error at the guess; the other parameter is left alone."""
+    """No smoothness of a grid has a much smaller error at the guess; the other parameter is left
+    alone.
+    """
     size, prior, proportions = 60, (1.0, 1.0), (0.8, 0.2)
     found = calibrate(template, size=size, prior=prior, epsilon=1.0, proportions=proportions)
     assert f"{name}={getattr(found, name)!r}" in repr(found)
@@ -130,7 +190,9 @@ def test_the_smoothness_chosen_is_shown_and_serves_the_guess(template: Any, name
     counts = counts_in_proportion(size, np.array(prior), proportions)
     assert counts.tolist() == [48, 12]
     others = [
-        calibrate(replace(template, **{name: value}), size=size, prior=prior, epsilon=1.0, tune=False)
+        calibrate(
+            replace(template, **{name: value}), size=size, prior=prior, epsilon=1.0, tune=False
+        )
         for value in np.geomspace(0.02, 1.9, 12).tolist()
     ]
     errors = [mean_error(other, counts, prior) for other in others]
@@ -151,7 +213,13 @@ def test_counts_in_proportion() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, r"epsilon=None, delta=None, rho=None: give epsilon, delta, both of these, or rho alone\."),
+        (
+            {},
+            (
+                r"epsilon=None, delta=None, rho=None: give epsilon, delta, both of these, or rho"
+                r" alone\."
+            ),
+        ),
         ({"epsilon": 1.0, "rho": 1.0}, r"epsilon=1\.0, delta=None, rho=1\.0: give"),
         ({"delta": 0.1, "rho": 1.0}, r"epsilon=None, delta=0\.1, rho=1\.0: give"),
         ({"epsilon": 0.0}, r"epsilon=0\.0: must be finite and greater than 0\."),
@@ -159,8 +227,17 @@ def test_counts_in_proportion() -> None:
         ({"rho": -1.0}, r"rho=-1\.0: must be finite and greater than 0\."),
         ({"delta": 0.0}, r"delta=0\.0: must be between 0 and 1\."),
         ({"epsilon": 1.0, "delta": 1.0}, r"delta=1\.0: must be between 0 and 1\."),
-        ({"epsilon": 1.0, "accounting": "best"}, r"accounting='best': must be one of 'exact', 'proven'\."),
-        ({"epsilon": 1.0, "proportions": [1.0]}, r"proportions=\[1\.0\]: must be 2 numbers of at least 0, not all 0, one for each category\."),
+        (
+            {"epsilon": 1.0, "accounting": "best"},
+            r"accounting='best': must be one of 'exact', 'proven'\.",
+        ),
+        (
+            {"epsilon": 1.0, "proportions": [1.0]},
+            (
+                r"proportions=\[1\.0\]: must be 2 numbers of at least 0, not all 0, one for each"
+                r" category\."
+            ),
+        ),
         ({"epsilon": 1.0, "proportions": [1.0, -1.0]}, r"proportions=.*: must be 2 numbers"),
         ({"epsilon": 1.0, "proportions": [0.0, 0.0]}, r"proportions=.*: must be 2 numbers"),
         ({"epsilon": 1.0, "d_in": -1}, r"d_in=-1: must be 0 or greater"),
@@ -172,5 +249,17 @@ def test_refuses(arguments: dict[str, Any], message: str) -> None:
 
 
 def test_refuses_a_mechanism_without_a_bound() -> None:
-    with pytest.raises(ValueError, match=r"its privacy loss exceeds what is asked for at every scale; choose another mechanism or a larger loss\."):
-        calibrate(HellingerExponential(1.0, sensitivity="local"), size=10, prior=BETA_ONE, epsilon=1.0, accounting="proven")
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"its privacy loss exceeds what is asked for at every scale; choose another mechanism"
+            r" or a larger loss\."
+        ),
+    ):
+        calibrate(
+            HellingerExponential(1.0, sensitivity="local"),
+            size=10,
+            prior=BETA_ONE,
+            epsilon=1.0,
+            accounting="proven",
+        )

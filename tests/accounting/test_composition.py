@@ -1,4 +1,6 @@
-"""Privacy loss distributions for `dp-accounting`: above the certified profile alone, and above every pair's own profile when composed."""
+"""Privacy loss distributions for `dp-accounting`: above the certified profile alone, and above
+every pair's own profile when composed.
+"""
 
 import math
 import sys
@@ -50,7 +52,9 @@ def composed_delta(p: Any, q: Any, epsilon: float) -> float:
 
 @pytest.mark.parametrize("case", CASES[:4], ids=str)
 def test_two_releases(case: Any) -> None:
-    """The composition of what dominates each release dominates the composition, for every pair of neighbours."""
+    """The composition of what dominates each release dominates the composition, for every pair of
+    neighbours.
+    """
     mechanism, size, prior = case
     pld = privacy_loss_distribution(mechanism, size=size, prior=prior, interval=2e-3)
     twice = pld.self_compose(2)
@@ -58,7 +62,10 @@ def test_two_releases(case: Any) -> None:
     laws, away = np.exp(log_p), oracles.distances(size, len(prior))
     largest = privacy_profile(mechanism, size=size, prior=prior).loss.epsilon
     for share in (0.0, 0.3, 0.8, 1.2, 1.9):
-        truth = max(composed_delta(laws[i], laws[j], share * largest) for i, j in zip(*np.nonzero(away == 1), strict=True))
+        truth = max(
+            composed_delta(laws[i], laws[j], share * largest)
+            for i, j in zip(*np.nonzero(away == 1), strict=True)
+        )
         assert truth <= twice.get_delta_for_epsilon(share * largest) + 1e-13
         assert twice.get_delta_for_epsilon(share * largest) <= 1.5 * truth + 5e-3
     assert twice.get_delta_for_epsilon(2.01 * largest) <= 1e-12
@@ -69,14 +76,23 @@ def test_composes_with_another_mechanism() -> None:
     first = privacy_loss_distribution(HellingerExponential(0.4), size=10, prior=(1.0, 1.0))
     second = privacy_loss_distribution(LaplaceParameters(2.0), size=10, prior=(1.0, 1.0))
     both = first.compose(second)
-    alone = [privacy_profile(mechanism, size=10, prior=(1.0, 1.0)) for mechanism in (HellingerExponential(0.4), LaplaceParameters(2.0))]
+    alone = [
+        privacy_profile(mechanism, size=10, prior=(1.0, 1.0))
+        for mechanism in (HellingerExponential(0.4), LaplaceParameters(2.0))
+    ]
     total = sum(profile.loss.epsilon for profile in alone)
     assert both.get_delta_for_epsilon(total + 0.02) <= 1e-12
-    assert max(profile(0.3) for profile in alone) <= both.get_delta_for_epsilon(0.3) <= sum(profile(0.15) for profile in alone)
+    assert (
+        max(profile(0.3) for profile in alone)
+        <= both.get_delta_for_epsilon(0.3)
+        <= sum(profile(0.15) for profile in alone)
+    )
 
 
 def test_the_pair_with_the_largest_epsilon_does_not_dominate() -> None:
-    """Negative control: the privacy loss distribution of that pair alone promises too little δ at a smaller ε, by more than a third here."""
+    """Negative control: the privacy loss distribution of that pair alone promises too little δ at a
+    smaller ε, by more than a third here.
+    """
     mechanism, size, prior = SmoothHellingerExponential(0.44, gamma=0.56), 22, (0.14, 0.023)
     worst = worst_pair(mechanism, size=size, prior=prior)
     assert worst is not None
@@ -84,7 +100,9 @@ def test_the_pair_with_the_largest_epsilon_does_not_dominate() -> None:
     i, j = sets.index(worst.first), sets.index(worst.second)
     away = oracles.distances(size, len(prior))
     pld = privacy_loss_distribution(mechanism, size=size, prior=prior)
-    alone = from_two_probability_mass_functions(*({outcome: float(p) for outcome, p in enumerate(log_p[row])} for row in (i, j)))
+    alone = from_two_probability_mass_functions(
+        *({outcome: float(p) for outcome, p in enumerate(log_p[row])} for row in (i, j))
+    )
     below = 0
     for share in (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95):
         epsilon = share * worst.epsilon
@@ -105,15 +123,28 @@ def test_group() -> None:
 def test_refuses() -> None:
     with pytest.raises(ValueError, match=r"interval=0\.0: must be finite and greater than 0\."):
         privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0), interval=0.0)
-    with pytest.raises(ValueError, match=r"interval=1e-09: the privacy loss of .* must be at most 100000 intervals\."):
-        privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0), interval=1e-9)
+    with pytest.raises(
+        ValueError,
+        match=r"interval=1e-09: the privacy loss of .* must be at most 100000 intervals\.",
+    ):
+        privacy_loss_distribution(
+            HellingerExponential(1.0), size=5, prior=(1.0, 1.0), interval=1e-9
+        )
     with pytest.raises(ValueError, match=r"goes up to inf; that must be at most"):
-        privacy_loss_distribution(HellingerExponential(1.0, sensitivity="local"), size=1000, prior=(1.0, 1.0, 1.0))
+        privacy_loss_distribution(
+            HellingerExponential(1.0, sensitivity="local"), size=1000, prior=(1.0, 1.0, 1.0)
+        )
 
 
 def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "dp_accounting"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    with pytest.raises(ImportError, match=r"privacy_loss_distribution needs the package dp-accounting: pip install 'opendp-bayes\[composition\]'\."):
+    with pytest.raises(
+        ImportError,
+        match=(
+            r"privacy_loss_distribution needs the package dp-accounting: pip install"
+            r" 'opendp-bayes\[composition\]'\."
+        ),
+    ):
         privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0))

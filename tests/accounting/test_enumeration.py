@@ -1,4 +1,6 @@
-"""Pairs of data sets with any number of categories, up to the symmetries of the prior: each of them is there, and with the right laws."""
+"""Pairs of data sets with any number of categories, up to the symmetries of the prior: each of them
+is there, and with the right laws.
+"""
 
 from itertools import permutations
 from typing import Any
@@ -12,7 +14,13 @@ from opendp_bayes.accounting.divergences import extremes
 from opendp_bayes.accounting.enumeration import EnumeratedPairs, _arranged, _arrangements, work
 from opendp_bayes.accounting.exact import _pairs
 
-PRIORS = [(1.0, 1.0, 1.0), (0.3, 2.0, 0.3), (0.3, 2.0, 0.7), (0.5, 0.5, 0.5, 0.5), (0.5, 3.0, 3.0, 0.5)]
+PRIORS = [
+    (1.0, 1.0, 1.0),
+    (0.3, 2.0, 0.3),
+    (0.3, 2.0, 0.7),
+    (0.5, 0.5, 0.5, 0.5),
+    (0.5, 3.0, 3.0, 0.5),
+]
 
 
 def pairs_of(mechanism: Any, size: int, prior: tuple[float, ...], distance: int) -> EnumeratedPairs:
@@ -23,12 +31,18 @@ def pairs_of(mechanism: Any, size: int, prior: tuple[float, ...], distance: int)
 
 def listed(pairs: EnumeratedPairs) -> set[tuple[oracles.Counts, oracles.Counts]]:
     return {
-        (tuple(first), tuple(second)) for block in pairs.blocks() for first, second in zip(block.first.tolist(), block.second.tolist(), strict=True)
+        (tuple(first), tuple(second))
+        for block in pairs.blocks()
+        for first, second in zip(block.first.tolist(), block.second.tolist(), strict=True)
     }
 
 
-def orbit(pair: tuple[oracles.Counts, oracles.Counts], prior: tuple[float, ...]) -> set[tuple[oracles.Counts, oracles.Counts]]:
-    """All images of a pair, and of the reversed one, under the permutations of categories that keep the prior."""
+def orbit(
+    pair: tuple[oracles.Counts, oracles.Counts], prior: tuple[float, ...]
+) -> set[tuple[oracles.Counts, oracles.Counts]]:
+    """All images of a pair, and of the reversed one, under the permutations of categories that keep
+    the prior.
+    """
     images = set()
     for places in permutations(range(len(prior))):
         if all(prior[a] == prior[b] for a, b in enumerate(places)):
@@ -60,7 +74,10 @@ def test_losses_are_those_of_all_pairs(prior: tuple[float, ...]) -> None:
         exactly = (away == distance).astype(np.int64)
         epsilon = oracles.over_pairs(log_p, exactly, 1, oracles.epsilon_between)
         spread = oracles.over_pairs(log_p, exactly, 1, oracles.range_between)
-        assert abs(max(max(high.max(), -low.min()) for low, high in ends) - epsilon) <= 2 * pairs.log_error
+        assert (
+            abs(max(max(high.max(), -low.min()) for low, high in ends) - epsilon)
+            <= 2 * pairs.log_error
+        )
         assert abs(max((high - low).max() for low, high in ends) - spread) <= 4 * pairs.log_error
 
 
@@ -80,7 +97,12 @@ def test_number_of_arrangements(prior: tuple[float, ...], size: int) -> None:
 
 
 def test_the_work_is_not_underestimated_for_many_categories() -> None:
-    """Few data sets are fixed by no exchange of categories, so there are many more arrangements than data sets over permutations."""
+    """Few data sets are fixed by no exchange of categories, so there are many more arrangements
+    than data sets over permutations.
+    """
     for size, prior in ((6, (1.0,) * 6), (8, (1.0,) * 5)):
-        compared = sum(block.log_p.size for block in pairs_of(HellingerExponential(1.0), size, prior, 1).blocks())
+        compared = sum(
+            block.log_p.size
+            for block in pairs_of(HellingerExponential(1.0), size, prior, 1).blocks()
+        )
         assert compared <= 1.1 * work(size, prior, 1)

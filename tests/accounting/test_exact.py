@@ -1,4 +1,6 @@
-"""Exact losses and profiles against their definitions in ball arithmetic, over all pairs of data sets: never below, and hardly above."""
+"""Exact losses and profiles against their definitions in ball arithmetic, over all pairs of data
+sets: never below, and hardly above.
+"""
 
 import math
 from collections.abc import Iterator
@@ -21,9 +23,10 @@ from opendp_bayes import (
 )
 from opendp_bayes.accounting import exact
 from opendp_bayes.accounting.exact import delta_from_bounds, feasible_loss, worst_pair
-from opendp_bayes.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
-#: How far above the truth a certified bound may lie: of a loss, relative where it exceeds one; of a δ, absolute.
+#: How far above the truth a certified bound may lie: of a loss, relative where it exceeds one; of a
+#: δ, absolute.
 ABOVE = 1e-9
 #: Orders for the concentrated loss; the package's own lie elsewhere.
 ORDERS = (1.001, 1.2, 1.6, 2.2, 3.3, 5.0, 8.0, 20.0)
@@ -44,12 +47,17 @@ def random_prior(rng: np.random.Generator, k: int) -> tuple[float, ...]:
 
 
 def random_cases(seed: int, number: int, largest: dict[int, int]) -> Iterator[Case]:
-    """Mechanisms, sizes and priors at random; `largest` is the largest size for each number of categories."""
+    """Mechanisms, sizes and priors at random; `largest` is the largest size for each number of
+    categories.
+    """
     rng = np.random.default_rng(seed)
     for _ in range(number):
         k = 2 if rng.random() < 0.6 else 3
         scale = float(np.exp(rng.uniform(math.log(0.05), math.log(20))))
-        gamma, beta = float(10 ** rng.uniform(math.log10(0.02), math.log10(5))), float(10 ** rng.uniform(-2.5, 0.3))
+        gamma, beta = (
+            float(10 ** rng.uniform(math.log10(0.02), math.log10(5))),
+            float(10 ** rng.uniform(-2.5, 0.3)),
+        )
         mechanism: Any = [
             HellingerExponential(scale),
             HellingerExponential(scale, sensitivity="local"),
@@ -64,18 +72,28 @@ def random_cases(seed: int, number: int, largest: dict[int, int]) -> Iterator[Ca
         ][rng.integers(6)]
         if isinstance(mechanism, LaplaceParameters):
             noised = k - (mechanism.total == "remainder")
-            yield mechanism, int(rng.integers(4, {1: largest[2], 2: min(largest[3], 8), 3: 4}[noised] + 1)), (1.0,) * k
+            yield (
+                mechanism,
+                int(rng.integers(4, {1: largest[2], 2: min(largest[3], 8), 3: 4}[noised] + 1)),
+                (1.0,) * k,
+            )
         else:
             yield mechanism, int(rng.integers(1, largest[k] + 1)), random_prior(rng, k)
 
 
 def ball_laws(mechanism: Any, size: int, prior: tuple[float, ...]) -> oracles.BallLaws:
     if isinstance(mechanism, LaplaceParameters):
-        return oracles.ball_laplace_laws(size, len(prior), mechanism.scale, mechanism.noise, mechanism.total)
+        return oracles.ball_laplace_laws(
+            size, len(prior), mechanism.scale, mechanism.noise, mechanism.total
+        )
     if isinstance(mechanism, SmoothHellingerExponential):
-        widths = oracles.ball_widths("smooth", size, prior, gamma=mechanism.gamma, beta=mechanism.beta)
+        widths = oracles.ball_widths(
+            "smooth", size, prior, gamma=mechanism.gamma, beta=mechanism.beta
+        )
     else:
-        widths = oracles.ball_widths("one" if mechanism.sensitivity == "global" else "local", size, prior)
+        widths = oracles.ball_widths(
+            "one" if mechanism.sensitivity == "global" else "local", size, prior
+        )
     return oracles.ball_exponential_laws(size, prior, mechanism.scale, widths)
 
 
@@ -99,7 +117,9 @@ def check(case: Case, judged_by: Any = None) -> None:
         at = share * float(epsilon)
         delta, truth = profile(at), laws.delta(at)
         assert truth <= oracles.real(delta), f"delta({at}) = {delta} is below {truth} for {case}"
-        assert oracles.real(delta) <= truth + ABOVE, f"delta({at}) = {delta} is above {truth} for {case}"
+        assert oracles.real(delta) <= truth + ABOVE, (
+            f"delta({at}) = {delta} is above {truth} for {case}"
+        )
     assert profile(math.nextafter(loss.epsilon, math.inf)) == 0.0
     delta = profile(0.4 * loss.epsilon)
     if 0 < delta < 1:
@@ -122,7 +142,9 @@ def test_many_random_mechanisms(seed: int) -> None:
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.999_99, 1.000_01, 2.0])
-@pytest.mark.parametrize("kind", [HellingerExponential, SmoothHellingerExponential, LaplaceParameters])
+@pytest.mark.parametrize(
+    "kind", [HellingerExponential, SmoothHellingerExponential, LaplaceParameters]
+)
 def test_notices_another_scale(kind: Any, factor: float) -> None:
     """Negative control: one part in a hundred thousand of the scale."""
     honest = kind(0.7)
@@ -130,12 +152,17 @@ def test_notices_another_scale(kind: Any, factor: float) -> None:
         check((replace(honest, scale=0.7 * factor), 12, (1.0, 1.0)), judged_by=honest)
 
 
-# K-norm noise, whose outcomes are infinitely many; truncated where the rest of the probability is below 1e-13.
+# K-norm noise, whose outcomes are infinitely many; truncated where the rest of the probability is
+# below 1e-13.
 
 
-@pytest.mark.parametrize(("k", "scale", "norm"), [(2, 0.4, 20), (2, 3.0, 110), (3, 0.3, 14), (3, 0.8, 36), (4, 0.3, 15)])
+@pytest.mark.parametrize(
+    ("k", "scale", "norm"), [(2, 0.4, 20), (2, 3.0, 110), (3, 0.3, 14), (3, 0.8, 36), (4, 0.3, 15)]
+)
 def test_knorm(k: int, scale: float, norm: int) -> None:
-    """The noise before it returns to counts, by enumeration of vectors; the loss has a closed form, the profile three outcomes."""
+    """The noise before it returns to counts, by enumeration of vectors; the loss has a closed form,
+    the profile three outcomes.
+    """
     p, q = oracles.ball_knorm_pair(k, scale, norm)
     prior = (1.0,) * k
     profile = privacy_profile(KNormParameters(scale), size=200, prior=prior)
@@ -143,28 +170,45 @@ def test_knorm(k: int, scale: float, norm: int) -> None:
     assert 0 <= excess(profile.loss.epsilon, epsilon) <= ABOVE
     for share in SHARES:
         factor = oracles.real(share / scale).exp()
-        truth = sum((a - factor * b for a, b in zip(p, q, strict=True) if a > factor * b), start=oracles.arb(0))
+        truth = sum(
+            (a - factor * b for a, b in zip(p, q, strict=True) if a > factor * b),
+            start=oracles.arb(0),
+        )
         assert float(truth) - 1e-12 <= profile(share / scale) <= float(truth) + ABOVE
     rho = exact_loss(KNormParameters(scale), size=200, prior=prior).rho
     orders = [1.001, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0]
     truth = max(
-        sum((a**order * b ** (1 - order) for a, b in zip(p, q, strict=True)), start=oracles.arb(0)).log() / order / (order - 1)
+        sum(
+            (a**order * b ** (1 - order) for a, b in zip(p, q, strict=True)), start=oracles.arb(0)
+        ).log()
+        / order
+        / (order - 1)
         for order in map(oracles.real, orders)
     )
     assert float(truth) - 1e-12 <= rho <= 1.05 * float(truth)
 
 
-@pytest.mark.parametrize(("size", "k", "scale"), [(1, 2, 1.0), (4, 3, 0.7), (7, 3, 2.0), (3, 4, 0.8)])
+@pytest.mark.parametrize(
+    ("size", "k", "scale"), [(1, 2, 1.0), (4, 3, 0.7), (7, 3, 2.0), (3, 4, 0.8)]
+)
 def test_knorm_as_released(size: int, k: int, scale: float) -> None:
     """What is released is a function of the noised counts, and loses no more."""
     mechanism, prior = KNormParameters(scale), (1.0,) * k
     _, log_p = oracles.log_laws(mechanism, size, prior)
     away = oracles.distances(size, k)
     profile = privacy_profile(mechanism, size=size, prior=prior)
-    assert oracles.over_pairs(log_p, away, 1, oracles.epsilon_between) <= profile.loss.epsilon + 1e-12
-    assert oracles.over_pairs(log_p, away, 1, oracles.rho_between) <= exact_loss(mechanism, size=size, prior=prior).rho + 1e-12
+    assert (
+        oracles.over_pairs(log_p, away, 1, oracles.epsilon_between) <= profile.loss.epsilon + 1e-12
+    )
+    assert (
+        oracles.over_pairs(log_p, away, 1, oracles.rho_between)
+        <= exact_loss(mechanism, size=size, prior=prior).rho + 1e-12
+    )
     for share in SHARES:
-        assert oracles.over_pairs(log_p, away, 1, oracles.hockey_stick(share / scale)) <= profile(share / scale) + 1e-12
+        assert (
+            oracles.over_pairs(log_p, away, 1, oracles.hockey_stick(share / scale))
+            <= profile(share / scale) + 1e-12
+        )
 
 
 # Published exact losses at nominal ε = 1 under the papers' calibration.
@@ -175,7 +219,11 @@ CALIBRATED: dict[str, Any] = {
     "EHDS, γ = 1": lambda size: SmoothHellingerExponential(4.0),
     "EHDS, γ = 0.1": lambda size: SmoothHellingerExponential(2.2, gamma=0.1),
 }
-PUBLISHED = {10: (0.6328, 0.6328, 0.3181, 0.5762), 100: (0.5314, 0.8039, 0.3999, 0.4820), 1000: (0.5036, 0.9076, 0.4429, 0.4576)}
+PUBLISHED = {
+    10: (0.6328, 0.6328, 0.3181, 0.5762),
+    100: (0.5314, 0.8039, 0.3999, 0.4820),
+    1000: (0.5036, 0.9076, 0.4429, 0.4576),
+}
 
 
 @pytest.mark.parametrize("size", PUBLISHED)
@@ -186,7 +234,9 @@ def test_published_losses(size: int) -> None:
 
 
 def test_the_local_sensitivity_has_a_finite_loss_that_depends_on_the_prior() -> None:
-    """EHDL at nominal ε = 1: above 1.1 for one prior and below 1 for another, so that passing it off as smooth is noticed."""
+    """EHDL at nominal ε = 1: above 1.1 for one prior and below 1 for another, so that passing it
+    off as smooth is noticed.
+    """
     local = HellingerExponential(2.0, sensitivity="local")
     assert 1.10 < exact_loss(local, size=500, prior=(0.01, 0.01)).epsilon < 1.2
     assert exact_loss(local, size=500, prior=(1.0, 1.0)).epsilon < 1
@@ -195,10 +245,19 @@ def test_the_local_sensitivity_has_a_finite_loss_that_depends_on_the_prior() -> 
 
 
 def test_the_papers_constant_is_noticed() -> None:
-    """EHD with `sqrt(1 - pi/4)` as the global sensitivity, at a prior below one where the true one is larger."""
+    """EHD with `sqrt(1 - pi/4)` as the global sensitivity, at a prior below one where the true one
+    is larger.
+    """
     scale = 2 * math.sqrt(1 - math.pi / 4)
     assert exact_loss(HellingerExponential(scale), size=10, prior=(0.01, 0.01)).epsilon > 1.13
-    assert exact_loss(HellingerExponential(2 * global_sensitivity(10, (0.01, 0.01))), size=10, prior=(0.01, 0.01)).epsilon <= 1
+    assert (
+        exact_loss(
+            HellingerExponential(2 * global_sensitivity(10, (0.01, 0.01))),
+            size=10,
+            prior=(0.01, 0.01),
+        ).epsilon
+        <= 1
+    )
 
 
 # Groups.
@@ -216,13 +275,18 @@ GROUPS: list[Case] = [
 
 @pytest.mark.parametrize("case", GROUPS, ids=str)
 def test_groups(case: Case) -> None:
-    """Certified for every pair within the distance, and equal to the largest where all are examined."""
+    """Certified for every pair within the distance, and equal to the largest where all are
+    examined.
+    """
     mechanism, size, prior = case
     laws = ball_laws(*case)
     earlier = 0.0
     for d_in in (1, 2, 3):
         epsilon, spread = laws.losses(d_in)
-        loss, profile = exact_loss(mechanism, size=size, prior=prior, d_in=d_in), privacy_profile(mechanism, size=size, prior=prior, d_in=d_in)
+        loss, profile = (
+            exact_loss(mechanism, size=size, prior=prior, d_in=d_in),
+            privacy_profile(mechanism, size=size, prior=prior, d_in=d_in),
+        )
         assert 0 <= excess(loss.epsilon, epsilon) <= ABOVE
         assert 0 <= excess(loss.range, spread) <= ABOVE
         assert laws.rho((1.001, 2.2, 8.0), d_in) <= oracles.real(loss.rho)
@@ -237,10 +301,15 @@ def test_groups(case: Case) -> None:
 
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.5, 0.5, 0.5)])
 def test_large_groups(prior: tuple[float, ...]) -> None:
-    """Finite, non-decreasing, at most the proven bound and the sum over the steps; beyond the size nothing changes."""
+    """Finite, non-decreasing, at most the proven bound and the sum over the steps; beyond the size
+    nothing changes.
+    """
     size = 30 if len(prior) == 2 else 6
     mechanism = SmoothHellingerExponential(2.0, gamma=0.3)
-    losses = {d_in: exact_loss(mechanism, size=size, prior=prior, d_in=d_in) for d_in in (0, 1, 2, 3, 5, 7, 8, 9, 13, 17, 24, 40, 10**9)}
+    losses = {
+        d_in: exact_loss(mechanism, size=size, prior=prior, d_in=d_in)
+        for d_in in (0, 1, 2, 3, 5, 7, 8, 9, 13, 17, 24, 40, 10**9)
+    }
     for field in ("epsilon", "range", "rho"):
         values = [getattr(loss, field) for loss in losses.values()]
         assert values == sorted(values)
@@ -274,14 +343,21 @@ def test_a_group_beyond_those_examined_is_bounded_by_sums(monkeypatch: pytest.Mo
 # Bounds that use ε and the range alone.
 
 
-@pytest.mark.parametrize(("epsilon", "spread"), [(1.0, 1.0), (1.0, 2.0), (0.3, 0.4), (2.0, 1e-3), (20.0, 40.0), (0.5, 0.5)])
+@pytest.mark.parametrize(
+    ("epsilon", "spread"),
+    [(1.0, 1.0), (1.0, 2.0), (0.3, 0.4), (2.0, 1e-3), (20.0, 40.0), (0.5, 0.5)],
+)
 def test_delta_from_bounds(epsilon: float, spread: float) -> None:
-    """Against laws of two outcomes with every admissible pair of log-ratios: never below, and attained."""
+    """Against laws of two outcomes with every admissible pair of log-ratios: never below, and
+    attained.
+    """
     loss = PrivacyLoss(epsilon=min(epsilon, spread), range=spread, rho=1.0)
     highest = np.linspace(0, 1, 4001)[1:] * min(epsilon, spread)
     lowest = np.maximum(highest - spread, -min(epsilon, spread))
     with np.errstate(over="ignore"):
-        p = np.exp(highest) * -np.expm1(lowest) / (np.exp(highest) - np.exp(lowest))  # of the outcome with the high ratio
+        p = (
+            np.exp(highest) * -np.expm1(lowest) / (np.exp(highest) - np.exp(lowest))
+        )  # of the outcome with the high ratio
     for at in np.linspace(0, min(epsilon, spread), 23):
         truth = float(np.max(np.where(highest > at, p * -np.expm1(at - highest), 0.0)))
         bound = delta_from_bounds(loss, float(at))
@@ -336,20 +412,54 @@ def test_worst_pair() -> None:
     _, p = mechanism.log_pmf(worst.first, prior)
     _, q = mechanism.log_pmf(worst.second, prior)
     assert np.abs(p - q).max() == pytest.approx(worst.epsilon, rel=1e-12)
-    assert worst.epsilon <= exact_loss(mechanism, size=size, prior=prior).epsilon <= worst.epsilon * (1 + 1e-9)
+    assert (
+        worst.epsilon
+        <= exact_loss(mechanism, size=size, prior=prior).epsilon
+        <= worst.epsilon * (1 + 1e-9)
+    )
     assert worst_pair(LaplaceParameters(1.0), size=20, prior=prior) is None
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: exact_loss(1.0, size=3, prior=[1.0, 1.0]), TypeError, r"mechanism=1\.0: must be a mechanism value, such as LaplaceParameters"),  # type: ignore[arg-type]
-        (lambda: exact_loss(LaplaceParameters(1.0), size=None, prior=[1.0, 1.0]), ValueError, r"total='remainder': needs a public number"),
-        (lambda: exact_loss(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0], d_in=-1), ValueError, r"d_in=-1: must be 0 or greater"),
-        (lambda: exact_loss(LaplaceParameters(1.0), size=0, prior=[1.0, 1.0]), ValueError, r"size=0: must be between 1 and"),
-        (lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0]), ValueError, r"prior=.*: has shape \(1,\)"),
-        (lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0])(-0.1), ValueError, r"epsilon=-0\.1: must be at least 0\."),
-        (lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0])([0.0, math.nan]), ValueError, r"epsilon=.*: must be at least 0\."),
+        (
+            lambda: exact_loss(1.0, size=3, prior=[1.0, 1.0]),
+            TypeError,
+            r"mechanism=1\.0: must be a mechanism value, such as LaplaceParameters",
+        ),  # type: ignore[arg-type]
+        (
+            lambda: exact_loss(LaplaceParameters(1.0), size=None, prior=[1.0, 1.0]),
+            ValueError,
+            r"total='remainder': needs a public number",
+        ),
+        (
+            lambda: exact_loss(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0], d_in=-1),
+            ValueError,
+            r"d_in=-1: must be 0 or greater",
+        ),
+        (
+            lambda: exact_loss(LaplaceParameters(1.0), size=0, prior=[1.0, 1.0]),
+            ValueError,
+            r"size=0: must be between 1 and",
+        ),
+        (
+            lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0]),
+            ValueError,
+            r"prior=.*: has shape \(1,\)",
+        ),
+        (
+            lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0])(-0.1),
+            ValueError,
+            r"epsilon=-0\.1: must be at least 0\.",
+        ),
+        (
+            lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0])(
+                [0.0, math.nan]
+            ),
+            ValueError,
+            r"epsilon=.*: must be at least 0\.",
+        ),
         (
             lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0]).epsilon(1.5),
             ValueError,
@@ -364,7 +474,9 @@ def test_refuses(call: Any, error: type[Exception], message: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_a_scale_at_which_nothing_is_known_has_the_trivial_profile(size: int) -> None:
-    profile = privacy_profile(HellingerExponential(2.0**-40, "local"), size=size, prior=[1e-100, 1e12])
+    profile = privacy_profile(
+        HellingerExponential(2.0**-40, "local"), size=size, prior=[1e-100, 1e12]
+    )
     assert profile(1.0) == 1.0
 
 

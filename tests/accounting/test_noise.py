@@ -1,4 +1,6 @@
-"""Additive noise: the pair that stands for all neighbours against all neighbours, and Rényi divergences against a fine grid of orders."""
+"""Additive noise: the pair that stands for all neighbours against all neighbours, and Rényi
+divergences against a fine grid of orders.
+"""
 
 import math
 from itertools import pairwise, product
@@ -9,8 +11,21 @@ import oracles
 import pytest
 from scipy.special import logsumexp
 
-from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential, exact_loss, privacy_profile
-from opendp_bayes.accounting.divergences import ORDERS_LESS_ONE, Block, concentrated, extremes, hockey_stick
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    SmoothHellingerExponential,
+    exact_loss,
+    privacy_profile,
+)
+from opendp_bayes.accounting.divergences import (
+    ORDERS_LESS_ONE,
+    Block,
+    concentrated,
+    extremes,
+    hockey_stick,
+)
 from opendp_bayes.accounting.noise import knorm_step, laplace_shift
 
 EPSILONS = (0.0, 0.2, 0.7, 1.3, 2.9)
@@ -19,7 +34,12 @@ FINE = np.concatenate([[1e-6, 1e-4], np.geomspace(1e-3, 300, 800)])
 
 def one_pair(log_p: Any, log_q: Any) -> Block:
     none = np.zeros((1, 0), dtype=np.int64)
-    return Block(none, none, np.asarray(log_p, dtype=np.float64)[:, None], np.asarray(log_q, dtype=np.float64)[:, None])
+    return Block(
+        none,
+        none,
+        np.asarray(log_p, dtype=np.float64)[:, None],
+        np.asarray(log_q, dtype=np.float64)[:, None],
+    )
 
 
 def independent(laws: Any) -> tuple[Any, Any]:
@@ -36,7 +56,9 @@ def profile_of(log_p: Any, log_q: Any) -> list[float]:
 
 
 def cell(noise: str) -> Any:
-    return {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}[noise]
+    return {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}[
+        noise
+    ]
 
 
 @pytest.mark.parametrize("noise", ["discrete", "floored"])
@@ -47,18 +69,26 @@ def test_laplace_shift(noise: str, scale: float, moved: int) -> None:
     log_p, log_q = laplace_shift(moved, scale, noise)
     assert np.exp([logsumexp(log_p), logsumexp(log_q)]) == pytest.approx([1, 1], abs=1e-14)
     reach = math.ceil(40 * scale) + moved
-    p, q = (np.array([cell(noise)(z - m, scale) for z in range(-reach, reach + 1)]) for m in (0, moved))
+    p, q = (
+        np.array([cell(noise)(z - m, scale) for z in range(-reach, reach + 1)]) for m in (0, moved)
+    )
     assert float(np.max(log_p - log_q)) == pytest.approx(moved / scale, rel=1e-12)
     for epsilon, value in zip(EPSILONS, profile_of(log_p, log_q), strict=True):
-        assert value == pytest.approx(float(np.maximum(p - math.exp(epsilon) * q, 0).sum()), abs=1e-12)
+        assert value == pytest.approx(
+            float(np.maximum(p - math.exp(epsilon) * q, 0).sum()), abs=1e-12
+        )
 
 
 @pytest.mark.parametrize("noise", ["discrete", "floored"])
 @pytest.mark.parametrize("total", ["remainder", "bounded"])
 @pytest.mark.parametrize("k", [2, 3])
 def test_laplace_noise_on_counts(noise: Any, total: Any, k: int) -> None:
-    """Clamped to few records, over all pairs within the distance: never above the profile, and equal to it where no clamp is in the way."""
-    for scale, size, d_in in product((0.4, 2.0), (1, 2, 5) if k == 2 or total == "remainder" else (1, 3), (1, 2, 4)):
+    """Clamped to few records, over all pairs within the distance: never above the profile, and
+    equal to it where no clamp is in the way.
+    """
+    for scale, size, d_in in product(
+        (0.4, 2.0), (1, 2, 5) if k == 2 or total == "remainder" else (1, 3), (1, 2, 4)
+    ):
         mechanism = LaplaceParameters(scale, noise=noise, total=total)
         _, log_p = oracles.log_laws(mechanism, size, (1.0,) * k)
         away = oracles.distances(size, k)
@@ -82,25 +112,45 @@ def test_laplace_noise_with_a_private_total(noise: Any, size: int | None) -> Non
     for count in range(6):
         below = sum(cell(noise)(z, scale) for z in range(-60, -count + 1))
         marginal[count] = np.log([below, *(cell(noise)(y - count, scale) for y in range(1, 50))])
-    laws = {counts: (marginal[counts[0]][:, None] + marginal[counts[1]]).ravel() for counts in product(range(6), repeat=2)}
+    laws = {
+        counts: (marginal[counts[0]][:, None] + marginal[counts[1]]).ravel()
+        for counts in product(range(6), repeat=2)
+    }
     for d_in in (1, 2, 3):
-        profile = privacy_profile(LaplaceParameters(scale, noise=noise, total="private"), size=size, prior=[1.0, 1.0], d_in=d_in)
+        profile = privacy_profile(
+            LaplaceParameters(scale, noise=noise, total="private"),
+            size=size,
+            prior=[1.0, 1.0],
+            d_in=d_in,
+        )
         for epsilon in EPSILONS:
             found = 0.0
             for first, second in product(laws, repeat=2):
                 step = np.subtract(second, first)
-                near = np.abs(step).sum() <= d_in if size is None else step.sum() == 0 and np.abs(step).sum() <= 2 * d_in
+                near = (
+                    np.abs(step).sum() <= d_in
+                    if size is None
+                    else step.sum() == 0 and np.abs(step).sum() <= 2 * d_in
+                )
                 if near and any(step):
-                    found = max(found, float(oracles.hockey_stick(epsilon)(laws[first], laws[second])))
+                    found = max(
+                        found, float(oracles.hockey_stick(epsilon)(laws[first], laws[second]))
+                    )
             assert found == pytest.approx(profile(epsilon), abs=1e-9)
             assert found <= profile(epsilon)
 
 
 @pytest.mark.parametrize("noise", ["discrete", "floored"])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 5.0])
-@pytest.mark.parametrize("parts", [(1, 1), (2, 1), (1, 1, 1), (2, 2), (3, 1), (2, 1, 1), (1, 1, 1, 1)])
-def test_moving_one_count_dominates_moving_several(noise: str, scale: float, parts: tuple[int, ...]) -> None:
-    """A distance that several counts share gives no larger δ at any ε, nor a larger Rényi divergence."""
+@pytest.mark.parametrize(
+    "parts", [(1, 1), (2, 1), (1, 1, 1), (2, 2), (3, 1), (2, 1, 1), (1, 1, 1, 1)]
+)
+def test_moving_one_count_dominates_moving_several(
+    noise: str, scale: float, parts: tuple[int, ...]
+) -> None:
+    """A distance that several counts share gives no larger δ at any ε, nor a larger Rényi
+    divergence.
+    """
     alone = one_pair(*laplace_shift(sum(parts), scale, noise))
     shared = one_pair(*independent([laplace_shift(part, scale, noise) for part in parts]))
     largest = sum(parts) / scale
@@ -121,7 +171,10 @@ def test_knorm_step(k: int, scale: float) -> None:
     p, q = oracles.ball_knorm_pair(k, scale, math.ceil(27 * scale))
     for epsilon, value in zip(EPSILONS, profile_of(log_p, log_q), strict=True):
         factor = oracles.real(epsilon).exp()
-        assert value == pytest.approx(sum(float(a - factor * b) for a, b in zip(p, q, strict=True) if a > factor * b), abs=1e-8)
+        assert value == pytest.approx(
+            sum(float(a - factor * b) for a, b in zip(p, q, strict=True) if a > factor * b),
+            abs=1e-8,
+        )
 
 
 # Rényi divergences.
@@ -130,7 +183,9 @@ def test_knorm_step(k: int, scale: float) -> None:
 def renyi(block: Block, order: float) -> float:
     """The larger of both orders, for one pair."""
     p, q = block.log_p[:, 0], block.log_q[:, 0]
-    return max(float(logsumexp(order * a - (order - 1) * b)) / (order - 1) for a, b in ((p, q), (q, p)))
+    return max(
+        float(logsumexp(order * a - (order - 1) * b)) / (order - 1) for a, b in ((p, q), (q, p))
+    )
 
 
 PAIRS = {
@@ -154,17 +209,22 @@ def test_concentrated(name: str) -> None:
     largest = np.maximum(high, -low)
     bound = float(concentrated(block, 0.0, largest)[0])
     assert truth * (1 - 1e-6) <= bound
-    # Beyond the last order a small ε alone is a poor bound; there the range gives a good one, which callers take with it.
+    # Beyond the last order a small ε alone is a poor bound; there the range gives a good one, which
+    # callers take with it.
     assert min(bound, float((high - low)[0]) ** 2 / 8) <= 1.15 * truth
     assert bound <= float(concentrated(block, 1e-6, largest)[0])
 
 
 def test_concentrated_takes_the_larger_order() -> None:
-    assert concentrated(PAIRS["lopsided"], 0.0, np.array([3.0])) == pytest.approx(concentrated(PAIRS["reversed"], 0.0, np.array([3.0])), rel=1e-12)
+    assert concentrated(PAIRS["lopsided"], 0.0, np.array([3.0])) == pytest.approx(
+        concentrated(PAIRS["reversed"], 0.0, np.array([3.0])), rel=1e-12
+    )
 
 
 def test_orders_between_those_evaluated_are_bounded() -> None:
-    """Negative control: the largest value at the orders alone is below the truth, which the chords are not."""
+    """Negative control: the largest value at the orders alone is below the truth, which the chords
+    are not.
+    """
     block = PAIRS["Laplace, far"]
     at_orders = max(renyi(block, 1 + t) / (1 + t) for t in ORDERS_LESS_ONE)
     truth = max(renyi(block, 1 + t) / (1 + t) for t in FINE)

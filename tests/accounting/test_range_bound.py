@@ -1,4 +1,6 @@
-"""The bound `1 + sqrt(1 + gamma^2)` on the range of `H / S - H' / S'`, and the facts on which its proof rests (`docs/proofs.md`, "EHDS")."""
+"""The bound `1 + sqrt(1 + gamma^2)` on the range of `H / S - H' / S'`, and the facts on which its
+proof rests (`docs/proofs.md`, "EHDS").
+"""
 
 import math
 from typing import Any
@@ -7,19 +9,25 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes.hellinger import distance_from_divergence, gap_above, log_gamma_gap
-from opendp_bayes.sensitivity import smooth_sensitivities
-from opendp_bayes.simplex import candidates
+from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above, log_gamma_gap
+from opendp_bayes.mathematics.sensitivity import smooth_sensitivities
+from opendp_bayes.mathematics.simplex import candidates
 
 #: Relative; distances are within 2^-45.
 ROUNDING = 1e-12
 
 
-def random_triples(rng: np.random.Generator, k: int, number: int) -> tuple[oracles.Floats, oracles.Floats]:
-    """Priors down to 1e-100 and counts of one total, shapes `(number, k)` and `(3, number, k)`; many of them neighbours or next to an edge."""
+def random_triples(
+    rng: np.random.Generator, k: int, number: int
+) -> tuple[oracles.Floats, oracles.Floats]:
+    """Priors down to 1e-100 and counts of one total, shapes `(number, k)` and `(3, number, k)`;
+    many of them neighbours or next to an edge.
+    """
     prior = 10 ** rng.uniform(rng.choice([-100.0, -6.0, -1.0]), 2, size=(number, k))
     size = 10 ** rng.integers(0, 6, size=number)
-    counts = np.stack([rng.multinomial(size, rng.dirichlet(np.full(k, 0.2), size=number)) for _ in range(3)])
+    counts = np.stack(
+        [rng.multinomial(size, rng.dirichlet(np.full(k, 0.2), size=number)) for _ in range(3)]
+    )
     near = rng.random(number) < 0.5
     for other in (1, 2):  # neighbours of the first, where it has a record to move
         i, j = rng.integers(k, size=number), rng.integers(k, size=number)
@@ -31,8 +39,14 @@ def random_triples(rng: np.random.Generator, k: int, number: int) -> tuple[oracl
 
 
 def root_divergence(prior: Any, first: Any, second: Any) -> oracles.Floats:
-    """`sqrt(D)`, `D = -ln BC`, from counts, which the floats of a tiny prior plus a count could not tell apart."""
-    return np.asarray(np.sqrt(gap_above(prior + np.minimum(first, second), np.abs(first - second) / 2).sum(axis=-1)))
+    """`sqrt(D)`, `D = -ln BC`, from counts, which the floats of a tiny prior plus a count could not
+    tell apart.
+    """
+    return np.asarray(
+        np.sqrt(
+            gap_above(prior + np.minimum(first, second), np.abs(first - second) / 2).sum(axis=-1)
+        )
+    )
 
 
 def angle(u: oracles.Floats) -> oracles.Floats:
@@ -60,22 +74,37 @@ def test_the_root_of_the_divergence_is_a_metric(seed: int, k: int) -> None:
 
 @pytest.mark.parametrize("power", [1.1, 1.5, 2.0])
 def test_notices_what_is_no_metric(power: float) -> None:
-    """Negative control: a larger power of the divergence violates the inequality on the same triples."""
+    """Negative control: a larger power of the divergence violates the inequality on the same
+    triples.
+    """
     assert max(largest_excess(lambda u: u**power, seed, 3) for seed in (0, 1, 2)) > 1 + 1e-3
 
 
 def test_the_root_of_the_divergence_in_ball_arithmetic() -> None:
-    """Single coordinates, where the inequality is tightest: three concentrations in arithmetic progression, far out and at tiny ones."""
+    """Single coordinates, where the inequality is tightest: three concentrations in arithmetic
+    progression, far out and at tiny ones.
+    """
     for start in (1e-12, 0.01, 1.0, 1000.0):
         for step in (0.001, 1.0, 100.0):
             values = [oracles.real(start) + oracles.real(step) * i for i in range(3)]
-            near, far = (((values[0].lgamma() + values[i].lgamma()) / 2 - ((values[0] + values[i]) / 2).lgamma()).sqrt() for i in (1, 2))
-            other = ((values[1].lgamma() + values[2].lgamma()) / 2 - ((values[1] + values[2]) / 2).lgamma()).sqrt()
+            near, far = (
+                (
+                    (values[0].lgamma() + values[i].lgamma()) / 2
+                    - ((values[0] + values[i]) / 2).lgamma()
+                ).sqrt()
+                for i in (1, 2)
+            )
+            other = (
+                (values[1].lgamma() + values[2].lgamma()) / 2
+                - ((values[1] + values[2]) / 2).lgamma()
+            ).sqrt()
             assert far < near + other
 
 
 def test_the_distance_as_a_function_of_the_root() -> None:
-    """`eta(u) = sqrt(1 - exp(-u^2))` has `eta'^2 + eta^2 <= 1`, that is, its arcsine grows no faster than u."""
+    """`eta(u) = sqrt(1 - exp(-u^2))` has `eta'^2 + eta^2 <= 1`, that is, its arcsine grows no
+    faster than u.
+    """
     u = np.geomspace(1e-6, 6, 2000)
     eta = np.sqrt(-np.expm1(-(u**2)))
     slope = u * np.exp(-(u**2)) / eta
@@ -83,20 +112,30 @@ def test_the_distance_as_a_function_of_the_root() -> None:
     assert np.all(np.diff(np.diff(angle(np.linspace(0, 6, 500)))) <= 1e-15)
 
 
-def ends(size: int, prior: oracles.Floats, gamma: float, widths: oracles.Floats | None = None) -> tuple[float, float, float]:
-    """Over all neighbours: the largest range over r of `H / S - H' / S'`; and its lowest and highest value where `S <= S'`."""
+def ends(
+    size: int, prior: oracles.Floats, gamma: float, widths: oracles.Floats | None = None
+) -> tuple[float, float, float]:
+    """Over all neighbours: the largest range over r of `H / S - H' / S'`; and its lowest and
+    highest value where `S <= S'`.
+    """
     sets = candidates(size, prior.size)
     divergence = np.zeros((len(sets), len(sets)))
     for i, alpha in enumerate(prior):
         column = sets[:, i]
-        divergence += gap_above(alpha + np.minimum(column[:, None], column), np.abs(column[:, None] - column) / 2)
+        divergence += gap_above(
+            alpha + np.minimum(column[:, None], column), np.abs(column[:, None] - column) / 2
+        )
     smooth = smooth_sensitivities(size, prior, gamma=gamma) if widths is None else widths
     scores = distance_from_divergence(divergence) / smooth[:, None]
     first, second = np.nonzero(np.abs(sets[:, None] - sets[None]).sum(axis=-1) == 2)
     difference = scores[first] - scores[second]
     lowest, highest = difference.min(axis=1), difference.max(axis=1)
     smaller = smooth[first] <= smooth[second]
-    return float(np.max(highest - lowest)), float(lowest[smaller].min()), float(highest[smaller].max())
+    return (
+        float(np.max(highest - lowest)),
+        float(lowest[smaller].min()),
+        float(highest[smaller].max()),
+    )
 
 
 def random_spaces(seed: int, number: int) -> Any:
@@ -133,9 +172,11 @@ def test_the_range_of_the_score_on_many_spaces() -> None:
 
 
 def test_a_smaller_constant_does_not_hold() -> None:
-    """Negative controls: neither `2`, without γ, nor a factor 0.9 on the root; and the papers' `2 (1 + γ)` is far away.
+    """Negative controls: neither `2`, without γ, nor a factor 0.9 on the root; and the papers' `2
+    (1 + γ)` is far away.
 
-    The bound is attained as γ becomes small; at γ = 1 the largest range found is 0.887 of it, at γ = 3 it is 0.625.
+    The bound is attained as γ becomes small; at γ = 1 the largest range found is 0.887 of it, at γ
+    = 3 it is 0.625.
     """
     spread, _, _ = ends(12, np.full(3, 15.17), 1.0)
     assert 2.1 < spread < 1 + math.sqrt(2)
@@ -159,4 +200,6 @@ def test_gaps_from_counts_are_those_of_concentrations() -> None:
     prior, counts = random_triples(np.random.default_rng(4), 3, 200)
     sane = (prior > 1e-3).all(axis=1)
     plain = np.sqrt(log_gamma_gap(prior + counts[0], prior + counts[1]).sum(axis=-1))
-    np.testing.assert_allclose(root_divergence(prior, counts[0], counts[1])[sane], plain[sane], rtol=1e-8)
+    np.testing.assert_allclose(
+        root_divergence(prior, counts[0], counts[1])[sane], plain[sane], rtol=1e-8
+    )

@@ -1,4 +1,6 @@
-"""Windows and tables for two categories, against the distance in ball arithmetic, plain sums and the plain enumeration."""
+"""Windows and tables for two categories, against the distance in ball arithmetic, plain sums and
+the plain enumeration.
+"""
 
 import math
 from dataclasses import replace
@@ -8,7 +10,12 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes import HellingerExponential, SmoothHellingerExponential, exact_loss, hellinger_distance
+from opendp_bayes import (
+    HellingerExponential,
+    SmoothHellingerExponential,
+    exact_loss,
+    hellinger_distance,
+)
 from opendp_bayes.accounting import two_categories
 from opendp_bayes.accounting.divergences import extremes, hockey_stick
 from opendp_bayes.accounting.exact import _pairs
@@ -17,21 +24,36 @@ from opendp_bayes.accounting.two_categories import TABLE_ERROR, TwoCategoryPairs
 PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.3, 7.0)]
 
 
-def pairs_of(mechanism: Any, size: int, prior: tuple[float, float], distance: int = 1) -> TwoCategoryPairs:
+def pairs_of(
+    mechanism: Any, size: int, prior: tuple[float, float], distance: int = 1
+) -> TwoCategoryPairs:
     pairs = _pairs(mechanism, size, prior, distance, 10**12)
     assert isinstance(pairs, TwoCategoryPairs)
     return pairs
 
 
 def truth(size: int, prior: tuple[float, float], t: int, other: int) -> oracles.arb:
-    return oracles.hellinger(oracles.posterior((t, size - t), prior), oracles.posterior((other, size - other), prior))
+    return oracles.hellinger(
+        oracles.posterior((t, size - t), prior), oracles.posterior((other, size - other), prior)
+    )
 
 
-def worst_table_error(size: int, prior: tuple[float, float], first: int, number: int, rng: np.random.Generator, change: float = 0.0) -> float:
-    """Of 25 entries of one block of the table, from the middle and all over, relative; `change` spoils the table."""
+def worst_table_error(
+    size: int,
+    prior: tuple[float, float],
+    first: int,
+    number: int,
+    rng: np.random.Generator,
+    change: float = 0.0,
+) -> float:
+    """Of 25 entries of one block of the table, from the middle and all over, relative; `change`
+    spoils the table.
+    """
     reach = min(window(size, prior) + 1, size)
     t = np.arange(first, first + number)
-    table = two_categories._distances(prior, size, t, np.arange(-reach, reach + 1)[:, None]) * (1 + change)
+    table = two_categories._distances(prior, size, t, np.arange(-reach, reach + 1)[:, None]) * (
+        1 + change
+    )
     worst = 0.0
     for offset in [-1, 1, 2, *rng.integers(-reach, reach + 1, size=22)]:
         column = int(rng.integers(number))
@@ -42,14 +64,18 @@ def worst_table_error(size: int, prior: tuple[float, float], first: int, number:
         elif offset == 0:
             assert value == 0.0
         else:
-            worst = max(worst, oracles.relative_error(value, truth(size, prior, int(t[column]), there)))
+            worst = max(
+                worst, oracles.relative_error(value, truth(size, prior, int(t[column]), there))
+            )
     return worst
 
 
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("size", [40, 3000, 20_000])
 def test_tables(size: int, prior: tuple[float, float]) -> None:
-    """Blocks next to both ends, where distances are computed, and in between, where they are interpolated."""
+    """Blocks next to both ends, where distances are computed, and in between, where they are
+    interpolated.
+    """
     rng = np.random.default_rng(size)
     columns = min(max((1 << 19) // (2 * window(size, prior) + 3), 16), size // 4)
     interpolated = 0
@@ -68,26 +94,35 @@ def test_tables(size: int, prior: tuple[float, float]) -> None:
 
 
 def largest_error_of_interpolation(size: int, prior: tuple[float, float]) -> float:
-    """Of all entries of the table of all data sets, relative to the distances themselves, computed one by one; the table is interpolated."""
+    """Of all entries of the table of all data sets, relative to the distances themselves, computed
+    one by one; the table is interpolated.
+    """
     t, offsets = np.arange(size + 1), np.arange(-size, size + 1)[:, None]
     table = two_categories._distances(prior, size, t, offsets)
     outcome = t + offsets
     possible = (outcome >= 0) & (outcome <= size) & (offsets != 0)
     first, second = (
-        np.stack([prior[0] + x, prior[1] + (size - x)], axis=-1) for x in (np.broadcast_to(t, outcome.shape)[possible], outcome[possible])
+        np.stack([prior[0] + x, prior[1] + (size - x)], axis=-1)
+        for x in (np.broadcast_to(t, outcome.shape)[possible], outcome[possible])
     )
     return float(np.max(np.abs(table[possible] / hellinger_distance(first, second) - 1)))
 
 
 @pytest.mark.parametrize("prior", [(1e3, 1e3), (900.0, 4e5)])
 def test_interpolation_up_to_the_ends_under_a_large_prior(prior: tuple[float, float]) -> None:
-    """A large prior allows interpolation where some data sets of the block have an outcome at the offset and others have not."""
+    """A large prior allows interpolation where some data sets of the block have an outcome at the
+    offset and others have not.
+    """
     assert largest_error_of_interpolation(100, prior) <= TABLE_ERROR
 
 
 def test_notices_a_kink_at_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     original = two_categories._divergence
-    monkeypatch.setattr(two_categories, "_divergence", lambda prior, size, t, offsets, least_count=0: original(prior, size, t, offsets, 0))
+    monkeypatch.setattr(
+        two_categories,
+        "_divergence",
+        lambda prior, size, t, offsets, least_count=0: original(prior, size, t, offsets, 0),
+    )
     assert largest_error_of_interpolation(100, (1e3, 1e3)) > 1e6 * TABLE_ERROR
 
 
@@ -101,32 +136,53 @@ def test_notices_a_table_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("size", [1, 30, 200, 3000, 20_000])
 def test_window(size: int, prior: tuple[float, float]) -> None:
-    """Outside, distances are one to within `2^-57`, from every data set; one offset less would not do, and half the window by far not."""
+    """Outside, distances are one to within `2^-57`, from every data set; one offset less would not
+    do, and half the window by far not.
+    """
     reach = window(size, prior)
     if reach == size:
         return
-    starts = {0, 1, size - reach - 1, (size - reach) // 2, *np.random.default_rng(2).integers(0, size - reach, size=12).tolist()}
+    starts = {
+        0,
+        1,
+        size - reach - 1,
+        (size - reach) // 2,
+        *np.random.default_rng(2).integers(0, size - reach, size=12).tolist(),
+    }
     for t in starts:
         assert 1 - truth(size, prior, t, t + reach + 1) < 2.0**-57
     assert min(float(1 - truth(size, prior, t, t + reach // 2)) for t in starts) < 1e-3
     assert max(1 - truth(size, prior, t, t + reach // 2) for t in starts) > 2.0**-57
-    assert two_categories._smallest_divergence(size, prior, reach) < 40 <= two_categories._smallest_divergence(size, prior, reach + 1)
+    assert (
+        two_categories._smallest_divergence(size, prior, reach)
+        < 40
+        <= two_categories._smallest_divergence(size, prior, reach + 1)
+    )
 
 
 def errors_of_laws(pairs: TwoCategoryPairs, mechanism: Any) -> tuple[float, float]:
-    """Of log-probabilities against plain enumeration, the far outcomes summed; and of their total against one."""
+    """Of log-probabilities against plain enumeration, the far outcomes summed; and of their total
+    against one.
+    """
     rng = np.random.default_rng(3)
     worst, total = 0.0, 0.0
     for block in pairs.blocks():
-        rows = block.log_p.shape[0] - 1  # the last is the far outcomes together; the others are within reach of both data sets
+        rows = (
+            block.log_p.shape[0] - 1
+        )  # the last is the far outcomes together; the others are within reach of both data sets
         reach = (rows - 1 + pairs.distance) // 2
         for column in rng.integers(0, block.first.shape[0], size=2):
-            for counts, log_p in ((block.first[column], block.log_p[:, column]), (block.second[column], block.log_q[:, column])):
+            for counts, log_p in (
+                (block.first[column], block.log_p[:, column]),
+                (block.second[column], block.log_q[:, column]),
+            ):
                 _, plain = mechanism.log_pmf(counts, pairs.prior)
                 outcomes = block.second[column, 0] - reach + np.arange(rows)
                 inside = (outcomes >= 0) & (outcomes <= pairs.size)
                 assert np.all(np.isneginf(log_p[:-1][~inside]))
-                worst = max(worst, float(np.max(np.abs(log_p[:-1][inside] - plain[outcomes[inside]]))))
+                worst = max(
+                    worst, float(np.max(np.abs(log_p[:-1][inside] - plain[outcomes[inside]])))
+                )
                 far = np.delete(plain, outcomes[inside])
                 assert np.isneginf(log_p[-1]) == (far.size == 0)
                 if far.size:
@@ -135,11 +191,18 @@ def errors_of_laws(pairs: TwoCategoryPairs, mechanism: Any) -> tuple[float, floa
     return worst, total
 
 
-MECHANISMS: list[Any] = [HellingerExponential(0.3), HellingerExponential(1.0, sensitivity="local"), SmoothHellingerExponential(2.0, gamma=0.3)]
+MECHANISMS: list[Any] = [
+    HellingerExponential(0.3),
+    HellingerExponential(1.0, sensitivity="local"),
+    SmoothHellingerExponential(2.0, gamma=0.3),
+]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
-@pytest.mark.parametrize(("size", "prior", "distance"), [(20, (1.0, 1.0), 1), (400, (0.3, 7.0), 1), (700, (1.0, 1.0), 4), (1500, (0.01, 0.01), 1)])
+@pytest.mark.parametrize(
+    ("size", "prior", "distance"),
+    [(20, (1.0, 1.0), 1), (400, (0.3, 7.0), 1), (700, (1.0, 1.0), 4), (1500, (0.01, 0.01), 1)],
+)
 def test_laws(mechanism: Any, size: int, prior: tuple[float, float], distance: int) -> None:
     pairs = pairs_of(mechanism, size, prior, distance)
     assert pairs.method == ("exact" if size == 20 else "windowed")
@@ -162,13 +225,20 @@ def test_notices_a_missing_tail() -> None:
     assert np.max(np.abs(np.exp(block.log_p[:-1]).sum(axis=0) - 1)) > 1e-3
 
 
-@pytest.mark.parametrize(("size", "prior", "distance"), [(1, (1.0, 1.0), 1), (9, (1.0, 1.0), 9), (4000, (1.0, 1.0), 1), (4000, (0.3, 7.0), 3)])
+@pytest.mark.parametrize(
+    ("size", "prior", "distance"),
+    [(1, (1.0, 1.0), 1), (9, (1.0, 1.0), 9), (4000, (1.0, 1.0), 1), (4000, (0.3, 7.0), 3)],
+)
 def test_every_pair_once(size: int, prior: tuple[float, float], distance: int) -> None:
     pairs = pairs_of(HellingerExponential(1.0), size, prior, distance)
     seen = np.concatenate([block.first[:, 0] for block in pairs.blocks()])
     other = np.concatenate([block.second[:, 0] for block in pairs.blocks()])
     np.testing.assert_array_equal(other - seen, distance)
-    found = {tuple(sorted(pair)) for t, s in zip(seen.tolist(), other.tolist(), strict=True) for pair in ((t, s), (size - t, size - s))}
+    found = {
+        tuple(sorted(pair))
+        for t, s in zip(seen.tolist(), other.tolist(), strict=True)
+        for pair in ((t, s), (size - t, size - s))
+    }
     if not pairs.symmetric:
         found = set(zip(seen.tolist(), other.tolist(), strict=True))
         assert len(seen) == size - distance + 1
@@ -188,7 +258,14 @@ def test_half_of_the_pairs_suffices_by_symmetry(mechanism: Any, size: int) -> No
         ends = [extremes(block) for block in blocks]
         epsilon = max(max(float(high.max()), -float(low.min())) for low, high in ends)
         spread = max(float((high - low).max()) for low, high in ends)
-        return [epsilon, spread, *(max(float(hockey_stick(block, share * epsilon).max()) for block in blocks) for share in (0.0, 0.5))]
+        return [
+            epsilon,
+            spread,
+            *(
+                max(float(hockey_stick(block, share * epsilon).max()) for block in blocks)
+                for share in (0.0, 0.5)
+            ),
+        ]
 
     np.testing.assert_allclose(summary(half), summary(full), rtol=1e-9)
 

@@ -1,4 +1,6 @@
-"""A categorical column counted by polars against the same count in plain Python, for every type and policy, without OpenDP."""
+"""A categorical column counted by polars against the same count in plain Python, for every type and
+policy, without OpenDP.
+"""
 
 from collections import Counter
 from enum import IntEnum
@@ -30,8 +32,14 @@ COLUMNS = {
 
 def counted_in_python(values, categories, nulls, unknown):
     labels = list(categories)
-    labels += [label for i, label in enumerate((nulls, unknown)) if label is not None and label not in labels and label not in (nulls, unknown)[:i]]
-    counts = Counter(nulls if value is None else value if value in categories else unknown for value in values)
+    labels += [
+        label
+        for i, label in enumerate((nulls, unknown))
+        if label is not None and label not in labels and label not in (nulls, unknown)[:i]
+    ]
+    counts = Counter(
+        nulls if value is None else value if value in categories else unknown for value in values
+    )
     return labels, [counts[label] for label in labels]
 
 
@@ -40,7 +48,11 @@ def columns(draw, name):
     dtype, argument, categories, values = COLUMNS[name]
     covered = set(values) <= set(categories)
     nulls = draw(st.sampled_from(["missing", "both", categories[0]]))
-    unknown = draw(st.sampled_from(["other", "both", categories[0], categories[-1], *([None] if covered else [])]))
+    unknown = draw(
+        st.sampled_from(
+            ["other", "both", categories[0], categories[-1], *([None] if covered else [])]
+        )
+    )
     assume(len({*categories, nulls, unknown} - {None}) >= 2)
     rows = draw(st.lists(st.sampled_from([None, *values]), max_size=12))
     return dtype, argument, categories, nulls, unknown, rows
@@ -51,7 +63,14 @@ def columns(draw, name):
 @given(data=st.data())
 def test_counts_equal_a_count_in_python(name, data):
     dtype, argument, categories, nulls, unknown, rows = data.draw(columns(name))
-    column = CategoricalColumn.build("x", pl.Series([], dtype=dtype).dtype, nullable=True, categories=argument, nulls=nulls, unknown=unknown)
+    column = CategoricalColumn.build(
+        "x",
+        pl.Series([], dtype=dtype).dtype,
+        nullable=True,
+        categories=argument,
+        nulls=nulls,
+        unknown=unknown,
+    )
     counts = column.count(pl.LazyFrame({"x": pl.Series(rows, dtype=dtype)}))
     labels, expected = counted_in_python(rows, categories, nulls, unknown)
     assert list(column.labels) == labels
@@ -64,18 +83,37 @@ def test_counts_equal_a_count_in_python(name, data):
 def test_many_rows_in_several_chunks(dtype):
     codes = np.random.default_rng(5).integers(0, 4, size=200_000)
     values = np.array(["a", "b", "c", None], dtype=object)[codes]
-    chunks = [pl.DataFrame({"x": pl.Series(part.tolist(), dtype=dtype)}) for part in np.array_split(values, 7)]
-    column = CategoricalColumn.build("x", chunks[0].schema["x"], nullable=True, categories=["a", "b", "c"], nulls="none", unknown="other")
-    assert column.count(pl.concat(chunks, rechunk=False).lazy()).tolist() == [*np.bincount(codes).tolist(), 0]
+    chunks = [
+        pl.DataFrame({"x": pl.Series(part.tolist(), dtype=dtype)})
+        for part in np.array_split(values, 7)
+    ]
+    column = CategoricalColumn.build(
+        "x",
+        chunks[0].schema["x"],
+        nullable=True,
+        categories=["a", "b", "c"],
+        nulls="none",
+        unknown="other",
+    )
+    assert column.count(pl.concat(chunks, rechunk=False).lazy()).tolist() == [
+        *np.bincount(codes).tolist(),
+        0,
+    ]
 
 
 def test_integers_outside_the_signed_range_are_unknown():
-    column = CategoricalColumn.build("x", pl.UInt64(), nullable=True, categories=[0, 1], nulls="none", unknown="other")
-    assert column.count(pl.LazyFrame({"x": pl.Series([0, 2**64 - 1, 2**63, None], dtype=pl.UInt64)})).tolist() == [1, 0, 1, 2]
+    column = CategoricalColumn.build(
+        "x", pl.UInt64(), nullable=True, categories=[0, 1], nulls="none", unknown="other"
+    )
+    assert column.count(
+        pl.LazyFrame({"x": pl.Series([0, 2**64 - 1, 2**63, None], dtype=pl.UInt64)})
+    ).tolist() == [1, 0, 1, 2]
 
 
 def test_bucket_labels_of_another_type_are_new_labels():
-    column = CategoricalColumn.build("x", pl.Boolean(), nullable=True, categories=[False, True], nulls=1, unknown=None)
+    column = CategoricalColumn.build(
+        "x", pl.Boolean(), nullable=True, categories=[False, True], nulls=1, unknown=None
+    )
     assert [repr(label) for label in column.labels] == ["False", "True", "1"]
     assert column.count(pl.LazyFrame({"x": [True, None, None]})).tolist() == [0, 1, 2]
 
@@ -84,7 +122,9 @@ def test_bucket_labels_of_another_type_are_new_labels():
 def test_labels_are_plain_or_refused(label):
     """A label is compared by its `repr` between spaces and written to JSON."""
     try:
-        column = CategoricalColumn.build("x", ABC, nullable=True, categories=None, nulls=label, unknown=None)
+        column = CategoricalColumn.build(
+            "x", ABC, nullable=True, categories=None, nulls=label, unknown=None
+        )
     except TypeError as error:
         assert "must be a label" in str(error)  # noqa: PT017
         return
@@ -92,55 +132,177 @@ def test_labels_are_plain_or_refused(label):
 
 
 def test_categories_an_enum_does_not_have_are_refused_at_construction():
-    with pytest.raises(ValueError, match=r"'d' is not in the Enum of column 'x'; it can never occur"):
-        CategoricalColumn.build("x", ABC, nullable=True, categories=["a", "b", "c", "d"], nulls="none", unknown="other")
+    with pytest.raises(
+        ValueError, match=r"'d' is not in the Enum of column 'x'; it can never occur"
+    ):
+        CategoricalColumn.build(
+            "x", ABC, nullable=True, categories=["a", "b", "c", "d"], nulls="none", unknown="other"
+        )
 
 
 def test_an_enum_that_the_plan_turned_into_strings_is_counted():
     """OpenDP's domain still says Enum after `fill_null("a")`, where polars gives String."""
-    column = CategoricalColumn.build("x", ABC, nullable=False, categories=None, nulls=None, unknown=None)
+    column = CategoricalColumn.build(
+        "x", ABC, nullable=False, categories=None, nulls=None, unknown=None
+    )
     assert column.count(pl.LazyFrame({"x": ["a", "c", "a"]})).tolist() == [2, 0, 1]
 
 
 @pytest.mark.parametrize("categories", [None, ["b", "c", "a"]])
 def test_an_enum_with_another_encoding_is_counted_by_its_labels(categories):
-    """The domain is declared by the user, so its Enum need not be the frame's; counting its codes would silently swap the categories."""
-    column = CategoricalColumn.build("x", ABC, nullable=True, categories=categories, nulls="none", unknown=None)
+    """The domain is declared by the user, so its Enum need not be the frame's; counting its codes
+    would silently swap the categories.
+    """
+    column = CategoricalColumn.build(
+        "x", ABC, nullable=True, categories=categories, nulls="none", unknown=None
+    )
     frame = pl.LazyFrame({"x": pl.Series(["c", "c", "a", None], dtype=pl.Enum(["c", "b", "a"]))})
-    assert dict(zip(column.labels, column.count(frame).tolist(), strict=True)) == {"a": 1, "b": 0, "c": 2, "none": 1}
+    assert dict(zip(column.labels, column.count(frame).tolist(), strict=True)) == {
+        "a": 1,
+        "b": 0,
+        "c": 2,
+        "none": 1,
+    }
 
 
 def test_values_the_declared_type_excludes_are_counted_in_the_first_category():
     """Failing would tell that they are there."""
-    column = CategoricalColumn.build("x", pl.Boolean(), nullable=False, categories=[True, False], nulls=None, unknown=None)
+    column = CategoricalColumn.build(
+        "x", pl.Boolean(), nullable=False, categories=[True, False], nulls=None, unknown=None
+    )
     assert column.count(pl.LazyFrame({"x": [False, None, None]})).tolist() == [2, 1]
 
 
 POLICY = {"nulls": "none", "unknown": "other"}
 BAD = {
-    "float column": (pl.Float64(), {"categories": [1.0]}, TypeError, r"column='x': has type Float64; must be Enum, String"),
+    "float column": (
+        pl.Float64(),
+        {"categories": [1.0]},
+        TypeError,
+        r"column='x': has type Float64; must be Enum, String",
+    ),
     "date column": (pl.Date(), {"categories": ["a"]}, TypeError, r"column='x': has type Date"),
-    "list column": (pl.List(pl.Int64), {"categories": [1]}, TypeError, r"column='x': has type List"),
-    "string without categories": (pl.String(), {}, ValueError, r"categories=None: column 'x' of type String.*Pass categories="),
-    "integer without categories": (pl.Int64(), {}, ValueError, r"categories=None: column 'x' of type Int64"),
-    "categorical without categories": (pl.Categorical(), {}, ValueError, r"categories=None: column 'x' of type Categorical"),
-    "no category": (pl.String(), {"categories": []}, ValueError, r"categories=\[\]: must name at least one category"),
-    "one string": (pl.String(), {"categories": "abc"}, TypeError, r"categories='abc': must be a sequence of labels"),
-    "a number": (pl.String(), {"categories": 3}, TypeError, r"categories=3: must be a sequence of labels"),
-    "repeated": (pl.String(), {"categories": ["a", "b", "a"]}, ValueError, r"categories=\['a', 'b', 'a'\]: must not repeat a label"),
-    "integers for strings": (pl.String(), {"categories": ["a", 1]}, TypeError, r"1 does not fit a column of type String.*must be str"),
-    "strings for integers": (pl.Int64(), {"categories": ["1"]}, TypeError, r"'1' does not fit a column of type Int64.*must be int"),
-    "booleans for integers": (pl.Int64(), {"categories": [True]}, TypeError, r"True does not fit a column of type Int64.*must be int"),
-    "integers for booleans": (pl.Boolean(), {"categories": [0, 1]}, TypeError, r"0 does not fit a column of type Boolean.*must be bool"),
-    "nulls in categories": (pl.String(), {"categories": ["a", None]}, TypeError, r"None does not fit a column of type String"),
-    "huge": (pl.UInt64(), {"categories": [2**63]}, ValueError, r"is outside the range of 64-bit integers"),
-    "no policy for nulls": (ABC, {"nulls": None}, ValueError, r"nulls=None: column 'x' may hold nulls.*nulls='missing'"),
-    "no policy for unknown": (pl.String(), {"categories": ["a"], "unknown": None}, ValueError, r"unknown=None: column 'x'.*unknown='other'"),
-    "no policy, part of an enum": (ABC, {"categories": ["a"], "unknown": None}, ValueError, r"unknown=None: column 'x' of type Enum"),
-    "no policy, part of booleans": (pl.Boolean(), {"categories": [True], "unknown": None}, ValueError, r"unknown=None: column 'x' of type Boolean"),
+    "list column": (
+        pl.List(pl.Int64),
+        {"categories": [1]},
+        TypeError,
+        r"column='x': has type List",
+    ),
+    "string without categories": (
+        pl.String(),
+        {},
+        ValueError,
+        r"categories=None: column 'x' of type String.*Pass categories=",
+    ),
+    "integer without categories": (
+        pl.Int64(),
+        {},
+        ValueError,
+        r"categories=None: column 'x' of type Int64",
+    ),
+    "categorical without categories": (
+        pl.Categorical(),
+        {},
+        ValueError,
+        r"categories=None: column 'x' of type Categorical",
+    ),
+    "no category": (
+        pl.String(),
+        {"categories": []},
+        ValueError,
+        r"categories=\[\]: must name at least one category",
+    ),
+    "one string": (
+        pl.String(),
+        {"categories": "abc"},
+        TypeError,
+        r"categories='abc': must be a sequence of labels",
+    ),
+    "a number": (
+        pl.String(),
+        {"categories": 3},
+        TypeError,
+        r"categories=3: must be a sequence of labels",
+    ),
+    "repeated": (
+        pl.String(),
+        {"categories": ["a", "b", "a"]},
+        ValueError,
+        r"categories=\['a', 'b', 'a'\]: must not repeat a label",
+    ),
+    "integers for strings": (
+        pl.String(),
+        {"categories": ["a", 1]},
+        TypeError,
+        r"1 does not fit a column of type String.*must be str",
+    ),
+    "strings for integers": (
+        pl.Int64(),
+        {"categories": ["1"]},
+        TypeError,
+        r"'1' does not fit a column of type Int64.*must be int",
+    ),
+    "booleans for integers": (
+        pl.Int64(),
+        {"categories": [True]},
+        TypeError,
+        r"True does not fit a column of type Int64.*must be int",
+    ),
+    "integers for booleans": (
+        pl.Boolean(),
+        {"categories": [0, 1]},
+        TypeError,
+        r"0 does not fit a column of type Boolean.*must be bool",
+    ),
+    "nulls in categories": (
+        pl.String(),
+        {"categories": ["a", None]},
+        TypeError,
+        r"None does not fit a column of type String",
+    ),
+    "huge": (
+        pl.UInt64(),
+        {"categories": [2**63]},
+        ValueError,
+        r"is outside the range of 64-bit integers",
+    ),
+    "no policy for nulls": (
+        ABC,
+        {"nulls": None},
+        ValueError,
+        r"nulls=None: column 'x' may hold nulls.*nulls='missing'",
+    ),
+    "no policy for unknown": (
+        pl.String(),
+        {"categories": ["a"], "unknown": None},
+        ValueError,
+        r"unknown=None: column 'x'.*unknown='other'",
+    ),
+    "no policy, part of an enum": (
+        ABC,
+        {"categories": ["a"], "unknown": None},
+        ValueError,
+        r"unknown=None: column 'x' of type Enum",
+    ),
+    "no policy, part of booleans": (
+        pl.Boolean(),
+        {"categories": [True], "unknown": None},
+        ValueError,
+        r"unknown=None: column 'x' of type Boolean",
+    ),
     "nulls label": (ABC, {"nulls": 1.5}, TypeError, r"nulls=1.5: must be a label"),
-    "unknown label": (ABC, {"unknown": ["other"]}, TypeError, r"unknown=\['other'\]: must be a label"),
-    "one label in all": (pl.String(), {"categories": ["a"], "nulls": "a", "unknown": "a"}, ValueError, r"categories=\['a'\]: must be at least 2"),
+    "unknown label": (
+        ABC,
+        {"unknown": ["other"]},
+        TypeError,
+        r"unknown=\['other'\]: must be a label",
+    ),
+    "one label in all": (
+        pl.String(),
+        {"categories": ["a"], "nulls": "a", "unknown": "a"},
+        ValueError,
+        r"categories=\['a'\]: must be at least 2",
+    ),
 }
 
 
@@ -148,4 +310,6 @@ BAD = {
 def test_bad_input_is_refused_at_construction(name):
     dtype, arguments, kind, message = BAD[name]
     with pytest.raises(kind, match=message):
-        CategoricalColumn.build("x", dtype, nullable=True, **{"categories": None, **POLICY, **arguments})
+        CategoricalColumn.build(
+            "x", dtype, nullable=True, **{"categories": None, **POLICY, **arguments}
+        )

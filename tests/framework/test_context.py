@@ -1,4 +1,6 @@
-"""Posterior queries in a Context: every privacy unit under every privacy loss, budgets before and after, filters, nesting, mechanisms."""
+"""Posterior queries in a Context: every privacy unit under every privacy loss, budgets before and
+after, filters, nesting, mechanisms.
+"""
 
 import math
 from dataclasses import replace
@@ -30,17 +32,26 @@ DATA = pl.LazyFrame(
 
 def context(unit=None, loss=None, **arguments):
     return dp.Context.compositor(
-        data=DATA, privacy_unit=dp.unit_of(**(unit or {"contributions": 1})), privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})), **arguments
+        data=DATA,
+        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
+        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})),
+        **arguments,
     )
 
 
-# the privacy unit, what the plan must do about it, size, and the records that one unit changes, or adds and removes
+# the privacy unit, what the plan must do about it, size, and the records that one unit changes, or
+# adds and removes
 UNITS = {
     "one change": ({"changes": 1}, None, SIZE, 1),
     "three changes": ({"changes": 3}, None, SIZE, 3),
     "one contribution": ({"contributions": 1}, None, None, 1),
     "four contributions": ({"contributions": 4}, None, None, 4),
-    "bounds": ({"contributions": [Bound(per_group=5), Bound(by=["g"], per_group=1, num_groups=3)]}, None, None, 3),
+    "bounds": (
+        {"contributions": [Bound(per_group=5), Bound(by=["g"], per_group=1, num_groups=3)]},
+        None,
+        None,
+        3,
+    ),
     "identifier": ({"contributions": 1, "identifier": "id"}, 2, None, 2),
     "three identifiers": ({"contributions": 3, "identifier": "id"}, 2, None, 6),
     "identifier changed": ({"changes": 1, "identifier": "id"}, 2, None, 4),
@@ -55,14 +66,21 @@ LOSSES = {
 
 def ask(query, unit="one contribution", **arguments):
     _, rows, size, _ = UNITS[unit]
-    return ob.posterior(query if rows is None else query.truncate_per_group(rows), "x", size=size, nulls="none", **arguments)
+    return ob.posterior(
+        query if rows is None else query.truncate_per_group(rows),
+        "x",
+        size=size,
+        nulls="none",
+        **arguments,
+    )
 
 
 def as_tuple(value):
     return value if isinstance(value, tuple) else (value,)
 
 
-# --- units × losses --------------------------------------------------------------------------------------------------------------------------
+# --- units × losses
+# --------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -97,8 +115,14 @@ def test_every_unit_under_every_loss(unit, loss):
     smaller = replace(released.mechanism, scale=released.mechanism.scale * 0.99)
     prior = np.ones(4)
     delta = released.delta
-    assert expressed(feasible_loss(released.mechanism, d_in=d_in, size=size, prior=prior, delta=delta)) == spent
-    assert expressed(feasible_loss(smaller, d_in=d_in, size=size, prior=prior, delta=delta))[0] > budget[0]
+    assert (
+        expressed(feasible_loss(released.mechanism, d_in=d_in, size=size, prior=prior, delta=delta))
+        == spent
+    )
+    assert (
+        expressed(feasible_loss(smaller, d_in=d_in, size=size, prior=prior, delta=delta))[0]
+        > budget[0]
+    )
     with pytest.raises(ValueError, match="exceeds the budget of the query"):
         ask(whole.query(), unit, mechanism=smaller).resolve()
     assert released.categories == ("a", "b", "c", "none")
@@ -116,7 +140,14 @@ def test_weights_are_followed():
     assert (first.epsilon, second.epsilon) == pytest.approx((0.25, 0.75))
 
 
-@pytest.mark.parametrize(("unit", "loss"), [("one change", "epsilon"), ("one contribution", "epsilon, delta"), ("one contribution", "rho")])
+@pytest.mark.parametrize(
+    ("unit", "loss"),
+    [
+        ("one change", "epsilon"),
+        ("one contribution", "epsilon, delta"),
+        ("one contribution", "rho"),
+    ],
+)
 def test_beside_opendp_s_own_queries(unit, loss):
     whole = context(UNITS[unit][0], LOSSES[loss][0], split_evenly_over=3)
     released = ask(whole.query(), unit).release()
@@ -126,9 +157,11 @@ def test_beside_opendp_s_own_queries(unit, loss):
     assert len(whole.current_privacy_loss()) == 3
 
 
-# --- plans -----------------------------------------------------------------------------------------------------------------------------------
+# --- plans
+# -----------------------------------------------------------------------------------------------------------------------------------
 
-# With epsilon = 400 for one query and at most 8 moves the noise differs from 0 with probability below 1e-20.
+# With epsilon = 400 for one query and at most 8 moves the noise differs from 0 with probability
+# below 1e-20.
 EXACT = {"epsilon": 400.0}
 PLANS = {
     "none": (lambda q: q, {"column": "x", "nulls": "none"}, (5, 3, 2, 2)),
@@ -139,8 +172,16 @@ PLANS = {
         {"column": "s", "nulls": "none"},
         (3, 5, 4),
     ),
-    "fill nulls": (lambda q: q.with_columns(pl.col("s").fill_null("b")), {"column": "s", "categories": ["a", "b"], "unknown": "other"}, (5, 5, 2)),
-    "new column": (lambda q: q.with_columns(odd=pl.col("g") > 1), {"column": "odd", "categories": [True, False], "nulls": False}, (8, 4)),
+    "fill nulls": (
+        lambda q: q.with_columns(pl.col("s").fill_null("b")),
+        {"column": "s", "categories": ["a", "b"], "unknown": "other"},
+        (5, 5, 2),
+    ),
+    "new column": (
+        lambda q: q.with_columns(odd=pl.col("g") > 1),
+        {"column": "odd", "categories": [True, False], "nulls": False},
+        (8, 4),
+    ),
     "two steps": (
         lambda q: q.with_columns(pl.col("s").fill_null("b")).filter(pl.col("g") == 1),
         {"column": "s", "categories": ["a", "b"], "unknown": "other"},
@@ -158,10 +199,19 @@ def test_the_user_s_plan_comes_first(name):
 
 def test_a_public_size_survives_with_columns_but_not_a_filter():
     whole = context({"changes": 1}, EXACT, split_evenly_over=2)
-    kept = ob.posterior(whole.query().with_columns(pl.col("s").fill_null("b")), "s", categories=["a", "b"], unknown="other", size=SIZE).release()
+    kept = ob.posterior(
+        whole.query().with_columns(pl.col("s").fill_null("b")),
+        "s",
+        categories=["a", "b"],
+        unknown="other",
+        size=SIZE,
+    ).release()
     assert (kept.counts, kept.relation, kept.d_in) == ((5, 5, 2), "change-one", 1)
     filtered = whole.query().filter(pl.col("g") < 3)
-    with pytest.raises(ValueError, match=r"size=12: the number of records is private here.*a filter or a select does"):
+    with pytest.raises(
+        ValueError,
+        match=r"size=12: the number of records is private here.*a filter or a select does",
+    ):
         ob.posterior(filtered, "x", nulls="none", size=SIZE)
     lost = ob.posterior(filtered, "x", nulls="none").release()
     assert (lost.counts, lost.relation, lost.d_in) == ((2, 3, 2, 1), "add/remove", 2)
@@ -169,21 +219,36 @@ def test_a_public_size_survives_with_columns_but_not_a_filter():
 
 def test_data_on_disk():
     with ob.on_disk(DATA) as scan:
-        whole = dp.Context.compositor(data=scan, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(**EXACT), split_evenly_over=1)
+        whole = dp.Context.compositor(
+            data=scan,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(**EXACT),
+            split_evenly_over=1,
+        )
         assert ob.posterior(whole.query(), "x", nulls="none").release().counts == (5, 3, 2, 2)
 
 
-# --- filters ---------------------------------------------------------------------------------------------------------------------------------
+# --- filters
+# ---------------------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_query_beyond_the_remaining_budget_is_refused_before_the_filter_sees_it():
     whole = context()
     ask(whole.query(epsilon=0.75)).release()
-    with pytest.raises(ValueError, match=r"privacy loss 0\.5 exceeds what is left of the Context's budget: 1\.0, less 0\.75 already spent"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"privacy loss 0\.5 exceeds what is left of the Context's budget: 1\.0, less 0\.75"
+            r" already spent"
+        ),
+    ):
         ask(whole.query(epsilon=0.5)).release()
     assert whole.current_privacy_loss() == 0.75
     assert ask(whole.query(epsilon=0.125)).release().epsilon <= 0.125
-    assert whole.query(epsilon=0.0625).select(dp.len(signed=True)).release().collect().shape == (1, 1)
+    assert whole.query(epsilon=0.0625).select(dp.len(signed=True)).release().collect().shape == (
+        1,
+        1,
+    )
     assert whole.remaining_privacy_loss() == pytest.approx(0.0625)
     ask(whole.query(epsilon=whole.remaining_privacy_loss())).release()
     with pytest.raises(ValueError, match="exceeds what is left of the Context's budget"):
@@ -201,16 +266,27 @@ def test_a_filter_that_is_asked_too_much_refuses_everything_after():
 
 def test_a_release_that_would_ignore_the_data_is_refused_before_it_costs_anything():
     whole = dp.Context.compositor(
-        data=pl.concat([DATA] * 20), privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1
+        data=pl.concat([DATA] * 20),
+        privacy_unit=dp.unit_of(changes=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
     )
     before = whole.remaining_privacy_loss()
-    query = ob.posterior(whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="hellinger_exponential")
+    query = ob.posterior(
+        whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="hellinger_exponential"
+    )
     with pytest.raises(
-        ValueError, match=r"with size=240 and 4 categories .* uniform draws .* Use KNormParameters\(scale=1\), which has the same loss"
+        ValueError,
+        match=(
+            r"with size=240 and 4 categories .* uniform draws .* Use KNormParameters\(scale=1\),"
+            r" which has the same loss"
+        ),
     ):
         query.release()
     assert whole.remaining_privacy_loss() == before
-    ob.posterior(whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="knorm_parameters").release()
+    ob.posterior(
+        whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="knorm_parameters"
+    ).release()
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -223,7 +299,9 @@ def test_a_filter_exactly_exhausted(unit, loss):
     assert as_tuple(whole.current_privacy_loss()) == expressed(first.loss)
     left = whole.remaining_privacy_loss()
     ask(whole.query(**dict(zip(arguments, as_tuple(left), strict=True))), unit).release()
-    assert as_tuple(whole.remaining_privacy_loss())[0] == pytest.approx(0, abs=1e-5 if loss == "epsilon, delta" else 1e-8)
+    assert as_tuple(whole.remaining_privacy_loss())[0] == pytest.approx(
+        0, abs=1e-5 if loss == "epsilon, delta" else 1e-8
+    )
     assert as_tuple(whole.remaining_privacy_loss())[0] >= 0
     with pytest.raises(ValueError, match="exceeds what is left of the Context's budget"):
         ask(whole.query(**half), unit).release()
@@ -232,7 +310,9 @@ def test_a_filter_exactly_exhausted(unit, loss):
 @settings(max_examples=15, deadline=None)
 @given(shares=st.lists(st.floats(0.01, 0.7), min_size=1, max_size=7), total=st.floats(0.1, 3.0))
 def test_no_sequence_of_queries_reaches_a_filter_that_refuses(shares, total):
-    """A filter that has refused once refuses everything after, so whatever passes our check must pass the filter."""
+    """A filter that has refused once refuses everything after, so whatever passes our check must
+    pass the filter.
+    """
     whole = context(loss={"epsilon": total})
     for share in shares:
         query = ask(whole.query(epsilon=share * total))
@@ -255,7 +335,13 @@ def test_an_unlimited_context_counts_what_is_spent():
 
 
 def test_a_query_without_a_budget_is_refused():
-    with pytest.raises(ValueError, match=r"query: has no budget of its own; say how much to spend, as in `context\.query\(epsilon=0\.5\)`"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"query: has no budget of its own; say how much to spend, as in"
+            r" `context\.query\(epsilon=0\.5\)`"
+        ),
+    ):
         ask(context().query()).release()
 
 
@@ -270,7 +356,8 @@ def test_a_budget_beyond_the_search_gets_a_scale_or_a_message_about_the_budget(e
     assert released.epsilon <= epsilon
 
 
-# --- nesting ---------------------------------------------------------------------------------------------------------------------------------
+# --- nesting
+# ---------------------------------------------------------------------------------------------------------------------------------
 
 
 def nested(query, **arguments):
@@ -315,7 +402,8 @@ def test_a_nested_compositor_in_a_filter():
     ask(whole.query(epsilon=0.25)).release()
 
 
-# --- mechanisms ------------------------------------------------------------------------------------------------------------------------------
+# --- mechanisms
+# ------------------------------------------------------------------------------------------------------------------------------
 
 NAMED = {
     "auto": {},
@@ -334,14 +422,28 @@ def test_mechanisms_by_name_have_the_smallest_scale_that_fits(name, loss):
     arguments, expressed = LOSSES[loss]
     whole = context({"changes": 1}, arguments, split_evenly_over=1)
     budget = as_tuple(whole.remaining_privacy_loss()[0])
-    query = ask(whole.query(), "one change", mechanism=name.split()[0], prior=[1.0, 0.5, 2.0, 1.0], **NAMED[name])
+    query = ask(
+        whole.query(),
+        "one change",
+        mechanism=name.split()[0],
+        prior=[1.0, 0.5, 2.0, 1.0],
+        **NAMED[name],
+    )
     released = query.release()
     mechanism, delta = released.mechanism, released.delta
     for option, value in NAMED[name].items():
         assert getattr(mechanism, option) == value
 
     def losses(scale):
-        return expressed(feasible_loss(replace(mechanism, scale=scale), d_in=1, size=SIZE, prior=np.array([1.0, 0.5, 2.0, 1.0]), delta=delta))
+        return expressed(
+            feasible_loss(
+                replace(mechanism, scale=scale),
+                d_in=1,
+                size=SIZE,
+                prior=np.array([1.0, 0.5, 2.0, 1.0]),
+                delta=delta,
+            )
+        )
 
     assert all(a <= b for a, b in zip(losses(mechanism.scale), budget, strict=True))
     assert losses(mechanism.scale * 0.99)[0] > budget[0]
@@ -350,24 +452,40 @@ def test_mechanisms_by_name_have_the_smallest_scale_that_fits(name, loss):
 def test_the_beta_variant_spends_delta():
     whole = context({"changes": 1}, {"epsilon": 1.0, "delta": 1e-6}, split_evenly_over=1)
     budget = whole.remaining_privacy_loss()[0]
-    released = ask(whole.query(), "one change", mechanism="smooth_hellinger_exponential", beta=0.01).release()
+    released = ask(
+        whole.query(), "one change", mechanism="smooth_hellinger_exponential", beta=0.01
+    ).release()
     assert released.epsilon <= budget[0]
     assert released.delta <= budget[1]
 
 
 def test_auto_is_discrete_laplace_for_a_private_number_of_rows_and_knorm_for_a_public_one():
-    assert ask(context(split_evenly_over=1).query()).release().mechanism == ob.LaplaceParameters(1.0, "discrete", "private")
+    assert ask(context(split_evenly_over=1).query()).release().mechanism == ob.LaplaceParameters(
+        1.0, "discrete", "private"
+    )
     changed = context({"changes": 1}, split_evenly_over=1)
     assert ask(changed.query(), "one change").release().mechanism == ob.KNormParameters(1.0)
 
 
-@pytest.mark.parametrize(("size", "epsilon", "kind"), [(1000, 1.0, ob.LaplaceParameters), (3, 0.1, ob.HellingerExponential)])
+@pytest.mark.parametrize(
+    ("size", "epsilon", "kind"),
+    [(1000, 1.0, ob.LaplaceParameters), (3, 0.1, ob.HellingerExponential)],
+)
 def test_auto_depends_on_public_things_only(size, epsilon, kind):
-    """The same for every data set of a size, and an exponential mechanism where the noise is larger than the counts."""
+    """The same for every data set of a size, and an exponential mechanism where the noise is larger
+    than the counts.
+    """
     found = []
     for yes in (0, size // 2, size):
-        frame = pl.LazyFrame({"x": ["yes"] * yes + ["no"] * (size - yes)}, schema={"x": pl.Enum(["yes", "no"])})
-        whole = dp.Context.compositor(data=frame, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=epsilon), split_evenly_over=1)
+        frame = pl.LazyFrame(
+            {"x": ["yes"] * yes + ["no"] * (size - yes)}, schema={"x": pl.Enum(["yes", "no"])}
+        )
+        whole = dp.Context.compositor(
+            data=frame,
+            privacy_unit=dp.unit_of(changes=1),
+            privacy_loss=dp.loss_of(epsilon=epsilon),
+            split_evenly_over=1,
+        )
         found.append(ob.posterior(whole.query(), "x", size=size, nulls="no").release().mechanism)
     assert type(found[0]) is kind
     assert len(set(found)) == 1
@@ -379,46 +497,119 @@ def test_mechanisms_by_value_are_used_as_they_are():
     released = ask(whole.query(), mechanism=generous).release()
     assert released.mechanism == generous
     assert released.epsilon == 0.125
-    with pytest.raises(ValueError, match=r"mechanism=LaplaceParameters\(scale=1\.9.*privacy loss 0\.5\d* exceeds the budget of the query, 0\.5\."):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"mechanism=LaplaceParameters\(scale=1\.9.*privacy loss 0\.5\d* exceeds the budget of"
+            r" the query, 0\.5\."
+        ),
+    ):
         ask(whole.query(), mechanism=ob.LaplaceParameters(1.9, total="private")).release()
     assert whole.remaining_privacy_loss() == [0.5]
     ask(whole.query(), mechanism=ob.LaplaceParameters(2.0, total="private")).release()
 
 
 REFUSED = {
-    "a class": ({"mechanism": ob.LaplaceParameters}, TypeError, "mechanism=.*must be 'auto', the name of a mechanism or a mechanism value"),
+    "a class": (
+        {"mechanism": ob.LaplaceParameters},
+        TypeError,
+        "mechanism=.*must be 'auto', the name of a mechanism or a mechanism value",
+    ),
     "a number": ({"mechanism": 3}, TypeError, "mechanism=3: must be 'auto', the name"),
     "an unknown name": (
         {"mechanism": "gaussian"},
         ValueError,
         "mechanism='gaussian': is not an installed mechanism; available: .*hellinger_exponential",
     ),
-    "options of a value": ({"mechanism": ob.HellingerExponential(1.0), "gamma": 1.0}, TypeError, "gamma: cannot be added to a mechanism value"),
-    "options of auto": ({"gamma": 1.0}, TypeError, "gamma=1.0: is not an option of mechanism='auto'; name the mechanism"),
+    "options of a value": (
+        {"mechanism": ob.HellingerExponential(1.0), "gamma": 1.0},
+        TypeError,
+        "gamma: cannot be added to a mechanism value",
+    ),
+    "options of auto": (
+        {"gamma": 1.0},
+        TypeError,
+        "gamma=1.0: is not an option of mechanism='auto'; name the mechanism",
+    ),
     "other options": (
         {"mechanism": "hellinger_exponential", "noise": "floored"},
         TypeError,
-        "noise='floored': is not an option of mechanism='hellinger_exponential'; must be one of sensitivity",
+        (
+            "noise='floored': is not an option of mechanism='hellinger_exponential'; must be one of"
+            " sensitivity"
+        ),
     ),
-    "scale beside a name": ({"mechanism": "hellinger_exponential", "scale": 2.0}, TypeError, "scale"),
-    "a bad option": ({"mechanism": "smooth_hellinger_exponential", "gamma": -1.0}, ValueError, "gamma=-1.0: must be finite and greater than 0"),
+    "scale beside a name": (
+        {"mechanism": "hellinger_exponential", "scale": 2.0},
+        TypeError,
+        "scale",
+    ),
+    "a bad option": (
+        {"mechanism": "smooth_hellinger_exponential", "gamma": -1.0},
+        ValueError,
+        "gamma=-1.0: must be finite and greater than 0",
+    ),
     "no bound": (
         {"mechanism": "hellinger_exponential", "sensitivity": "local", "size": 150},
         ValueError,
         "its privacy loss exceeds what is asked for at every scale",
     ),
-    "prior too short": ({"prior": [1.0, 1.0]}, ValueError, r"prior=\[1.0, 1.0\]: has 2 entries; must have 4"),
+    "prior too short": (
+        {"prior": [1.0, 1.0]},
+        ValueError,
+        r"prior=\[1.0, 1.0\]: has 2 entries; must have 4",
+    ),
     "prior of zero": ({"prior": 0}, ValueError, "prior=0: every entry must be greater than 0"),
-    "prior of NaN": ({"prior": math.nan}, ValueError, "prior=nan: every entry must be greater than 0"),
-    "prior of infinity": ({"prior": [1.0, 1.0, 1.0, math.inf]}, ValueError, "every entry must be greater than 0"),
-    "no categories": ({"categories": []}, ValueError, r"categories=\[\]: must name at least one category"),
-    "categories repeated": ({"categories": ["a", "a", "b", "c"]}, ValueError, "must not repeat a label"),
-    "one category": ({"categories": ["a"], "nulls": "a", "unknown": "a"}, ValueError, r"categories=\['a'\]: must be at least 2"),
-    "no policy for nulls": ({"nulls": None}, ValueError, r"nulls=None: column 'x' may hold nulls\. Pass nulls="),
-    "no policy for others": ({"categories": ["a"]}, ValueError, "unknown=None: column 'x' of type Enum.*may hold values outside"),
-    "no size": ({"size": None}, ValueError, "size=None: under change-one neighbours the number of records is public; pass size="),
-    "an unknown column": ({"column": "y"}, ValueError, "column='y': is not in the frame; its columns are 'x', 's', 'id', 'g'"),
-    "no such type": ({"column": "f"}, TypeError, "column='f': has type Float64; must be Enum, String, Categorical, integer or Boolean"),
+    "prior of NaN": (
+        {"prior": math.nan},
+        ValueError,
+        "prior=nan: every entry must be greater than 0",
+    ),
+    "prior of infinity": (
+        {"prior": [1.0, 1.0, 1.0, math.inf]},
+        ValueError,
+        "every entry must be greater than 0",
+    ),
+    "no categories": (
+        {"categories": []},
+        ValueError,
+        r"categories=\[\]: must name at least one category",
+    ),
+    "categories repeated": (
+        {"categories": ["a", "a", "b", "c"]},
+        ValueError,
+        "must not repeat a label",
+    ),
+    "one category": (
+        {"categories": ["a"], "nulls": "a", "unknown": "a"},
+        ValueError,
+        r"categories=\['a'\]: must be at least 2",
+    ),
+    "no policy for nulls": (
+        {"nulls": None},
+        ValueError,
+        r"nulls=None: column 'x' may hold nulls\. Pass nulls=",
+    ),
+    "no policy for others": (
+        {"categories": ["a"]},
+        ValueError,
+        "unknown=None: column 'x' of type Enum.*may hold values outside",
+    ),
+    "no size": (
+        {"size": None},
+        ValueError,
+        "size=None: under change-one neighbours the number of records is public; pass size=",
+    ),
+    "an unknown column": (
+        {"column": "y"},
+        ValueError,
+        "column='y': is not in the frame; its columns are 'x', 's', 'id', 'g'",
+    ),
+    "no such type": (
+        {"column": "f"},
+        TypeError,
+        "column='f': has type Float64; must be Enum, String, Categorical, integer or Boolean",
+    ),
 }
 
 
@@ -436,7 +627,11 @@ def test_what_does_not_fit_is_refused_and_spends_nothing(name):
 
 
 def test_mechanisms_that_need_a_public_size():
-    for mechanism in ("hellinger_exponential", "smooth_hellinger_exponential", ob.HellingerExponential(9.0)):
+    for mechanism in (
+        "hellinger_exponential",
+        "smooth_hellinger_exponential",
+        ob.HellingerExponential(9.0),
+    ):
         with pytest.raises(ValueError, match="the number of records must be public"):
             ask(context(split_evenly_over=1).query(), mechanism=mechanism)
     with pytest.raises(ValueError, match="total='remainder': needs a public number of records"):
@@ -447,22 +642,39 @@ def test_a_wrong_size_is_found_when_counting():
     """`size` is public, so the message may say that it is wrong; it does not say what is right."""
     whole = context({"changes": 1}, split_evenly_over=1)
     with pytest.raises(
-        RuntimeError, match=r"^the number of records is not size=11, the public number that was declared; pass the true one"
+        RuntimeError,
+        match=(
+            r"^the number of records is not size=11, the public number that was declared; pass the"
+            r" true one"
+        ),
     ) as caught:
         ob.posterior(whole.query(), "x", nulls="none", size=11).release()
     assert str(SIZE) not in str(caught.value).split("size=11")[1]
 
 
-# --- privacy units that are refused ----------------------------------------------------------------------------------------------------------
+# --- privacy units that are refused
+# ----------------------------------------------------------------------------------------------------------
 
 UNITS_REFUSED = {
     "insert-delete": ({"contributions": 1, "ordered": True}, "InsertDeleteDistance"),
     "Hamming": ({"changes": 1, "ordered": True}, "InsertDeleteDistance|HammingDistance"),
     "local": ({"local": True}, "DiscreteDistance"),
-    "bounds, ordered": ({"contributions": [Bound(per_group=1)], "ordered": True}, "InsertDeleteDistance"),
-    "identifier": ({"contributions": 1, "identifier": "id"}, r"SymmetricIdDistance.*query\.truncate_per_group\(k\)"),
-    "identifier changed": ({"changes": 1, "identifier": "id"}, r"ChangeOneIdDistance.*query\.truncate_per_group\(k\)"),
-    "identifier with bounds": ({"contributions": [Bound(per_group=1)], "identifier": "id"}, r"FrameDistance.*query\.truncate_per_group\(k\)"),
+    "bounds, ordered": (
+        {"contributions": [Bound(per_group=1)], "ordered": True},
+        "InsertDeleteDistance",
+    ),
+    "identifier": (
+        {"contributions": 1, "identifier": "id"},
+        r"SymmetricIdDistance.*query\.truncate_per_group\(k\)",
+    ),
+    "identifier changed": (
+        {"changes": 1, "identifier": "id"},
+        r"ChangeOneIdDistance.*query\.truncate_per_group\(k\)",
+    ),
+    "identifier with bounds": (
+        {"contributions": [Bound(per_group=1)], "identifier": "id"},
+        r"FrameDistance.*query\.truncate_per_group\(k\)",
+    ),
 }
 
 
@@ -475,18 +687,27 @@ def test_units_that_do_not_bound_records_are_refused_by_name(name):
 
 def test_bounds_that_prove_nothing():
     whole = context({"contributions": [Bound(by=["g"], per_group=1)]}, split_evenly_over=1)
-    with pytest.raises((ValueError, OpenDPException), match="no Bound limits the number of records of a unit"):
+    with pytest.raises(
+        (ValueError, OpenDPException), match="no Bound limits the number of records of a unit"
+    ):
         ob.posterior(whole.query(), "x", nulls="none")
 
 
 def test_one_contribution_to_a_frame_of_public_length_counts_as_one_change():
-    """No two frames of one length differ by one record added, so nothing would have to be spent; a release without noise is not what is meant."""
-    whole = context({"contributions": 1}, split_evenly_over=1, margins=[dp.polars.Margin(by=[], invariant="lengths")])
+    """No two frames of one length differ by one record added, so nothing would have to be spent; a
+    release without noise is not what is meant.
+    """
+    whole = context(
+        {"contributions": 1},
+        split_evenly_over=1,
+        margins=[dp.polars.Margin(by=[], invariant="lengths")],
+    )
     released = ob.posterior(whole.query(), "x", nulls="none", size=SIZE).release()
     assert (released.d_in, released.epsilon, released.mechanism.scale) == (1, 1.0, 1.0)
 
 
-# --- the query object ------------------------------------------------------------------------------------------------------------------------
+# --- the query object
+# ------------------------------------------------------------------------------------------------------------------------
 
 
 def test_enable_adds_the_namespace(monkeypatch):
@@ -494,10 +715,18 @@ def test_enable_adds_the_namespace(monkeypatch):
     ob.enable()
     ob.enable()
     whole = context({"changes": 1}, split_evenly_over=2)
-    released = whole.query().bayes.posterior("x", nulls="none", size=SIZE, mechanism="hellinger_exponential", prior=0.5).release()
+    released = (
+        whole.query()
+        .bayes.posterior("x", nulls="none", size=SIZE, mechanism="hellinger_exponential", prior=0.5)
+        .release()
+    )
     assert released.mechanism.name == "hellinger_exponential"
     assert released.prior == (0.5,) * 4
-    query = whole.query().with_columns(pl.col("s").fill_null("b")).bayes.posterior("s", categories=["a", "b"], unknown="other", size=SIZE)
+    query = (
+        whole.query()
+        .with_columns(pl.col("s").fill_null("b"))
+        .bayes.posterior("s", categories=["a", "b"], unknown="other", size=SIZE)
+    )
     assert query.release().categories == ("a", "b", "other")
 
 
@@ -520,28 +749,47 @@ def test_only_queries_on_frames_are_taken():
         split_evenly_over=1,
         domain=dp.vector_domain(dp.atom_domain(T=int)),
     )
-    for query, name in ((numbers.query(), "Query"), (DATA, "LazyFrame"), (numbers, "Context"), (None, "NoneType")):
-        with pytest.raises(TypeError, match=rf"query: must be a query on a polars frame, as `context\.query\(\)` gives, not {name}"):
+    for query, name in (
+        (numbers.query(), "Query"),
+        (DATA, "LazyFrame"),
+        (numbers, "Context"),
+        (None, "NoneType"),
+    ):
+        with pytest.raises(
+            TypeError,
+            match=(
+                r"query: must be a query on a polars frame, as `context\.query\(\)` gives, not"
+                rf" {name}"
+            ),
+        ):
             ob.posterior(query, "x")
 
 
 def test_data_of_one_s_own_cannot_be_passed_to_release():
-    with pytest.raises(ValueError, match="release: the query must belong to a Context, which holds the data"):
+    with pytest.raises(
+        ValueError, match="release: the query must belong to a Context, which holds the data"
+    ):
         ask(context(split_evenly_over=1).query()).release(DATA)
 
 
 def test_a_release_can_be_processed_further_inside_the_context():
     whole = context(split_evenly_over=1)
     query = ask(whole.query())
-    measurement = query.resolve() >> dp.new_function(lambda released: released.to_json(), TO="String")
+    measurement = query.resolve() >> dp.new_function(
+        lambda released: released.to_json(), TO="String"
+    )
     assert ob.Release.from_json(whole(measurement)).categories == ("a", "b", "c", "none")
     assert whole.remaining_privacy_loss() == []
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -0.5])
 def test_a_query_without_a_positive_budget_is_refused(epsilon):
-    with pytest.raises(ValueError, match=r"query: has a budget of .*; epsilon or rho must be greater than 0"):
-        ob.posterior(context({"contributions": 1}).query(epsilon=epsilon), "x", nulls="none").resolve()
+    with pytest.raises(
+        ValueError, match=r"query: has a budget of .*; epsilon or rho must be greater than 0"
+    ):
+        ob.posterior(
+            context({"contributions": 1}).query(epsilon=epsilon), "x", nulls="none"
+        ).resolve()
 
 
 def test_a_column_must_be_named():

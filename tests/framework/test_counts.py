@@ -1,4 +1,6 @@
-"""Frame to counts through OpenDP: values, metrics, stability maps against all neighbours of small frames, the rules for `size`, users' plans."""
+"""Frame to counts through OpenDP: values, metrics, stability maps against all neighbours of small
+frames, the rules for `size`, users' plans.
+"""
 
 from collections import Counter
 from itertools import combinations, product
@@ -34,7 +36,8 @@ def counting(metric, dtype=ABC, **arguments):
     return ob.make_categorical_counts(domain(dtype), metric, column="x", **{**POLICY, **arguments})
 
 
-# --- values ----------------------------------------------------------------------------------------------------------------------------------
+# --- values
+# ----------------------------------------------------------------------------------------------------------------------------------
 
 TYPES = {
     "Enum": (ABC, None, ["a", "b", "c"]),
@@ -60,7 +63,9 @@ def test_counts_of_random_frames_equal_a_count_in_python(name, data):
     rows = data.draw(st.lists(st.sampled_from([None, *values]), max_size=15))
     labels = [*own, *(label for label in dict.fromkeys([nulls, unknown]) if label not in own)]
     counted = Counter(nulls if row is None else row if row in own else unknown for row in rows)
-    counts = counting(SYMMETRIC, dtype, categories=categories, nulls=nulls, unknown=unknown)(frame_of(rows, dtype))
+    counts = counting(SYMMETRIC, dtype, categories=categories, nulls=nulls, unknown=unknown)(
+        frame_of(rows, dtype)
+    )
     assert counts.dtype == np.int64
     assert counts.tolist() == [counted[label] for label in labels]
 
@@ -76,12 +81,21 @@ def test_a_column_that_cannot_hold_nulls_needs_no_policy():
     declared = dp.lazyframe_domain([dp.series_domain("x", dp.atom_domain(T="bool"))])
     counts = ob.make_categorical_counts(declared, SYMMETRIC, column="x", categories=[True, False])
     assert counts(pl.LazyFrame({"x": [True, False, True]})).tolist() == [2, 1]
-    assert counts(pl.LazyFrame({"x": [False, None]})).tolist() == [1, 1], "failing would tell that there is a null"
+    assert counts(pl.LazyFrame({"x": [False, None]})).tolist() == [
+        1,
+        1,
+    ], "failing would tell that there is a null"
 
 
 def test_the_space_names_categories_buckets_and_size():
-    assert repr(counting(SYMMETRIC).output_domain) == "CategoricalCounts(categories=['a', 'b', 'c', 'none', 'other'], size=None)"
-    assert repr(counting(CHANGE_ONE, size=4).output_domain) == "CategoricalCounts(categories=['a', 'b', 'c', 'none', 'other'], size=4)"
+    assert (
+        repr(counting(SYMMETRIC).output_domain)
+        == "CategoricalCounts(categories=['a', 'b', 'c', 'none', 'other'], size=None)"
+    )
+    assert (
+        repr(counting(CHANGE_ONE, size=4).output_domain)
+        == "CategoricalCounts(categories=['a', 'b', 'c', 'none', 'other'], size=4)"
+    )
     assert repr(counting(SYMMETRIC).output_metric) == "CountsDistance(add/remove)"
     assert repr(counting(CHANGE_ONE, size=4).output_metric) == "CountsDistance(change-one)"
 
@@ -90,10 +104,13 @@ def test_count_vector_feeds_opendp_s_own_laplace():
     laplace = counting(SYMMETRIC) >> ob.then_count_vector() >> dp.m.then_laplace(scale=2.0)
     assert laplace.map(1) == 0.5
     assert len(laplace(frame_of(["a", None]))) == 5
-    assert (counting(CHANGE_ONE, size=2) >> ob.then_count_vector() >> dp.m.then_laplace(scale=2.0)).map(1) == 1.0
+    assert (
+        counting(CHANGE_ONE, size=2) >> ob.then_count_vector() >> dp.m.then_laplace(scale=2.0)
+    ).map(1) == 1.0
 
 
-# --- metrics ---------------------------------------------------------------------------------------------------------------------------------
+# --- metrics
+# ---------------------------------------------------------------------------------------------------------------------------------
 
 IDENTIFIER = pl.col("x")
 UNORDERED = "must be symmetric_distance"
@@ -107,8 +124,14 @@ REFUSED = {
     "AbsoluteDistance": (dp.absolute_distance(T="i64"), UNORDERED),
     "SymmetricIdDistance": (dp.symmetric_id_distance(IDENTIFIER), UNLIMITED),
     "ChangeOneIdDistance": (dp.change_one_id_distance(IDENTIFIER), UNLIMITED),
-    "FrameDistance.SymmetricIdDistance": (dp.frame_distance(dp.symmetric_id_distance(IDENTIFIER)), UNLIMITED),
-    "FrameDistance.InsertDeleteDistance": (dp.frame_distance(dp.insert_delete_distance()), UNORDERED),
+    "FrameDistance.SymmetricIdDistance": (
+        dp.frame_distance(dp.symmetric_id_distance(IDENTIFIER)),
+        UNLIMITED,
+    ),
+    "FrameDistance.InsertDeleteDistance": (
+        dp.frame_distance(dp.insert_delete_distance()),
+        UNORDERED,
+    ),
     "anything": (dp.user_distance("anything"), UNORDERED),
 }
 
@@ -121,7 +144,8 @@ def test_metrics_outside_the_whitelist_are_refused_by_name(name, size):
         counting(metric, size=size)
 
 
-# --- stability maps --------------------------------------------------------------------------------------------------------------------------
+# --- stability maps
+# --------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("d_in", [0, 1, 2, 7, 1000])
@@ -138,11 +162,34 @@ BOUNDS = {
     "another column": ([Bound(by=["y"], per_group=2, num_groups=5)], 10),
     "the product is smaller": ([Bound(per_group=7), Bound(by=["x"], per_group=2, num_groups=3)], 6),
     "the product is larger": ([Bound(by=["x"], per_group=2, num_groups=3), Bound(per_group=5)], 5),
-    "the smallest of three": ([Bound(per_group=9), Bound(by=["x"], per_group=2, num_groups=3), Bound(by=["y"], per_group=4, num_groups=1)], 4),
-    "one grouping in two bounds": ([Bound(by=["x"], per_group=2), Bound(by=[pl.col("x")], num_groups=3), Bound(by=["y"], num_groups=1)], 6),
-    "the smallest of each": ([Bound(by=["x"], per_group=2, num_groups=9), Bound(by=["x"], per_group=5, num_groups=3)], 6),
-    "columns in another order": ([Bound(by=["x", "y"], per_group=2), Bound(by=["y", "x"], num_groups=2)], 4),
-    "None beside a number": ([Bound(by=["x"], per_group=1), Bound(by=["y"], num_groups=1), Bound(per_group=5)], 5),
+    "the smallest of three": (
+        [
+            Bound(per_group=9),
+            Bound(by=["x"], per_group=2, num_groups=3),
+            Bound(by=["y"], per_group=4, num_groups=1),
+        ],
+        4,
+    ),
+    "one grouping in two bounds": (
+        [
+            Bound(by=["x"], per_group=2),
+            Bound(by=[pl.col("x")], num_groups=3),
+            Bound(by=["y"], num_groups=1),
+        ],
+        6,
+    ),
+    "the smallest of each": (
+        [Bound(by=["x"], per_group=2, num_groups=9), Bound(by=["x"], per_group=5, num_groups=3)],
+        6,
+    ),
+    "columns in another order": (
+        [Bound(by=["x", "y"], per_group=2), Bound(by=["y", "x"], num_groups=2)],
+        4,
+    ),
+    "None beside a number": (
+        [Bound(by=["x"], per_group=1), Bound(by=["y"], num_groups=1), Bound(per_group=5)],
+        5,
+    ),
 }
 UNUSABLE = {
     "nothing": [],
@@ -161,25 +208,36 @@ def test_bounds_give_the_smallest_number_they_prove(name):
 
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_bounds_that_prove_nothing_are_an_error(name):
-    with pytest.raises(OpenDPException, match=r"no Bound limits the number of records of a unit\. Give Bound\(by=\[\], per_group=\.\.\.\)"):
+    with pytest.raises(
+        OpenDPException,
+        match=(
+            r"no Bound limits the number of records of a unit\. Give Bound\(by=\[\],"
+            r" per_group=\.\.\.\)"
+        ),
+    ):
         counting(BOUNDED).map(UNUSABLE[name])
 
 
 def test_change_one_after_a_plan_is_halved_while_the_length_is_public():
-    """OpenDP restates a change as one record removed and one added, and the public length as a margin."""
+    """OpenDP restates a change as one record removed and one added, and the public length as a
+    margin.
+    """
     identity = dp.t.make_stable_lazyframe(domain(), CHANGE_ONE, frame_of([]), MO=MO)
     counts = identity >> ob.then_categorical_counts(column="x", size=4, **POLICY)
     assert identity.map(1) == [Bound(by=[], per_group=2)]
     assert [counts.map(d_in) for d_in in (0, 1, 2, 5)] == [0, 1, 2, 5]
     assert repr(counts.output_metric) == "CountsDistance(change-one)"
 
-    filtered = dp.t.make_stable_lazyframe(domain(), CHANGE_ONE, frame_of([]).filter(pl.col("x") != "b"), MO=MO)
+    filtered = dp.t.make_stable_lazyframe(
+        domain(), CHANGE_ONE, frame_of([]).filter(pl.col("x") != "b"), MO=MO
+    )
     counts = filtered >> ob.then_categorical_counts(column="x", **POLICY)
     assert [counts.map(d_in) for d_in in (0, 1, 2, 5)] == [0, 2, 4, 10]
     assert repr(counts.output_metric) == "CountsDistance(add/remove)"
 
 
-# --- stability maps against every neighbour of small frames ----------------------------------------------------------------------------------
+# --- stability maps against every neighbour of small frames
+# ----------------------------------------------------------------------------------
 
 VALUES = ["a", "b", None, "zz"]
 SMALL = {n: list(product(VALUES, repeat=n)) for n in range(4)}
@@ -187,7 +245,9 @@ SMALL = {n: list(product(VALUES, repeat=n)) for n in range(4)}
 
 @pytest.fixture(scope="module")
 def vectors():
-    """The count vector of every frame of up to three records over two categories, a null and an unknown value."""
+    """The count vector of every frame of up to three records over two categories, a null and an
+    unknown value.
+    """
     vector = counting(SYMMETRIC, pl.String, categories=["a", "b"]) >> ob.then_count_vector()
     return {rows: np.array(vector(frame_of(rows, pl.String))) for n in SMALL for rows in SMALL[n]}
 
@@ -203,9 +263,20 @@ def violations(pairs, vectors, claimed):
 
 @pytest.mark.parametrize("d_in", [1, 2])
 def test_add_remove_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
-    pairs = [(rows, removed(rows, gone)) for n in SMALL if n >= d_in for rows in SMALL[n] for gone in combinations(range(n), d_in)]
+    pairs = [
+        (rows, removed(rows, gone))
+        for n in SMALL
+        if n >= d_in
+        for rows in SMALL[n]
+        for gone in combinations(range(n), d_in)
+    ]
     if d_in == 2:  # one record removed and one added is also at distance 2
-        pairs += [(a, b) for a in SMALL[3] for b in SMALL[3] if sum(x != y for x, y in zip(a, b, strict=True)) == 1]
+        pairs += [
+            (a, b)
+            for a in SMALL[3]
+            for b in SMALL[3]
+            if sum(x != y for x, y in zip(a, b, strict=True)) == 1
+        ]
     claimed = (counting(SYMMETRIC) >> ob.then_count_vector()).map(d_in)
     assert claimed == counting(SYMMETRIC).map(d_in) == d_in
     assert not violations(pairs, vectors, claimed)
@@ -214,7 +285,12 @@ def test_add_remove_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
 
 @pytest.mark.parametrize("d_in", [1, 2, 3])
 def test_change_one_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
-    pairs = [(a, b) for a in SMALL[3] for b in SMALL[3] if sum(x != y for x, y in zip(a, b, strict=True)) <= d_in]
+    pairs = [
+        (a, b)
+        for a in SMALL[3]
+        for b in SMALL[3]
+        if sum(x != y for x, y in zip(a, b, strict=True)) <= d_in
+    ]
     counts = counting(CHANGE_ONE, size=3)
     claimed = (counts >> ob.then_count_vector()).map(d_in)
     assert claimed == 2 * counts.map(d_in) == 2 * d_in
@@ -223,17 +299,29 @@ def test_change_one_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
 
 
 def test_product_of_bounds_holds_for_every_unit_that_satisfies_them_and_is_tight():
-    """A unit owns at most one record in each group and records in at most two groups; frames of up to four records over three groups."""
+    """A unit owns at most one record in each group and records in at most two groups; frames of up
+    to four records over three groups.
+    """
     rows_of = list(product(["p", "q", "r"], ["a", "b"]))
     empty = pl.LazyFrame(schema={"g": pl.String, "x": pl.String})
     vector = (
-        ob.make_categorical_counts(dp.domain_of(empty, infer=True), BOUNDED, column="x", categories=["a", "b"], **POLICY) >> ob.then_count_vector()
+        ob.make_categorical_counts(
+            dp.domain_of(empty, infer=True), BOUNDED, column="x", categories=["a", "b"], **POLICY
+        )
+        >> ob.then_count_vector()
     )
     bounds = [Bound(by=["g"], per_group=1, num_groups=2)]
     assert vector.map(bounds) == 2
 
     def count(rows):
-        return np.array(vector(pl.LazyFrame({"g": [g for g, _ in rows], "x": [x for _, x in rows]}, schema=empty.collect_schema())))
+        return np.array(
+            vector(
+                pl.LazyFrame(
+                    {"g": [g for g, _ in rows], "x": [x for _, x in rows]},
+                    schema=empty.collect_schema(),
+                )
+            )
+        )
 
     moved = set()
     for others in product(rows_of, repeat=1):
@@ -248,31 +336,57 @@ def test_product_of_bounds_holds_for_every_unit_that_satisfies_them_and_is_tight
 
 @pytest.mark.parametrize(("unit", "records"), [({"contributions": 1}, 2), ({"changes": 1}, 4)])
 def test_truncation_by_identifier_holds_for_every_person_of_small_frames(unit, records):
-    """Person 1 is removed (contributions) or given other records (changes); two records of each person are kept."""
+    """Person 1 is removed (contributions) or given other records (changes); two records of each
+    person are kept.
+    """
     empty = pl.LazyFrame(schema={"id": pl.Int64, "x": pl.String})
     context = dp.Context.compositor(
-        data=empty, privacy_unit=dp.unit_of(identifier="id", **unit), privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1
+        data=empty,
+        privacy_unit=dp.unit_of(identifier="id", **unit),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
     )
-    query = ob.posterior(context.query().truncate_per_group(2, keep="first"), "x", categories=["a", "b"], **POLICY)
+    query = ob.posterior(
+        context.query().truncate_per_group(2, keep="first"), "x", categories=["a", "b"], **POLICY
+    )
     assert query._chain.map(1) == records
 
     def count(rows):
-        frame = pl.LazyFrame({"id": [i for i, _ in rows], "x": [x for _, x in rows]}, schema=empty.collect_schema())
+        frame = pl.LazyFrame(
+            {"id": [i for i, _ in rows], "x": [x for _, x in rows]}, schema=empty.collect_schema()
+        )
         return query._chain(frame) - 1.0  # the prior
 
     others = [(2, "a"), (2, "b"), (2, "b")]
-    owned = [tuple(product([1], xs)) for number in range(4) for xs in product(["a", "b"], repeat=number)]
+    owned = [
+        tuple(product([1], xs)) for number in range(4) for xs in product(["a", "b"], repeat=number)
+    ]
     counts = {rows: count([*rows, *others]) for rows in map(tuple, owned)}
-    pairs = [((), rows) for rows in counts] if "contributions" in unit else list(combinations(counts, 2))
+    pairs = (
+        [((), rows) for rows in counts]
+        if "contributions" in unit
+        else list(combinations(counts, 2))
+    )
     assert not violations(pairs, counts, records)
     assert violations(pairs, counts, records - 1), "a map that claims less must be caught"
 
 
-# --- the number of records -------------------------------------------------------------------------------------------------------------------
+# --- the number of records
+# -------------------------------------------------------------------------------------------------------------------
 
 SIZES = {
-    "change-one needs one": (CHANGE_ONE, None, ValueError, "size=None: under change-one neighbours the number of records is public; pass size="),
-    "add/remove refuses one": (SYMMETRIC, 5, ValueError, "size=5: the number of records is private here"),
+    "change-one needs one": (
+        CHANGE_ONE,
+        None,
+        ValueError,
+        "size=None: under change-one neighbours the number of records is public; pass size=",
+    ),
+    "add/remove refuses one": (
+        SYMMETRIC,
+        5,
+        ValueError,
+        "size=5: the number of records is private here",
+    ),
     "bounds refuse one": (BOUNDED, 5, ValueError, "size=5: the number of records is private here"),
     "zero": (CHANGE_ONE, 0, ValueError, "size=0: must be between 1 and"),
     "negative": (CHANGE_ONE, -4, ValueError, "size=-4: must be between 1 and"),
@@ -291,7 +405,13 @@ def test_rules_for_size(name):
 
 @pytest.mark.parametrize("rows", [[], ["a"], ["a"] * 3])
 def test_a_wrong_size_fails_with_a_public_message(rows):
-    with pytest.raises(OpenDPException, match="the number of records is not size=2, the public number that was declared; pass the true one"):
+    with pytest.raises(
+        OpenDPException,
+        match=(
+            "the number of records is not size=2, the public number that was declared; pass the"
+            " true one"
+        ),
+    ):
         counting(CHANGE_ONE, size=2)(frame_of(rows))
 
 
@@ -303,45 +423,76 @@ def test_a_public_length_in_a_margin_makes_neighbours_change_one():
     assert [counts.map(d_in) for d_in in (0, 1, 2, 3, 4)] == [0, 1, 1, 2, 2]
 
 
-# --- other arguments -------------------------------------------------------------------------------------------------------------------------
+# --- other arguments
+# -------------------------------------------------------------------------------------------------------------------------
 
 
 def test_other_bad_input():
     with pytest.raises(ValueError, match="column='y': is not in the frame; its columns are 'x'"):
         ob.make_categorical_counts(domain(), SYMMETRIC, column="y", **POLICY)
-    with pytest.raises(TypeError, match=r"input_domain=AtomDomain\(T=i32\): must be a LazyFrameDomain"):
+    with pytest.raises(
+        TypeError, match=r"input_domain=AtomDomain\(T=i32\): must be a LazyFrameDomain"
+    ):
         ob.make_categorical_counts(dp.atom_domain(T="i32"), SYMMETRIC, column="x", **POLICY)
-    with pytest.raises(TypeError, match="column='x': has type Float64; must be Enum, String, Categorical, integer or Boolean"):
+    with pytest.raises(
+        TypeError,
+        match="column='x': has type Float64; must be Enum, String, Categorical, integer or Boolean",
+    ):
         counting(SYMMETRIC, pl.Float64)
     with pytest.raises(ValueError, match=r"nulls=None: column 'x' may hold nulls\. Pass nulls="):
         counting(SYMMETRIC, nulls=None)
-    with pytest.raises(ValueError, match=r"unknown=None: column 'x' of type String may hold values outside the categories\. Pass unknown="):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"unknown=None: column 'x' of type String may hold values outside the categories\. Pass"
+            r" unknown="
+        ),
+    ):
         counting(SYMMETRIC, pl.String, categories=["a"], unknown=None)
     with pytest.raises(ValueError, match="must be the output of make_categorical_counts"):
         ob.make_count_vector(domain(), SYMMETRIC)
     with pytest.raises(ValueError, match="must be the metric that belongs to the input domain"):
-        ob.make_count_vector(counting(SYMMETRIC).output_domain, counting(CHANGE_ONE, size=1).output_metric)
+        ob.make_count_vector(
+            counting(SYMMETRIC).output_domain, counting(CHANGE_ONE, size=1).output_metric
+        )
 
 
-# --- users' plans ----------------------------------------------------------------------------------------------------------------------------
+# --- users' plans
+# ----------------------------------------------------------------------------------------------------------------------------
 
-DATA = pl.LazyFrame({"s": ["a", "b", None, "zz", "a"], "i": [1, 2, 3, None, 1], "id": [1, 1, 2, 2, 3]})
+DATA = pl.LazyFrame(
+    {"s": ["a", "b", None, "zz", "a"], "i": [1, 2, 3, None, 1], "id": [1, 1, 2, 2, 3]}
+)
 AB = pl.Enum(["a", "b"])
 TEXT = {"column": "s", "categories": ["a", "b"], **POLICY}
 PLANS = {
     "identity": (lambda frame: frame, TEXT, [2, 1, 1, 1]),
     "filter": (lambda frame: frame.filter(pl.col("id") < 3), TEXT, [1, 1, 1, 1]),
     "select": (lambda frame: frame.select("s"), TEXT, [2, 1, 1, 1]),
-    "cast to Enum": (lambda frame: frame.with_columns(pl.col("s").cast(AB, strict=False)), {"column": "s", "nulls": "none"}, [2, 1, 2]),
-    "fill nulls": (lambda frame: frame.with_columns(pl.col("s").fill_null("a")), {**TEXT, "nulls": None}, [3, 1, 1]),
-    "cast to Enum and fill nulls": (lambda frame: frame.with_columns(pl.col("s").cast(AB, strict=False).fill_null("a")), {"column": "s"}, [4, 1]),
+    "cast to Enum": (
+        lambda frame: frame.with_columns(pl.col("s").cast(AB, strict=False)),
+        {"column": "s", "nulls": "none"},
+        [2, 1, 2],
+    ),
+    "fill nulls": (
+        lambda frame: frame.with_columns(pl.col("s").fill_null("a")),
+        {**TEXT, "nulls": None},
+        [3, 1, 1],
+    ),
+    "cast to Enum and fill nulls": (
+        lambda frame: frame.with_columns(pl.col("s").cast(AB, strict=False).fill_null("a")),
+        {"column": "s"},
+        [4, 1],
+    ),
     "condition": (
         lambda frame: frame.with_columns(large=pl.col("i") > 1),
         {"column": "large", "categories": [False, True], "nulls": "none"},
         [2, 2, 1],
     ),
     "bins": (
-        lambda frame: frame.with_columns(bin=pl.col("i").cut([1, 2], labels=["low", "middle", "high"])),
+        lambda frame: frame.with_columns(
+            bin=pl.col("i").cut([1, 2], labels=["low", "middle", "high"])
+        ),
         {"column": "bin", "categories": ["low", "middle", "high"], **POLICY},
         [2, 1, 1, 1, 0],
     ),
@@ -351,7 +502,9 @@ PLANS = {
 @pytest.mark.parametrize("name", PLANS)
 def test_counts_after_a_plan(name):
     plan, arguments, expected = PLANS[name]
-    stable = dp.t.make_stable_lazyframe(dp.domain_of(DATA, infer=True), SYMMETRIC, plan(DATA.clear()), MO=MO)
+    stable = dp.t.make_stable_lazyframe(
+        dp.domain_of(DATA, infer=True), SYMMETRIC, plan(DATA.clear()), MO=MO
+    )
     counts = stable >> ob.then_categorical_counts(**arguments)
     assert counts(DATA).tolist() == expected
     assert counts(DATA).sum() == plan(DATA).collect().height

@@ -1,4 +1,6 @@
-"""Posterior to release: privacy maps of every constructor under every measure, chaining and composition, and the law of the noise."""
+"""Posterior to release: privacy maps of every constructor under every measure, chaining and
+composition, and the law of the noise.
+"""
 
 import math
 from dataclasses import dataclass
@@ -19,29 +21,78 @@ APPROX, APPROX_ZCDP = dp.approximate(PURE), dp.approximate(ZCDP)
 SIZE = 6
 PRIOR = [0.5, 1.0, 2.0]
 INPUT = dp.domain_of(pl.LazyFrame({"x": pl.Series([], dtype=pl.Enum(["a", "b", "c"]))}), infer=True)
-DATA = pl.LazyFrame({"x": pl.Series(["a", "a", "b", "c", "c", "c"], dtype=pl.Enum(["a", "b", "c"]))})
+DATA = pl.LazyFrame(
+    {"x": pl.Series(["a", "a", "b", "c", "c", "c"], dtype=pl.Enum(["a", "b", "c"]))}
+)
 
 
 def posterior(size=SIZE, prior=PRIOR):
     metric = dp.symmetric_distance() if size is None else dp.change_one_distance()
-    return ob.make_categorical_counts(INPUT, metric, column="x", size=size, nulls="a") >> ob.then_dirichlet_multinomial(prior=prior)
+    return ob.make_categorical_counts(
+        INPUT, metric, column="x", size=size, nulls="a"
+    ) >> ob.then_dirichlet_multinomial(prior=prior)
 
 
 # constructor, its mechanism, the number of records
 CONSTRUCTORS = {
-    "laplace": (ob.then_laplace_parameters, {}, ob.LaplaceParameters(1.5, "discrete", "remainder"), SIZE),
-    "laplace bounded": (ob.then_laplace_parameters, {"total": "bounded"}, ob.LaplaceParameters(1.5, "discrete", "bounded"), SIZE),
-    "laplace floored": (ob.then_laplace_parameters, {"noise": "floored"}, ob.LaplaceParameters(1.5, "floored", "remainder"), SIZE),
-    "laplace private": (ob.then_laplace_parameters, {}, ob.LaplaceParameters(1.5, "discrete", "private"), None),
-    "laplace private, public n": (ob.then_laplace_parameters, {"total": "private"}, ob.LaplaceParameters(1.5, "discrete", "private"), SIZE),
-    "laplace private floored": (ob.then_laplace_parameters, {"noise": "floored"}, ob.LaplaceParameters(1.5, "floored", "private"), None),
+    "laplace": (
+        ob.then_laplace_parameters,
+        {},
+        ob.LaplaceParameters(1.5, "discrete", "remainder"),
+        SIZE,
+    ),
+    "laplace bounded": (
+        ob.then_laplace_parameters,
+        {"total": "bounded"},
+        ob.LaplaceParameters(1.5, "discrete", "bounded"),
+        SIZE,
+    ),
+    "laplace floored": (
+        ob.then_laplace_parameters,
+        {"noise": "floored"},
+        ob.LaplaceParameters(1.5, "floored", "remainder"),
+        SIZE,
+    ),
+    "laplace private": (
+        ob.then_laplace_parameters,
+        {},
+        ob.LaplaceParameters(1.5, "discrete", "private"),
+        None,
+    ),
+    "laplace private, public n": (
+        ob.then_laplace_parameters,
+        {"total": "private"},
+        ob.LaplaceParameters(1.5, "discrete", "private"),
+        SIZE,
+    ),
+    "laplace private floored": (
+        ob.then_laplace_parameters,
+        {"noise": "floored"},
+        ob.LaplaceParameters(1.5, "floored", "private"),
+        None,
+    ),
     "K-norm": (ob.then_knorm_parameters, {}, ob.KNormParameters(1.5), SIZE),
     "permute-and-flip": (ob.then_permute_and_flip, {}, ob.PermuteAndFlip(1.5), SIZE),
     "EHD": (ob.then_hellinger_exponential, {}, ob.HellingerExponential(1.5), SIZE),
-    "EHDL": (ob.then_hellinger_exponential, {"sensitivity": "local"}, ob.HellingerExponential(1.5, "local"), SIZE),
+    "EHDL": (
+        ob.then_hellinger_exponential,
+        {"sensitivity": "local"},
+        ob.HellingerExponential(1.5, "local"),
+        SIZE,
+    ),
     "EHDS": (ob.then_smooth_hellinger_exponential, {}, ob.SmoothHellingerExponential(1.5), SIZE),
-    "EHDS gamma": (ob.then_smooth_hellinger_exponential, {"gamma": 0.2}, ob.SmoothHellingerExponential(1.5, gamma=0.2), SIZE),
-    "beta": (ob.then_smooth_hellinger_exponential, {"beta": 0.1}, ob.SmoothHellingerExponential(1.5, beta=0.1), SIZE),
+    "EHDS gamma": (
+        ob.then_smooth_hellinger_exponential,
+        {"gamma": 0.2},
+        ob.SmoothHellingerExponential(1.5, gamma=0.2),
+        SIZE,
+    ),
+    "beta": (
+        ob.then_smooth_hellinger_exponential,
+        {"beta": 0.1},
+        ob.SmoothHellingerExponential(1.5, beta=0.1),
+        SIZE,
+    ),
 }
 MEASURES = {
     "pure": (PURE, lambda loss: loss.epsilon),
@@ -82,12 +133,18 @@ def test_a_release_carries_its_model_and_its_loss(name):
     released = (posterior(size) >> then(PURE, 1.5, **options))(DATA)
     assert isinstance(released, ob.Release)
     assert released.mechanism == mechanism
-    assert (released.categories, released.prior, released.size) == (("a", "b", "c"), tuple(PRIOR), size)
+    assert (released.categories, released.prior, released.size) == (
+        ("a", "b", "c"),
+        tuple(PRIOR),
+        size,
+    )
     assert released.loss == ob.exact_loss(mechanism, size=size, prior=PRIOR)
     assert (released.d_in, released.measure) == (1, "MaxDivergence")
     assert len(released.counts) == 3
     assert all(type(count) is int and count >= 0 for count in released.counts)
-    if isinstance(mechanism, (ob.HellingerExponential, ob.PermuteAndFlip, ob.SmoothHellingerExponential)):
+    if isinstance(
+        mechanism, (ob.HellingerExponential, ob.PermuteAndFlip, ob.SmoothHellingerExponential)
+    ):
         assert sum(released.counts) == size
 
 
@@ -105,10 +162,17 @@ def test_delta_is_used_and_never_exceeded(name, delta):
 
 def test_proven_accounting_uses_delta_where_its_proof_does():
     beta = ob.SmoothHellingerExponential(40.0, beta=0.5)
-    spent = (posterior() >> ob.then_smooth_hellinger_exponential(APPROX, 40.0, beta=0.5, delta=0.5, accounting="proven")).map(1)
+    spent = (
+        posterior()
+        >> ob.then_smooth_hellinger_exponential(
+            APPROX, 40.0, beta=0.5, delta=0.5, accounting="proven"
+        )
+    ).map(1)
     loss = beta.proven_loss(1, size=SIZE, prior=np.array(PRIOR), delta=0.5)
     assert spent == (loss.epsilon, loss.delta)
-    laplace = posterior() >> ob.then_mechanism(APPROX, ob.LaplaceParameters(2.0), delta=0.1, accounting="proven")
+    laplace = posterior() >> ob.then_mechanism(
+        APPROX, ob.LaplaceParameters(2.0), delta=0.1, accounting="proven"
+    )
     assert laplace.map(1) == (1.0, 0.0)
 
 
@@ -116,7 +180,9 @@ def test_proven_accounting_uses_delta_where_its_proof_does():
 @pytest.mark.parametrize("name", ["laplace", "K-norm", "EHD", "EHDS"])
 def test_the_smoothed_measure_gives_the_profile(name, accounting):
     _, _, mechanism, size = CONSTRUCTORS[name]
-    measurement = posterior(size) >> ob.then_mechanism(dp.smoothed_max_divergence(), mechanism, accounting=accounting)
+    measurement = posterior(size) >> ob.then_mechanism(
+        dp.smoothed_max_divergence(), mechanism, accounting=accounting
+    )
     proven = mechanism.proven_loss(1, size=size, prior=np.array(PRIOR))
     exact = ob.privacy_profile(mechanism, size=size, prior=PRIOR)
     curve = measurement.map(1)
@@ -125,7 +191,9 @@ def test_the_smoothed_measure_gives_the_profile(name, accounting):
             assert curve.delta(epsilon) == exact(epsilon)
         assert exact(epsilon) <= curve.delta(epsilon) <= 1
     assert curve.delta(proven.epsilon) == 0
-    assert curve.epsilon(delta=0.05) < (exact.loss.epsilon if accounting == "exact" else proven.epsilon)
+    assert curve.epsilon(delta=0.05) < (
+        exact.loss.epsilon if accounting == "exact" else proven.epsilon
+    )
     with pytest.raises(dp.OpenDPException, match="epsilon"):
         curve.delta(-1.0)
     fixed = dp.c.make_fix_delta(measurement, delta=1e-3)
@@ -140,11 +208,19 @@ def test_a_measurement_says_how_its_loss_was_obtained(name):
     _, _, mechanism, size = CONSTRUCTORS[name]
     domain, metric = posterior(size).output_domain, posterior(size).output_metric
     assert ob.make_mechanism(domain, metric, PURE, mechanism).accounting == "exact"
-    assert ob.make_mechanism(domain, metric, PURE, mechanism, accounting="proven").accounting == "proven"
+    assert (
+        ob.make_mechanism(domain, metric, PURE, mechanism, accounting="proven").accounting
+        == "proven"
+    )
 
 
 def test_delta_buys_something():
-    pure, approximate = ((posterior() >> ob.then_smooth_hellinger_exponential(APPROX, 0.05, beta=2.0, delta=delta)).map(1) for delta in (0.0, 0.1))
+    pure, approximate = (
+        (
+            posterior() >> ob.then_smooth_hellinger_exponential(APPROX, 0.05, beta=2.0, delta=delta)
+        ).map(1)
+        for delta in (0.0, 0.1)
+    )
     assert approximate[0] < pure[0]
     assert approximate[1] == 0.1
 
@@ -154,21 +230,87 @@ def test_delta_buys_something():
 def test_unsupported_measures_are_refused_by_name(name, measure):
     then, options, _, size = CONSTRUCTORS[name]
     written = repr(measure).replace("(", r"\(").replace(")", r"\)")
-    with pytest.raises(ValueError, match=rf"output_measure={written}: must be one of MaxDivergence, ZeroConcentratedDivergence, Approximate"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            rf"output_measure={written}: must be one of MaxDivergence, ZeroConcentratedDivergence,"
+            r" Approximate"
+        ),
+    ):
         posterior(size) >> then(measure, 1.0, **options)
 
 
 BAD = {
-    "zero scale": (ob.then_laplace_parameters, (PURE, 0.0), {}, ValueError, "scale=0.0: must be finite and greater than 0"),
-    "negative scale": (ob.then_hellinger_exponential, (PURE, -1.0), {}, ValueError, "scale=-1.0: must be finite and greater than 0"),
-    "NaN scale": (ob.then_smooth_hellinger_exponential, (PURE, math.nan), {}, ValueError, "scale=nan: must be finite and greater than 0"),
-    "infinite scale": (ob.then_laplace_parameters, (PURE, math.inf), {}, ValueError, "scale=inf: must be finite and greater than 0"),
-    "tiny scale": (ob.then_laplace_parameters, (PURE, 1e-300), {}, ValueError, r"scale=1e-300: must be between"),
-    "huge scale": (ob.then_laplace_parameters, (PURE, 1e300), {}, ValueError, r"scale=1e\+300: must be between"),
-    "text scale": (ob.then_laplace_parameters, (PURE, "1"), {}, TypeError, "scale='1': must be a number, not str"),
-    "bool scale": (ob.then_laplace_parameters, (PURE, True), {}, TypeError, "scale=True: must be a number, not bool"),
-    "noise": (ob.then_laplace_parameters, (PURE, 1.0), {"noise": "gaussian"}, ValueError, "noise='gaussian': must be one of 'discrete', 'floored'"),
-    "total": (ob.then_laplace_parameters, (PURE, 1.0), {"total": "all"}, ValueError, "total='all': must be one of 'remainder', 'bounded', 'private'"),
+    "zero scale": (
+        ob.then_laplace_parameters,
+        (PURE, 0.0),
+        {},
+        ValueError,
+        "scale=0.0: must be finite and greater than 0",
+    ),
+    "negative scale": (
+        ob.then_hellinger_exponential,
+        (PURE, -1.0),
+        {},
+        ValueError,
+        "scale=-1.0: must be finite and greater than 0",
+    ),
+    "NaN scale": (
+        ob.then_smooth_hellinger_exponential,
+        (PURE, math.nan),
+        {},
+        ValueError,
+        "scale=nan: must be finite and greater than 0",
+    ),
+    "infinite scale": (
+        ob.then_laplace_parameters,
+        (PURE, math.inf),
+        {},
+        ValueError,
+        "scale=inf: must be finite and greater than 0",
+    ),
+    "tiny scale": (
+        ob.then_laplace_parameters,
+        (PURE, 1e-300),
+        {},
+        ValueError,
+        r"scale=1e-300: must be between",
+    ),
+    "huge scale": (
+        ob.then_laplace_parameters,
+        (PURE, 1e300),
+        {},
+        ValueError,
+        r"scale=1e\+300: must be between",
+    ),
+    "text scale": (
+        ob.then_laplace_parameters,
+        (PURE, "1"),
+        {},
+        TypeError,
+        "scale='1': must be a number, not str",
+    ),
+    "bool scale": (
+        ob.then_laplace_parameters,
+        (PURE, True),
+        {},
+        TypeError,
+        "scale=True: must be a number, not bool",
+    ),
+    "noise": (
+        ob.then_laplace_parameters,
+        (PURE, 1.0),
+        {"noise": "gaussian"},
+        ValueError,
+        "noise='gaussian': must be one of 'discrete', 'floored'",
+    ),
+    "total": (
+        ob.then_laplace_parameters,
+        (PURE, 1.0),
+        {"total": "all"},
+        ValueError,
+        "total='all': must be one of 'remainder', 'bounded', 'private'",
+    ),
     "sensitivity": (
         ob.then_hellinger_exponential,
         (PURE, 1.0),
@@ -176,18 +318,90 @@ BAD = {
         ValueError,
         "sensitivity='x': must be one of 'global', 'local'",
     ),
-    "accounting": (ob.then_hellinger_exponential, (PURE, 1.0), {"accounting": "?"}, ValueError, r"accounting='\?': must be one of"),
-    "accounting of EHDS": (ob.then_smooth_hellinger_exponential, (PURE, 1.0), {"accounting": "?"}, ValueError, r"accounting='\?': must be one of"),
-    "gamma": (ob.then_smooth_hellinger_exponential, (PURE, 1.0), {"gamma": 0}, ValueError, "gamma=0: must be finite and greater than 0"),
-    "beta": (ob.then_smooth_hellinger_exponential, (PURE, 1.0), {"beta": -1}, ValueError, "beta=-1: must be finite and greater than 0"),
-    "both": (ob.then_smooth_hellinger_exponential, (PURE, 1.0), {"gamma": 1, "beta": 1}, ValueError, "gamma=1, beta=1: give at most one"),
-    "delta under pure": (ob.then_smooth_hellinger_exponential, (PURE, 1.0), {"delta": 0.1}, ValueError, "delta=0.1: must be 0, or below 1 under"),
-    "delta under zCDP": (ob.then_smooth_hellinger_exponential, (APPROX_ZCDP, 1.0), {"delta": 0.1}, ValueError, "delta=0.1: must be 0, or below 1"),
-    "delta of 1": (ob.then_smooth_hellinger_exponential, (APPROX, 1.0), {"delta": 1.0}, ValueError, "delta=1.0: must be 0, or below 1"),
-    "negative delta": (ob.then_smooth_hellinger_exponential, (APPROX, 1.0), {"delta": -0.1}, ValueError, "delta=-0.1: must be 0, or below 1"),
-    "NaN delta": (ob.then_smooth_hellinger_exponential, (APPROX, 1.0), {"delta": math.nan}, ValueError, "delta=nan: must be 0, or below 1"),
-    "not a mechanism": (ob.then_mechanism, (PURE, "laplace"), {}, TypeError, "mechanism='laplace': must be a mechanism value"),
-    "a mechanism class": (ob.then_mechanism, (PURE, ob.LaplaceParameters), {}, TypeError, "must be a mechanism value, such as"),
+    "accounting": (
+        ob.then_hellinger_exponential,
+        (PURE, 1.0),
+        {"accounting": "?"},
+        ValueError,
+        r"accounting='\?': must be one of",
+    ),
+    "accounting of EHDS": (
+        ob.then_smooth_hellinger_exponential,
+        (PURE, 1.0),
+        {"accounting": "?"},
+        ValueError,
+        r"accounting='\?': must be one of",
+    ),
+    "gamma": (
+        ob.then_smooth_hellinger_exponential,
+        (PURE, 1.0),
+        {"gamma": 0},
+        ValueError,
+        "gamma=0: must be finite and greater than 0",
+    ),
+    "beta": (
+        ob.then_smooth_hellinger_exponential,
+        (PURE, 1.0),
+        {"beta": -1},
+        ValueError,
+        "beta=-1: must be finite and greater than 0",
+    ),
+    "both": (
+        ob.then_smooth_hellinger_exponential,
+        (PURE, 1.0),
+        {"gamma": 1, "beta": 1},
+        ValueError,
+        "gamma=1, beta=1: give at most one",
+    ),
+    "delta under pure": (
+        ob.then_smooth_hellinger_exponential,
+        (PURE, 1.0),
+        {"delta": 0.1},
+        ValueError,
+        "delta=0.1: must be 0, or below 1 under",
+    ),
+    "delta under zCDP": (
+        ob.then_smooth_hellinger_exponential,
+        (APPROX_ZCDP, 1.0),
+        {"delta": 0.1},
+        ValueError,
+        "delta=0.1: must be 0, or below 1",
+    ),
+    "delta of 1": (
+        ob.then_smooth_hellinger_exponential,
+        (APPROX, 1.0),
+        {"delta": 1.0},
+        ValueError,
+        "delta=1.0: must be 0, or below 1",
+    ),
+    "negative delta": (
+        ob.then_smooth_hellinger_exponential,
+        (APPROX, 1.0),
+        {"delta": -0.1},
+        ValueError,
+        "delta=-0.1: must be 0, or below 1",
+    ),
+    "NaN delta": (
+        ob.then_smooth_hellinger_exponential,
+        (APPROX, 1.0),
+        {"delta": math.nan},
+        ValueError,
+        "delta=nan: must be 0, or below 1",
+    ),
+    "not a mechanism": (
+        ob.then_mechanism,
+        (PURE, "laplace"),
+        {},
+        TypeError,
+        "mechanism='laplace': must be a mechanism value",
+    ),
+    "a mechanism class": (
+        ob.then_mechanism,
+        (PURE, ob.LaplaceParameters),
+        {},
+        TypeError,
+        "must be a mechanism value, such as",
+    ),
 }
 
 
@@ -206,16 +420,30 @@ def test_mechanisms_that_need_a_public_size_are_refused_without_one():
         posterior(None) >> ob.then_laplace_parameters(PURE, 1.0, total="remainder")
     with pytest.raises(ValueError, match="would be uniform draws from them, whatever the data"):
         posterior(10**6) >> ob.then_hellinger_exponential(PURE, 1.0)
-    with pytest.raises(ValueError, match=r"input_metric=CountsDistance\(add/remove\): must be the metric that belongs to the input domain"):
-        ob.make_laplace_parameters(posterior().output_domain, posterior(None).output_metric, PURE, 1.0)
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"input_metric=CountsDistance\(add/remove\): must be the metric that belongs to the"
+            r" input domain"
+        ),
+    ):
+        ob.make_laplace_parameters(
+            posterior().output_domain, posterior(None).output_metric, PURE, 1.0
+        )
 
 
 def test_composition_with_opendp_s_laplace():
-    counts = ob.make_categorical_counts(INPUT, dp.change_one_distance(), column="x", size=SIZE, nulls="a")
+    counts = ob.make_categorical_counts(
+        INPUT, dp.change_one_distance(), column="x", size=SIZE, nulls="a"
+    )
     both = dp.c.make_composition(
         [
-            counts >> ob.then_dirichlet_multinomial(prior=PRIOR) >> ob.then_laplace_parameters(PURE, 4.0),
-            counts >> ob.then_dirichlet_multinomial(prior=1.0) >> ob.then_hellinger_exponential(PURE, 4.0),
+            counts
+            >> ob.then_dirichlet_multinomial(prior=PRIOR)
+            >> ob.then_laplace_parameters(PURE, 4.0),
+            counts
+            >> ob.then_dirichlet_multinomial(prior=1.0)
+            >> ob.then_hellinger_exponential(PURE, 4.0),
             counts >> ob.then_count_vector() >> dp.m.then_laplace(scale=8.0),
         ]
     )
@@ -232,12 +460,15 @@ def test_opendp_s_own_casts_take_our_measurements():
     pure = posterior() >> ob.then_laplace_parameters(PURE, 4.0)
     assert dp.c.make_approximate(pure).map(1) == (0.5, 0.0)
     assert dp.c.make_pureDP_to_zCDP(pure).map(1) == pytest.approx(0.125)
-    assert (posterior() >> ob.then_laplace_parameters(ZCDP, 4.0)).map(1) < 0.125  # our own account is tighter
+    assert (posterior() >> ob.then_laplace_parameters(ZCDP, 4.0)).map(
+        1
+    ) < 0.125  # our own account is tighter
     zcdp = dp.c.make_zCDP_to_approxDP(posterior() >> ob.then_laplace_parameters(ZCDP, 4.0))
     assert zcdp.map(1).epsilon(delta=1e-6) > 0
 
 
-# --- the law of OpenDP's noise against ours --------------------------------------------------------------------------------------------------
+# --- the law of OpenDP's noise against ours
+# --------------------------------------------------------------------------------------------------
 
 DRAWS = 4_000
 FALSE_ALARM = 1e-6  # of one chi-square test of a correct sampler
@@ -245,14 +476,18 @@ SMALLEST_CELL = 10  # expected count; rarer outcomes are pooled into one cell
 
 
 def statistic(observed, log_p):
-    """Pearson's chi-square of observed counts against probabilities, with the rarer cells pooled, and its threshold."""
+    """Pearson's chi-square of observed counts against probabilities, with the rarer cells pooled,
+    and its threshold.
+    """
     expected = DRAWS * np.exp(log_p)
     rare = expected < SMALLEST_CELL
     observed = np.append(observed[~rare], observed[rare].sum())
     expected = np.append(expected[~rare], max(DRAWS - expected[~rare].sum(), 1e-9))
     if expected[-1] < SMALLEST_CELL:  # even together they are too few for the approximation
         observed, expected = observed[:-1], expected[:-1]
-    return ((observed - expected) ** 2 / expected).sum(), stats.chi2.isf(FALSE_ALARM, expected.size - 1)
+    return ((observed - expected) ** 2 / expected).sum(), stats.chi2.isf(
+        FALSE_ALARM, expected.size - 1
+    )
 
 
 def observed(measurement, concentration, candidates):
@@ -298,7 +533,8 @@ def test_discrete_laplace_without_a_public_size_is_clamped_at_zero_only():
             assert value > threshold
 
 
-# --- mechanisms of others --------------------------------------------------------------------------------------------------------------------
+# --- mechanisms of others
+# --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -351,7 +587,17 @@ def test_a_mechanism_by_value_needs_no_registration():
     assert measurement(DATA).loss.method == "trivial"
 
 
-@pytest.mark.parametrize("sample", [np.array([[-1, 3]]), np.array([[1.5, 2.0]]), np.array([[1, 2, 3]]), np.array([1, 2]), [[1, 2]], None])
+@pytest.mark.parametrize(
+    "sample",
+    [
+        np.array([[-1, 3]]),
+        np.array([[1.5, 2.0]]),
+        np.array([[1, 2, 3]]),
+        np.array([1, 2]),
+        [[1, 2]],
+        None,
+    ],
+)
 def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
     @dataclass(frozen=True)
     class Careless(ob.LaplaceParameters):
@@ -362,7 +608,12 @@ def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
 
     space = PosteriorSpace(("a", "b"), 3, (1.0, 1.0))
     measurement = ob.make_mechanism(space.domain, space.metric, dp.max_divergence(), Careless(1.0))
-    with pytest.raises(OpenDPException, match=r"the mechanism's sample must be an array of non-negative integers of shape \(size, k\)"):
+    with pytest.raises(
+        OpenDPException,
+        match=(
+            r"the mechanism's sample must be an array of non-negative integers of shape \(size, k\)"
+        ),
+    ):
         measurement(np.array([2.0, 3.0]))
 
 

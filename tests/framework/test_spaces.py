@@ -1,4 +1,6 @@
-"""The spaces between frame and release: their identity, which is all that OpenDP compares, and their members."""
+"""The spaces between frame and release: their identity, which is all that OpenDP compares, and
+their members.
+"""
 
 from dataclasses import fields, replace
 from itertools import combinations
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_bayes.framework.guard import ContractError
+from opendp_bayes.framework.boundary import ContractError
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 
 COUNTS = [
@@ -58,11 +60,20 @@ def test_every_field_is_in_the_identifier():
 def test_metric_is_the_neighbour_relation():
     assert COUNTS[0].metric != COUNTS[1].metric
     assert COUNTS[1].metric == COUNTS[2].metric
-    with pytest.raises(ValueError, match=r"input_metric=CountsDistance\(add/remove\): must be the metric.*CountsDistance\(change-one\)"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"input_metric=CountsDistance\(add/remove\): must be the"
+            r" metric.*CountsDistance\(change-one\)"
+        ),
+    ):
         COUNTS[1].check_metric(COUNTS[0].metric)
 
 
-@given(counts=st.lists(st.integers(0, 10**11), min_size=3, max_size=3), prior=st.lists(st.floats(1e-9, 1e6), min_size=3, max_size=3))
+@given(
+    counts=st.lists(st.integers(0, 10**11), min_size=3, max_size=3),
+    prior=st.lists(st.floats(1e-9, 1e6), min_size=3, max_size=3),
+)
 def test_counts_come_back_from_a_concentration_exactly(counts, prior):
     space = PosteriorSpace(("a", "b", "c"), sum(counts) or None, tuple(prior))
     assert space.counts(space.concentration(np.array(counts))).tolist() == counts
@@ -86,7 +97,11 @@ FULL = {
 @pytest.mark.parametrize("name", FULL)
 def test_arrays_that_are_not_counts_are_not_members(name):
     space = CountsSpace(("a", "b"), 5)
-    message = "the number of records is not size=5" if name == "other sum" else "the input must hold 2 non-negative whole numbers"
+    message = (
+        "the number of records is not size=5"
+        if name == "other sum"
+        else "the input must hold 2 non-negative whole numbers"
+    )
     assert not space.is_member(FULL[name])
     assert not space.domain.member(FULL[name])
     with pytest.raises(ContractError, match=message):
@@ -96,7 +111,11 @@ def test_arrays_that_are_not_counts_are_not_members(name):
 @pytest.mark.parametrize("name", FULL)
 def test_arrays_that_are_not_concentrations_are_not_members(name):
     space = PosteriorSpace(("a", "b"), 5, (1.0, 1.0))
-    value = FULL[name] + 1.0 if isinstance(FULL[name], np.ndarray) and FULL[name].dtype != bool else FULL[name]
+    value = (
+        FULL[name] + 1.0
+        if isinstance(FULL[name], np.ndarray) and FULL[name].dtype != bool
+        else FULL[name]
+    )
     assert not space.is_member(value)
     assert not space.domain.member(value)
     with pytest.raises(ContractError, match=r"the input must|the number of records is not size=5"):

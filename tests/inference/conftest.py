@@ -15,6 +15,15 @@ def release():
     def make(mechanism, counts, size, prior=None):
         k = len(counts)
         labels = tuple("abcdefghij"[:k])
-        return Release(tuple(counts), labels, tuple(prior or (1.0,) * k), mechanism, size, 1, PrivacyLoss(1.0, 1.0, 1.0), "MaxDivergence")
+        return Release(
+            tuple(counts),
+            labels,
+            tuple(prior or (1.0,) * k),
+            mechanism,
+            size,
+            1,
+            PrivacyLoss(1.0, 1.0, 1.0),
+            "MaxDivergence",
+        )
 
     return make

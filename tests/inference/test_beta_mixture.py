@@ -27,16 +27,26 @@ def test_one_component_is_scipys_beta(a, b):
 
 
 def test_several_components_add_up_by_their_weights():
-    a, b, weights = np.array([0.3, 40.0, 5.0]), np.array([2.0, 60.0, 0.2]), np.array([0.5, 0.2, 0.3])
+    a, b, weights = (
+        np.array([0.3, 40.0, 5.0]),
+        np.array([2.0, 60.0, 0.2]),
+        np.array([0.5, 0.2, 0.3]),
+    )
     mixture = BetaMixture(a, b, weights)
     values = np.linspace(0, 1, 11).reshape(11, 1)
     assert mixture.cdf(values) == pytest.approx((stats.beta(a, b).cdf(values) @ weights)[:, None])
-    assert mixture.pdf(values[1:-1]) == pytest.approx((stats.beta(a, b).pdf(values[1:-1]) @ weights)[:, None])
+    assert mixture.pdf(values[1:-1]) == pytest.approx(
+        (stats.beta(a, b).pdf(values[1:-1]) @ weights)[:, None]
+    )
     sampled = stats.beta(a[:, None], b[:, None]).ppf((np.arange(20_000) + 0.5) / 20_000)
     mean = weights @ sampled.mean(axis=1)
     assert mixture.mean() == pytest.approx(mean, abs=1e-4)
-    assert mixture.variance() == pytest.approx(weights @ ((sampled - mean) ** 2).mean(axis=1), abs=1e-4)
-    assert mixture.cdf(mixture.quantile([0.1, 0.5, 0.7])) == pytest.approx([0.1, 0.5, 0.7], abs=1e-11)
+    assert mixture.variance() == pytest.approx(
+        weights @ ((sampled - mean) ** 2).mean(axis=1), abs=1e-4
+    )
+    assert mixture.cdf(mixture.quantile([0.1, 0.5, 0.7])) == pytest.approx(
+        [0.1, 0.5, 0.7], abs=1e-11
+    )
 
 
 def test_values_beyond_the_range_and_probabilities_at_its_ends():
@@ -73,7 +83,10 @@ def test_grouping_keeps_mean_and_variance_and_leaves_single_components_alone():
 
 
 def test_negligible_components_are_left_out():
-    assert BetaMixture.grouped(np.ones(2), np.ones(2), np.array([1.0, 1e-20]), np.arange(2)).a.size == 1
+    assert (
+        BetaMixture.grouped(np.ones(2), np.ones(2), np.array([1.0, 1e-20]), np.arange(2)).a.size
+        == 1
+    )
 
 
 def test_a_quantile_below_every_float_is_next_to_zero():

@@ -1,4 +1,6 @@
-"""Simulation-based calibration: a few settings by default, every setting behind the slow marker, and the plug-in posterior as control."""
+"""Simulation-based calibration: a few settings by default, every setting behind the slow marker,
+and the plug-in posterior as control.
+"""
 
 from itertools import product
 
@@ -16,7 +18,9 @@ QUICK = [
     (Cell("discrete Laplace, n private", 2, 50, 1.0), None),
     (Cell("permute-and-flip", 2, 50, 1.0), (2.0, 1.0)),
 ]
-SETTINGS = [Cell(*setting) for setting in product(MECHANISMS, (2, 3, 7), (50, 200, 2000), (0.1, 1.0))]
+SETTINGS = [
+    Cell(*setting) for setting in product(MECHANISMS, (2, 3, 7), (50, 200, 2000), (0.1, 1.0))
+]
 
 
 def size_prior(cell):
@@ -32,7 +36,9 @@ def test_ranks_are_uniform_and_intervals_hold(cell, prior):
 
 @pytest.mark.parametrize(("cell", "prior"), QUICK[:3], ids=repr)
 def test_the_plug_in_posterior_fails_the_same_test(cell, prior):
-    """Negative control; at n = 200, ε = 0.2 its nominal 95 % interval holds the truth in 78 % of simulations."""
+    """Negative control; at n = 200, ε = 0.2 its nominal 95 % interval holds the truth in 78 % of
+    simulations.
+    """
     ranks = calibration.simulate(cell, 400, 0, prior, size_prior(cell), calibration.plug_in)
     assert calibration.rejects(ranks[:, 0])
     assert calibration.coverage(ranks, 0.95) < 0.9
@@ -43,7 +49,10 @@ def test_a_scale_that_is_half_of_the_true_one_fails_too():
     cell = QUICK[0][0]
 
     def half(release, theta):
-        values = {**release.__dict__, "mechanism": type(release.mechanism)(release.mechanism.scale / 2)}
+        values = {
+            **release.__dict__,
+            "mechanism": type(release.mechanism)(release.mechanism.scale / 2),
+        }
         return np.diagonal(type(release)(**values).posterior.cdf(theta))
 
     assert calibration.rejects(calibration.simulate(cell, 2000, 0, cdf=half)[:, 0])
@@ -52,7 +61,9 @@ def test_a_scale_that_is_half_of_the_true_one_fails_too():
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", SETTINGS, ids=repr)
 def test_every_mechanism_in_every_setting(cell):
-    """Of the first and the last category, whose part differs for some mechanisms. 648 checks of a correct package fail with probability 3e-3."""
+    """Of the first and the last category, whose part differs for some mechanisms. 648 checks of a
+    correct package fail with probability 3e-3.
+    """
     if not cell.runs():
         pytest.skip("the mechanism refuses, because it has too many candidates")
     slow = cell.k > 2 and (cell.exponential or cell.mechanism == "K-norm" or not cell.public)

@@ -7,7 +7,16 @@ from opendp_bayes.inference.cells import cell_of, five_percent_cells, graded_edg
 
 
 @pytest.mark.parametrize(
-    ("last", "around"), [(0, []), (1, [0]), (31, [7]), (1000, [3]), (10**6, [0]), (10**6, [300_000, 999_999]), (10**12, [5 * 10**11])]
+    ("last", "around"),
+    [
+        (0, []),
+        (1, [0]),
+        (31, [7]),
+        (1000, [3]),
+        (10**6, [0]),
+        (10**6, [300_000, 999_999]),
+        (10**12, [5 * 10**11]),
+    ],
 )
 def test_cells_make_up_the_range_and_grow_with_the_distance_from_the_points(last, around):
     edges = graded_edges(last, around)
@@ -16,7 +25,13 @@ def test_cells_make_up_the_range_and_grow_with_the_distance_from_the_points(last
     lengths = np.diff(edges)
     assert np.all(lengths >= 1)
     points = np.array([0, last, *around])
-    away = np.min([np.where(edges[:-1] > p, edges[:-1] - p, np.maximum(p - edges[1:] + 1, 0)) for p in points], axis=0)
+    away = np.min(
+        [
+            np.where(edges[:-1] > p, edges[:-1] - p, np.maximum(p - edges[1:] + 1, 0))
+            for p in points
+        ],
+        axis=0,
+    )
     assert np.all(lengths <= np.maximum(1, away / 31))
     assert edges.size <= 2 * points.size * (40 + 33 * np.log(max(last, 3)))
 

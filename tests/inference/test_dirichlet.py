@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.dirichlet import dirichlet, dirichlet_multinomial, log_dirichlet_multinomial
-from opendp_bayes.simplex import candidates, ranks
+from opendp_bayes.inference.dirichlet import (
+    dirichlet,
+    dirichlet_multinomial,
+    log_dirichlet_multinomial,
+)
+from opendp_bayes.mathematics.simplex import candidates, ranks
 
 
 def test_dirichlet_draws_also_where_a_gamma_variate_underflows():
@@ -21,6 +25,14 @@ def test_dirichlet_draws_also_where_a_gamma_variate_underflows():
 def test_counts_and_their_probabilities():
     prior, sets = np.array([0.3, 1.0, 4.0]), candidates(12, 3)
     probabilities = stats.dirichlet_multinomial.pmf(sets, prior, 12)
-    np.testing.assert_allclose(np.exp(log_dirichlet_multinomial(sets, prior)), probabilities, rtol=1e-12)
+    np.testing.assert_allclose(
+        np.exp(log_dirichlet_multinomial(sets, prior)), probabilities, rtol=1e-12
+    )
     drawn = dirichlet_multinomial(12, prior, 50_000, np.random.default_rng(0))
-    assert stats.chisquare(np.bincount(ranks(drawn, 12), minlength=len(sets)), probabilities / probabilities.sum() * 50_000).pvalue > 1e-6
+    assert (
+        stats.chisquare(
+            np.bincount(ranks(drawn, 12), minlength=len(sets)),
+            probabilities / probabilities.sum() * 50_000,
+        ).pvalue
+        > 1e-6
+    )

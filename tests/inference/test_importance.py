@@ -1,4 +1,6 @@
-"""Importance sampling and the interpolated normaliser: against brute force over all data sets, with broken versions as negative controls."""
+"""Importance sampling and the interpolated normaliser: against brute force over all data sets, with
+broken versions as negative controls.
+"""
 
 import brute_force
 import numpy as np
@@ -11,10 +13,11 @@ from opendp_bayes.inference import importance, normaliser, posterior
 from opendp_bayes.inference.importance import Proposals, Weighted, by_importance
 from opendp_bayes.inference.likelihood import likelihood_of
 from opendp_bayes.inference.normaliser import LogNormaliser, by_interpolation
-from opendp_bayes.simplex import candidates, ranks
+from opendp_bayes.mathematics.simplex import candidates, ranks
 
-#: Standard errors, by the effective sample size, that an estimated mean may be off. Correct weights are further off with probability 6e-7 a mean, if
-#: the effective sample size is right; that is itself an estimate, so a little more.
+#: Standard errors, by the effective sample size, that an estimated mean may be off. Correct weights
+#: are further off with probability 6e-7 a mean, if the effective sample size is right; that is
+#: itself an estimate, so a little more.
 STANDARD_ERRORS = 5.0
 PRIOR = (1.0, 0.5, 2.0)
 EXPONENTIAL = [
@@ -27,13 +30,19 @@ EXPONENTIAL = [
 
 
 def off(weighted, made):
-    """By how many standard errors the mean counts and mean squared counts differ from those of brute force; shape `(2, k)`."""
+    """By how many standard errors the mean counts and mean squared counts differ from those of
+    brute force; shape `(2, k)`.
+    """
     sets, weights = brute_force.data_sets(made)
     result = []
     for power in (1, 2):
         expected = weights @ sets**power
         deviation = np.sqrt(weights @ (sets**power - expected) ** 2)
-        result.append((weighted._weights @ weighted._counts**power - expected) / deviation * np.sqrt(weighted.diagnostics.ess))
+        result.append(
+            (weighted._weights @ weighted._counts**power - expected)
+            / deviation
+            * np.sqrt(weighted.diagnostics.ess)
+        )
     return np.array(result)
 
 
@@ -50,7 +59,9 @@ def proposals(made):
 @pytest.mark.parametrize(("mechanism", "counts"), EXPONENTIAL, ids=repr)
 def test_importance_sampling_with_the_exact_normaliser(mechanism, counts, release):
     made, likelihood = exponential(release, mechanism, counts)
-    weighted = by_importance(likelihood.log_likelihood, proposals(made), 4000, np.random.default_rng(0))
+    weighted = by_importance(
+        likelihood.log_likelihood, proposals(made), 4000, np.random.default_rng(0)
+    )
     assert weighted.diagnostics.ess.min() >= 4000
     assert np.abs(off(weighted, made)).max() < STANDARD_ERRORS
 
@@ -67,22 +78,36 @@ def test_a_normaliser_that_is_left_out_is_noticed(release):
     """Negative control: the normalisers differ between data sets."""
     made, likelihood = exponential(release, *EXPONENTIAL[4])
     sets = candidates(18, 3)
-    table = -likelihood.distances(sets, likelihood.released) / made.mechanism._widths_at(sets, np.array(PRIOR))
-    weighted = by_importance(lambda counts: table[ranks(counts, 18)], proposals(made), 4000, np.random.default_rng(0))
+    table = -likelihood.distances(sets, likelihood.released) / made.mechanism._widths_at(
+        sets, np.array(PRIOR)
+    )
+    weighted = by_importance(
+        lambda counts: table[ranks(counts, 18)], proposals(made), 4000, np.random.default_rng(0)
+    )
     assert np.abs(off(weighted, made)).max() > 2 * STANDARD_ERRORS
 
 
 def test_wrong_weights_are_noticed(release, monkeypatch):
-    """Negative control: normalisers of the laws that are off by a factor of 16; they are estimated to 2 %."""
+    """Negative control: normalisers of the laws that are off by a factor of 16; they are estimated
+    to 2 %.
+    """
     made, likelihood = exponential(release, *EXPONENTIAL[3])
     exact = Proposals.log_densities
-    monkeypatch.setattr(Proposals, "log_densities", lambda self, counts: exact(self, counts) + np.log(16) * (np.arange(len(self)) > 1))
-    weighted = by_importance(likelihood.log_likelihood, proposals(made), 20_000, np.random.default_rng(0))
+    monkeypatch.setattr(
+        Proposals,
+        "log_densities",
+        lambda self, counts: exact(self, counts) + np.log(16) * (np.arange(len(self)) > 1),
+    )
+    weighted = by_importance(
+        likelihood.log_likelihood, proposals(made), 20_000, np.random.default_rng(0)
+    )
     assert np.abs(off(weighted, made)).max() > STANDARD_ERRORS
 
 
 def test_the_densities_of_the_laws():
-    """They sum to 1 over all data sets, within the error of the estimated normalisers, and the draws have them."""
+    """They sum to 1 over all data sets, within the error of the estimated normalisers, and the
+    draws have them.
+    """
     laws = Proposals(np.array([3, 5, 4]), np.array(PRIOR), 0.3)
     sets = candidates(12, 3)
     densities = np.exp(laws.log_densities(sets))
@@ -94,12 +119,19 @@ def test_the_densities_of_the_laws():
         expected = density / density.sum() * 20_000
         seen = np.bincount(ranks(rows, 12), minlength=len(sets))
         often = expected >= 5
-        assert stats.chisquare(seen[often], expected[often] / expected[often].sum() * seen[often].sum()).pvalue > 1e-6
+        assert (
+            stats.chisquare(
+                seen[often], expected[often] / expected[often].sum() * seen[often].sum()
+            ).pvalue
+            > 1e-6
+        )
         assert seen[~often].sum() <= 5 * (expected[~often].sum() + 5)
 
 
 def test_a_peak_far_narrower_than_the_prior_is_found(release):
-    """Of 2 003 001 data sets, those with most of the probability are within some ten records of the release."""
+    """Of 2 003 001 data sets, those with most of the probability are within some ten records of the
+    release.
+    """
     made = release(SmoothHellingerExponential(0.5), (1128, 550, 322), 2000)
     posterior = noise_aware_posterior(made, effective_draws=1000)
     assert isinstance(posterior._true_counts, Weighted)
@@ -112,14 +144,18 @@ def test_a_peak_far_narrower_than_the_prior_is_found(release):
 def test_draws_end_where_there_is_no_getting_enough(monkeypatch, release):
     monkeypatch.setattr(importance, "_MOST_DRAWS", 5000)
     made, likelihood = exponential(release, *EXPONENTIAL[0])
-    weighted = by_importance(likelihood.log_likelihood, proposals(made), 10**9, np.random.default_rng(0))
+    weighted = by_importance(
+        likelihood.log_likelihood, proposals(made), 10**9, np.random.default_rng(0)
+    )
     assert 5000 <= weighted.diagnostics.draws < 5100
     assert weighted.diagnostics.ess.max() < 5100
 
 
 @pytest.mark.parametrize("mechanism", [mechanism for mechanism, _ in EXPONENTIAL], ids=repr)
 def test_the_normaliser_at_data_sets_it_was_not_estimated_at(mechanism):
-    """Against sums over all 1891 candidates at sixty data sets, most of them less probable than those from the prior. A constant has no effect."""
+    """Against sums over all 1891 candidates at sixty data sets, most of them less probable than
+    those from the prior. A constant has no effect.
+    """
     prior, size = np.array(PRIOR), 60
     interpolated = normaliser.over_prior(mechanism, size, PRIOR)
     sets = candidates(size, 3)
@@ -140,12 +176,18 @@ def test_a_prior_that_is_nearly_certain_of_the_data(prior, monkeypatch, release)
 
 
 def test_the_error_is_measured_and_mended(monkeypatch):
-    """Without the closed form, estimates in a corner of the simplex say little about the rest of it."""
+    """Without the closed form, estimates in a corner of the simplex say little about the rest of
+    it.
+    """
     mechanism, prior, rng = SmoothHellingerExponential(0.5), np.ones(3), np.random.default_rng(0)
     corner = np.unique(rng.multinomial(2000, [0.998, 0.001, 0.001], size=100), axis=0)
     middle, more = (rng.multinomial(2000, rng.dirichlet([5, 5, 5], size)) for size in (100, 20))
     assert LogNormaliser(mechanism, prior, corner).refined(middle)[1] < 0.1
-    monkeypatch.setattr(LogNormaliser, "_closed_form", lambda self, counts, log_widths: 50 * (counts[:, 0] / 2000) ** 2)
+    monkeypatch.setattr(
+        LogNormaliser,
+        "_closed_form",
+        lambda self, counts, log_widths: 50 * (counts[:, 0] / 2000) ** 2,
+    )
     better, error = LogNormaliser(mechanism, prior, corner).refined(middle)
     assert error > 0.3
     assert better.refined(more)[1] < error / 3

@@ -1,4 +1,6 @@
-"""The probability of a release as a function of the counts: against the laws of the mechanisms, and how good the interpolation is."""
+"""The probability of a release as a function of the counts: against the laws of the mechanisms, and
+how good the interpolation is.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,8 +19,13 @@ from opendp_bayes import (
     noise_aware_posterior,
 )
 from opendp_bayes.inference import likelihood as module
-from opendp_bayes.inference.likelihood import ExponentialWeights, ProjectedNoise, Tabulated, likelihood_of
-from opendp_bayes.simplex import candidates
+from opendp_bayes.inference.likelihood import (
+    ExponentialWeights,
+    ProjectedNoise,
+    Tabulated,
+    likelihood_of,
+)
+from opendp_bayes.mathematics.simplex import candidates
 
 #: What interpolation may change `ln P(release | counts)` by for two categories.
 INTERPOLATION = 0.03
@@ -37,10 +44,16 @@ def test_independent_noise_is_the_law_up_to_a_factor(noise, total):
     mechanism, size = LaplaceParameters(1.7, noise, total), 6
     counts = candidates(size, 3)
     for released in [(0, 3, 3), (6, 0, 0), (2, 2, 2), (0, 0, 6)]:
-        expected = np.array([np.log(brute_force.law(mechanism, tuple(row), (1.0,) * 3)[released]) for row in counts.tolist()])
+        expected = np.array(
+            [
+                np.log(brute_force.law(mechanism, tuple(row), (1.0,) * 3)[released])
+                for row in counts.tolist()
+            ]
+        )
         ours = likelihood_of(mechanism, np.array(released), np.ones(3), size).log_likelihood(counts)
         difference = ours - expected
-        # With the remainder clamped at 0, several noised counts lead to a release; it is the noised counts that are known.
+        # With the remainder clamped at 0, several noised counts lead to a release; it is the noised
+        # counts that are known.
         assert np.ptp(difference) < 1e-10
 
 
@@ -85,7 +98,10 @@ def off(mechanism, prior, size, scale):
     for released in sets[rng.choice(len(sets), 3)]:
         rows = rng.choice(len(sets), 30)
         ours = likelihood_of(mechanism, released, np.array(prior), size).log_likelihood(sets[rows])
-        exact = [PermuteAndFlip(scale).log_pmf(row, prior)[1][(sets == released).all(axis=1)][0] for row in sets[rows]]
+        exact = [
+            PermuteAndFlip(scale).log_pmf(row, prior)[1][(sets == released).all(axis=1)][0]
+            for row in sets[rows]
+        ]
         worst = max(worst, float(np.abs(ours - exact).max()))
     return worst
 
@@ -103,17 +119,27 @@ def test_another_scale_of_permute_and_flip_is_noticed():
 def test_permute_and_flip_with_many_candidates_is_the_exponential_mechanism(monkeypatch):
     """Here of 1891; from 200 000 on the difference, of the order of their number, is negligible."""
     monkeypatch.setattr(module, "LARGEST_LIST", 0)
-    likelihood, prior = likelihood_of(PermuteAndFlip(0.7), np.array([10, 20, 30]), np.ones(3), 60), np.ones(3)
+    likelihood, prior = (
+        likelihood_of(PermuteAndFlip(0.7), np.array([10, 20, 30]), np.ones(3), 60),
+        np.ones(3),
+    )
     assert isinstance(likelihood, ExponentialWeights)
     rows = np.random.default_rng(0).multinomial(60, prior / 3, size=20)
     sets = candidates(60, 3)
-    exact = [PermuteAndFlip(0.7).log_pmf(row, prior)[1][(sets == [10, 20, 30]).all(axis=1)][0] for row in rows]
+    exact = [
+        PermuteAndFlip(0.7).log_pmf(row, prior)[1][(sets == [10, 20, 30]).all(axis=1)][0]
+        for row in rows
+    ]
     assert likelihood.log_likelihood(rows) == pytest.approx(np.array(exact), abs=3e-3)
 
 
 def test_k_norm_noise_is_projected_only_where_a_count_is_zero():
-    assert not isinstance(likelihood_of(KNormParameters(1.0), np.array([1, 2, 3]), np.ones(3), 6), ProjectedNoise)
-    assert isinstance(likelihood_of(KNormParameters(1.0), np.array([0, 3, 3]), np.ones(3), 6), ProjectedNoise)
+    assert not isinstance(
+        likelihood_of(KNormParameters(1.0), np.array([1, 2, 3]), np.ones(3), 6), ProjectedNoise
+    )
+    assert isinstance(
+        likelihood_of(KNormParameters(1.0), np.array([0, 3, 3]), np.ones(3), 6), ProjectedNoise
+    )
 
 
 @dataclass(frozen=True)
@@ -135,7 +161,14 @@ class GeometricWithLikelihood(Geometric):
     name: ClassVar[str] = "geometric_with_likelihood"
 
     def log_likelihood(self, released, counts, prior):
-        return np.array([self.log_pmf(row, prior)[1][(candidates(int(released.sum()), released.size) == released).all(axis=1)][0] for row in counts])
+        return np.array(
+            [
+                self.log_pmf(row, prior)[1][
+                    (candidates(int(released.sum()), released.size) == released).all(axis=1)
+                ][0]
+                for row in counts
+            ]
+        )
 
 
 @pytest.mark.parametrize("kind", [Geometric, GeometricWithLikelihood])
@@ -153,7 +186,11 @@ def test_a_likelihood_of_its_own_is_asked_in_batches(release):
 
 def test_a_plugin_without_a_likelihood_and_too_many_data_sets(release):
     with pytest.raises(
-        ValueError, match=r"mechanism='geometric': its log_pmf would be called for 2.56e\+03 data sets, at most 2000.*method log_likelihood"
+        ValueError,
+        match=(
+            r"mechanism='geometric': its log_pmf would be called for 2.56e\+03 data sets, at most"
+            r" 2000.*method log_likelihood"
+        ),
     ):
         release(Geometric(1.0), (20, 20, 30), 70).posterior  # noqa: B018
 
@@ -161,20 +198,30 @@ def test_a_plugin_without_a_likelihood_and_too_many_data_sets(release):
 @pytest.mark.parametrize("kind", [Geometric, GeometricWithLikelihood])
 def test_a_plugin_with_a_private_size(kind, release):
     with pytest.raises(
-        ValueError, match=r"mechanism='geometric.*infinitely many|with a private number of records, the posterior .* only for LaplaceParameters"
+        ValueError,
+        match=(
+            r"mechanism='geometric.*infinitely many|with a private number of records, the posterior"
+            r" .* only for LaplaceParameters"
+        ),
     ):
         release(kind(1.0), (2, 3), None).posterior  # noqa: B018
 
 
 @pytest.mark.parametrize("mechanism", [KNormParameters(1.0), HellingerExponential(1.0)], ids=repr)
 def test_counts_that_do_not_sum_to_the_size(mechanism, release):
-    with pytest.raises(ValueError, match=r"counts=\[1, 2, 3\]: must sum to size=7, which this mechanism keeps"):
+    with pytest.raises(
+        ValueError, match=r"counts=\[1, 2, 3\]: must sum to size=7, which this mechanism keeps"
+    ):
         release(mechanism, (1, 2, 3), 7).posterior  # noqa: B018
 
 
-@pytest.mark.parametrize("mechanism", [KNormParameters(2.0**50), LaplaceParameters(2.0**50)], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism", [KNormParameters(2.0**50), LaplaceParameters(2.0**50)], ids=repr
+)
 def test_a_scale_beyond_all_counts(mechanism, release):
-    with pytest.raises(ValueError, match=r"scale=1125899906842624.0: must be at most 1e\+12 records"):
+    with pytest.raises(
+        ValueError, match=r"scale=1125899906842624.0: must be at most 1e\+12 records"
+    ):
         release(mechanism, (1, 2, 3), 6).posterior  # noqa: B018
 
 
@@ -185,5 +232,10 @@ def test_a_plugin_that_returns_no_log_likelihood(returned):
             return returned + np.zeros(len(counts))
 
     released = np.array([1, 2])
-    with pytest.raises(ValueError, match=r"mechanism='geometric': its log_likelihood returned nan, inf or the shape \(2,"):
-        likelihood_of(Wrong(1.0), released, np.ones(2), 3).log_likelihood(np.array([[1, 2], [0, 3]]))
+    with pytest.raises(
+        ValueError,
+        match=r"mechanism='geometric': its log_likelihood returned nan, inf or the shape \(2,",
+    ):
+        likelihood_of(Wrong(1.0), released, np.ones(2), 3).log_likelihood(
+            np.array([[1, 2], [0, 3]])
+        )

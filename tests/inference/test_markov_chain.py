@@ -1,4 +1,6 @@
-"""The Markov chains: every kernel against brute force or the exact posterior, broken kernels as negative controls, diagnostics against arviz."""
+"""The Markov chains: every kernel against brute force or the exact posterior, broken kernels as
+negative controls, diagnostics against arviz.
+"""
 
 import warnings
 
@@ -10,24 +12,36 @@ from scipy import stats
 from opendp_bayes import KNormParameters, LaplaceParameters
 from opendp_bayes.inference import markov_chain
 from opendp_bayes.inference.likelihood import Tabulated, likelihood_of
-from opendp_bayes.inference.markov_chain import Chains, by_gibbs, by_metropolis, r_hat_and_ess, run, slice_sample
+from opendp_bayes.inference.markov_chain import (
+    Chains,
+    by_gibbs,
+    by_metropolis,
+    r_hat_and_ess,
+    run,
+    slice_sample,
+)
 from opendp_bayes.inference.true_counts import Convolved
 
-#: Standard errors, by the effective sample size, that an estimated mean may be off. A correct chain is further off with probability 6e-7 a mean, if
-#: the effective sample size is right; that is itself an estimate, so a little more.
+#: Standard errors, by the effective sample size, that an estimated mean may be off. A correct chain
+#: is further off with probability 6e-7 a mean, if the effective sample size is right; that is
+#: itself an estimate, so a little more.
 STANDARD_ERRORS = 5.0
 PRIOR = (1.0, 0.5, 2.0)
 
 
 def off(chains, made, largest=None):
-    """By how many standard errors the mean counts and mean squared counts differ from those of brute force; shape `(2, k)`."""
+    """By how many standard errors the mean counts and mean squared counts differ from those of
+    brute force; shape `(2, k)`.
+    """
     sets, weights = brute_force.data_sets(made, largest)
     rows = chains.counts.reshape(-1, sets.shape[1])
     result = []
     for power in (1, 2):
         expected = weights @ sets**power
         deviation = np.sqrt(weights @ (sets**power - expected) ** 2)
-        result.append((np.mean(rows**power, axis=0) - expected) / deviation * np.sqrt(chains.diagnostics.ess))
+        result.append(
+            (np.mean(rows**power, axis=0) - expected) / deviation * np.sqrt(chains.diagnostics.ess)
+        )
     return np.array(result)
 
 
@@ -64,12 +78,24 @@ def test_gibbs_with_a_private_size(release):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "counts", "size"), [*NOISE[:1], NOISE[3], (LaplaceParameters(0.8, total="private"), (2, 0, 3), None)], ids=repr
+    ("mechanism", "counts", "size"),
+    [*NOISE[:1], NOISE[3], (LaplaceParameters(0.8, total="private"), (2, 0, 3), None)],
+    ids=repr,
 )
 def test_the_wrong_scale_is_noticed(mechanism, counts, size, release):
     """Negative control: chains for a scale that is 30 % off."""
-    wrong = release(type(mechanism)(**{**mechanism.__dict__, "scale": 1.3 * mechanism.scale}), counts, size, PRIOR)
-    assert np.abs(off(gibbs(wrong, 12_000), release(mechanism, counts, size, PRIOR), None if size else 26)).max() > STANDARD_ERRORS
+    wrong = release(
+        type(mechanism)(**{**mechanism.__dict__, "scale": 1.3 * mechanism.scale}),
+        counts,
+        size,
+        PRIOR,
+    )
+    assert (
+        np.abs(
+            off(gibbs(wrong, 12_000), release(mechanism, counts, size, PRIOR), None if size else 26)
+        ).max()
+        > STANDARD_ERRORS
+    )
 
 
 def test_zeros_taken_for_what_was_noised_are_noticed(monkeypatch, release):
@@ -79,9 +105,16 @@ def test_zeros_taken_for_what_was_noised_are_noticed(monkeypatch, release):
     assert np.abs(off(gibbs(made), made)).max() > 2 * STANDARD_ERRORS
 
 
-@pytest.mark.parametrize("mechanism", [LaplaceParameters(20.0), KNormParameters(10.0), LaplaceParameters(10.0, total="private")], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism",
+    [LaplaceParameters(20.0), KNormParameters(10.0), LaplaceParameters(10.0, total="private")],
+    ids=repr,
+)
 def test_gibbs_agrees_with_the_convolution(mechanism):
-    prior, size = np.array([1.0, 0.5, 2.0, 1.0, 3.0]), None if mechanism == LaplaceParameters(10.0, total="private") else 1000
+    prior, size = (
+        np.array([1.0, 0.5, 2.0, 1.0, 3.0]),
+        (None if mechanism == LaplaceParameters(10.0, total="private") else 1000),
+    )
     released = np.array([20, 100, 300, 180, 400])
     likelihood = likelihood_of(mechanism, released, prior, size)
     chains = by_gibbs(likelihood, prior, size, flat, 5000, np.random.default_rng(0))
@@ -97,7 +130,12 @@ def test_gibbs_agrees_with_the_convolution(mechanism):
 def test_metropolis_for_a_likelihood_of_its_own(release):
     made = release(LaplaceParameters(2.0), (3, 4, 1), 8, PRIOR)
     noise = likelihood_of(made.mechanism, np.array(made.counts), np.array(PRIOR), 8)
-    chains = by_metropolis(Tabulated(noise.released, noise.log_likelihood), np.array(PRIOR), 10_000, np.random.default_rng(0))
+    chains = by_metropolis(
+        Tabulated(noise.released, noise.log_likelihood),
+        np.array(PRIOR),
+        10_000,
+        np.random.default_rng(0),
+    )
     assert np.abs(off(chains, made)).max() < STANDARD_ERRORS
 
 
@@ -109,8 +147,12 @@ def test_metropolis_where_most_data_sets_are_impossible():
 
     chains = by_metropolis(Tabulated(released, near), np.ones(3), 1000, rng)
     assert np.abs(chains.counts[:, -1] - released).max() <= 2
-    with pytest.raises(ValueError, match=r"counts=\[30, 5, 1\]: the mechanism's log_likelihood is -inf"):
-        by_metropolis(Tabulated(released, lambda counts: np.full(len(counts), -np.inf)), np.ones(3), 1000, rng)
+    with pytest.raises(
+        ValueError, match=r"counts=\[30, 5, 1\]: the mechanism's log_likelihood is -inf"
+    ):
+        by_metropolis(
+            Tabulated(released, lambda counts: np.full(len(counts), -np.inf)), np.ones(3), 1000, rng
+        )
 
 
 def test_slice_sampling_leaves_a_law_with_two_modes_as_it_is():
@@ -139,7 +181,9 @@ def test_runs_grow_until_there_are_enough_draws(monkeypatch):
 def test_draws_from_chains_are_rows_of_them():
     counts = np.random.default_rng(0).multinomial(20, [0.2, 0.3, 0.5], size=(4, 50))
     chains = Chains(counts, np.ones(3))
-    assert {tuple(row) for row in chains.sample(1000, np.random.default_rng(0)).tolist()} <= {tuple(row) for row in counts.reshape(-1, 3).tolist()}
+    assert {tuple(row) for row in chains.sample(1000, np.random.default_rng(0)).tolist()} <= {
+        tuple(row) for row in counts.reshape(-1, 3).tolist()
+    }
 
 
 @pytest.mark.parametrize("kind", ["independent", "correlated", "apart", "heavy tails"])

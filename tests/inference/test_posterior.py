@@ -11,7 +11,14 @@ import pytest
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, PermuteAndFlip, SmoothHellingerExponential, noise_aware_posterior
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+    noise_aware_posterior,
+)
 
 #: Standard errors that an estimate from draws may be off; further with probability 6e-7.
 STANDARD_ERRORS = 5.0
@@ -32,7 +39,9 @@ def test_the_posterior_of_a_release_is_computed_once_and_is_not_part_of_its_valu
 
 def test_without_noise_it_is_the_plug_in_posterior(release):
     made = release(LaplaceParameters(1e-3), (60, 40), 100, (0.5, 2.0))
-    assert made.posterior.interval(0.9)[0][0] == pytest.approx(made.plug_in.interval(0.9)[0], rel=1e-9)
+    assert made.posterior.interval(0.9)[0][0] == pytest.approx(
+        made.plug_in.interval(0.9)[0], rel=1e-9
+    )
     assert made.posterior.std()[0] == pytest.approx(made.plug_in.std(), rel=1e-9)
     three = release(LaplaceParameters(1e-3), (60, 30, 10), 100)
     assert three.posterior.mean() == pytest.approx(three.plug_in.mean(), rel=1e-9)
@@ -45,7 +54,14 @@ def test_with_nothing_but_noise_it_is_the_prior(release):
 
 
 @pytest.mark.parametrize(
-    "mechanism", [LaplaceParameters(8.0), KNormParameters(4.0), HellingerExponential(0.3), SmoothHellingerExponential(40.0)], ids=lambda m: m.name
+    "mechanism",
+    [
+        LaplaceParameters(8.0),
+        KNormParameters(4.0),
+        HellingerExponential(0.3),
+        SmoothHellingerExponential(40.0),
+    ],
+    ids=lambda m: m.name,
 )
 def test_intervals_hold_their_probability_and_are_wider_than_plug_in(mechanism, release):
     made = release(mechanism, (120, 80), 200)
@@ -55,7 +71,10 @@ def test_intervals_hold_their_probability_and_are_wider_than_plug_in(mechanism, 
         inside = np.diagonal(posterior.cdf(upper)) - np.diagonal(posterior.cdf(lower))
         assert inside == pytest.approx(0.9, abs=1e-9)
         assert upper[0] - lower[0] > np.diff(made.plug_in.interval(0.9))[0]
-    assert np.all(np.diff(posterior.interval(0.9, "highest density"), axis=0) <= np.diff(posterior.interval(0.9), axis=0) + 1e-9)
+    assert np.all(
+        np.diff(posterior.interval(0.9, "highest density"), axis=0)
+        <= np.diff(posterior.interval(0.9), axis=0) + 1e-9
+    )
 
 
 def test_simultaneous_intervals_hold_all_at_once(three):
@@ -63,8 +82,14 @@ def test_simultaneous_intervals_hold_all_at_once(three):
     for level in (0.5, 0.9):
         lower, upper = three.interval(level, "simultaneous")
         share = ((draws >= lower) & (draws <= upper)).all(axis=1).mean()
-        assert share == pytest.approx(level, abs=STANDARD_ERRORS * np.sqrt(2 * level * (1 - level) / 40_000))
-        pointwise = ((draws >= three.interval(level)[0]) & (draws <= three.interval(level)[1])).all(axis=1).mean()
+        assert share == pytest.approx(
+            level, abs=STANDARD_ERRORS * np.sqrt(2 * level * (1 - level) / 40_000)
+        )
+        pointwise = (
+            ((draws >= three.interval(level)[0]) & (draws <= three.interval(level)[1]))
+            .all(axis=1)
+            .mean()
+        )
         assert pointwise < level - 0.05  # negative control: the intervals of each category alone
 
 
@@ -82,7 +107,10 @@ def test_shapes(three):
 def test_densities_integrate_to_probabilities(three):
     values = np.linspace(0, 1, 4001)
     density = three.pdf(values)
-    integral = np.concatenate([np.zeros((1, 3)), np.cumsum((density[1:] + density[:-1]) / 2, axis=0)]) / 4000
+    integral = (
+        np.concatenate([np.zeros((1, 3)), np.cumsum((density[1:] + density[:-1]) / 2, axis=0)])
+        / 4000
+    )
     assert np.abs(integral - three.cdf(values)).max() < 1e-4
 
 
@@ -93,9 +121,14 @@ def test_draws_agree_with_the_marginals(size, release):
     draws = posterior.sample(40_000, seed=0)
     for i in range(3):
         places = np.quantile(draws[:, i], np.linspace(0.02, 0.98, 30))
-        # Five times the largest deviation of an empirical distribution at one place, 1 / (2 sqrt(40 000)).
-        assert posterior.cdf(places)[:, i] == pytest.approx(np.linspace(0.02, 0.98, 30), abs=STANDARD_ERRORS / 400)
-    assert draws.mean(axis=0) == pytest.approx(posterior.mean(), abs=STANDARD_ERRORS * posterior.std().max() / 200)
+        # Five times the largest deviation of an empirical distribution at one place, 1 / (2 sqrt(40
+        # 000)).
+        assert posterior.cdf(places)[:, i] == pytest.approx(
+            np.linspace(0.02, 0.98, 30), abs=STANDARD_ERRORS / 400
+        )
+    assert draws.mean(axis=0) == pytest.approx(
+        posterior.mean(), abs=STANDARD_ERRORS * posterior.std().max() / 200
+    )
     assert draws.std(axis=0) == pytest.approx(posterior.std(), rel=0.03)
 
 
@@ -109,26 +142,39 @@ def test_seeds(three):
 def test_predictive_counts_vary_more_than_draws_given_the_mean(three):
     counts = three.predictive(1000, draws=20_000, seed=0)
     mean, std = three.mean(), three.std()
-    assert counts.mean(axis=0) == pytest.approx(1000 * mean, abs=STANDARD_ERRORS * 1000 * std.max() / np.sqrt(20_000) * 1.1)
-    assert counts.var(axis=0) == pytest.approx(1000 * mean * (1 - mean) + 1000 * 999 * std**2, rel=0.06)
+    assert counts.mean(axis=0) == pytest.approx(
+        1000 * mean, abs=STANDARD_ERRORS * 1000 * std.max() / np.sqrt(20_000) * 1.1
+    )
+    assert counts.var(axis=0) == pytest.approx(
+        1000 * mean * (1 - mean) + 1000 * 999 * std**2, rel=0.06
+    )
 
 
 def test_the_probability_of_an_event(three):
     estimate = three.probability(lambda theta: theta[0] > 0.55)
-    assert estimate.value == pytest.approx(1 - three.cdf(0.55)[0], abs=STANDARD_ERRORS * estimate.standard_error)
-    assert estimate.standard_error == pytest.approx(np.sqrt(estimate.value * (1 - estimate.value) / 40_000), rel=1e-2)
+    assert estimate.value == pytest.approx(
+        1 - three.cdf(0.55)[0], abs=STANDARD_ERRORS * estimate.standard_error
+    )
+    assert estimate.standard_error == pytest.approx(
+        np.sqrt(estimate.value * (1 - estimate.value) / 40_000), rel=1e-2
+    )
     certain = three.probability(lambda theta: theta.sum(axis=0) > 0.5, draws=1000)
     assert certain.value == 1
     assert 0 < certain.standard_error < 0.01
 
 
 def test_comparing_two_releases(release):
-    first, second = release(LaplaceParameters(5.0), (60, 40), 100), release(LaplaceParameters(10.0), (250, 250), 500)
+    first, second = (
+        release(LaplaceParameters(5.0), (60, 40), 100),
+        release(LaplaceParameters(10.0), (250, 250), 500),
+    )
     comparison = first.posterior.compare(second.posterior)
     values = np.linspace(0, 1, 8001)
     density, distribution = first.posterior.pdf(values)[:, 0], second.posterior.cdf(values)[:, 0]
     larger = np.sum(density * distribution) / 8000
-    assert comparison.probability[0] == pytest.approx(larger, abs=STANDARD_ERRORS * comparison.standard_error[0] + 1e-3)
+    assert comparison.probability[0] == pytest.approx(
+        larger, abs=STANDARD_ERRORS * comparison.standard_error[0] + 1e-3
+    )
     assert comparison.probability.sum() == pytest.approx(1)
     assert comparison.mean == pytest.approx(first.posterior.mean() - second.posterior.mean())
     assert comparison.std == pytest.approx(np.hypot(first.posterior.std(), second.posterior.std()))
@@ -152,7 +198,11 @@ def test_arviz_gets_the_draws(three, release):
     assert theta.coords["category"].values.tolist() == ["a", "b", "c"]
     assert theta.mean(("chain", "draw")).values == pytest.approx(three.mean(), abs=0.02)
     chained = release(KNormParameters(1.0), (60, 40, 0), 100).posterior
-    assert chained.to_arviz().posterior["theta"].shape == (chained.diagnostics.chains, chained.diagnostics.draws, 3)
+    assert chained.to_arviz().posterior["theta"].shape == (
+        chained.diagnostics.chains,
+        chained.diagnostics.draws,
+        3,
+    )
 
 
 def test_a_first_use_of_arviz_neither_fails_nor_warns(tmp_path):
@@ -185,18 +235,25 @@ def test_without_arviz_the_error_says_what_to_install(three, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"to_arviz needs arviz: pip install 'opendp-bayes\[arviz\]'"):
+    with pytest.raises(
+        ImportError, match=r"to_arviz needs arviz: pip install 'opendp-bayes\[arviz\]'"
+    ):
         three.to_arviz()
 
 
 def test_neither_arviz_nor_opendp_is_loaded_for_a_posterior():
     code = (
-        "import opendp_bayes as ob, sys\n"
-        "release = ob.Release((3, 5), ('a', 'b'), (1.0, 1.0), ob.LaplaceParameters(2.0), 8, 1, ob.PrivacyLoss(0.5, 0.125, 1.0), '')\n"
-        "release.posterior.interval()\n"
-        "print(sorted({name.split('.')[0] for name in sys.modules} & {'arviz', 'opendp', 'polars'}))"
+        "import opendp_bayes as ob, sys\nrelease = ob.Release((3, 5), ('a', 'b'), (1.0, 1.0),"
+        " ob.LaplaceParameters(2.0), 8, 1, ob.PrivacyLoss(0.5, 0.125, 1.0),"
+        " '')\nrelease.posterior.interval()\nprint(sorted({name.split('.')[0] for name in"
+        " sys.modules} & {'arviz', 'opendp', 'polars'}))"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95])
@@ -208,28 +265,58 @@ def test_a_level_that_is_no_probability(level, three):
 
 
 def test_other_errors(three, release):
-    with pytest.raises(ValueError, match="kind='hdi': must be one of 'equal-tailed', 'highest density', 'simultaneous'"):
+    with pytest.raises(
+        ValueError,
+        match="kind='hdi': must be one of 'equal-tailed', 'highest density', 'simultaneous'",
+    ):
         three.interval(0.9, "hdi")
     with pytest.raises(ValueError, match=r"size=0: must be between 1"):
         three.sample(0)
     with pytest.raises(ValueError, match=r"draws=0: must be between 1"):
         three.predictive(5, draws=0)
-    with pytest.raises(ValueError, match=r"event: returned an array of float64 and shape \(40000,\); must be booleans of shape \(40000,\)"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"event: returned an array of float64 and shape \(40000,\); must be booleans of shape"
+            r" \(40000,\)"
+        ),
+    ):
         three.probability(lambda theta: theta[0])
-    with pytest.raises(ValueError, match=r"event: returned an array of bool and shape \(3, 40000\)"):
+    with pytest.raises(
+        ValueError, match=r"event: returned an array of bool and shape \(3, 40000\)"
+    ):
         three.probability(lambda theta: theta > 0.5)
-    with pytest.raises(ValueError, match=r"other: has the categories \('a', 'b'\), not \('a', 'b', 'c'\)"):
+    with pytest.raises(
+        ValueError, match=r"other: has the categories \('a', 'b'\), not \('a', 'b', 'c'\)"
+    ):
         three.compare(release(LaplaceParameters(1.0), (1, 2), 3).posterior)
-    with pytest.raises(ValueError, match=r"size_prior=.*: must be None, because the number of records, 3, is public"):
-        noise_aware_posterior(release(LaplaceParameters(1.0), (1, 2), 3), size_prior=stats.poisson(3))
-    with pytest.raises(ValueError, match="size_prior=3: must be a frozen discrete distribution with a method logpmf"):
-        noise_aware_posterior(release(LaplaceParameters(1.0, total="private"), (1, 2), None), size_prior=3)
+    with pytest.raises(
+        ValueError,
+        match=r"size_prior=.*: must be None, because the number of records, 3, is public",
+    ):
+        noise_aware_posterior(
+            release(LaplaceParameters(1.0), (1, 2), 3), size_prior=stats.poisson(3)
+        )
+    with pytest.raises(
+        ValueError,
+        match="size_prior=3: must be a frozen discrete distribution with a method logpmf",
+    ):
+        noise_aware_posterior(
+            release(LaplaceParameters(1.0, total="private"), (1, 2), None), size_prior=3
+        )
     with pytest.raises(ValueError, match="effective_draws=0: must be between 1"):
         noise_aware_posterior(release(LaplaceParameters(1.0), (1, 2), 3), effective_draws=0)
 
 
 @pytest.mark.parametrize(
-    "mechanism", [LaplaceParameters(1.0), KNormParameters(1.0), HellingerExponential(1.0, "local"), PermuteAndFlip(1.0)], ids=repr
+    "mechanism",
+    [
+        LaplaceParameters(1.0),
+        KNormParameters(1.0),
+        HellingerExponential(1.0, "local"),
+        PermuteAndFlip(1.0),
+    ],
+    ids=repr,
 )
 def test_of_no_records_at_all_it_is_the_prior(mechanism, release):
     for prior in ((2.0, 1.0), (1.0, 1.0, 2.0)):

@@ -1,4 +1,6 @@
-"""The exact posteriors against brute force over every data set, and their shortcuts against the same without shortcuts."""
+"""The exact posteriors against brute force over every data set, and their shortcuts against the
+same without shortcuts.
+"""
 
 import brute_force
 import numpy as np
@@ -6,7 +8,13 @@ import oracles
 import pytest
 from scipy import stats
 
-from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential, noise_aware_posterior
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    SmoothHellingerExponential,
+    noise_aware_posterior,
+)
 from opendp_bayes.inference import true_counts
 from opendp_bayes.inference.likelihood import likelihood_of
 from opendp_bayes.inference.true_counts import Convolved, Listed, TwoCategories, log_prior_weight
@@ -47,7 +55,9 @@ def test_two_categories_with_noise_on_the_counts(mechanism, counts, release):
 @pytest.mark.parametrize("counts", [(5, 7), (0, 12)], ids=repr)
 def test_two_categories_with_an_exponential_mechanism(mechanism, counts, release):
     for prior in PRIORS[2]:
-        assert error(release(mechanism, counts, 12, prior)) < 1e-10  # every data set is a node of the interpolation
+        assert (
+            error(release(mechanism, counts, 12, prior)) < 1e-10
+        )  # every data set is a node of the interpolation
 
 
 @pytest.mark.parametrize("mechanism", NOISE, ids=repr)
@@ -76,7 +86,14 @@ def test_three_categories_with_an_exponential_mechanism(mechanism, release):
 
 @pytest.mark.parametrize("noise", ["discrete", "floored"])
 @pytest.mark.parametrize(
-    ("counts", "prior"), [((4, 6), (1.0, 1.0)), ((0, 3), (0.1, 3.0)), ((0, 0), (1.0, 1.0)), ((2, 0, 3), (1.0, 0.5, 2.0))], ids=repr
+    ("counts", "prior"),
+    [
+        ((4, 6), (1.0, 1.0)),
+        ((0, 3), (0.1, 3.0)),
+        ((0, 0), (1.0, 1.0)),
+        ((2, 0, 3), (1.0, 0.5, 2.0)),
+    ],
+    ids=repr,
 )
 def test_a_private_number_of_records(noise, counts, prior, release):
     made = release(LaplaceParameters(0.8, noise, "private"), counts, None, prior)
@@ -90,9 +107,19 @@ def test_the_wrong_scale_is_noticed(release):
     for counts, size, largest in [((5, 7), 12, None), ((3, 4, 1), 8, None)]:
         right = release(LaplaceParameters(2.0), counts, size)
         wrong = release(LaplaceParameters(2.6), counts, size)
-        assert np.abs(wrong.posterior.cdf(VALUES)[:, 0] - brute_force.cdf(right, VALUES, largest)[:, 0]).max() > 1e-3
-    right, wrong = (release(LaplaceParameters(scale, total="private"), (4, 6), None) for scale in (0.8, 1.04))
-    assert np.abs(wrong.posterior.cdf(VALUES)[:, 0] - brute_force.cdf(right, VALUES, 40)[:, 0]).max() > 1e-2
+        assert (
+            np.abs(
+                wrong.posterior.cdf(VALUES)[:, 0] - brute_force.cdf(right, VALUES, largest)[:, 0]
+            ).max()
+            > 1e-3
+        )
+    right, wrong = (
+        release(LaplaceParameters(scale, total="private"), (4, 6), None) for scale in (0.8, 1.04)
+    )
+    assert (
+        np.abs(wrong.posterior.cdf(VALUES)[:, 0] - brute_force.cdf(right, VALUES, 40)[:, 0]).max()
+        > 1e-2
+    )
 
 
 def test_a_prior_on_the_number_of_records(release):
@@ -102,13 +129,21 @@ def test_a_prior_on_the_number_of_records(release):
     weights = weights * size_prior.pmf(sets.sum(axis=1))
     a = 1.0 + sets
     expected = (weights / weights.sum()) @ (a / a.sum(axis=1, keepdims=True))
-    assert noise_aware_posterior(made, size_prior=size_prior).mean() == pytest.approx(expected, rel=1e-5)
+    assert noise_aware_posterior(made, size_prior=size_prior).mean() == pytest.approx(
+        expected, rel=1e-5
+    )
     assert np.abs(made.posterior.mean() - expected).max() > 1e-3  # the prior matters here
 
 
 @pytest.mark.parametrize(
     "mechanism",
-    [LaplaceParameters(3.0), LaplaceParameters(500.0), LaplaceParameters(1e5), SmoothHellingerExponential(40.0), HellingerExponential(0.67)],
+    [
+        LaplaceParameters(3.0),
+        LaplaceParameters(500.0),
+        LaplaceParameters(1e5),
+        SmoothHellingerExponential(40.0),
+        HellingerExponential(0.67),
+    ],
     ids=repr,
 )
 @pytest.mark.parametrize("first", [0, 25, 9000, 20_000])
@@ -128,7 +163,9 @@ def test_a_listed_size_is_grouped_without_loss():
     for mechanism, first in [(LaplaceParameters(300.0), 5000), (LaplaceParameters(20.0), 0)]:
         likelihood = likelihood_of(mechanism, np.array([first, size - first]), prior, size)
         counts = np.column_stack([np.arange(size + 1), size - np.arange(size + 1)])
-        log_weights = likelihood.log_likelihood(counts) + stats.betabinom(size, *prior).logpmf(counts[:, 0])
+        log_weights = likelihood.log_likelihood(counts) + stats.betabinom(size, *prior).logpmf(
+            counts[:, 0]
+        )
         weights = np.exp(log_weights - log_weights.max())
         seen = weights > 1e-12
         marginal = TwoCategories(likelihood.log_likelihood, first, prior, size).marginal(0)
@@ -138,22 +175,34 @@ def test_a_listed_size_is_grouped_without_loss():
         assert marginal.cdf(values) == pytest.approx(expected, abs=2e-5)
 
 
-@pytest.mark.parametrize("mechanism", [LaplaceParameters(2.0), LaplaceParameters(2.0, "floored", "bounded"), KNormParameters(1.0)], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism",
+    [LaplaceParameters(2.0), LaplaceParameters(2.0, "floored", "bounded"), KNormParameters(1.0)],
+    ids=repr,
+)
 def test_draws_of_the_counts_follow_their_posterior(mechanism, release):
     made = release(mechanism, (1, 2, 3), 6, (1.0, 0.5, 2.0))
     sets, weights = brute_force.data_sets(made)
     rng = np.random.default_rng(0)
     drawn = made.posterior._true_counts.sample(20_000, rng)
-    assert not oracles.rejects(map(tuple, drawn.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True)))
-    wrong = release(type(mechanism)(mechanism.scale * 1.3), (1, 2, 3), 6, (1.0, 0.5, 2.0)).posterior._true_counts.sample(20_000, rng)
-    assert oracles.rejects(map(tuple, wrong.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True)))
+    assert not oracles.rejects(
+        map(tuple, drawn.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True))
+    )
+    wrong = release(
+        type(mechanism)(mechanism.scale * 1.3), (1, 2, 3), 6, (1.0, 0.5, 2.0)
+    ).posterior._true_counts.sample(20_000, rng)
+    assert oracles.rejects(
+        map(tuple, wrong.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True))
+    )
 
 
 def test_draws_of_the_counts_with_a_private_size(release):
     made = release(LaplaceParameters(0.5, total="private"), (1, 2), None)
     sets, weights = brute_force.data_sets(made, 30)
     drawn = made.posterior._true_counts.sample(20_000, np.random.default_rng(0))
-    assert not oracles.rejects(map(tuple, drawn.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True)))
+    assert not oracles.rejects(
+        map(tuple, drawn.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True))
+    )
 
 
 def test_draws_from_cells_are_spread_over_them(monkeypatch):
@@ -162,7 +211,10 @@ def test_draws_from_cells_are_spread_over_them(monkeypatch):
     cells = TwoCategories(lambda counts: np.zeros(len(counts)), 100, prior, size)
     drawn = cells.sample(40_000, np.random.default_rng(0))
     assert np.all(drawn.sum(axis=1) == size)
-    assert not oracles.rejects((drawn[:, 0] // 50).tolist(), {cell: (50 if cell < 100 else 1) / 5001 for cell in range(101)})
+    assert not oracles.rejects(
+        (drawn[:, 0] // 50).tolist(),
+        {cell: (50 if cell < 100 else 1) / 5001 for cell in range(101)},
+    )
 
 
 def test_a_strong_prior_far_from_the_release(release):
@@ -188,5 +240,7 @@ def test_listed_marginals_are_mixtures_over_the_list():
     weights = np.random.default_rng(0).dirichlet(np.ones(len(sets)))
     prior = np.array([0.5, 1.0, 2.0])
     marginal = Listed(sets, np.log(weights), prior).marginal(1)
-    expected = weights @ stats.beta.cdf(VALUES, (1.0 + sets[:, 1])[:, None], (2.5 + 4 - sets[:, 1])[:, None])
+    expected = weights @ stats.beta.cdf(
+        VALUES, (1.0 + sets[:, 1])[:, None], (2.5 + 4 - sets[:, 1])[:, None]
+    )
     assert marginal.cdf(VALUES) == pytest.approx(expected, abs=1e-12)

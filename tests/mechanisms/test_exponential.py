@@ -1,7 +1,9 @@
-"""EHD, EHDL, EHDS and the β variant: their laws against the papers' algorithms by enumeration, their samples, their messages.
+"""EHD, EHDL, EHDS and the β variant: their laws against the papers' algorithms by enumeration,
+their samples, their messages.
 
-Every statistical check is `oracles.rejects` at `oracles.FALSE_ALARM`; the observations that pass it are rejected under a law whose scale is off
-by 30 %, under another prior, and under another sensitivity.
+Every statistical check is `oracles.rejects` at `oracles.FALSE_ALARM`; the observations that pass it
+are rejected under a law whose scale is off by 30 %, under another prior, and under another
+sensitivity.
 """
 
 import re
@@ -13,11 +15,12 @@ import oracles
 import pytest
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential, hellinger_distance
-from opendp_bayes._validation import SCALES
+from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.exponential import LARGEST_UNIFORM_SHARE, exponent_error, uniform_share
 
-#: A mechanism's constructor arguments beside the scale, and the oracle's name and parameter of the sensitivity that it divides by.
+#: A mechanism's constructor arguments beside the scale, and the oracle's name and parameter of the
+#: sensitivity that it divides by.
 KINDS: dict[str, tuple[Any, dict[str, Any], str, dict[str, float]]] = {
     "EHD": (HellingerExponential, {}, "one", {}),
     "EHDL": (HellingerExponential, {"sensitivity": "local"}, "local", {}),
@@ -44,14 +47,19 @@ def mechanism(kind: str, scale: float) -> Mechanism:
 def law(kind: str, scale: float, counts: oracles.Counts, prior: tuple[float, ...]) -> oracles.Law:
     """The papers' law; a scale of the mechanism multiplies the sensitivity."""
     _, _, sensitivity, parameters = KINDS[kind]
-    return oracles.exponential_law(counts, prior, scale * oracles.width(sensitivity, counts, prior, **parameters))
+    return oracles.exponential_law(
+        counts, prior, scale * oracles.width(sensitivity, counts, prior, **parameters)
+    )
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.7, 4.0])
 @pytest.mark.parametrize(("counts", "prior"), DATA)
 @pytest.mark.parametrize("kind", KINDS)
 def test_law(kind: str, counts: oracles.Counts, prior: tuple[float, ...], scale: float) -> None:
-    stated, truth = oracles.law_of(mechanism(kind, scale), counts, prior), law(kind, scale, counts, prior)
+    stated, truth = (
+        oracles.law_of(mechanism(kind, scale), counts, prior),
+        law(kind, scale, counts, prior),
+    )
     assert list(stated) == list(oracles.data_sets(sum(counts), len(counts)))
     assert oracles.largest_relative_difference(stated, truth) < 1e-12
     assert sum(stated.values()) == pytest.approx(1, rel=1e-13)
@@ -59,11 +67,18 @@ def test_law(kind: str, counts: oracles.Counts, prior: tuple[float, ...], scale:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_law_notices_what_is_wrong(kind: str) -> None:
-    """Negative control: the comparison of laws tells a scale off by 30 %, another prior and every other sensitivity apart."""
+    """Negative control: the comparison of laws tells a scale off by 30 %, another prior and every
+    other sensitivity apart.
+    """
     counts, prior = (3, 17), (0.1, 0.1)
     stated = oracles.law_of(mechanism(kind, 0.7), counts, prior)
     others = [law(other, 0.7, counts, prior) for other in KINDS if other != kind]
-    for wrong in (law(kind, 0.49, counts, prior), law(kind, 0.91, counts, prior), law(kind, 0.7, counts, (0.5, 0.5)), *others):
+    for wrong in (
+        law(kind, 0.49, counts, prior),
+        law(kind, 0.91, counts, prior),
+        law(kind, 0.7, counts, (0.5, 0.5)),
+        *others,
+    ):
         assert oracles.largest_relative_difference(stated, wrong) > 1e-3
 
 
@@ -71,14 +86,22 @@ def test_law_notices_what_is_wrong(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_law_of_a_hundred_records(kind: str, counts: oracles.Counts) -> None:
     prior = (0.1, 0.3)
-    assert oracles.largest_relative_difference(oracles.law_of(mechanism(kind, 0.5), counts, prior), law(kind, 0.5, counts, prior)) < 1e-12
+    assert (
+        oracles.largest_relative_difference(
+            oracles.law_of(mechanism(kind, 0.5), counts, prior), law(kind, 0.5, counts, prior)
+        )
+        < 1e-12
+    )
 
 
 @pytest.mark.parametrize("prior", [(0.1, 0.1), (1.0, 1.0), (0.3, 7.7)])
 @pytest.mark.parametrize("counts", [(2048, 2048), (10, 4086), (32_768, 32_768)])
 @pytest.mark.parametrize("kind", ["EHD", "EHDL"])
-def test_law_is_within_the_certified_error(kind: str, counts: oracles.Counts, prior: tuple[float, ...]) -> None:
-    """`exponent_error` for this width bounds the error of every candidate's weight relative to that of the data, which is exactly 1.
+def test_law_is_within_the_certified_error(
+    kind: str, counts: oracles.Counts, prior: tuple[float, ...]
+) -> None:
+    """`exponent_error` for this width bounds the error of every candidate's weight relative to that
+    of the data, which is exactly 1.
 
     Counts at a power of two are where `prior + counts` and its neighbour are rounded differently.
     """
@@ -87,7 +110,9 @@ def test_law_is_within_the_certified_error(kind: str, counts: oracles.Counts, pr
     centre = oracles.posterior(counts, prior)
     chosen = {*range(0, log_p.size, log_p.size // 300), *range(counts[0] - 5, counts[0] + 6)}
     for index in chosen:
-        exponent = oracles.hellinger(centre, oracles.posterior(candidates[index].tolist(), prior)) / oracles.real(width)
+        exponent = oracles.hellinger(
+            centre, oracles.posterior(candidates[index].tolist(), prior)
+        ) / oracles.real(width)
         error = abs(oracles.real(log_p[counts[0]]) - oracles.real(log_p[index]) - exponent)
         assert error <= float(exponent_error(width, 2)) + 2.0**-51 * abs(log_p[index])
 
@@ -122,13 +147,19 @@ def test_samples(kind: str, data: str) -> None:
 
 @pytest.mark.parametrize("kind", ["EHDL", "EHDS, γ = 1", "EHDS, γ = 0.1", "β = 0.2"])
 def test_samples_are_rejected_under_another_sensitivity(kind: str) -> None:
-    """Negative control: the global, the local and the smooth sensitivities, with either γ, are not interchangeable for skewed data."""
+    """Negative control: the global, the local and the smooth sensitivities, with either γ, are not
+    interchangeable for skewed data.
+    """
     counts, prior = (3, 57), (0.1, 0.1)
     scale = scale_for_sampling(kind, counts, prior)
-    observed: Counter[Any] = Counter(map(tuple, mechanism(kind, scale).sample(counts, prior, size=30_000).tolist()))
+    observed: Counter[Any] = Counter(
+        map(tuple, mechanism(kind, scale).sample(counts, prior, size=30_000).tolist())
+    )
     assert not oracles.rejects(observed, law(kind, scale, counts, prior))
     widths = {
-        other: oracles.width(sensitivity, counts, prior, **parameters) for other, (_, _, sensitivity, parameters) in KINDS.items() if other != "EHD"
+        other: oracles.width(sensitivity, counts, prior, **parameters)
+        for other, (_, _, sensitivity, parameters) in KINDS.items()
+        if other != "EHD"
     }
     widths["global"] = oracles.width("global", counts, prior)
     own = widths.pop(kind)
@@ -140,7 +171,9 @@ def test_samples_are_rejected_under_another_sensitivity(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [*SCALES, 2.0, 50.0])
 def test_samples_at_any_scale(kind: str, scale: float) -> None:
-    """From a point to the uniform law, whose probabilities are all within a factor of two of each other."""
+    """From a point to the uniform law, whose probabilities are all within a factor of two of each
+    other.
+    """
     samples = mechanism(kind, scale).sample([3, 4, 5], 1.0, size=50)
     assert np.all(samples.sum(axis=1) == 12)
     assert np.all(samples >= 0)
@@ -170,15 +203,28 @@ def test_is_a_mechanism(kind: str) -> None:
 def test_refuses_a_private_size_and_too_many_candidates(kind: str) -> None:
     value = mechanism(kind, 1.0)
     value.check(size=100, prior=np.ones(2))
-    with pytest.raises(ValueError, match=r"Exponential: its candidates are .* so the number of records must be public\."):
+    with pytest.raises(
+        ValueError,
+        match=r"Exponential: its candidates are .* so the number of records must be public\.",
+    ):
         value.check(size=None, prior=np.ones(2))
-    with pytest.raises(ValueError, match=r"prior: has 1001 entries; this mechanism samples at most 1000 categories\. Use KNormParameters\."):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"prior: has 1001 entries; this mechanism samples at most 1000 categories\. Use"
+            r" KNormParameters\."
+        ),
+    ):
         value.check(size=1, prior=np.ones(1001))
-    with pytest.raises(ValueError, match=r"prior: has 1001 entries; this mechanism samples at most 1000"):
+    with pytest.raises(
+        ValueError, match=r"prior: has 1001 entries; this mechanism samples at most 1000"
+    ):
         value.sample(np.ones(1001), 1.0)
     with pytest.raises(ValueError, match=r"size=200000: enumerating .* needs size <= 100000"):
         value.log_pmf([100_000, 100_000], 1.0)
-    with pytest.raises(ValueError, match=r"size=2000000000000: must be between 1 and 1e\+12 records"):
+    with pytest.raises(
+        ValueError, match=r"size=2000000000000: must be between 1 and 1e\+12 records"
+    ):
         value.sample([10**12, 10**12], 1.0)
     with pytest.raises(ValueError, match="counts: every entry must be between"):
         value.sample([-1, 2], 1.0)
@@ -186,7 +232,8 @@ def test_refuses_a_private_size_and_too_many_candidates(kind: str) -> None:
         value.log_pmf([1, 2], [1.0, 1.0, 1.0])
 
 
-# Beyond enumeration: what is refused because nearly every release would be a uniform draw, whatever the data.
+# Beyond enumeration: what is refused because nearly every release would be a uniform draw, whatever
+# the data.
 
 
 def exact_uniform_share(log_p: np.ndarray, largest_log_p: float, width: float) -> float:
@@ -195,21 +242,38 @@ def exact_uniform_share(log_p: np.ndarray, largest_log_p: float, width: float) -
 
 
 @pytest.mark.parametrize(
-    ("size", "prior"), [(1000, (1.0, 1.0)), (5000, (0.3, 2.0)), (100, (1.0, 1.0, 1.0)), (60, (0.5,) * 4), (30, (1.0, 2.0, 0.1, 1.0, 1.0))]
+    ("size", "prior"),
+    [
+        (1000, (1.0, 1.0)),
+        (5000, (0.3, 2.0)),
+        (100, (1.0, 1.0, 1.0)),
+        (60, (0.5,) * 4),
+        (30, (1.0, 2.0, 0.1, 1.0, 1.0)),
+    ],
 )
 @pytest.mark.parametrize("exponent", [0.5, 5.0, 10.0, 20.0])
-def test_uniform_share_is_that_of_the_best_data_set(size: int, prior: tuple[float, ...], exponent: float) -> None:
-    """It is not above that of the most favourable data by more than 0.01; its odds may be smaller, by up to a factor of 2.5 (a refusal too few)."""
+def test_uniform_share_is_that_of_the_best_data_set(
+    size: int, prior: tuple[float, ...], exponent: float
+) -> None:
+    """It is not above that of the most favourable data by more than 0.01; its odds may be smaller,
+    by up to a factor of 2.5 (a refusal too few).
+    """
     k = len(prior)
     shares = []
-    for counts in (np.full(k, size // k) + (np.arange(k) < size % k), np.array([size // 2, size - size // 2] + [0] * (k - 2)), np.eye(k)[0] * size):
+    for counts in (
+        np.full(k, size // k) + (np.arange(k) < size % k),
+        np.array([size // 2, size - size // 2] + [0] * (k - 2)),
+        np.eye(k)[0] * size,
+    ):
         _, log_p = HellingerExponential(1 / exponent).log_pmf(counts.astype(int), prior)
         shares.append(exact_uniform_share(log_p, log_p.max(), 1 / exponent))
     predicted = uniform_share(size, np.array(prior), exponent)
     assert predicted <= min(shares) + 0.01
     if min(shares) < 0.99:
         assert 0.4 < predicted / (1 - predicted) / (min(shares) / (1 - min(shares))) < 1.25
-    assert abs(predicted - max(shares)) > 0.02 or max(shares) - min(shares) < 0.03  # negative control: it is not that of just any data
+    assert (
+        abs(predicted - max(shares)) > 0.02 or max(shares) - min(shares) < 0.03
+    )  # negative control: it is not that of just any data
 
 
 NOISE = [(10**9, 2), (10**5, 3), (1000, 5), (10**5, 10), (1000, 50)]
@@ -220,16 +284,22 @@ def critical_exponent(size: int, prior: np.ndarray) -> float:
     low, high = 1e-3, 1e4
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if uniform_share(size, prior, middle) > LARGEST_UNIFORM_SHARE else (low, middle)
+        low, high = (
+            (middle, high)
+            if uniform_share(size, prior, middle) > LARGEST_UNIFORM_SHARE
+            else (low, middle)
+        )
     return high
 
 
 @pytest.mark.parametrize(("size", "k"), NOISE)
 def test_refuses_noise_from_the_whole_simplex_and_nothing_better(size: int, k: int) -> None:
-    """Balanced data, the most favourable: where EHD is refused its mean error is that of uniform draws, within 0.05, and with half the scale it is
+    """Balanced data, the most favourable: where EHD is refused its mean error is that of uniform
+    draws, within 0.05, and with half the scale it is
 
-    accepted and the error is less by 0.2 or more (by 0.5 or more for five and more categories: the change is abrupt). Of 400 releases 4 are
-    expected not to be uniform where the refusal sets in; 0.05 is more than 20 of them, which has a probability below 1e-8.
+    accepted and the error is less by 0.2 or more (by 0.5 or more for five and more categories: the
+    change is abrupt). Of 400 releases 4 are expected not to be uniform where the refusal sets in;
+    0.05 is more than 20 of them, which has a probability below 1e-8.
     """
     prior = np.ones(k)
     counts = np.full(k, size // k) + (np.arange(k) < size % k)
@@ -240,7 +310,13 @@ def test_refuses_noise_from_the_whole_simplex_and_nothing_better(size: int, k: i
         return float(hellinger_distance(samples + prior, counts + prior).mean())
 
     refused, accepted = HellingerExponential(1.02 / critical), HellingerExponential(0.5 / critical)
-    with pytest.raises(ValueError, match=rf"with size={size} and {k} categories there are .* candidates, and about 9\d\.\d% or more of the releases"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            rf"with size={size} and {k} categories there are .* candidates, and about 9\d\.\d% or"
+            r" more of the releases"
+        ),
+    ):
         refused.check(size=size, prior=prior)
     accepted.check(size=size, prior=prior)
     uniform = error(2.0**40)
@@ -254,8 +330,17 @@ def test_the_refusal_names_what_to_use_instead(kind: str) -> None:
     loss = value.proven_loss(1, size=10**5, prior=prior).epsilon
     match = r"Use KNormParameters or a smaller scale\."
     if np.isfinite(loss):
-        match = rf"Use KNormParameters\(scale={re.escape(f'{1 / loss:.3g}')}\), which has the same loss, or a smaller scale\."
-    with pytest.raises(ValueError, match=rf"^scale=1099511627776\.0: with size=100000 and 10 categories there are 2\.8e39 candidates, .* {match}$"):
+        match = (
+            rf"Use KNormParameters\(scale={re.escape(f'{1 / loss:.3g}')}\), which has the same"
+            r" loss, or a smaller scale\."
+        )
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"^scale=1099511627776\.0: with size=100000 and 10 categories there are 2\.8e39"
+            rf" candidates, .* {match}$"
+        ),
+    ):
         value.check(size=10**5, prior=prior)
     mechanism(kind, 1e-6).check(size=10**5, prior=prior)
 
@@ -269,10 +354,17 @@ def test_few_candidates_are_never_refused(kind: str, size: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("size", "prior"), [(12, (1.0, 1.0)), (7, (0.1, 2.0, 1.0)), (5, (0.5, 0.5, 0.5, 0.5))])
-def test_smallest_width_is_below_every_width(kind: str, size: int, prior: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(
+    ("size", "prior"), [(12, (1.0, 1.0)), (7, (0.1, 2.0, 1.0)), (5, (0.5, 0.5, 0.5, 0.5))]
+)
+def test_smallest_width_is_below_every_width(
+    kind: str, size: int, prior: tuple[float, ...]
+) -> None:
     value = mechanism(kind, 0.7)
-    widths = [value._width(np.array(counts), np.array(prior)) for counts in oracles.data_sets(size, len(prior))]  # type: ignore[attr-defined]
+    widths = [
+        value._width(np.array(counts), np.array(prior))
+        for counts in oracles.data_sets(size, len(prior))
+    ]  # type: ignore[attr-defined]
     smallest = value._smallest_width(size, np.array(prior))  # type: ignore[attr-defined]
     assert 0.2 * min(widths) < smallest <= min(widths) * (1 + 1e-12)
 
@@ -289,7 +381,9 @@ def test_refuses_a_scale(constructor: Any, scale: float) -> None:
 
 
 def test_refuses_a_sensitivity() -> None:
-    with pytest.raises(ValueError, match=r"sensitivity='smooth': must be one of 'global', 'local'\."):
+    with pytest.raises(
+        ValueError, match=r"sensitivity='smooth': must be one of 'global', 'local'\."
+    ):
         HellingerExponential(scale=1.0, sensitivity="smooth")  # type: ignore[arg-type]
 
 

@@ -1,4 +1,6 @@
-"""K-norm noise: the noise and the release by enumeration of the definition, each step of the sampler, the loss, the messages."""
+"""K-norm noise: the noise and the release by enumeration of the definition, each step of the
+sampler, the loss, the messages.
+"""
 
 import math
 from collections import Counter
@@ -13,7 +15,7 @@ import oracles
 import pytest
 
 from opendp_bayes import LaplaceParameters, hellinger_distance
-from opendp_bayes._validation import SCALES
+from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms import knorm_parameters as knorm
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
@@ -39,11 +41,16 @@ def noise_law(k: int, scale: float, largest: int) -> dict[oracles.Counts, float]
 
 
 def nearest(noised: oracles.Counts, size: int) -> oracles.Counts:
-    """By comparing all data sets; among equally near ones, the one that gives most to the largest noised counts, then to the first."""
+    """By comparing all data sets; among equally near ones, the one that gives most to the largest
+    noised counts, then to the first.
+    """
     order = sorted(range(len(noised)), key=lambda i: (-noised[i], i))
     return min(
         oracles.data_sets(size, len(noised)),
-        key=lambda y: (sum((a - b) ** 2 for a, b in zip(y, noised, strict=True)), [-y[i] for i in order]),
+        key=lambda y: (
+            sum((a - b) ** 2 for a, b in zip(y, noised, strict=True)),
+            [-y[i] for i in order],
+        ),
     )
 
 
@@ -56,8 +63,12 @@ def released_law(counts: oracles.Counts, scale: float, largest: int) -> oracles.
 
 
 def rejects(observed: Counter[Any], law: Mapping[Any, float]) -> bool:
-    """`oracles.rejects` on the common outcomes, with the others as one: many vectors here have the same small probability."""
-    return oracles.rejects(observed, {outcome: p for outcome, p in law.items() if observed.total() * p >= 20})
+    """`oracles.rejects` on the common outcomes, with the others as one: many vectors here have the
+    same small probability.
+    """
+    return oracles.rejects(
+        observed, {outcome: p for outcome, p in law.items() if observed.total() * p >= 20}
+    )
 
 
 # The numbers of vectors.
@@ -66,7 +77,9 @@ def rejects(observed: Counter[Any], law: Mapping[Any, float]) -> bool:
 @pytest.mark.parametrize(("k", "largest"), [(2, 30), (3, 15), (4, 9), (5, 6), (6, 4)])
 def test_shell_sizes(k: int, largest: int) -> None:
     counted = Counter(norm for _, norm in vectors(largest, k))
-    assert [knorm.shell_size(norm, k) for norm in range(largest + 1)] == [counted[norm] for norm in range(largest + 1)]
+    assert [knorm.shell_size(norm, k) for norm in range(largest + 1)] == [
+        counted[norm] for norm in range(largest + 1)
+    ]
 
 
 @pytest.mark.parametrize(("k", "largest"), [(2, 0), (2, 7), (3, 0), (3, 6), (4, 5), (5, 3)])
@@ -78,16 +91,31 @@ def test_noise_vectors(k: int, largest: int) -> None:
 
 @pytest.mark.parametrize("k", range(2, 9))
 def test_sums_of_compositions_and_shells_agree(k: int) -> None:
-    """`sum_m C(m + k - 1, m)^2 t^m = sum_d shell_size(d) t^d / (1 - t)^k`, coefficient by coefficient: what the sampler rests on."""
+    """`sum_m C(m + k - 1, m)^2 t^m = sum_d shell_size(d) t^d / (1 - t)^k`, coefficient by
+    coefficient: what the sampler rests on.
+    """
     for m in range(30):
-        convolution = sum(knorm.shell_size(d, k) * math.comb(m - d + k - 1, k - 1) for d in range(m + 1))
+        convolution = sum(
+            knorm.shell_size(d, k) * math.comb(m - d + k - 1, k - 1) for d in range(m + 1)
+        )
         assert math.comb(m + k - 1, m) ** 2 == convolution
 
 
 # The sampler.
 
 
-@pytest.mark.parametrize("x", [Fraction(1, 2**60), Fraction(1, 3), Fraction(1), Fraction(141, 10), Fraction(127), Fraction(129), Fraction(2**40)])
+@pytest.mark.parametrize(
+    "x",
+    [
+        Fraction(1, 2**60),
+        Fraction(1, 3),
+        Fraction(1),
+        Fraction(141, 10),
+        Fraction(127),
+        Fraction(129),
+        Fraction(2**40),
+    ],
+)
 @pytest.mark.parametrize("bits", [4, 64, 128, 1000])
 def test_exp_enclosure(x: Fraction, bits: int) -> None:
     low, high = knorm.exp_enclosure(x, bits)
@@ -109,8 +137,13 @@ def squared_binomial_law(n: int, scale: float) -> dict[int, float]:
 @pytest.mark.parametrize("bits", [3, 128])
 @pytest.mark.parametrize(("n", "scale"), [(1, 0.7), (2, 100.0), (9, 0.2), (40, 1.0), (999, 0.5)])
 def test_squared_binomial(n: int, scale: float, bits: int) -> None:
-    """Also where it starts from so few bits that it has to begin again; the law does not depend on that."""
-    observed = Counter(knorm.squared_binomial(n, Fraction(scale), bits) for _ in range(DRAWS if bits == 128 else 5000))
+    """Also where it starts from so few bits that it has to begin again; the law does not depend on
+    that.
+    """
+    observed = Counter(
+        knorm.squared_binomial(n, Fraction(scale), bits)
+        for _ in range(DRAWS if bits == 128 else 5000)
+    )
     assert not rejects(observed, squared_binomial_law(n, scale))
     for factor in (0.7, 1.3):
         if bits == 128 and scale < 10:  # at 100 the scale hardly matters
@@ -120,7 +153,9 @@ def test_squared_binomial(n: int, scale: float, bits: int) -> None:
 @pytest.mark.parametrize("bits", [2, 5, 16, 128])
 @pytest.mark.parametrize(("n", "scale"), [(1, 0.7), (9, 0.05), (40, 1e6), (999, 3.0), (999, 0.008)])
 def test_cumulative_probabilities_are_enclosed(n: int, scale: float, bits: int) -> None:
-    """Against exact weights, with `exp` in ball arithmetic: what the sampler concludes from the two lists is true, and 128 bits tell nearly all."""
+    """Against exact weights, with `exp` in ball arithmetic: what the sampler concludes from the two
+    lists is true, and 128 bits tell nearly all.
+    """
     first, below, above = knorm._cumulative(n, Fraction(scale), bits)
     q = (-1 / oracles.real(scale)).exp()
     sums = [oracles.real(0)]
@@ -130,7 +165,9 @@ def test_cumulative_probabilities_are_enclosed(n: int, scale: float, bits: int) 
         assert not low > cumulative / sums[-1] * above[-1]
         assert not high < cumulative / sums[-1] * below[-1]
     if bits == 128:
-        assert sum(high - low for low, high in zip(below, above, strict=True)) < 2**28  # in units of 2^-128
+        assert (
+            sum(high - low for low, high in zip(below, above, strict=True)) < 2**28
+        )  # in units of 2^-128
 
 
 @pytest.mark.parametrize(("total", "k"), [(0, 4), (1, 5), (5, 2), (6, 3), (3, 5)])
@@ -142,7 +179,10 @@ def test_composition(total: int, k: int) -> None:
         assert not rejects(observed, dict.fromkeys(sets, 1 / len(sets)))
 
 
-@pytest.mark.parametrize(("k", "scale", "largest"), [(2, 0.4, 40), (2, 3.0, 150), (3, 0.7, 40), (3, 2.0, 70), (4, 1.0, 16)])
+@pytest.mark.parametrize(
+    ("k", "scale", "largest"),
+    [(2, 0.4, 40), (2, 3.0, 150), (3, 0.7, 40), (3, 2.0, 70), (4, 1.0, 16)],
+)
 def test_noise(k: int, scale: float, largest: int) -> None:
     """At level `oracles.FALSE_ALARM`; rejected where the scale is off by 30 %."""
     observed = Counter(tuple(knorm.knorm_noise(k, Fraction(scale))) for _ in range(DRAWS))
@@ -157,7 +197,9 @@ def norm_law(k: int, scale: float, largest: int) -> dict[int, float]:
     return {norm: weight / math.fsum(weights) for norm, weight in enumerate(weights)}
 
 
-@pytest.mark.parametrize(("k", "scale", "largest"), [(7, 5.0, 600), (30, 0.5, 400), (30, 4.0, 1500)])
+@pytest.mark.parametrize(
+    ("k", "scale", "largest"), [(7, 5.0, 600), (30, 0.5, 400), (30, 4.0, 1500)]
+)
 def test_norm_of_the_noise(k: int, scale: float, largest: int) -> None:
     draws = [knorm.knorm_noise(k, Fraction(scale)) for _ in range(2000)]
     assert all(sum(z) == 0 for z in draws)
@@ -190,7 +232,14 @@ def test_nearest_counts_beyond_machine_integers() -> None:
 
 @pytest.mark.parametrize(
     ("counts", "scale", "largest"),
-    [((2, 2, 2), 0.7, 36), ((0, 0, 4), 0.7, 36), ((4, 1, 0), 1.1, 50), ((0, 3, 0), 0.2, 20), ((1, 0, 2, 0), 0.3, 17), ((1, 0, 0, 1, 0), 0.12, 8)],
+    [
+        ((2, 2, 2), 0.7, 36),
+        ((0, 0, 4), 0.7, 36),
+        ((4, 1, 0), 1.1, 50),
+        ((0, 3, 0), 0.2, 20),
+        ((1, 0, 2, 0), 0.3, 17),
+        ((1, 0, 0, 1, 0), 0.12, 8),
+    ],
 )
 def test_law(counts: oracles.Counts, scale: float, largest: int) -> None:
     stated = oracles.law_of(KNormParameters(scale), counts, [1.0] * len(counts))
@@ -199,14 +248,21 @@ def test_law(counts: oracles.Counts, scale: float, largest: int) -> None:
     assert sum(stated.values()) == pytest.approx(1, rel=1e-13)
     for factor in (0.7, 1.3):
         wrong = oracles.law_of(KNormParameters(factor * scale), counts, [1.0] * len(counts))
-        assert oracles.largest_relative_difference(wrong, released_law(counts, scale, largest)) > 1e-3
+        assert (
+            oracles.largest_relative_difference(wrong, released_law(counts, scale, largest)) > 1e-3
+        )
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 7.5])
 @pytest.mark.parametrize("counts", [(5, 7), (0, 6), (1, 0)])
 def test_with_two_categories_it_is_discrete_laplace(counts: oracles.Counts, scale: float) -> None:
     stated = oracles.law_of(KNormParameters(scale), counts, [1.0, 1.0])
-    assert oracles.largest_relative_difference(stated, oracles.laplace_law(counts, scale, "discrete", "remainder")) < 1e-12
+    assert (
+        oracles.largest_relative_difference(
+            stated, oracles.laplace_law(counts, scale, "discrete", "remainder")
+        )
+        < 1e-12
+    )
 
 
 @pytest.mark.parametrize("counts", [(3, 9), (0, 5), (1, 2, 3), (0, 0, 4)])
@@ -218,11 +274,15 @@ def test_samples(counts: oracles.Counts) -> None:
     observed: Counter[Any] = Counter(map(tuple, samples.tolist()))
     assert not rejects(observed, oracles.law_of(mechanism, counts, [1.0] * len(counts)))
     for factor in (0.7, 1.3):
-        assert rejects(observed, oracles.law_of(KNormParameters(factor * 1.7), counts, [1.0] * len(counts)))
+        assert rejects(
+            observed, oracles.law_of(KNormParameters(factor * 1.7), counts, [1.0] * len(counts))
+        )
 
 
 @pytest.mark.parametrize("scale", [*SCALES, 1e-3, 0.5, 20.0, 1e9, 1e18])
-@pytest.mark.parametrize("counts", [(3, 4), (10**12, 0, 0), (10**12,) * 3, (0, 0, 0, 1), tuple(range(40)), (0,) * 5])
+@pytest.mark.parametrize(
+    "counts", [(3, 4), (10**12, 0, 0), (10**12,) * 3, (0, 0, 0, 1), tuple(range(40)), (0,) * 5]
+)
 def test_released_counts_are_counts_of_the_same_size(counts: oracles.Counts, scale: float) -> None:
     samples = KNormParameters(scale).sample(counts, 1.0, size=20)
     assert np.all(samples >= 0)
@@ -250,15 +310,26 @@ def test_no_samples() -> None:
 
 
 @pytest.mark.parametrize("d_in", [1, 2, 3])
-@pytest.mark.parametrize(("k", "scale", "largest"), [(2, 0.7, 40), (3, 2.0, 30), (4, 5.0, 9), (5, 1.0, 5)])
+@pytest.mark.parametrize(
+    ("k", "scale", "largest"), [(2, 0.7, 40), (3, 2.0, 30), (4, 5.0, 9), (5, 1.0, 5)]
+)
 def test_loss_of_the_noise_is_the_map(k: int, scale: float, largest: int, d_in: int) -> None:
-    """Over every output in reach and every change of at most `d_in` records: the largest log-ratio, and the spread."""
+    """Over every output in reach and every change of at most `d_in` records: the largest log-ratio,
+    and the spread.
+    """
     law = noise_law(k, scale, largest)
     epsilon = spread = 0.0
     for change, norm in vectors(d_in, k):
         if 0 < norm <= d_in:
-            ratios = [math.log(p / law[shifted]) for z, p in law.items() if (shifted := tuple(a - b for a, b in zip(z, change, strict=True))) in law]
-            epsilon, spread = max(epsilon, max(map(abs, ratios))), max(spread, max(ratios) - min(ratios))
+            ratios = [
+                math.log(p / law[shifted])
+                for z, p in law.items()
+                if (shifted := tuple(a - b for a, b in zip(z, change, strict=True))) in law
+            ]
+            epsilon, spread = (
+                max(epsilon, max(map(abs, ratios))),
+                max(spread, max(ratios) - min(ratios)),
+            )
     bound = KNormParameters(scale).proven_loss(d_in, size=100, prior=np.ones(k))
     assert epsilon == pytest.approx(bound.epsilon, abs=1e-12)
     assert epsilon == pytest.approx(d_in / scale, abs=1e-12)
@@ -267,7 +338,9 @@ def test_loss_of_the_noise_is_the_map(k: int, scale: float, largest: int, d_in: 
 
 
 @pytest.mark.parametrize("d_in", [1, 2, 3])
-@pytest.mark.parametrize(("size", "k", "scale"), [(12, 2, 1.0), (8, 3, 0.5), (8, 3, 2.0), (4, 4, 0.6)])
+@pytest.mark.parametrize(
+    ("size", "k", "scale"), [(12, 2, 1.0), (8, 3, 0.5), (8, 3, 2.0), (4, 4, 0.6)]
+)
 def test_loss_of_the_release(size: int, k: int, scale: float, d_in: int) -> None:
     """At most the map, which it attains; a mechanism with 10 % less noise exceeds it."""
     prior = (1.0,) * k
@@ -278,8 +351,14 @@ def test_loss_of_the_release(size: int, k: int, scale: float, d_in: int) -> None
         epsilon = oracles.over_pairs(log_p, away, d_in, oracles.epsilon_between)
         assert (epsilon > bound.epsilon + 1e-12) == exceeds
         assert epsilon == pytest.approx(d_in / (factor * scale), abs=1e-12)
-        assert oracles.over_pairs(log_p, away, d_in, oracles.range_between) <= bound.range / factor + 1e-12
-        assert oracles.over_pairs(log_p, away, d_in, oracles.rho_between) <= bound.rho / factor**2 + 1e-12
+        assert (
+            oracles.over_pairs(log_p, away, d_in, oracles.range_between)
+            <= bound.range / factor + 1e-12
+        )
+        assert (
+            oracles.over_pairs(log_p, away, d_in, oracles.rho_between)
+            <= bound.rho / factor**2 + 1e-12
+        )
 
 
 def test_map_is_rounded_up() -> None:
@@ -316,10 +395,14 @@ def test_error_with_three_categories() -> None:
 
 @pytest.mark.slow
 def test_error_is_below_that_of_lshist() -> None:
-    """At ε = 1, 27 records a category. The difference is many standard errors, so that the test fails by chance practically never."""
+    """At ε = 1, 27 records a category. The difference is many standard errors, so that the test
+    fails by chance practically never.
+    """
     for k in range(3, 51):
         counts = (27,) * k
-        ratio = mean_error(KNormParameters(1.0), counts, 300) / mean_error(LaplaceParameters(2.0, noise="floored"), counts, 300)
+        ratio = mean_error(KNormParameters(1.0), counts, 300) / mean_error(
+            LaplaceParameters(2.0, noise="floored"), counts, 300
+        )
         print(f"k = {k}: {ratio:.3f}")  # noqa: T201 - shown by `pytest -s`
         assert ratio < 0.97
 
@@ -347,13 +430,31 @@ def test_refuses_arguments() -> None:
 
 def test_refuses_a_private_size() -> None:
     KNormParameters(1.0).check(size=10**9, prior=np.ones(2))
-    with pytest.raises(ValueError, match=r"size=None: .* must be public; .* use LaplaceParameters\(scale, total='private'\)\."):
+    with pytest.raises(
+        ValueError,
+        match=r"size=None: .* must be public; .* use LaplaceParameters\(scale, total='private'\)\.",
+    ):
         KNormParameters(1.0).check(size=None, prior=np.ones(2))
 
 
-@pytest.mark.parametrize(("counts", "scale"), [([1000] * 3, 1.0), ([1, 0, 0], 1e6), ([1, 0, 0], SCALES[1]), ([1] * 8, 1.0), ([1] * 10_000, 1e-3)])
+@pytest.mark.parametrize(
+    ("counts", "scale"),
+    [
+        ([1000] * 3, 1.0),
+        ([1, 0, 0], 1e6),
+        ([1, 0, 0], SCALES[1]),
+        ([1] * 8, 1.0),
+        ([1] * 10_000, 1e-3),
+    ],
+)
 def test_refuses_to_enumerate(counts: list[int], scale: float) -> None:
-    with pytest.raises(ValueError, match=r"counts: enumerating the noise on .* takes more than 4000000 integers\. .* sampling has no such limit\."):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"counts: enumerating the noise on .* takes more than 4000000 integers\. .* sampling"
+            r" has no such limit\."
+        ),
+    ):
         KNormParameters(scale).log_pmf(counts, 1.0)
 
 

@@ -1,4 +1,6 @@
-"""Laplace noise on the counts: the law by summing Laplace cells, the published tables, the samples, the messages."""
+"""Laplace noise on the counts: the law by summing Laplace cells, the published tables, the samples,
+the messages.
+"""
 
 from collections import Counter
 from itertools import product
@@ -9,18 +11,29 @@ import oracles
 import pytest
 
 from opendp_bayes import LaplaceParameters
-from opendp_bayes._validation import SCALES
+from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism
 
 NOISES, TOTALS = ("discrete", "floored"), ("remainder", "bounded")
-DATA = [((5, 7), 12), ((0, 6), 6), ((6, 0), 6), ((1, 0), 1), ((2, 3, 3), 8), ((0, 0, 4), 4), ((4, 0, 0), 4), ((1, 0, 2, 1), 4)]
+DATA = [
+    ((5, 7), 12),
+    ((0, 6), 6),
+    ((6, 0), 6),
+    ((1, 0), 1),
+    ((2, 3, 3), 8),
+    ((0, 0, 4), 4),
+    ((4, 0, 0), 4),
+    ((1, 0, 2, 1), 4),
+]
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 7.5])
 @pytest.mark.parametrize(("noise", "total"), list(product(NOISES, TOTALS)))
 @pytest.mark.parametrize(("counts", "size"), DATA)
 def test_law(counts: oracles.Counts, size: int, noise: Any, total: Any, scale: float) -> None:
-    stated = oracles.law_of(LaplaceParameters(scale=scale, noise=noise, total=total), counts, [1.0] * len(counts))
+    stated = oracles.law_of(
+        LaplaceParameters(scale=scale, noise=noise, total=total), counts, [1.0] * len(counts)
+    )
     truth = oracles.laplace_law(counts, scale, noise, total)
     assert len(stated) == (size + 1) ** (len(counts) - (total == "remainder"))
     assert oracles.largest_relative_difference(stated, truth) < 1e-12
@@ -31,9 +44,14 @@ def test_law(counts: oracles.Counts, size: int, noise: Any, total: Any, scale: f
 def test_law_notices_what_is_wrong(noise: Any, total: Any) -> None:
     """Negative control: scale off by 30 %, the other noise."""
     counts = (2, 5)
-    stated = oracles.law_of(LaplaceParameters(scale=2.0, noise=noise, total=total), counts, [1.0, 1.0])
+    stated = oracles.law_of(
+        LaplaceParameters(scale=2.0, noise=noise, total=total), counts, [1.0, 1.0]
+    )
     other = NOISES[noise == "discrete"]
-    for wrong in (oracles.laplace_law(counts, s, n, total) for s, n in ((1.4, noise), (2.6, noise), (2.0, other))):
+    for wrong in (
+        oracles.laplace_law(counts, s, n, total)
+        for s, n in ((1.4, noise), (2.6, noise), (2.0, other))
+    ):
         assert oracles.largest_relative_difference(stated, wrong) > 1e-3
 
 
@@ -45,7 +63,10 @@ def centre(scale: float, noise: Any) -> dict[int, float]:
 
 @pytest.mark.parametrize(
     ("scale", "table"),
-    [(2.0, [0.19673467014, 0.11932560927, 0.07237464051]), (1.0, [0.31606027941, 0.11627207896, 0.04277410743])],
+    [
+        (2.0, [0.19673467014, 0.11932560927, 0.07237464051]),
+        (1.0, [0.31606027941, 0.11627207896, 0.04277410743]),
+    ],
 )
 def test_the_tailoring_papers_table(scale: float, table: list[float]) -> None:
     law = centre(scale, "floored")
@@ -53,7 +74,10 @@ def test_the_tailoring_papers_table(scale: float, table: list[float]) -> None:
     assert [law[-1 - t] for t in range(3)] == pytest.approx(table, abs=1e-11)
 
 
-@pytest.mark.parametrize(("scale", "table"), [(2.0, [0.31606027941, 0.19170024978]), (1.0, [0.43233235838, 0.1590461864])])
+@pytest.mark.parametrize(
+    ("scale", "table"),
+    [(2.0, [0.31606027941, 0.19170024978]), (1.0, [0.43233235838, 0.1590461864])],
+)
 def test_the_tailoring_papers_table_of_absolute_values(scale: float, table: list[float]) -> None:
     law = centre(scale, "floored")
     assert [law[t] + law[-t] for t in (1, 2)] == pytest.approx(table, abs=1e-11)
@@ -68,7 +92,9 @@ def test_mean_of_the_noise() -> None:
 @pytest.mark.parametrize(("noise", "total"), list(product(NOISES, TOTALS)))
 @pytest.mark.parametrize("counts", [(3, 9), (0, 5), (1, 2, 3)])
 def test_samples(counts: oracles.Counts, noise: Any, total: Any) -> None:
-    """At level `oracles.FALSE_ALARM`, and rejected where the scale is off by 30 % or the noise is the other one."""
+    """At level `oracles.FALSE_ALARM`, and rejected where the scale is off by 30 % or the noise is
+    the other one.
+    """
     mechanism = LaplaceParameters(scale=1.7, noise=noise, total=total)
     samples = mechanism.sample(counts, 1.0, size=20_000)
     assert samples.shape == (20_000, len(counts))
@@ -77,14 +103,22 @@ def test_samples(counts: oracles.Counts, noise: Any, total: Any) -> None:
     assert not oracles.rejects(observed, oracles.laplace_law(counts, 1.7, noise, total))
     for factor in (0.7, 1.3):
         assert oracles.rejects(observed, oracles.laplace_law(counts, factor * 1.7, noise, total))
-    assert oracles.rejects(observed, oracles.laplace_law(counts, 1.7, NOISES[noise == "discrete"], total))
+    assert oracles.rejects(
+        observed, oracles.laplace_law(counts, 1.7, NOISES[noise == "discrete"], total)
+    )
 
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_samples_with_a_private_total(noise: Any) -> None:
     """Each count plus noise, not below 0; nothing above."""
-    scale, counts, cell = 1.7, (3, 0), {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}[noise]
-    samples = LaplaceParameters(scale=scale, noise=noise, total="private").sample(counts, 1.0, size=20_000)
+    scale, counts, cell = (
+        1.7,
+        (3, 0),
+        {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}[noise],
+    )
+    samples = LaplaceParameters(scale=scale, noise=noise, total="private").sample(
+        counts, 1.0, size=20_000
+    )
     assert samples.sum(axis=1).max() > 3
     for index, count in enumerate(counts):
         law = {value: cell(value - count, scale) for value in range(1, 80)}
@@ -98,9 +132,15 @@ def test_samples_with_a_private_total(noise: Any) -> None:
 
 
 def test_noise_is_independent_between_counts() -> None:
-    samples = LaplaceParameters(scale=2.0, total="private").sample([500, 500], 1.0, size=20_000) - 500
+    samples = (
+        LaplaceParameters(scale=2.0, total="private").sample([500, 500], 1.0, size=20_000) - 500
+    )
     law = {
-        pair: oracles.discrete_laplace_cell(pair[0], 2.0) * oracles.discrete_laplace_cell(pair[1], 2.0) for pair in product(range(-60, 61), repeat=2)
+        pair: (
+            oracles.discrete_laplace_cell(pair[0], 2.0)
+            * oracles.discrete_laplace_cell(pair[1], 2.0)
+        )
+        for pair in product(range(-60, 61), repeat=2)
     }
     assert not oracles.rejects(Counter(map(tuple, samples.tolist())), law)
 
@@ -108,13 +148,17 @@ def test_noise_is_independent_between_counts() -> None:
 @pytest.mark.parametrize(("noise", "total"), list(product(NOISES, (*TOTALS, "private"))))
 @pytest.mark.parametrize("scale", [*SCALES, 1e-3, 1e9, 1e18])
 def test_samples_at_any_scale(noise: Any, total: Any, scale: float) -> None:
-    """A mechanism is total: every scale gives counts, and nothing wraps around where the noise leaves the int64 range."""
+    """A mechanism is total: every scale gives counts, and nothing wraps around where the noise
+    leaves the int64 range.
+    """
     samples = LaplaceParameters(scale=scale, noise=noise, total=total).sample([3, 4], 1.0, size=200)
     assert np.all(samples >= 0)
     if total != "private":
         assert np.all(samples <= 7)
     if scale >= 1e9:
-        assert 40 <= np.sum(samples[:, 0] == 0) <= 160  # half of the noise is negative; outside with probability 1e-17
+        assert (
+            40 <= np.sum(samples[:, 0] == 0) <= 160
+        )  # half of the noise is negative; outside with probability 1e-17
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -139,9 +183,21 @@ def test_no_samples(total: Any) -> None:
 
 def test_assemble() -> None:
     noised = np.array([[-3, 2], [9, 1], [4, 4]])
-    assert LaplaceParameters(1.0, total="remainder").assemble(noised, 7).tolist() == [[0, 2, 5], [7, 1, 0], [4, 4, 0]]
-    assert LaplaceParameters(1.0, total="bounded").assemble(noised, 7).tolist() == [[0, 2], [7, 1], [4, 4]]
-    assert LaplaceParameters(1.0, total="private").assemble(noised, 7).tolist() == [[0, 2], [9, 1], [4, 4]]
+    assert LaplaceParameters(1.0, total="remainder").assemble(noised, 7).tolist() == [
+        [0, 2, 5],
+        [7, 1, 0],
+        [4, 4, 0],
+    ]
+    assert LaplaceParameters(1.0, total="bounded").assemble(noised, 7).tolist() == [
+        [0, 2],
+        [7, 1],
+        [4, 4],
+    ]
+    assert LaplaceParameters(1.0, total="private").assemble(noised, 7).tolist() == [
+        [0, 2],
+        [9, 1],
+        [4, 4],
+    ]
 
 
 def test_is_a_mechanism() -> None:
@@ -161,7 +217,9 @@ def test_refuses_arguments() -> None:
         LaplaceParameters(scale="1")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"noise='gauss': must be one of 'discrete', 'floored'\."):
         LaplaceParameters(scale=1.0, noise="gauss")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"total='public': must be one of 'remainder', 'bounded', 'private'\."):
+    with pytest.raises(
+        ValueError, match=r"total='public': must be one of 'remainder', 'bounded', 'private'\."
+    ):
         LaplaceParameters(scale=1.0, total="public")  # type: ignore[arg-type]
 
 
@@ -170,16 +228,37 @@ def test_refuses_a_private_size(total: Any) -> None:
     mechanism = LaplaceParameters(scale=1.0, total=total)
     mechanism.check(size=10**9, prior=np.ones(2))
     LaplaceParameters(scale=1.0, total="private").check(size=None, prior=np.ones(2))
-    with pytest.raises(ValueError, match=rf"total='{total}': needs a public number of records; under add/remove neighbours it must be 'private'\."):
+    with pytest.raises(
+        ValueError,
+        match=(
+            rf"total='{total}': needs a public number of records; under add/remove neighbours it"
+            r" must be 'private'\."
+        ),
+    ):
         mechanism.check(size=None, prior=np.ones(2))
 
 
 def test_refuses_to_enumerate() -> None:
-    with pytest.raises(ValueError, match=r"total='private': the released counts are unbounded, so their probabilities cannot be enumerated\."):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"total='private': the released counts are unbounded, so their probabilities cannot be"
+            r" enumerated\."
+        ),
+    ):
         LaplaceParameters(scale=1.0, total="private").log_pmf([1, 1], 1.0)
-    with pytest.raises(ValueError, match=r"counts: there are .* candidates for .* records; must be at most 1000000 to enumerate\."):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"counts: there are .* candidates for .* records; must be at most 1000000 to"
+            r" enumerate\."
+        ),
+    ):
         LaplaceParameters(scale=1.0).log_pmf([10**6, 1], 1.0)
-    with pytest.raises(ValueError, match=r"counts: there are .* candidates .*; must be at most 1000000 to enumerate\."):
+    with pytest.raises(
+        ValueError,
+        match=r"counts: there are .* candidates .*; must be at most 1000000 to enumerate\.",
+    ):
         LaplaceParameters(scale=1.0).log_pmf([10**6] * 100, 1.0)
 
 

@@ -1,7 +1,10 @@
-"""Permute-and-flip: its law against every order of the candidates and against exact polynomials, its samples, its map, its accuracy.
+"""Permute-and-flip: its law against every order of the candidates and against exact polynomials,
+its samples, its map, its accuracy.
 
-The general comparison of maps with exact losses is in `test_privacy.py`; here is the case that attains all three bounds, in which half the noise
-is noticed. Every statistical check is `oracles.rejects` at `oracles.FALSE_ALARM`, with laws of another scale and of EHD as negative controls.
+The general comparison of maps with exact losses is in `test_privacy.py`; here is the case that
+attains all three bounds, in which half the noise is noticed. Every statistical check is
+`oracles.rejects` at `oracles.FALSE_ALARM`, with laws of another scale and of EHD as negative
+controls.
 """
 
 import math
@@ -17,13 +20,24 @@ from flint import arb
 from scipy.special import gammaln
 
 from opendp_bayes import HellingerExponential, PermuteAndFlip, global_sensitivity
-from opendp_bayes._validation import SCALES
+from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
-from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates, score_change, score_error
+from opendp_bayes.mechanisms.scores import (
+    candidate_distances,
+    check_candidates,
+    score_change,
+    score_error,
+)
 
 DRAWS = 20_000
-SPACES: list[tuple[int, tuple[float, ...]]] = [(1, (1.0, 1.0)), (7, (0.05, 0.3)), (12, (1.0, 1.0)), (5, (0.1, 2.0, 0.7)), (3, (0.5, 0.5, 0.5, 0.5))]
+SPACES: list[tuple[int, tuple[float, ...]]] = [
+    (1, (1.0, 1.0)),
+    (7, (0.05, 0.3)),
+    (12, (1.0, 1.0)),
+    (5, (0.1, 2.0, 0.7)),
+    (3, (0.5, 0.5, 0.5, 0.5)),
+]
 
 # The law.
 
@@ -39,8 +53,13 @@ SPACES: list[tuple[int, tuple[float, ...]]] = [(1, (1.0, 1.0)), (7, (0.05, 0.3))
         ((1, 0, 0, 0, 0, 0), (1.0,) * 6),
     ],
 )
-def test_law_by_permutations(counts: oracles.Counts, prior: tuple[float, ...], scale: float) -> None:
-    stated, truth = oracles.law_of(PermuteAndFlip(scale), counts, prior), oracles.permute_and_flip_law(counts, prior, scale)
+def test_law_by_permutations(
+    counts: oracles.Counts, prior: tuple[float, ...], scale: float
+) -> None:
+    stated, truth = (
+        oracles.law_of(PermuteAndFlip(scale), counts, prior),
+        oracles.permute_and_flip_law(counts, prior, scale),
+    )
     assert list(stated) == list(oracles.data_sets(sum(counts), len(counts)))
     assert oracles.largest_relative_difference(stated, truth) < 1e-12
 
@@ -58,22 +77,37 @@ def test_law_notices_what_is_wrong() -> None:
 
 
 def integral_of_polynomial(coins: Sequence[arb], chosen: int) -> float:
-    """`p_r` times the integral over [0, 1] of `prod_{j != r} (1 - p_j t)`, by its coefficients; 200 bits outlast their cancellation."""
+    """`p_r` times the integral over [0, 1] of `prod_{j != r} (1 - p_j t)`, by its coefficients; 200
+    bits outlast their cancellation.
+    """
     coefficients = [arb(1)]
     for index, coin in enumerate(coins):
         if index != chosen:
-            coefficients = [a - coin * b for a, b in zip([*coefficients, arb(0)], [arb(0), *coefficients], strict=True)]
-    return float(coins[chosen] * sum((c / (power + 1) for power, c in enumerate(coefficients)), start=arb(0)))
+            coefficients = [
+                a - coin * b
+                for a, b in zip([*coefficients, arb(0)], [arb(0), *coefficients], strict=True)
+            ]
+    return float(
+        coins[chosen] * sum((c / (power + 1) for power, c in enumerate(coefficients)), start=arb(0))
+    )
 
 
 @pytest.mark.parametrize("scale", [0.02, 0.3, 2.0, 1e3, SCALES[1]])
-@pytest.mark.parametrize(("counts", "prior"), [((20, 25), (0.5, 0.2)), ((30, 30), (1.0, 1.0)), ((2, 0, 6), (0.3, 1.0, 2.0))])
+@pytest.mark.parametrize(
+    ("counts", "prior"),
+    [((20, 25), (0.5, 0.2)), ((30, 30), (1.0, 1.0)), ((2, 0, 6), (0.3, 1.0, 2.0))],
+)
 def test_law_by_polynomials(counts: oracles.Counts, prior: tuple[float, ...], scale: float) -> None:
     candidates, log_p = PermuteAndFlip(scale).log_pmf(counts, prior)
     centre = oracles.posterior(counts, prior)
-    coins = [(-oracles.hellinger(centre, oracles.posterior(y, prior)) / oracles.real(scale)).exp() for y in candidates.tolist()]
+    coins = [
+        (-oracles.hellinger(centre, oracles.posterior(y, prior)) / oracles.real(scale)).exp()
+        for y in candidates.tolist()
+    ]
     for index in range(0, len(coins), 4):
-        assert math.exp(log_p[index]) == pytest.approx(integral_of_polynomial(coins, index), rel=1e-12, abs=0)
+        assert math.exp(log_p[index]) == pytest.approx(
+            integral_of_polynomial(coins, index), rel=1e-12, abs=0
+        )
 
 
 @pytest.mark.parametrize("likely", [1, 2, 3, 40, 41, 42, 43, 1000, 10**5])
@@ -97,9 +131,24 @@ def test_probabilities_sum_to_one(number: int, spread: float) -> None:
 def test_quadrature_weights() -> None:
     """Within the error that `docs/numerics.md` allows them."""
     points, weights = np.polynomial.legendre.leggauss(40)
-    exact = sorted((arb.legendre_p_root(40, index, weight=True) for index in range(40)), key=lambda pair: float(pair[0]))
-    assert max(abs(float(oracles.real(float(x)) - node)) for x, (node, _) in zip(points, exact, strict=True)) < 2.0**-52
-    assert max(oracles.relative_error(float(w), weight) for w, (_, weight) in zip(weights, exact, strict=True)) < 2.0**-40
+    exact = sorted(
+        (arb.legendre_p_root(40, index, weight=True) for index in range(40)),
+        key=lambda pair: float(pair[0]),
+    )
+    assert (
+        max(
+            abs(float(oracles.real(float(x)) - node))
+            for x, (node, _) in zip(points, exact, strict=True)
+        )
+        < 2.0**-52
+    )
+    assert (
+        max(
+            oracles.relative_error(float(w), weight)
+            for w, (_, weight) in zip(weights, exact, strict=True)
+        )
+        < 2.0**-40
+    )
 
 
 # Samples.
@@ -107,7 +156,12 @@ def test_quadrature_weights() -> None:
 
 @pytest.mark.parametrize(
     ("counts", "prior", "scale"),
-    [((3, 5), (1.0, 1.0), 0.25), ((0, 8), (0.3, 1.0), 0.4), ((1, 1, 2), (0.5, 1.0, 2.0), 0.3), ((4, 0, 0), (1.0, 1.0, 1.0), 0.2)],
+    [
+        ((3, 5), (1.0, 1.0), 0.25),
+        ((0, 8), (0.3, 1.0), 0.4),
+        ((1, 1, 2), (0.5, 1.0, 2.0), 0.3),
+        ((4, 0, 0), (1.0, 1.0, 1.0), 0.2),
+    ],
 )
 def test_samples(counts: oracles.Counts, prior: tuple[float, ...], scale: float) -> None:
     samples = PermuteAndFlip(scale).sample(counts, prior, size=DRAWS)
@@ -116,7 +170,9 @@ def test_samples(counts: oracles.Counts, prior: tuple[float, ...], scale: float)
     observed: Counter[Any] = Counter(map(tuple, samples.tolist()))
     assert not oracles.rejects(observed, oracles.law_of(PermuteAndFlip(scale), counts, prior))
     for factor in (0.7, 1.3):
-        assert oracles.rejects(observed, oracles.law_of(PermuteAndFlip(factor * scale), counts, prior))
+        assert oracles.rejects(
+            observed, oracles.law_of(PermuteAndFlip(factor * scale), counts, prior)
+        )
     assert oracles.rejects(observed, oracles.exponential_law(counts, prior, scale))
 
 
@@ -145,15 +201,27 @@ def test_an_empty_data_set_has_one_candidate() -> None:
 
 @pytest.mark.parametrize(
     ("counts", "prior"),
-    [((2048, 2048), (0.1, 0.1)), ((10, 4086), (0.3, 7.7)), ((0, 50_000), (1e-3, 1.0)), ((2, 0, 6), (1e-9, 3.0, 0.2)), ((1, 1, 1, 1, 1), (0.5,) * 5)],
+    [
+        ((2048, 2048), (0.1, 0.1)),
+        ((10, 4086), (0.3, 7.7)),
+        ((0, 50_000), (1e-3, 1.0)),
+        ((2, 0, 6), (1e-9, 3.0, 0.2)),
+        ((1, 1, 1, 1, 1), (0.5,) * 5),
+    ],
 )
-def test_computed_distances_are_within_the_certified_error(counts: oracles.Counts, prior: tuple[float, ...]) -> None:
+def test_computed_distances_are_within_the_certified_error(
+    counts: oracles.Counts, prior: tuple[float, ...]
+) -> None:
     computed = candidate_distances(np.array(counts), np.array(prior))
     assert computed.min() == 0
     assert computed.max() <= 1
     centre, number = oracles.posterior(counts, prior), computed.size
     candidates, _ = PermuteAndFlip(1.0).log_pmf(counts, prior)
-    for index in {*range(0, number, number // min(number, 150)), number - 1, int(np.argmin(computed))}:
+    for index in {
+        *range(0, number, number // min(number, 150)),
+        number - 1,
+        int(np.argmin(computed)),
+    }:
         truth = oracles.hellinger(centre, oracles.posterior(candidates[index].tolist(), prior))
         assert abs(oracles.real(computed[index]) - truth) <= oracles.real(score_error(len(prior)))
 
@@ -168,9 +236,16 @@ def test_three_log_gammas_are_not_within_the_certified_error() -> None:
 
 @pytest.mark.parametrize("d_in", [1, 2, 3])
 @pytest.mark.parametrize(("size", "prior"), SPACES)
-def test_computed_scores_change_by_at_most_the_bound(size: int, prior: tuple[float, ...], d_in: int) -> None:
-    """Compared as rational numbers, over all pairs; at distance 1 the bound is attained up to the error it allows, so 1 % less is too little."""
-    rows = [list(map(Fraction, candidate_distances(np.array(counts), np.array(prior)).tolist())) for counts in oracles.data_sets(size, len(prior))]
+def test_computed_scores_change_by_at_most_the_bound(
+    size: int, prior: tuple[float, ...], d_in: int
+) -> None:
+    """Compared as rational numbers, over all pairs; at distance 1 the bound is attained up to the
+    error it allows, so 1 % less is too little.
+    """
+    rows = [
+        list(map(Fraction, candidate_distances(np.array(counts), np.array(prior)).tolist()))
+        for counts in oracles.data_sets(size, len(prior))
+    ]
     away = oracles.distances(size, len(prior))
     change = max(
         abs(p - q)
@@ -190,13 +265,19 @@ def test_score_change_is_rounded_up() -> None:
     exact = Fraction(global_sensitivity(50, prior))
     for d_in in (1, 7, 10**9):
         bound = Fraction(score_change(d_in, size=50, prior=prior))
-        assert d_in * exact + 2 * score_error(2) < bound < d_in * exact * (1 + Fraction(1, 2**43)) + 3 * score_error(2)
+        assert (
+            d_in * exact + 2 * score_error(2)
+            < bound
+            < d_in * exact * (1 + Fraction(1, 2**43)) + 3 * score_error(2)
+        )
     assert score_change(0, size=50, prior=prior) == 0.0
 
 
 def test_refuses_what_cannot_be_scored() -> None:
     assert check_candidates("scores", size=10, k=3) == 10
-    with pytest.raises(ValueError, match=r"scores: its candidates are .* so the number of records must be public\."):
+    with pytest.raises(
+        ValueError, match=r"scores: its candidates are .* so the number of records must be public\."
+    ):
         check_candidates("scores", size=None, k=3)
     with pytest.raises(ValueError, match=r"size=1000, 4 categories: enumerating the C"):
         check_candidates("scores", size=1000, k=4)
@@ -210,7 +291,9 @@ def test_map_is_twice_the_change_of_the_score(scale: float) -> None:
     for size, prior in SPACES:
         for d_in in (1, 2, 10**6):
             loss = PermuteAndFlip(scale).proven_loss(d_in, size=size, prior=np.array(prior))
-            exact = 2 * Fraction(score_change(d_in, size=size, prior=np.array(prior))) / Fraction(scale)
+            exact = (
+                2 * Fraction(score_change(d_in, size=size, prior=np.array(prior))) / Fraction(scale)
+            )
             assert exact <= Fraction(loss.epsilon) <= exact * (1 + Fraction(1, 2**52))
             assert 2 * exact <= Fraction(loss.range)
             assert exact**2 / 2 <= Fraction(loss.rho)
@@ -222,13 +305,18 @@ def test_map_is_twice_the_change_of_the_score(scale: float) -> None:
 def losses(mechanism: Mechanism, size: int, prior: tuple[float, ...]) -> dict[str, float]:
     _, log_p = oracles.log_laws(mechanism, size, prior)
     away = oracles.distances(size, len(prior))
-    between = {"epsilon": oracles.epsilon_between, "range": oracles.range_between, "rho": oracles.rho_between}
+    between = {
+        "epsilon": oracles.epsilon_between,
+        "range": oracles.range_between,
+        "rho": oracles.rho_between,
+    }
     return {name: oracles.over_pairs(log_p, away, 1, loss) for name, loss in between.items()}
 
 
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.05, 0.05)])
 def test_one_record_attains_the_map(prior: tuple[float, ...]) -> None:
-    """All three bounds, to first order in 1 / scale: so the range is twice ε, and ρ is not ε^2 / 8 as it is for the exponential mechanism.
+    """All three bounds, to first order in 1 / scale: so the range is twice ε, and ρ is not ε^2 / 8
+    as it is for the exponential mechanism.
 
     Negative control: 10 % less noise exceeds each of them.
     """
@@ -252,13 +340,20 @@ def test_notices_half_the_noise() -> None:
 
 @pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 5.0])
 @pytest.mark.parametrize(("size", "prior"), [*SPACES, (60, (1.0, 1.0)), (10, (1.0, 1.0, 1.0))])
-def test_every_data_set_gets_less_error_than_from_ehd(size: int, prior: tuple[float, ...], scale: float) -> None:
-    """At the same scale, so at the same ε: within any distance of the truth lies at least as much probability; hence the expectation is smaller."""
+def test_every_data_set_gets_less_error_than_from_ehd(
+    size: int, prior: tuple[float, ...], scale: float
+) -> None:
+    """At the same scale, so at the same ε: within any distance of the truth lies at least as much
+    probability; hence the expectation is smaller.
+    """
     gained = 0.0
     for counts in oracles.data_sets(size, len(prior)):
         distance = candidate_distances(np.array(counts), np.array(prior))
         order = np.argsort(distance, kind="stable")
-        flip, ehd = (np.exp(value.log_pmf(counts, prior)[1]) for value in (PermuteAndFlip(scale), HellingerExponential(scale)))
+        flip, ehd = (
+            np.exp(value.log_pmf(counts, prior)[1])
+            for value in (PermuteAndFlip(scale), HellingerExponential(scale))
+        )
         assert np.all(np.cumsum(flip[order]) >= np.cumsum(ehd[order]) - 1e-12)
         assert flip @ distance <= ehd @ distance
         gained = max(gained, 1 - flip @ distance / (ehd @ distance))
@@ -270,7 +365,10 @@ def test_the_dominance_has_a_direction() -> None:
     """Negative control: with the roles exchanged the comparison fails."""
     counts, prior = (3, 9), (1.0, 1.0)
     order = np.argsort(candidate_distances(np.array(counts), np.array(prior)))
-    flip, ehd = (np.exp(value.log_pmf(counts, prior)[1]) for value in (PermuteAndFlip(0.3), HellingerExponential(0.3)))
+    flip, ehd = (
+        np.exp(value.log_pmf(counts, prior)[1])
+        for value in (PermuteAndFlip(0.3), HellingerExponential(0.3))
+    )
     assert np.min(np.cumsum(ehd[order]) - np.cumsum(flip[order])) < -0.01
 
 
@@ -298,7 +396,10 @@ def test_refuses_arguments() -> None:
 def test_refuses_a_private_size_and_too_many_candidates() -> None:
     value = PermuteAndFlip(1.0)
     value.check(size=100, prior=np.ones(2))
-    with pytest.raises(ValueError, match=r"PermuteAndFlip: its candidates are .* so the number of records must be public\."):
+    with pytest.raises(
+        ValueError,
+        match=r"PermuteAndFlip: its candidates are .* so the number of records must be public\.",
+    ):
         value.check(size=None, prior=np.ones(2))
     for refused in (value.log_pmf, value.sample):
         with pytest.raises(ValueError, match=r"size=200000: .* needs size <= 100000"):

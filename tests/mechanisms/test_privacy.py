@@ -1,8 +1,10 @@
-"""Every privacy map against the largest loss over all pairs of data sets, computed from the probabilities alone.
+"""Every privacy map against the largest loss over all pairs of data sets, computed from the
+probabilities alone.
 
-The same comparison is then shown to notice mechanisms with too little noise. How far below its bound a mechanism's exact loss lies is fixed by
-the mechanism: Laplace noise attains its map, EHD and EHDS stay at about half of theirs, so that halving their noise is noticed only where the
-test says so, and the acceptance values of the exact losses take its place.
+The same comparison is then shown to notice mechanisms with too little noise. How far below its
+bound a mechanism's exact loss lies is fixed by the mechanism: Laplace noise attains its map, EHD
+and EHDS stay at about half of theirs, so that halving their noise is noticed only where the test
+says so, and the acceptance values of the exact losses take its place.
 """
 
 import math
@@ -15,10 +17,17 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes import HellingerExponential, LaplaceParameters, PermuteAndFlip, SmoothHellingerExponential, global_sensitivity
+from opendp_bayes import (
+    HellingerExponential,
+    LaplaceParameters,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+    global_sensitivity,
+)
 from opendp_bayes.mechanisms import Mechanism
 
-#: What floating point may add to a loss that is computed from differences of logarithms; nothing else is forgiven.
+#: What floating point may add to a loss that is computed from differences of logarithms; nothing
+#: else is forgiven.
 SLACK = 1e-12
 
 BETA_ONE = (1.0, 1.0)
@@ -58,8 +67,17 @@ def with_scale(mechanism: Any, scale: float) -> Any:
     return replace(mechanism, scale=scale)
 
 
-def excess(mechanism: Mechanism, size: int, prior: tuple[float, ...], d_in: int, *, judged_by: Mechanism | None = None) -> dict[str, float]:
-    """By how much each exact loss exceeds its certified bound, negative where it does not; the bound may be another mechanism's."""
+def excess(
+    mechanism: Mechanism,
+    size: int,
+    prior: tuple[float, ...],
+    d_in: int,
+    *,
+    judged_by: Mechanism | None = None,
+) -> dict[str, float]:
+    """By how much each exact loss exceeds its certified bound, negative where it does not; the
+    bound may be another mechanism's.
+    """
     bound = (judged_by or mechanism).proven_loss(d_in, size=size, prior=np.array(prior))
     assert bound.delta == 0
     _, log_p = oracles.log_laws(mechanism, size, prior)
@@ -73,7 +91,9 @@ def excess(mechanism: Mechanism, size: int, prior: tuple[float, ...], d_in: int,
 
 def check(mechanism: Mechanism, size: int, prior: tuple[float, ...], d_in: int) -> None:
     for name, value in excess(mechanism, size, prior, d_in).items():
-        assert value <= SLACK, f"{name} is exceeded by {value}: {mechanism}, n = {size}, prior {prior}, d_in = {d_in}"
+        assert value <= SLACK, (
+            f"{name} is exceeded by {value}: {mechanism}, n = {size}, prior {prior}, d_in = {d_in}"
+        )
 
 
 @pytest.mark.parametrize("d_in", [1, 2, 3])
@@ -97,31 +117,52 @@ def test_exact_loss_never_exceeds_the_map_for_larger_spaces(name: str) -> None:
 
 @pytest.mark.parametrize("d_in", [1, 2, 3])
 @pytest.mark.parametrize("scale", [0.4, 3.0])
-@pytest.mark.parametrize("name", [name for name in MECHANISMS if "remainder" in name or "bounded" in name])
+@pytest.mark.parametrize(
+    "name", [name for name in MECHANISMS if "remainder" in name or "bounded" in name]
+)
 def test_laplace_noise_attains_its_map(name: str, scale: float, d_in: int) -> None:
-    """Neither looser nor tighter: LSHist is `d_in / scale` for two categories, and twice that for more."""
+    """Neither looser nor tighter: LSHist is `d_in / scale` for two categories, and twice that for
+    more.
+    """
     mechanism = with_scale(MECHANISMS[name], scale)
     for size, prior in [(8, BETA_ONE), (7, (1.0, 1.0, 1.0))]:
         found = excess(mechanism, size, prior, d_in)
         assert abs(found["epsilon"]) < 1e-9
         assert abs(found["range"]) < 1e-9
         moved = 1 if len(prior) == 2 and "remainder" in name else 2
-        assert mechanism.proven_loss(d_in, size=size, prior=np.array(prior)).epsilon == pytest.approx(moved * d_in / scale, rel=1e-15)
+        assert mechanism.proven_loss(
+            d_in, size=size, prior=np.array(prior)
+        ).epsilon == pytest.approx(moved * d_in / scale, rel=1e-15)
 
 
 def test_laplace_noise_with_a_private_total_attains_its_map() -> None:
-    """Without an upper clamp, so computed from the cells: a record added or removed moves one count, a record changed two."""
+    """Without an upper clamp, so computed from the cells: a record added or removed moves one
+    count, a record changed two.
+    """
     scale = 1.5
     mechanism = LaplaceParameters(scale, total="private")
     for cell in (oracles.discrete_laplace_cell, oracles.floored_laplace_cell):
         log_p = {
-            count: np.log([sum(cell(v - count, scale) for v in range(-60, 1))] + [cell(v - count, scale) for v in range(1, 40)]) for count in range(9)
+            count: np.log(
+                [sum(cell(v - count, scale) for v in range(-60, 1))]
+                + [cell(v - count, scale) for v in range(1, 40)]
+            )
+            for count in range(9)
         }
         for d_in in (1, 2, 3):
             one = max(oracles.epsilon_between(log_p[c], log_p[c + d_in]) for c in range(6))
             spread = max(oracles.range_between(log_p[c], log_p[c + d_in]) for c in range(6))
-            rho = max(max(oracles.rho_between(log_p[c], log_p[c + d_in]), oracles.rho_between(log_p[c + d_in], log_p[c])) for c in range(6))
-            added, changed = mechanism.proven_loss(d_in, size=None, prior=np.ones(2)), mechanism.proven_loss(d_in, size=9, prior=np.ones(2))
+            rho = max(
+                max(
+                    oracles.rho_between(log_p[c], log_p[c + d_in]),
+                    oracles.rho_between(log_p[c + d_in], log_p[c]),
+                )
+                for c in range(6)
+            )
+            added, changed = (
+                mechanism.proven_loss(d_in, size=None, prior=np.ones(2)),
+                mechanism.proven_loss(d_in, size=9, prior=np.ones(2)),
+            )
             assert one == pytest.approx(added.epsilon, abs=1e-9)
             assert 2 * one == pytest.approx(changed.epsilon, abs=1e-9)
             assert spread == pytest.approx(added.range, abs=1e-9)
@@ -132,7 +173,10 @@ def test_laplace_noise_with_a_private_total_attains_its_map() -> None:
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_the_map_is_zero_at_zero_and_does_not_decrease(name: str) -> None:
     for size, prior in ((12, np.ones(2)), (10**4, np.array([0.1, 2.0]))):
-        losses = [MECHANISMS[name].proven_loss(d_in, size=size, prior=prior) for d_in in (0, 1, 2, 3, 10, 10**6)]
+        losses = [
+            MECHANISMS[name].proven_loss(d_in, size=size, prior=prior)
+            for d_in in (0, 1, 2, 3, 10, 10**6)
+        ]
         assert (losses[0].epsilon, losses[0].range, losses[0].rho) == (0, 0, 0)
         for field in ("epsilon", "range", "rho"):
             values = [getattr(loss, field) for loss in losses]
@@ -141,7 +185,9 @@ def test_the_map_is_zero_at_zero_and_does_not_decrease(name: str) -> None:
 
 
 def test_closed_forms() -> None:
-    """Certified bounds lie above the closed forms, by no more than rounding and the sampler's error."""
+    """Certified bounds lie above the closed forms, by no more than rounding and the sampler's
+    error.
+    """
     prior, epsilon, size = np.ones(2), 0.8, 50
     nominal = [
         (HellingerExponential(2 * global_sensitivity(size, prior) / epsilon), 1e-9),
@@ -151,8 +197,12 @@ def test_closed_forms() -> None:
     for mechanism, allowance in nominal:
         loss = mechanism.proven_loss(1, size=size, prior=prior)
         assert 0 <= loss.epsilon / epsilon - 1 + 1e-15 <= allowance + 1e-15
-    assert HellingerExponential(1.0).proven_loss(1, size=size, prior=prior).rho == pytest.approx(global_sensitivity(size, prior) ** 2 / 2, rel=1e-9)
-    assert Fraction(LaplaceParameters(0.1).proven_loss(1, size=size, prior=prior).epsilon) >= 1 / Fraction(0.1)
+    assert HellingerExponential(1.0).proven_loss(1, size=size, prior=prior).rho == pytest.approx(
+        global_sensitivity(size, prior) ** 2 / 2, rel=1e-9
+    )
+    assert Fraction(
+        LaplaceParameters(0.1).proven_loss(1, size=size, prior=prior).epsilon
+    ) >= 1 / Fraction(0.1)
 
 
 def test_the_local_sensitivity_has_no_bound() -> None:
@@ -163,7 +213,9 @@ def test_the_local_sensitivity_has_no_bound() -> None:
 @pytest.mark.parametrize("delta", [1e-6, 1e-2, 0.3])
 @pytest.mark.parametrize("beta", [0.01, 0.3])
 def test_beta_with_delta(beta: float, delta: float) -> None:
-    """`(epsilon, delta)` hold together: the hockey-stick divergence over all pairs is at most delta."""
+    """`(epsilon, delta)` hold together: the hockey-stick divergence over all pairs is at most
+    delta.
+    """
     for size, prior in SPACES:
         for scale in (0.5, 4.0):
             for d_in in (1, 2):
@@ -173,12 +225,19 @@ def test_beta_with_delta(beta: float, delta: float) -> None:
                 assert loss.delta in (0, delta)
                 assert loss.epsilon <= pure.epsilon
                 _, log_p = oracles.log_laws(mechanism, size, prior)
-                found = oracles.over_pairs(log_p, oracles.distances(size, len(prior)), d_in, oracles.hockey_stick(loss.epsilon))
+                found = oracles.over_pairs(
+                    log_p,
+                    oracles.distances(size, len(prior)),
+                    d_in,
+                    oracles.hockey_stick(loss.epsilon),
+                )
                 assert found <= loss.delta + 1e-15
 
 
 def test_beta_uses_delta_where_it_helps() -> None:
-    """For many records the largest score is far beyond where the probability lies, so a delta buys a much smaller epsilon."""
+    """For many records the largest score is far beyond where the probability lies, so a delta buys
+    a much smaller epsilon.
+    """
     mechanism = SmoothHellingerExponential(2.0, beta=0.01)
     pure = mechanism.proven_loss(1, size=10**5, prior=np.ones(2))
     loss = mechanism.proven_loss(1, size=10**5, prior=np.ones(2), delta=1e-6)
@@ -191,7 +250,9 @@ def test_beta_uses_delta_where_it_helps() -> None:
 
 def test_the_pure_bound_of_beta_is_finite_for_every_beta_and_distance() -> None:
     for delta in (0.0, 0.1):
-        loss = SmoothHellingerExponential(2.0, beta=100.0).proven_loss(10, size=10, prior=np.ones(2), delta=delta)
+        loss = SmoothHellingerExponential(2.0, beta=100.0).proven_loss(
+            10, size=10, prior=np.ones(2), delta=delta
+        )
         assert 10 < loss.epsilon < 100
 
 
@@ -199,7 +260,9 @@ def test_the_pure_bound_of_beta_is_finite_for_every_beta_and_distance() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.7])
-@pytest.mark.parametrize("name", [name for name in MECHANISMS if "remainder" in name or "bounded" in name])
+@pytest.mark.parametrize(
+    "name", [name for name in MECHANISMS if "remainder" in name or "bounded" in name]
+)
 def test_notices_laplace_noise_of_too_small_a_scale(name: str, factor: float) -> None:
     honest = with_scale(MECHANISMS[name], 2.0)
     found = excess(with_scale(honest, 2.0 * factor), 8, BETA_ONE, 1, judged_by=honest)
@@ -209,21 +272,28 @@ def test_notices_laplace_noise_of_too_small_a_scale(name: str, factor: float) ->
 def test_notices_exponential_noise_of_too_small_a_scale() -> None:
     """EHD for three records attains 0.6 of its map here, so that half the noise is noticed.
 
-    EHDS stays below half of its map (0.32 to 0.45 of it at γ = 1), so that half its noise violates no bound; a quarter does.
+    EHDS stays below half of its map (0.32 to 0.45 of it at γ = 1), so that half its noise violates
+    no bound; a quarter does.
     """
     honest = HellingerExponential(0.5)
     assert excess(HellingerExponential(0.25), 3, BETA_ONE, 1, judged_by=honest)["epsilon"] > 0.05
     smooth = SmoothHellingerExponential(4.0)
-    assert excess(SmoothHellingerExponential(1.0), 10, BETA_ONE, 1, judged_by=smooth)["epsilon"] > 0.05
+    assert (
+        excess(SmoothHellingerExponential(1.0), 10, BETA_ONE, 1, judged_by=smooth)["epsilon"] > 0.05
+    )
 
 
 def exact_epsilon(mechanism: Mechanism, size: int, prior: tuple[float, ...]) -> float:
     _, log_p = oracles.log_laws(mechanism, size, prior)
-    return oracles.over_pairs(log_p, oracles.distances(size, len(prior)), 1, oracles.epsilon_between)
+    return oracles.over_pairs(
+        log_p, oracles.distances(size, len(prior)), 1, oracles.epsilon_between
+    )
 
 
 def test_notices_the_local_sensitivity_passed_off_as_smooth() -> None:
-    """EHDL at nominal ε = 1 loses more than 1.1 for Beta(0.01, 0.01) and 500 records; the global sensitivity keeps its promise there."""
+    """EHDL at nominal ε = 1 loses more than 1.1 for Beta(0.01, 0.01) and 500 records; the global
+    sensitivity keeps its promise there.
+    """
     prior, size = (0.01, 0.01), 500
     assert exact_epsilon(HellingerExponential(2.0, sensitivity="local"), size, prior) > 1.10
     assert exact_epsilon(HellingerExponential(2 * global_sensitivity(size, prior)), size, prior) < 1
@@ -233,8 +303,9 @@ def test_notices_the_local_sensitivity_passed_off_as_smooth() -> None:
 def test_notices_the_papers_constant_as_a_global_sensitivity() -> None:
     """For a prior below one `sqrt(1 - pi/4)` calibrates EHD to too little noise.
 
-    The exact loss of EHD is about half its map, so the loss stays below the nominal ε by luck of that factor even here; what is exceeded is the
-    sensitivity that the proof needs, that of the score itself between neighbours.
+    The exact loss of EHD is about half its map, so the loss stays below the nominal ε by luck of
+    that factor even here; what is exceeded is the sensitivity that the proof needs, that of the
+    score itself between neighbours.
     """
     prior, size = (0.05, 0.05, 0.05), 6
     constant = math.sqrt(1 - math.pi / 4)
@@ -242,27 +313,43 @@ def test_notices_the_papers_constant_as_a_global_sensitivity() -> None:
     posteriors = [oracles.posterior(counts, prior) for counts in sets]
     score = np.array([[float(oracles.hellinger(p, q)) for q in posteriors] for p in posteriors])
     neighbours = oracles.distances(size, 3) == 1
-    change = max(float(np.max(np.abs(row - score[near]))) for row, near in zip(score, neighbours, strict=True))
+    change = max(
+        float(np.max(np.abs(row - score[near])))
+        for row, near in zip(score, neighbours, strict=True)
+    )
     assert change > 1.5 * constant
     assert change == pytest.approx(global_sensitivity(size, prior), rel=1e-12)
-    assert exact_epsilon(HellingerExponential(2 * constant), size, prior) > exact_epsilon(HellingerExponential(2 * change), size, prior) * 1.5
+    assert (
+        exact_epsilon(HellingerExponential(2 * constant), size, prior)
+        > exact_epsilon(HellingerExponential(2 * change), size, prior) * 1.5
+    )
 
 
 def test_notices_the_floor_of_a_float_laplace() -> None:
-    """`floor(x - scale sign(u) ln(1 - 2 |u|))` with a uniform of 53 bits has no noise beyond `53 ln 2` scales, and coarse noise before that.
+    """`floor(x - scale sign(u) ln(1 - 2 |u|))` with a uniform of 53 bits has no noise beyond `53 ln
+    2` scales, and coarse noise before that.
 
-    Its law is counted: the number of multiples of 2^-53 that end in each cell. Rare outcomes have a ratio that is no power of `e^(1/scale)`.
+    Its law is counted: the number of multiples of 2^-53 that end in each cell. Rare outcomes have a
+    ratio that is no power of `e^(1/scale)`.
     """
     scale, size = 0.25, 20
     steps = 2**53
 
     def at_least(t: int) -> int:
-        """How many of the uniforms give noise at least t > 0: those whose tail probability, a multiple of the resolution, allows it."""
+        """How many of the uniforms give noise at least t > 0: those whose tail probability, a
+        multiple of the resolution, allows it.
+        """
         return int(steps * Fraction(math.exp(-t / scale)) / 2)
 
     def log_law(count: int) -> oracles.Floats:
         tail = [
-            steps // 2 + (steps // 2 - at_least(count - v)) if v < count else at_least(v - count) if v > count else steps // 2
+            (
+                steps // 2 + (steps // 2 - at_least(count - v))
+                if v < count
+                else at_least(v - count)
+                if v > count
+                else steps // 2
+            )
             for v in range(size + 2)
         ]
         tail[0], tail[-1] = steps, 0
@@ -278,7 +365,10 @@ def test_notices_the_floor_of_a_float_laplace() -> None:
     with np.errstate(invalid="ignore"):
         losses = [np.nanmax(np.abs(laws[count] - laws[count + 1])) for count in range(size)]
     assert max(losses) == math.inf
-    assert oracles.over_pairs(exact, oracles.distances(size, 2), 1, oracles.epsilon_between) <= bound + SLACK
+    assert (
+        oracles.over_pairs(exact, oracles.distances(size, 2), 1, oracles.epsilon_between)
+        <= bound + SLACK
+    )
 
 
 def test_notices_a_hockey_stick_that_is_too_large() -> None:
@@ -298,7 +388,11 @@ CALIBRATED: dict[str, Any] = {
     "EHDS, γ = 1": lambda size: SmoothHellingerExponential(4.0),
     "EHDS, γ = 0.1": lambda size: SmoothHellingerExponential(2.2, gamma=0.1),
 }
-EXACT = {10: (0.6328, 0.6328, 0.3181, 0.5762), 100: (0.5314, 0.8039, 0.3999, 0.4820), 1000: (0.5036, 0.9076, 0.4429, 0.4576)}
+EXACT = {
+    10: (0.6328, 0.6328, 0.3181, 0.5762),
+    100: (0.5314, 0.8039, 0.3999, 0.4820),
+    1000: (0.5036, 0.9076, 0.4429, 0.4576),
+}
 ROWS = [
     pytest.param(size, name, value, marks=[pytest.mark.slow] if size == 1000 else [])
     for size, row in EXACT.items()

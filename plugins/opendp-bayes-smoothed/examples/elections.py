@@ -1,9 +1,11 @@
-"""Figures 1 and 3 of the paper: every presidential election from 1920 to 2020, had a small share of the ballots been lost at random.
+"""Figures 1 and 3 of the paper: every presidential election from 1920 to 2020, had a small share of
+the ballots been lost at random.
 
     python elections.py [--fast] [--output elections.png]
 
-δ(x) is the database-dependent privacy profile of the published counts of the top two candidates; the utility is the adversary's, with
-threshold t. Both are certified upper bounds. The differential privacy of the same release is δ = T/n, nearly 1.
+δ(x) is the database-dependent privacy profile of the published counts of the top two candidates;
+the utility is the adversary's, with threshold t. Both are certified upper bounds. The differential
+privacy of the same release is δ = T/n, nearly 1.
 """
 
 import argparse
@@ -25,7 +27,10 @@ def series(lost: float, threshold: float) -> list[tuple[int, int, float, float]]
     rows = []
     for row in obs.elections():
         counts = [row["democrat_votes"], row["republican_votes"]]
-        logs = [function(counts, 1 - lost, epsilon) / math.log(10) for function in (obs.log_database_profile, obs.log_database_utility)]
+        logs = [
+            function(counts, 1 - lost, epsilon) / math.log(10)
+            for function in (obs.log_database_profile, obs.log_database_utility)
+        ]
         rows.append((row["year"], sum(counts), *logs))
     return rows
 
@@ -38,21 +43,39 @@ def main() -> None:
     settings = SETTINGS[:1] if arguments.fast else SETTINGS
     columns = min(3, len(settings))
     figure, axes = plt.subplots(
-        math.ceil(len(settings) / columns), columns, squeeze=False, figsize=(4.6 * columns, 3.8 * math.ceil(len(settings) / columns))
+        math.ceil(len(settings) / columns),
+        columns,
+        squeeze=False,
+        figsize=(4.6 * columns, 3.8 * math.ceil(len(settings) / columns)),
     )
     for axis, (lost, threshold) in zip(axes.flat, settings, strict=True):
         rows = series(lost, threshold)
         years = [year for year, *_ in rows]
         axis.plot(years, [delta for *_, delta, _ in rows], "o-", ms=3, label="δ(x)")
-        axis.plot(years, [utility for *_, utility in rows], "x--", ms=4, label="adversary's utility")
-        axis.plot(years, [-math.log10(votes) for _, votes, *_ in rows], color="tab:pink", ls=":", label="1 / n")
-        axis.set(title=f"{lost:.2%} lost, t = {threshold:.0%}", xlabel="election", ylabel="$\\log_{10}$")
+        axis.plot(
+            years, [utility for *_, utility in rows], "x--", ms=4, label="adversary's utility"
+        )
+        axis.plot(
+            years,
+            [-math.log10(votes) for _, votes, *_ in rows],
+            color="tab:pink",
+            ls=":",
+            label="1 / n",
+        )
+        axis.set(
+            title=f"{lost:.2%} lost, t = {threshold:.0%}", xlabel="election", ylabel="$\\log_{10}$"
+        )
         axis.grid(alpha=0.3)
         axis.legend(fontsize=8)
-        print(f"lost {lost:.2%}, t = {threshold:.0%}: log10 delta from {max(row[2] for row in rows):.2f} to {min(row[2] for row in rows):.2f}")
+        print(
+            f"lost {lost:.2%}, t = {threshold:.0%}: log10 delta from"
+            f" {max(row[2] for row in rows):.2f} to {min(row[2] for row in rows):.2f}"
+        )
         if (lost, threshold) == SETTINGS[0]:
             for year, votes, delta, utility in rows:
-                print(f"  {year}  n = {votes:>11,}  delta = 1e{delta:.2f}  utility = 1e{utility:.2f}")
+                print(
+                    f"  {year}  n = {votes:>11,}  delta = 1e{delta:.2f}  utility = 1e{utility:.2f}"
+                )
     figure.tight_layout()
     figure.savefig(arguments.output, dpi=110)
 

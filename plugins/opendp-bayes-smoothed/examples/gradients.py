@@ -1,11 +1,13 @@
-"""Figure 2 (right) and Figure 5 of the paper: one step of SGD on 8-bit gradients, as the average of T = sqrt(n) of n records.
+"""Figure 2 (right) and Figure 5 of the paper: one step of SGD on 8-bit gradients, as the average of
+T = sqrt(n) of n records.
 
     python gradients.py [--fast] [--output gradients.png]
 
-For one database the profile is computed from the exact law of the average: no trials. Its expectation is that of a maximum over neighbours,
-a function of all 256 counts, which no structure sums. So with 8 bits that part is estimated over random databases, with a 99 % interval; the
-adversary's choice of distributions is tried at all records from the first, all from the second, and half from each. With 2 bits the last panel
-has it exactly, by Algorithm 1.
+For one database the profile is computed from the exact law of the average: no trials. Its
+expectation is that of a maximum over neighbours, a function of all 256 counts, which no structure
+sums. So with 8 bits that part is estimated over random databases, with a 99 % interval; the
+adversary's choice of distributions is tried at all records from the first, all from the second, and
+half from each. With 2 bits the last panel has it exactly, by Algorithm 1.
 """
 
 import argparse
@@ -25,7 +27,9 @@ EPSILONS = (1.0, 2.0)
 
 
 def quantised(law: object, levels: int = LEVELS) -> np.ndarray:
-    """Probabilities of the values (i - 128) / 256: that of the cell above each, given that the gradient is in (-0.5, 0.5] (Definition 5)."""
+    """Probabilities of the values (i - 128) / 256: that of the cell above each, given that the
+    gradient is in (-0.5, 0.5] (Definition 5).
+    """
     cells = np.diff(law.cdf(np.linspace(-0.5, 0.5, levels + 1)))
     return cells / cells.sum()
 
@@ -35,31 +39,61 @@ SETTINGS = {
     "N(0, 0.15²), N(0.2, 0.15²)": (stats.norm(0, 0.15), stats.norm(0.2, 0.15)),
     "N(0, 0.1²), N(0.2, 0.1²)": (stats.norm(0, 0.1), stats.norm(0.2, 0.1)),
     "N(0, 0.12²), L(0, 0.12²)": (stats.norm(0, 0.12), stats.laplace(0, 0.12 / math.sqrt(2))),
-    "L(0, 0.12²), L(0.2, 0.12²)": (stats.laplace(0, 0.12 / math.sqrt(2)), stats.laplace(0.2, 0.12 / math.sqrt(2))),
+    "L(0, 0.12²), L(0.2, 0.12²)": (
+        stats.laplace(0, 0.12 / math.sqrt(2)),
+        stats.laplace(0.2, 0.12 / math.sqrt(2)),
+    ),
 }
 
 
-def expected_profiles(rng: np.random.Generator, laws: list[np.ndarray], root: int, trials: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each ε the largest mean profile over the three choices of distributions, for n = root² records, and half its 99 % interval."""
+def expected_profiles(
+    rng: np.random.Generator, laws: list[np.ndarray], root: int, trials: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each ε the largest mean profile over the three choices of distributions, for n = root²
+    records, and half its 99 % interval.
+    """
     size = root * root
     means, halves = [], []
     for first in (0, size // 2, size):
-        records = [np.concatenate([rng.choice(LEVELS, first, p=laws[0]), rng.choice(LEVELS, size - first, p=laws[1])]) for _ in range(trials)]
-        deltas = np.array([obs.average_profiles(row, LEVELS, 1 / root, EPSILONS) for row in records])
+        records = [
+            np.concatenate(
+                [rng.choice(LEVELS, first, p=laws[0]), rng.choice(LEVELS, size - first, p=laws[1])]
+            )
+            for _ in range(trials)
+        ]
+        deltas = np.array(
+            [obs.average_profiles(row, LEVELS, 1 / root, EPSILONS) for row in records]
+        )
         means.append(deltas.mean(axis=0))
         halves.append(2.576 * deltas.std(axis=0, ddof=1) / math.sqrt(trials))
     worst = np.argmax(means, axis=0), range(len(EPSILONS))
     return np.array(means)[worst], np.array(halves)[worst]
 
 
-def panel(axis: plt.Axes, name: str, roots: list[int], values: np.ndarray, halves: np.ndarray) -> None:
+def panel(
+    axis: plt.Axes, name: str, roots: list[int], values: np.ndarray, halves: np.ndarray
+) -> None:
     """One plot: `values` and `halves` have shape `(sizes, epsilons)`."""
     sizes = [root * root for root in roots]
     for i, epsilon in enumerate(EPSILONS):
         slope = np.polyfit(sizes, np.log10(values[:, i]), 1)[0]
-        print(f"{name}, epsilon = {epsilon}: n = {sizes}, delta = {[float(f'{v:.3g}') for v in values[:, i]]}, slope {slope:.3e}", flush=True)
-        axis.errorbar(sizes, values[:, i], yerr=halves[:, i], fmt="o-", ms=4, capsize=3, label=f"smoothed, ε = {epsilon:g}")
-    axis.plot(sizes, [1 / root for root in roots], color="tab:pink", ls="--", label="DP, any finite ε")
+        print(
+            f"{name}, epsilon = {epsilon}: n = {sizes}, delta ="
+            f" {[float(f'{v:.3g}') for v in values[:, i]]}, slope {slope:.3e}",
+            flush=True,
+        )
+        axis.errorbar(
+            sizes,
+            values[:, i],
+            yerr=halves[:, i],
+            fmt="o-",
+            ms=4,
+            capsize=3,
+            label=f"smoothed, ε = {epsilon:g}",
+        )
+    axis.plot(
+        sizes, [1 / root for root in roots], color="tab:pink", ls="--", label="DP, any finite ε"
+    )
     axis.set(title=name, xlabel="n", ylabel="δ", yscale="log")
     axis.grid(alpha=0.3)
     axis.legend(fontsize=8)
@@ -70,7 +104,9 @@ def main() -> None:
     parser.add_argument("--fast", action="store_true", help="one setting, few and small databases")
     parser.add_argument("--output", default="gradients.png")
     arguments = parser.parse_args()
-    roots, exact_roots, trials = ([2, 3], [2, 3], 3) if arguments.fast else ([2, 3, 4, 5, 6, 7], [2, 3, 4, 5], 20)
+    roots, exact_roots, trials = (
+        ([2, 3], [2, 3], 3) if arguments.fast else ([2, 3, 4, 5, 6, 7], [2, 3, 4, 5], 20)
+    )
     settings = dict(list(SETTINGS.items())[:1]) if arguments.fast else SETTINGS
     rng = np.random.default_rng(1)
     columns = min(3, len(settings) + 1)
@@ -81,8 +117,22 @@ def main() -> None:
         found = np.array([expected_profiles(rng, laws, root, trials) for root in roots])
         panel(axis, name, roots, found[:, 0], found[:, 1])
     coarse = np.array([quantised(law, 4) for law in next(iter(SETTINGS.values()))])
-    exact = np.array([[obs.smoothed_average_delta(coarse, root * root, 1 / root, epsilon) for epsilon in EPSILONS] for root in exact_roots])
-    panel(list(axes.flat)[len(settings)], "2 bits, exactly: N(0, 0.12²), N(0.2, 0.12²)", exact_roots, exact, np.zeros_like(exact))
+    exact = np.array(
+        [
+            [
+                obs.smoothed_average_delta(coarse, root * root, 1 / root, epsilon)
+                for epsilon in EPSILONS
+            ]
+            for root in exact_roots
+        ]
+    )
+    panel(
+        list(axes.flat)[len(settings)],
+        "2 bits, exactly: N(0, 0.12²), N(0.2, 0.12²)",
+        exact_roots,
+        exact,
+        np.zeros_like(exact),
+    )
     figure.tight_layout()
     figure.savefig(arguments.output, dpi=110)
 

@@ -1,6 +1,8 @@
-"""Smoothed differential privacy as a plugin of `opendp_bayes`: mechanisms whose noise is sampling, and what they promise.
+"""Smoothed differential privacy as a plugin of `opendp_bayes`: mechanisms whose noise is sampling,
+and what they promise.
 
-The names below are loaded when first used, so the mathematics can be used without importing OpenDP or polars.
+The names below are loaded when first used, so the mathematics can be used without importing OpenDP
+or polars.
 """
 
 from importlib import import_module
@@ -20,11 +22,15 @@ if TYPE_CHECKING:
     from opendp_bayes_smoothed.election_data import elections as elections
     from opendp_bayes_smoothed.framework import SmoothedDP as SmoothedDP
     from opendp_bayes_smoothed.framework import SmoothedLoss as SmoothedLoss
-    from opendp_bayes_smoothed.framework import make_noisy_sampling_histogram as make_noisy_sampling_histogram
+    from opendp_bayes_smoothed.framework import (
+        make_noisy_sampling_histogram as make_noisy_sampling_histogram,
+    )
     from opendp_bayes_smoothed.framework import make_sampling_average as make_sampling_average
     from opendp_bayes_smoothed.framework import make_sampling_histogram as make_sampling_histogram
     from opendp_bayes_smoothed.framework import smoothed as smoothed
-    from opendp_bayes_smoothed.framework import then_noisy_sampling_histogram as then_noisy_sampling_histogram
+    from opendp_bayes_smoothed.framework import (
+        then_noisy_sampling_histogram as then_noisy_sampling_histogram,
+    )
     from opendp_bayes_smoothed.framework import then_sampling_average as then_sampling_average
     from opendp_bayes_smoothed.framework import then_sampling_histogram as then_sampling_histogram
     from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram as NoisySamplingHistogram
@@ -39,7 +45,13 @@ if TYPE_CHECKING:
     from opendp_bayes_smoothed.smoothed_dp import vertices as vertices
 
 _HOME = {
-    "adversary": ("adjusted_utility", "database_utility", "divergence", "log_database_utility", "threshold_of"),
+    "adversary": (
+        "adjusted_utility",
+        "database_utility",
+        "divergence",
+        "log_database_utility",
+        "threshold_of",
+    ),
     "average": ("average_profile", "average_profiles", "smoothed_average_delta"),
     "bounds": ("sampling_bound",),
     "election_data": ("districts", "elections"),
@@ -56,7 +68,14 @@ _HOME = {
     ),
     "mechanisms": ("NoisySamplingHistogram", "SamplingHistogram"),
     "profile": ("database_profile", "log_database_profile"),
-    "smoothed_dp": ("composed", "log_smoothed_delta", "preprocessed", "smoothed_delta", "smoothed_epsilon", "vertices"),
+    "smoothed_dp": (
+        "composed",
+        "log_smoothed_delta",
+        "preprocessed",
+        "smoothed_delta",
+        "smoothed_epsilon",
+        "vertices",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

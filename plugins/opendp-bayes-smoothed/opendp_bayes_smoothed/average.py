@@ -1,6 +1,8 @@
-"""The sampling-average mechanism on whole numbers (paper, Algorithm 3): its profile and its smoothed δ, exactly up to rounding.
+"""The sampling-average mechanism on whole numbers (paper, Algorithm 3): its profile and its
+smoothed δ, exactly up to rounding.
 
-Float computations from sums of positive terms, for figures; unlike everything else here they are not rounded up.
+Float computations from sums of positive terms, for figures; unlike everything else here they are
+not rounded up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,22 +20,30 @@ from opendp_bayes_smoothed.smoothed_dp import log_largest_expectation, vertices
 #: Histograms of which `smoothed_average_delta` computes the profile.
 LARGEST_TABLE = 20_000
 
-#: The laws of the sum of t records, a row for each t, and the number of records that they were drawn from.
+#: The laws of the sum of t records, a row for each t, and the number of records that they were
+#: drawn from.
 State = tuple[Floats, int]
 
 
-def average_profile(records: Sequence[int], levels: int, rate: float | Fraction, epsilon: float) -> float:
-    """`δ_ε(x)` of the average of `T = ceil(rate n)` records drawn without replacement, which are whole numbers from 0 to `levels - 1`.
+def average_profile(
+    records: Sequence[int], levels: int, rate: float | Fraction, epsilon: float
+) -> float:
+    """`δ_ε(x)` of the average of `T = ceil(rate n)` records drawn without replacement, which are
+    whole numbers from 0 to `levels - 1`.
 
-    The maximum over all records that could have changed and all values they could have had instead, in both directions.
+    The maximum over all records that could have changed and all values they could have had instead,
+    in both directions.
     """
     return float(average_profiles(records, levels, rate, [epsilon])[0])
 
 
-def average_profiles(records: Sequence[int], levels: int, rate: float | Fraction, epsilons: Sequence[float]) -> Floats:
+def average_profiles(
+    records: Sequence[int], levels: int, rate: float | Fraction, epsilons: Sequence[float]
+) -> Floats:
     """`average_profile` at several ε, shape of `epsilons`.
 
-    With B the law of the sum of T of the other records and A that of T - 1, a record of value v gives the sum the law `(1 - T/n) B + (T/n) A(· - v)`.
+    With B the law of the sum of T of the other records and A that of T - 1, a record of value v
+    gives the sum the law `(1 - T/n) B + (T/n) A(· - v)`.
     """
     values = np.asarray(records, dtype=np.int64)
     if values.ndim != 1 or values.size < 2 or values.min() < 0 or values.max() >= levels:
@@ -45,7 +55,9 @@ def average_profiles(records: Sequence[int], levels: int, rate: float | Fraction
     empty[0, 0] = 1
     kinds, counts = np.unique(values, return_counts=True)
     worst = np.zeros(len(factors))
-    for value, law in _without_each((empty, 0), list(zip(kinds.tolist(), counts.tolist(), strict=True))):
+    for value, law in _without_each(
+        (empty, 0), list(zip(kinds.tolist(), counts.tolist(), strict=True))
+    ):
         laws = np.tile((1 - share) * law[samples], (levels, 1))
         for other in range(levels):
             laws[other, other:] += share * law[samples - 1, : width - other]
@@ -56,28 +68,39 @@ def average_profiles(records: Sequence[int], levels: int, rate: float | Fraction
     return worst
 
 
-def smoothed_average_delta(distributions: ArrayLike, size: int, rate: float | Fraction, epsilon: float) -> float:
-    """The smoothed δ of the sampling average, by Algorithm 1, where there are few enough levels to go through all histograms.
+def smoothed_average_delta(
+    distributions: ArrayLike, size: int, rate: float | Fraction, epsilon: float
+) -> float:
+    """The smoothed δ of the sampling average, by Algorithm 1, where there are few enough levels to
+    go through all histograms.
 
-    `distributions` has a column for each level. Raises `ValueError` beyond `LARGEST_TABLE` histograms.
+    `distributions` has a column for each level. Raises `ValueError` beyond `LARGEST_TABLE`
+    histograms.
     """
     corners = vertices(distributions)
     size, levels = as_size(size), corners.shape[1]
     if number_of_candidates(size, levels) > LARGEST_TABLE:
-        raise ValueError(f"size={size}: {levels} levels have more than {LARGEST_TABLE} histograms of so many records.")
+        raise ValueError(
+            f"size={size}: {levels} levels have more than {LARGEST_TABLE} histograms of so many"
+            " records."
+        )
     histograms = candidates(size, levels)
-    profiles = [average_profile(np.repeat(np.arange(levels), row).tolist(), levels, rate, epsilon) for row in histograms]
+    profiles = [
+        average_profile(np.repeat(np.arange(levels), row).tolist(), levels, rate, epsilon)
+        for row in histograms
+    ]
     with np.errstate(divide="ignore"):
         return exp(log_largest_expectation(np.log(profiles), histograms, corners))
 
 
 def _without_each(state: State, kinds: list[tuple[int, int]]) -> Iterator[tuple[int, Floats]]:
-    """For each `(value, count)`, the value, and the laws of the sums of the records of `state` and `kinds` without one of that value.
+    """For each `(value, count)`, the value, and the laws of the sums of the records of `state` and
+    `kinds` without one of that value.
 
     Halves of the kinds are added in turn, so that a record is added a logarithmic number of times.
     """
     if len(kinds) == 1:
-        (value, count) = kinds[0]
+        value, count = kinds[0]
         yield value, _added(state, [(value, count - 1)])[0]
         return
     left, right = kinds[: len(kinds) // 2], kinds[len(kinds) // 2 :]

@@ -1,7 +1,9 @@
-"""How records are drawn, without or with replacement: probabilities to full relative accuracy for databases of any size.
+"""How records are drawn, without or with replacement: probabilities to full relative accuracy for
+databases of any size.
 
-A draw is seen through two categories. `a` and `b` records are in them, `s` records are drawn from the two, `k` of these from the first. Counts up to
-`LARGEST_SIZE`, so that a product of two of them is exact in 64 bits.
+A draw is seen through two categories. `a` and `b` records are in them, `s` records are drawn from
+the two, `k` of these from the first. Counts up to `LARGEST_SIZE`, so that a product of two of them
+is exact in 64 bits.
 """
 
 import math
@@ -17,21 +19,26 @@ Replacement = Literal["without", "with"]
 
 LARGEST_SIZE = 10**9
 
-#: Stirling's series for `ln n! - (n ln n - n + ln(2 pi n) / 2)`; the first term left out is below 2^-57 from n = 16 on.
+#: Stirling's series for `ln n! - (n ln n - n + ln(2 pi n) / 2)`; the first term left out is below
+#: 2^-57 from n = 16 on.
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 _TABLE = 16
 
 
 @dataclass(frozen=True)
 class WithoutReplacement:
-    """`k` is hypergeometric. One record of the first category fewer, one of the second more, is the neighbour."""
+    """`k` is hypergeometric. One record of the first category fewer, one of the second more, is the
+    neighbour.
+    """
 
     def log_pmf(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
         """`ln P(k)`, elementwise; `log_pmf_error` bounds its error. All cells must be non-negative."""
         left = a + b - s
         cells = ((k, a, s), (a - k, a, left), (s - k, b, s), (left - a + k, b, left))
         rest = _rest(a) + _rest(b) + _rest(s) + _rest(left) - _rest(a + b)
-        return rest - sum(_rest(cell) + _deviance(cell, rows, columns, a + b) for cell, rows, columns in cells)
+        return rest - sum(
+            _rest(cell) + _deviance(cell, rows, columns, a + b) for cell, rows, columns in cells
+        )
 
     def ratio(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
         """(probability of `k` for the neighbour) / (probability of `k`), within `ratio_error`."""
@@ -69,7 +76,8 @@ class WithReplacement:
             return np.exp(np.where(k > 0, k, 1) * np.where(k > 0, fewer, 0.0) + (s - k) * more)
 
     def ratio_error(self, a: Integers, b: Integers, s: Integers) -> Floats:
-        # The exponent has terms of at most 2 s / a, for a >= 2, and s / b, each with five roundings.
+        # The exponent has terms of at most 2 s / a, for a >= 2, and s / b, each with five
+        # roundings.
         return 2.0**-50 + 2.0**-50 * (2 * s / np.maximum(a, 1) + s / np.maximum(b, 1))
 
     def step(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
@@ -87,8 +95,8 @@ DRAWS: dict[Replacement, Draw] = {"without": WithoutReplacement(), "with": WithR
 
 
 def log_pmf_error(log_p: Floats) -> Floats:
-    """Bound on the error of `log_pmf` (docs: Smoothed DP, "Numerics"): 2^-44 for the Stirling parts, 2^-46 of the
-    deviances, whose sum is `-log_p` but for at most 48.
+    """Bound on the error of `log_pmf` (docs: Smoothed DP, "Numerics"): 2^-44 for the Stirling
+    parts, 2^-46 of the deviances, whose sum is `-log_p` but for at most 48.
     """
     return 2.0**-44 + 2.0**-46 * (np.abs(log_p) + 48.0)
 
@@ -108,12 +116,17 @@ def _rest(n: Integers) -> Floats:
     series = np.zeros_like(large)
     for coefficient in reversed(_STIRLING):
         series = series * square + coefficient
-    return np.where(n < _TABLE, _SMALL_RESTS[np.minimum(n, _TABLE - 1)], np.log(2 * np.pi * large) / 2 + series * inverse)
+    return np.where(
+        n < _TABLE,
+        _SMALL_RESTS[np.minimum(n, _TABLE - 1)],
+        np.log(2 * np.pi * large) / 2 + series * inverse,
+    )
 
 
 def _small_rests() -> Floats:
     n = np.arange(1, _TABLE)
-    # ln n! + n - n ln n, from products that are exact and sums of at most five digits before the point.
+    # ln n! + n - n ln n, from products that are exact and sums of at most five digits before the
+    # point.
     exact = np.log(np.cumprod(n.astype(np.float64)))
     return np.concatenate([[0.0], exact + n - n * np.log(n)])
 
@@ -122,7 +135,9 @@ _SMALL_RESTS = _small_rests()
 
 
 def _deviance(cell: Integers, row: Integers, column: Integers, total: Integers) -> Floats:
-    """`x ln(x / m) - x + m >= 0` with `m = row column / total`, from the difference `x - m`, whose numerator is exact in 64 bits (Loader 2000)."""
+    """`x ln(x / m) - x + m >= 0` with `m = row column / total`, from the difference `x - m`, whose
+    numerator is exact in 64 bits (Loader 2000).
+    """
     expected = row * column
     excess = cell * total - expected
     known = expected > 0
@@ -138,4 +153,8 @@ def _entropy_gap(v: Floats) -> Floats:
     for n in range(18, 1, -1):
         series = 1 / (n * (n - 1)) - near * series
     direct = np.where(small | (v <= -1), 1.0, v)
-    return np.where(small, series * near * near, np.where(v <= -1, 1.0, (1 + direct) * np.log1p(direct) - direct))
+    return np.where(
+        small,
+        series * near * near,
+        np.where(v <= -1, 1.0, (1 + direct) * np.log1p(direct) - direct),
+    )

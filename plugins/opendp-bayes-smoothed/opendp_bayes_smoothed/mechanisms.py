@@ -1,7 +1,10 @@
-"""The sampling-histogram mechanisms as values: the paper's Algorithm 2 and Appendix F, and Algorithm 4 with additive noise.
+"""The sampling-histogram mechanisms as values: the paper's Algorithm 2 and Appendix F, and
+Algorithm 4 with additive noise.
 
-Each is registered under the entry point group `opendp_bayes.mechanisms`, so `opendp_bayes.load_mechanism` finds it by name. `proven_loss` states what
-differential privacy promises, whatever the data; what smoothed differential privacy promises is in `framework`, under a measure of its own.
+Each is registered under the entry point group `opendp_bayes.mechanisms`, so
+`opendp_bayes.load_mechanism` finds it by name. `proven_loss` states what differential privacy
+promises, whatever the data; what smoothed differential privacy promises is in `framework`, under a
+measure of its own.
 """
 
 import math
@@ -34,18 +37,21 @@ from opendp_bayes_smoothed.sampling import draw_histogram
 
 @dataclass(frozen=True)
 class SamplingHistogram:
-    """Release the histogram of `T = ceil(rate n / scale)` records drawn at random. The only noise is that of the sampling.
+    """Release the histogram of `T = ceil(rate n / scale)` records drawn at random. The only noise
+    is that of the sampling.
 
     Parameters
     ----------
-    scale : positive number that divides the rate; this is how a Context finds a number of samples that fits its δ. 1 unless something else is wanted.
-    rate : share of the records that is drawn, in `(0, 1]`: the paper's η. A float is taken for the decimal that it prints as.
+    scale : positive number that divides the rate; this is how a Context finds a number of samples
+        that fits its δ. 1 unless something else is wanted.
+    rate : share of the records that is drawn, in `(0, 1]`: the paper's η. A float is taken for the
+        decimal that it prints as.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
     The released counts sum to T, not to n. The number of records must be public.
 
-    Under differential privacy the loss is `(0, T/n)`, the probability that the record is drawn, and no finite ε needs less (Theorem 3 iii): as a pure
-    loss it is infinite.
+    Under differential privacy the loss is `(0, T/n)`, the probability that the record is drawn, and
+    no finite ε needs less (Theorem 3 iii): as a pure loss it is infinite.
 
     >>> SamplingHistogram(rate=0.998).samples(1000)
     998
@@ -62,14 +68,19 @@ class SamplingHistogram:
 
     def samples(self, size: int) -> int:
         """The number of records that are drawn from `size`."""
-        return samples_of(min(Fraction(1), Fraction(repr(float(self.rate))) / Fraction(repr(float(self.scale)))), size)
+        return samples_of(
+            min(Fraction(1), Fraction(repr(float(self.rate))) / Fraction(repr(float(self.scale)))),
+            size,
+        )
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the number of records is private, or above 10^9."""
         _check_size(self, size)
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
-        """All histograms of T records, shape `(c, k)`, and their log-probabilities, shape `(c,)`, minus infinity for impossible ones."""
+        """All histograms of T records, shape `(c, k)`, and their log-probabilities, shape `(c,)`,
+        minus infinity for impossible ones.
+        """
         counts = as_counts(counts)
         as_prior(prior, counts.size)
         size = int(counts.sum())
@@ -79,11 +90,19 @@ class SamplingHistogram:
         if self.replacement == "with":
             with np.errstate(divide="ignore", invalid="ignore"):
                 shares = np.where(support > 0, support * np.log(counts / size), 0.0)
-            return support, log_factorial(np.array(samples)) + (shares - log_factorial(support)).sum(axis=1)
+            return support, log_factorial(np.array(samples)) + (
+                shares - log_factorial(support)
+            ).sum(axis=1)
         left = counts - support
         possible = np.all(left >= 0, axis=1)
-        ways = (log_factorial(counts) - log_factorial(support) - log_factorial(np.maximum(left, 0))).sum(axis=1)
-        all_ways = log_factorial(np.array(size)) - log_factorial(np.array(samples)) - log_factorial(np.array(size - samples))
+        ways = (
+            log_factorial(counts) - log_factorial(support) - log_factorial(np.maximum(left, 0))
+        ).sum(axis=1)
+        all_ways = (
+            log_factorial(np.array(size))
+            - log_factorial(np.array(samples))
+            - log_factorial(np.array(size - samples))
+        )
         return support, np.where(possible, ways - all_ways, -np.inf)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
@@ -94,10 +113,14 @@ class SamplingHistogram:
         drawn = [draw_histogram(counts.tolist(), samples, self.replacement) for _ in range(size)]
         return np.array(drawn, dtype=np.int64).reshape(size, counts.size)
 
-    def proven_loss(self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0) -> PrivacyLoss:
-        """`(0, P(one of d_in records is drawn))` if that is at most `delta`, otherwise no bound (`docs/smoothed.md`, "Differential privacy").
+    def proven_loss(
+        self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0
+    ) -> PrivacyLoss:
+        """`(0, P(one of d_in records is drawn))` if that is at most `delta`, otherwise no bound
+        (`docs/smoothed.md`, "Differential privacy").
 
-        Without replacement the probability is at most `d_in T / n`, attained for one record; with it, `1 - (1 - d_in / n)^T`.
+        Without replacement the probability is at most `d_in T / n`, attained for one record; with
+        it, `1 - (1 - d_in / n)^T`.
         """
         d_in = as_distance(d_in)
         if d_in == 0:
@@ -111,15 +134,19 @@ class SamplingHistogram:
             drawn = min(1.0, upper_end(-math.expm1(samples * math.log1p(-d_in / size)), 2.0**-48))
         if delta == 0:
             return NO_BOUND
-        return PrivacyLoss(epsilon=0.0 if drawn <= delta else math.inf, rho=math.inf, range=math.inf, delta=drawn)
+        return PrivacyLoss(
+            epsilon=0.0 if drawn <= delta else math.inf, rho=math.inf, range=math.inf, delta=drawn
+        )
 
 
 @dataclass(frozen=True)
 class NoisySamplingHistogram:
-    """Release the histogram of `T = ceil(rate n)` records drawn without replacement, with noise on every count (Algorithm 4).
+    """Release the histogram of `T = ceil(rate n)` records drawn without replacement, with noise on
+    every count (Algorithm 4).
 
-    Given the histogram h, `P(y) ∝ exp(-||y - h||_1 / scale)` over all non-negative integers: independent discrete Laplace noise on every count, drawn
-    again until the count is not negative. The paper's ε is `4 / scale`. The released counts need not sum to T.
+    Given the histogram h, `P(y) ∝ exp(-||y - h||_1 / scale)` over all non-negative integers:
+    independent discrete Laplace noise on every count, drawn again until the count is not negative.
+    The paper's ε is `4 / scale`. The released counts need not sum to T.
 
     Parameters
     ----------
@@ -144,19 +171,27 @@ class NoisySamplingHistogram:
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Raises `ValueError`: the released counts are unbounded."""
-        raise ValueError("NoisySamplingHistogram: the released counts are unbounded, so their probabilities cannot be enumerated.")
+        raise ValueError(
+            "NoisySamplingHistogram: the released counts are unbounded, so their probabilities"
+            " cannot be enumerated."
+        )
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
         """`size` releases, shape `(size, k)`, drawn exactly."""
         counts = as_counts(counts)
         as_prior(prior, counts.size)
         samples, scale = self.samples(int(counts.sum())), Fraction(self.scale)
-        drawn = [[noised(count, scale) for count in draw_histogram(counts.tolist(), samples, "without")] for _ in range(size)]
+        drawn = [
+            [noised(count, scale) for count in draw_histogram(counts.tolist(), samples, "without")]
+            for _ in range(size)
+        ]
         return np.array(drawn, dtype=np.int64).reshape(size, counts.size)
 
-    def proven_loss(self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0) -> PrivacyLoss:
-        """`d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the noise alone (`docs/smoothed.md`, "Differential privacy"); pure, so `delta` is
-        ignored.
+    def proven_loss(
+        self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0
+    ) -> PrivacyLoss:
+        """`d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the noise alone (`docs/smoothed.md`,
+        "Differential privacy"); pure, so `delta` is ignored.
         """
         d_in = as_distance(d_in)
         if d_in == 0:
@@ -165,24 +200,34 @@ class NoisySamplingHistogram:
         assert size is not None
         each = Fraction(amplified(self.noise_loss, self.samples(size) / size))
         epsilon = d_in * each
-        return PrivacyLoss(epsilon=round_up(epsilon), range=round_up(2 * epsilon), rho=round_up(epsilon**2 / 2))
+        return PrivacyLoss(
+            epsilon=round_up(epsilon), range=round_up(2 * epsilon), rho=round_up(epsilon**2 / 2)
+        )
 
     @property
     def noise_loss(self) -> float:
-        """The loss of the noise on the histogram, for one record changed: `2 / scale + ln(1 + q - q²)`, `q = exp(-1 / scale)`, rounded up."""
+        """The loss of the noise on the histogram, for one record changed: `2 / scale + ln(1 + q -
+        q²)`, `q = exp(-1 / scale)`, rounded up.
+        """
         rate = 1 / self.scale
         return upper_end(2 * rate + math.log1p(-math.exp(-rate) * math.expm1(-rate)), 2.0**-48)
 
 
 def amplified(epsilon: float, share: float) -> float:
-    """`ln(1 + share (e^ε - 1))`, rounded up: the loss after drawing that share without replacement (Balle, Barthe and Gaboardi 2018)."""
+    """`ln(1 + share (e^ε - 1))`, rounded up: the loss after drawing that share without replacement
+    (Balle, Barthe and Gaboardi 2018).
+    """
     if epsilon > 700:  # beyond the range of floats; sampling never hurts
         return epsilon
-    return min(epsilon, upper_end(math.log1p(share * (1 + 2.0**-50) * math.expm1(epsilon)), 2.0**-40))
+    return min(
+        epsilon, upper_end(math.log1p(share * (1 + 2.0**-50) * math.expm1(epsilon)), 2.0**-40)
+    )
 
 
 def noised(count: int, scale: Fraction) -> int:
-    """A sample of `P(y) ∝ exp(-|y - count| / scale)`, `y >= 0`, below 2^62: less than two draws of discrete Laplace noise on average."""
+    """A sample of `P(y) ∝ exp(-|y - count| / scale)`, `y >= 0`, below 2^62: less than two draws of
+    discrete Laplace noise on average.
+    """
     while True:
         value = count + discrete_laplace(scale)
         if value >= 0:
@@ -197,6 +242,9 @@ def _check_fields(scale: Any, rate: Any) -> None:
 def _check_size(mechanism: SamplingHistogram | NoisySamplingHistogram, size: int | None) -> None:
     name = type(mechanism).__name__
     if size is None:
-        raise ValueError(f"size=None: {name} draws a share of the records, so their number must be public; state the privacy unit as changes.")
+        raise ValueError(
+            f"size=None: {name} draws a share of the records, so their number must be public; state"
+            " the privacy unit as changes."
+        )
     if not 1 <= size <= LARGEST_SIZE:
         raise ValueError(f"size={size}: {name} takes from 1 to {LARGEST_SIZE:.0e} records.")

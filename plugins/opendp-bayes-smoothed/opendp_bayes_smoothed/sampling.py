@@ -1,8 +1,11 @@
-"""Exact samplers of how many records are drawn from each category, from the operating system's CSPRNG (`secrets`).
+"""Exact samplers of how many records are drawn from each category, from the operating system's
+CSPRNG (`secrets`).
 
-By inversion: the value whose interval of cumulative probability contains a uniform number, of which only so many bits are drawn as it takes to tell.
-Successive probabilities have a rational ratio, so weights are enclosed by integers; where an enclosure leaves a doubt, both are refined. The law is
-exact, and the cost is that of a few standard deviations of big-integer steps, whatever the number of records.
+By inversion: the value whose interval of cumulative probability contains a uniform number, of which
+only so many bits are drawn as it takes to tell. Successive probabilities have a rational ratio, so
+weights are enclosed by integers; where an enclosure leaves a doubt, both are refined. The law is
+exact, and the cost is that of a few standard deviations of big-integer steps, whatever the number
+of records.
 """
 
 from bisect import bisect_right
@@ -19,9 +22,11 @@ Ratio = Callable[[int], tuple[int, int]]
 
 
 def draw_histogram(counts: list[int], samples: int, replacement: Replacement) -> list[int]:
-    """The histogram of `samples` records drawn from a database with these counts: one number for each category, with the sum `samples`.
+    """The histogram of `samples` records drawn from a database with these counts: one number for
+    each category, with the sum `samples`.
 
-    Category by category: given those before, the number drawn from a category is hypergeometric or binomial.
+    Category by category: given those before, the number drawn from a category is hypergeometric or
+    binomial.
     """
     size = sum(counts)
     drawn = []
@@ -33,11 +38,15 @@ def draw_histogram(counts: list[int], samples: int, replacement: Replacement) ->
 
 
 def hypergeometric(a: int, b: int, s: int) -> int:
-    """How many of `s` records, drawn from `a + b` without replacement, are among the `a`; `s <= a + b`."""
+    """How many of `s` records, drawn from `a + b` without replacement, are among the `a`; `s <= a +
+    b`.
+    """
     if 2 * s > a + b:
         return a - hypergeometric(a, b, a + b - s)  # those that are left behind
     mode = (s + 1) * (a + 1) // (a + b + 2)
-    return invert(max(0, s - b), min(a, s), mode, lambda k: ((a - k) * (s - k), (k + 1) * (b - s + k + 1)))
+    return invert(
+        max(0, s - b), min(a, s), mode, lambda k: ((a - k) * (s - k), (k + 1) * (b - s + k + 1))
+    )
 
 
 def binomial(a: int, b: int, s: int) -> int:
@@ -49,7 +58,9 @@ def binomial(a: int, b: int, s: int) -> int:
 
 
 def invert(first: int, last: int, mode: int, ratio: Ratio) -> int:
-    """A sample of the law on `first..last` with the given ratios, which fall, and a largest probability at `mode`."""
+    """A sample of the law on `first..last` with the given ratios, which fall, and a largest
+    probability at `mode`.
+    """
     bits = _BITS
     uniform, drawn = randbits(bits), bits
     while True:
@@ -61,13 +72,19 @@ def invert(first: int, last: int, mode: int, ratio: Ratio) -> int:
         uniform, drawn, bits = uniform << bits | randbits(bits), drawn + bits, 2 * bits
 
 
-def _cumulative(first: int, last: int, mode: int, ratio: Ratio, bits: int) -> tuple[int, list[int], list[int]]:
-    """Lower and upper bounds, in units of `2^-bits` of the weight at `mode`, on the sums of the weights below each value and, last, of all.
+def _cumulative(
+    first: int, last: int, mode: int, ratio: Ratio, bits: int
+) -> tuple[int, list[int], list[int]]:
+    """Lower and upper bounds, in units of `2^-bits` of the weight at `mode`, on the sums of the
+    weights below each value and, last, of all.
 
-    Away from the mode the weights fall, and ever faster, so those beyond the last one computed on a side are below a geometric series.
+    Away from the mode the weights fall, and ever faster, so those beyond the last one computed on a
+    side are below a geometric series.
     """
     unit = 1 << bits
-    enough = 1 << bits // 4  # well above the ceilings of the recurrence, which would otherwise keep small weights from falling
+    enough = (
+        1 << bits // 4
+    )  # well above the ceilings of the recurrence, which would otherwise keep small weights from falling
     up, after = _side(unit, enough, last - mode, lambda i: ratio(mode + i))
     down, before = _side(unit, enough, mode - first, lambda i: ratio(mode - i - 1)[::-1])
     weights = down[:0:-1] + up
@@ -78,7 +95,9 @@ def _cumulative(first: int, last: int, mode: int, ratio: Ratio, bits: int) -> tu
 
 
 def _side(unit: int, enough: int, length: int, ratio: Ratio) -> tuple[list[tuple[int, int]], int]:
-    """Bounds of the weights from the mode on to one side, until they are small, and an upper bound on the sum of those that follow."""
+    """Bounds of the weights from the mode on to one side, until they are small, and an upper bound
+    on the sum of those that follow.
+    """
     weights = [(unit, unit)]
     low = high = unit
     for i in range(length):

@@ -1,4 +1,6 @@
-"""Let the tests import `oracles`, the independent constructions of the core's tests, and `definitions`, those of this package."""
+"""Let the tests import `oracles`, the independent constructions of the core's tests, and
+`definitions`, those of this package.
+"""
 
 import sys
 from pathlib import Path

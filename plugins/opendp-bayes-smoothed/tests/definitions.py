@@ -1,4 +1,5 @@
-"""The paper's definitions, written out by enumeration with fractions: nothing here uses a reduction or a closed form of the package.
+"""The paper's definitions, written out by enumeration with fractions: nothing here uses a reduction
+or a closed form of the package.
 
 `e^ε` enters as the exact value of a float, so the profiles are exact rational numbers.
 """
@@ -24,27 +25,44 @@ def sampled(counts: Counts, samples: int, replacement: str) -> Law:
     law = {}
     for h in oracles.data_sets(samples, len(counts)):
         if replacement == "without":
-            law[h] = Fraction(prod(comb(x, y) for x, y in zip(counts, h, strict=True)), comb(size, samples))
+            law[h] = Fraction(
+                prod(comb(x, y) for x, y in zip(counts, h, strict=True)), comb(size, samples)
+            )
         else:
             ways = factorial(samples) // prod(factorial(y) for y in h)
-            law[h] = ways * prod((Fraction(x, size) ** y for x, y in zip(counts, h, strict=True)), start=Fraction(1))
+            law[h] = ways * prod(
+                (Fraction(x, size) ** y for x, y in zip(counts, h, strict=True)), start=Fraction(1)
+            )
     return law
 
 
 def hockey_stick(p: Law, q: Law, factor: Fraction) -> Fraction:
     """`max_S P(S) - factor Q(S)`."""
-    return sum((max(value - factor * q.get(outcome, Fraction(0)), Fraction(0)) for outcome, value in p.items()), Fraction(0))
+    return sum(
+        (
+            max(value - factor * q.get(outcome, Fraction(0)), Fraction(0))
+            for outcome, value in p.items()
+        ),
+        Fraction(0),
+    )
 
 
 def profile(law: Callable[[Counts], Law], counts: Counts, epsilon: float) -> Fraction:
     """Definition 2: the larger direction, over all neighbours."""
     factor, here = Fraction(math.exp(epsilon)), law(counts)
     there = [law(other) for other in oracles.neighbours(counts)]
-    return max((hockey_stick(*pair, factor) for other in there for pair in ((here, other), (other, here))), default=Fraction(0))
+    return max(
+        (hockey_stick(*pair, factor) for other in there for pair in ((here, other), (other, here))),
+        default=Fraction(0),
+    )
 
 
-def expectation(value: Callable[[Counts], Fraction], distributions: Iterable[tuple[Fraction, ...]], k: int) -> Fraction:
-    """`E[value(histogram)]` with one record from each of the distributions: a sum over every database, record by record."""
+def expectation(
+    value: Callable[[Counts], Fraction], distributions: Iterable[tuple[Fraction, ...]], k: int
+) -> Fraction:
+    """`E[value(histogram)]` with one record from each of the distributions: a sum over every
+    database, record by record.
+    """
     total = Fraction(0)
     rows = list(distributions)
     for database in product(range(k), repeat=len(rows)):
@@ -54,10 +72,17 @@ def expectation(value: Callable[[Counts], Fraction], distributions: Iterable[tup
     return total
 
 
-def smoothed(value: Callable[[Counts], Fraction], distributions: list[tuple[Fraction, ...]], size: int) -> Fraction:
-    """Definition 3: the largest expectation over every choice of a distribution for every record, up to the order of the records."""
+def smoothed(
+    value: Callable[[Counts], Fraction], distributions: list[tuple[Fraction, ...]], size: int
+) -> Fraction:
+    """Definition 3: the largest expectation over every choice of a distribution for every record,
+    up to the order of the records.
+    """
     k = len(distributions[0])
-    return max(expectation(value, choice, k) for choice in combinations_with_replacement(distributions, size))
+    return max(
+        expectation(value, choice, k)
+        for choice in combinations_with_replacement(distributions, size)
+    )
 
 
 def pushed(law: Law, function: Callable[[Hashable], Mapping[Hashable, Fraction]]) -> Law:

@@ -8,7 +8,14 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes_smoothed import adjusted_utility, database_profile, database_utility, divergence, elections, threshold_of
+from opendp_bayes_smoothed import (
+    adjusted_utility,
+    database_profile,
+    database_utility,
+    divergence,
+    elections,
+    threshold_of,
+)
 
 EPSILONS = (0.0, 0.2, 1.0)
 
@@ -17,7 +24,12 @@ def laws_of(counts: tuple[int, ...], samples: int) -> np.ndarray:
     """Rows: the missing record, in addition to `counts`, is of each category."""
     outcomes = oracles.data_sets(samples, len(counts))
     rows = [tuple(x + (i == j) for j, x in enumerate(counts)) for i in range(len(counts))]
-    return np.array([[float(definitions.sampled(row, samples, "without")[outcome]) for outcome in outcomes] for row in rows])
+    return np.array(
+        [
+            [float(definitions.sampled(row, samples, "without")[outcome]) for outcome in outcomes]
+            for row in rows
+        ]
+    )
 
 
 def test_coin_flipping() -> None:
@@ -33,15 +45,22 @@ def test_utility_of_two_categories_equals_the_definition() -> None:
         for m in range(size + 1):
             for epsilon in EPSILONS:
                 known = [tuple(x) for x in ((m - 1, size - m), (m, size - m - 1)) if min(x) >= 0]
-                truth = max(adjusted_utility(laws_of(rest, samples), threshold_of(epsilon)) for rest in known)
+                truth = max(
+                    adjusted_utility(laws_of(rest, samples), threshold_of(epsilon))
+                    for rest in known
+                )
                 found = database_utility([m, size - m], Fraction(samples, size), epsilon)
                 assert found == pytest.approx(truth, rel=1e-9, abs=1e-13)
 
 
 def test_lemma_2_and_10_for_two_categories() -> None:
-    """`(d + d') / 2 <= u <= max(d + d'/(e^ε + 1), d' + d/(e^ε + 1)) <= d + d'`: sharper than the paper's u < d + d' <= 3 u on both sides."""
+    """`(d + d') / 2 <= u <= max(d + d'/(e^ε + 1), d' + d/(e^ε + 1)) <= d + d'`: sharper than the
+    paper's u < d + d' <= 3 u on both sides.
+    """
     rng = np.random.default_rng(0)
-    pairs = [rng.dirichlet([0.5] * 6, 2) for _ in range(300)] + [laws_of((m, 7 - m), 5) for m in range(8)]
+    pairs = [rng.dirichlet([0.5] * 6, 2) for _ in range(300)] + [
+        laws_of((m, 7 - m), 5) for m in range(8)
+    ]
     tight = 0.0
     for p, q in pairs:
         for epsilon in EPSILONS:
@@ -56,7 +75,9 @@ def test_lemma_2_and_10_for_two_categories() -> None:
 
 
 def test_lemma_2_is_not_strict() -> None:
-    """One record of the second category, ε = 3: every likelihood ratio that counts is 0, and u = d + d' = T/n."""
+    """One record of the second category, ε = 3: every likelihood ratio that counts is 0, and u = d
+    + d' = T/n.
+    """
     samples, size, epsilon = 2, 4, 3.0
     laws = laws_of((3, 0), samples)
     total = divergence(laws[0], laws[1], epsilon) + divergence(laws[1], laws[0], epsilon)
@@ -67,8 +88,8 @@ def test_lemma_2_is_not_strict() -> None:
 
 
 def test_lemma_2_fails_for_three_categories() -> None:
-    """The utility depends on the records that x and x' share, not on the two themselves: a third value that shows counts, and d(x, x') does not see
-    it.
+    """The utility depends on the records that x and x' share, not on the two themselves: a third
+    value that shows counts, and d(x, x') does not see it.
     """
     laws = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     assert divergence(laws[0], laws[1], 0.5) + divergence(laws[1], laws[0], 0.5) == 0
@@ -77,14 +98,24 @@ def test_lemma_2_fails_for_three_categories() -> None:
 
 @pytest.mark.parametrize("k", [2, 3, 4, 6])
 def test_lemma_1_and_corollary_3(k: int) -> None:
-    """`u <= (1 + (m - 1) / (e^ε + 1)) δ(x)` is proved for every x that completes the known records; the papers' 2 δ held in every case tried too."""
+    """`u <= (1 + (m - 1) / (e^ε + 1)) δ(x)` is proved for every x that completes the known records;
+    the papers' 2 δ held in every case tried too.
+    """
     rng = np.random.default_rng(k)
-    cases = [rng.dirichlet([alpha] * 7, k) for alpha in (0.1, 0.5, 2.0) for _ in range(60)] + [laws_of((2, *([1] * (k - 1))), 3)]
+    cases = [rng.dirichlet([alpha] * 7, k) for alpha in (0.1, 0.5, 2.0) for _ in range(60)] + [
+        laws_of((2, *([1] * (k - 1))), 3)
+    ]
     for laws in cases:
         for epsilon in EPSILONS:
             u = adjusted_utility(laws, threshold_of(epsilon))
             for x in range(k):
-                delta = max(max(divergence(laws[x], laws[y], epsilon), divergence(laws[y], laws[x], epsilon)) for y in range(k) if y != x)
+                delta = max(
+                    max(
+                        divergence(laws[x], laws[y], epsilon), divergence(laws[y], laws[x], epsilon)
+                    )
+                    for y in range(k)
+                    if y != x
+                )
                 assert u <= (1 + (k - 1) / (math.exp(epsilon) + 1)) * delta + 1e-12
                 assert u <= 2 * delta + 1e-12
     # Negative control: a record that always shows has u = δ = 1, so no constant below 1 would do.
@@ -97,18 +128,27 @@ def test_elections_have_both_sides() -> None:
     assert threshold_of(epsilon) == pytest.approx(0.51)
     for row in elections()[::5]:
         counts = [row["democrat_votes"], row["republican_votes"]]
-        delta, utility = database_profile(counts, 0.998, epsilon), database_utility(counts, 0.998, epsilon)
+        delta, utility = (
+            database_profile(counts, 0.998, epsilon),
+            database_utility(counts, 0.998, epsilon),
+        )
         assert delta / 2 <= utility <= 1.5 * delta
 
 
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda: adjusted_utility([[0.5, 0.5], [0.5, 0.5]], 1.0), "threshold=1.0: must be between 0 and 1"),
+        (
+            lambda: adjusted_utility([[0.5, 0.5], [0.5, 0.5]], 1.0),
+            "threshold=1.0: must be between 0 and 1",
+        ),
         (lambda: adjusted_utility([[0.5, 0.5]], 0.5), r"laws: have shape \(1, 2\)"),
         (lambda: adjusted_utility([[0.5, 0.6], [0.5, 0.5]], 0.5), "laws: have shape"),
         (lambda: divergence([0.5, 0.5], [0.5, 0.4], 0.5), "laws: have shape"),
-        (lambda: database_utility([1, 2, 3], 0.5, 0.5), r"counts: has shape \(3,\); must have 2 entries"),
+        (
+            lambda: database_utility([1, 2, 3], 0.5, 0.5),
+            r"counts: has shape \(3,\); must have 2 entries",
+        ),
         (lambda: threshold_of(-1.0), "epsilon=-1.0: must be at least 0"),
     ],
 )

@@ -19,4 +19,11 @@ def test_examples(name: str) -> None:
 
 def test_there_are_examples() -> None:
     finder = doctest.DocTestFinder()
-    assert sum(bool(test.examples) for name in MODULES for test in finder.find(import_module(f"opendp_bayes_smoothed.{name}"))) >= 4
+    assert (
+        sum(
+            bool(test.examples)
+            for name in MODULES
+            for test in finder.find(import_module(f"opendp_bayes_smoothed.{name}"))
+        )
+        >= 4
+    )

@@ -1,4 +1,6 @@
-"""Probabilities of the draws against ball arithmetic, at the size of elections, and against fractions."""
+"""Probabilities of the draws against ball arithmetic, at the size of elections, and against
+fractions.
+"""
 
 from fractions import Fraction
 from math import comb
@@ -9,20 +11,38 @@ import pytest
 from flint import arb
 from scipy.special import gammaln
 
-from opendp_bayes_smoothed.draws import WithoutReplacement, WithReplacement, log_factorial, log_pmf_error
+from opendp_bayes_smoothed.draws import (
+    WithoutReplacement,
+    WithReplacement,
+    log_factorial,
+    log_pmf_error,
+)
 
-LARGE = [(16_144_093, 9_139_661, 0.998), (81_283_501, 74_223_975, 0.998), (10**8, 10**8, 0.5), (5 * 10**8, 3, 0.1), (1000, 10**9 - 1000, 0.9999)]
+LARGE = [
+    (16_144_093, 9_139_661, 0.998),
+    (81_283_501, 74_223_975, 0.998),
+    (10**8, 10**8, 0.5),
+    (5 * 10**8, 3, 0.1),
+    (1000, 10**9 - 1000, 0.9999),
+]
 
 
 def points(a: int, b: int, s: int) -> list[int]:
     low, high = max(0, s - b), min(a, s)
     spread = int(WithoutReplacement().spread(a, b, s)) + 1
     centre = s * a // (a + b)
-    return sorted({min(max(centre + z * spread, low), high) for z in (-40, -12, -3, 0, 1, 3, 12, 40)} | {low, high})
+    return sorted(
+        {min(max(centre + z * spread, low), high) for z in (-40, -12, -3, 0, 1, 3, 12, 40)}
+        | {low, high}
+    )
 
 
 def log_comb(n: int, k: int) -> arb:
-    return oracles.log_gamma(Fraction(n + 1)) - oracles.log_gamma(Fraction(k + 1)) - oracles.log_gamma(Fraction(n - k + 1))
+    return (
+        oracles.log_gamma(Fraction(n + 1))
+        - oracles.log_gamma(Fraction(k + 1))
+        - oracles.log_gamma(Fraction(n - k + 1))
+    )
 
 
 @pytest.mark.parametrize(("a", "b", "rate"), LARGE)
@@ -31,7 +51,9 @@ def test_hypergeometric_probabilities_are_within_their_bound(a: int, b: int, rat
     k = np.array(points(a, b, s))
     found = WithoutReplacement().log_pmf(k, np.array(a), np.array(b), np.array(s))
     textbook_errors = []
-    for value, log_p, bound in zip(k.tolist(), found.tolist(), log_pmf_error(found).tolist(), strict=True):
+    for value, log_p, bound in zip(
+        k.tolist(), found.tolist(), log_pmf_error(found).tolist(), strict=True
+    ):
         truth = log_comb(a, value) + log_comb(b, s - value) - log_comb(a + b, s)
         assert float(abs(oracles.real(log_p) - truth)) <= bound
         pairs = ((a, value), (b, s - value), (a + b, s))
@@ -41,13 +63,21 @@ def test_hypergeometric_probabilities_are_within_their_bound(a: int, b: int, rat
     assert max(textbook_errors) > 1e3 * float(log_pmf_error(np.zeros(1))[0])
 
 
-@pytest.mark.parametrize(("a", "b", "s"), [(10**8, 5 * 10**7, 10**6), (3, 10**9 - 3, 10**9), (10**5, 1, 10**4)])
+@pytest.mark.parametrize(
+    ("a", "b", "s"), [(10**8, 5 * 10**7, 10**6), (3, 10**9 - 3, 10**9), (10**5, 1, 10**4)]
+)
 def test_binomial_probabilities_are_within_their_bound(a: int, b: int, s: int) -> None:
     spread = int(WithReplacement().spread(a, b, s)) + 1
     k = np.unique(np.clip(s * a // (a + b) + np.array([-12, -3, 0, 1, 12]) * spread, 0, s))
     found = WithReplacement().log_pmf(k, np.array(a), np.array(b), np.array(s))
-    for value, log_p, bound in zip(k.tolist(), found.tolist(), log_pmf_error(found).tolist(), strict=True):
-        truth = log_comb(s, value) + value * oracles.real(Fraction(a, a + b)).log() + (s - value) * oracles.real(Fraction(b, a + b)).log()
+    for value, log_p, bound in zip(
+        k.tolist(), found.tolist(), log_pmf_error(found).tolist(), strict=True
+    ):
+        truth = (
+            log_comb(s, value)
+            + value * oracles.real(Fraction(a, a + b)).log()
+            + (s - value) * oracles.real(Fraction(b, a + b)).log()
+        )
         assert float(abs(oracles.real(log_p) - truth)) <= bound
 
 
@@ -74,8 +104,14 @@ def test_steps_ratios_and_support_by_fractions(draw: WithoutReplacement | WithRe
         assert [k for k in range(s + 1) if pmf(k, a, b, s) > 0] == list(range(low, high + 1))
         for k in range(low, high + 1):
             at = np.array([k])
-            assert np.exp(draw.log_pmf(at, *arrays))[0] == pytest.approx(float(pmf(k, a, b, s)), rel=1e-14)
+            assert np.exp(draw.log_pmf(at, *arrays))[0] == pytest.approx(
+                float(pmf(k, a, b, s)), rel=1e-14
+            )
             ratio = pmf(k, a - 1, b + 1, s) / pmf(k, a, b, s)
-            assert draw.ratio(at, *arrays)[0] == pytest.approx(float(ratio), rel=float(draw.ratio_error(*arrays)[0]))
+            assert draw.ratio(at, *arrays)[0] == pytest.approx(
+                float(ratio), rel=float(draw.ratio_error(*arrays)[0])
+            )
             if k < high:
-                assert draw.step(at, *arrays)[0] == pytest.approx(float(pmf(k + 1, a, b, s) / pmf(k, a, b, s)), rel=1e-14)
+                assert draw.step(at, *arrays)[0] == pytest.approx(
+                    float(pmf(k + 1, a, b, s) / pmf(k, a, b, s)), rel=1e-14
+                )

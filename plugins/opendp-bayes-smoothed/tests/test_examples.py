@@ -8,9 +8,18 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PRINTED = {
-    "elections.py": ("1920  n =  25,283,754  delta = 1e-7.79", "2020  n = 155,507,476  delta = 1e-31.92"),
-    "districts.py": ("9 distributions, vertices [[0.2286, 0.7714], [0.9447, 0.0553]]", "slope -4.94"),
-    "gradients.py": ("epsilon = 1.0: n = [4, 9], delta = [0.5, 0.3", "2 bits, exactly: N(0, 0.12²), N(0.2, 0.12²), epsilon = 2.0: n = [4, 9]"),
+    "elections.py": (
+        "1920  n =  25,283,754  delta = 1e-7.79",
+        "2020  n = 155,507,476  delta = 1e-31.92",
+    ),
+    "districts.py": (
+        "9 distributions, vertices [[0.2286, 0.7714], [0.9447, 0.0553]]",
+        "slope -4.94",
+    ),
+    "gradients.py": (
+        "epsilon = 1.0: n = [4, 9], delta = [0.5, 0.3",
+        "2 bits, exactly: N(0, 0.12²), N(0.2, 0.12²), epsilon = 2.0: n = [4, 9]",
+    ),
 }
 
 
@@ -21,8 +30,18 @@ def test_every_example_is_run() -> None:
 @pytest.mark.parametrize("name", PRINTED)
 def test_example(name: str, tmp_path: Path) -> None:
     figure = tmp_path / "figure.png"
-    arguments = [sys.executable, "-X", "utf8", str(EXAMPLES / name), "--fast", "--output", str(figure)]
-    result = subprocess.run(arguments, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=240, check=False)
+    arguments = [
+        sys.executable,
+        "-X",
+        "utf8",
+        str(EXAMPLES / name),
+        "--fast",
+        "--output",
+        str(figure),
+    ]
+    result = subprocess.run(
+        arguments, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=240, check=False
+    )
     assert result.returncode == 0, result.stderr
     for part in PRINTED[name]:
         assert part in result.stdout

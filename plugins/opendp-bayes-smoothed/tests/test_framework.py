@@ -1,4 +1,6 @@
-"""The OpenDP constructors on polars frames: honest maps, and no way from the smoothed measure to one of OpenDP's own."""
+"""The OpenDP constructors on polars frames: honest maps, and no way from the smoothed measure to
+one of OpenDP's own.
+"""
 
 import math
 import subprocess
@@ -20,12 +22,19 @@ CORNERS = [[0.8, 0.2], [0.3, 0.7]]
 @pytest.fixture
 def posterior() -> dp.Transformation:
     domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
-    counts = ob.make_categorical_counts(domain, dp.change_one_distance(), column="vote", size=SIZE, nulls="a")
+    counts = ob.make_categorical_counts(
+        domain, dp.change_one_distance(), column="vote", size=SIZE, nulls="a"
+    )
     return counts >> ob.then_dirichlet_multinomial(prior=1.0)
 
 
 def context(**loss: float) -> dp.Context:
-    return dp.Context.compositor(data=FRAME, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(**loss), split_evenly_over=1)
+    return dp.Context.compositor(
+        data=FRAME,
+        privacy_unit=dp.unit_of(changes=1),
+        privacy_loss=dp.loss_of(**loss),
+        split_evenly_over=1,
+    )
 
 
 def approximate() -> dp.Measure:
@@ -34,25 +43,44 @@ def approximate() -> dp.Measure:
 
 def test_noisy_sampling_in_a_context() -> None:
     assert distribution("opendp-bayes-smoothed").version
-    query = ob.posterior(context(epsilon=1.0).query(), "vote", size=SIZE, nulls="a", mechanism="noisy_sampling_histogram", rate=0.3)
+    query = ob.posterior(
+        context(epsilon=1.0).query(),
+        "vote",
+        size=SIZE,
+        nulls="a",
+        mechanism="noisy_sampling_histogram",
+        rate=0.3,
+    )
     release = query.release()
     assert 1 - 1e-9 < release.epsilon <= 1
     assert release.mechanism.rate == 0.3
-    assert release.mechanism.scale < obs.NoisySamplingHistogram(3.0).scale, "drawing a share needs less noise"
+    assert release.mechanism.scale < obs.NoisySamplingHistogram(3.0).scale, (
+        "drawing a share needs less noise"
+    )
     assert ob.Release.from_json(release.to_json()) == release
 
 
 @pytest.mark.filterwarnings("ignore:delta should be less")
 def test_sampling_in_a_context_spends_its_delta() -> None:
     analysis = context(epsilon=1e-9, delta=0.25)
-    release = ob.posterior(analysis.query(), "vote", size=SIZE, nulls="a", mechanism="sampling_histogram").release()
+    release = ob.posterior(
+        analysis.query(), "vote", size=SIZE, nulls="a", mechanism="sampling_histogram"
+    ).release()
     assert sum(release.counts) == 25
     assert (release.epsilon, release.delta) == (0, 0.25)
 
 
 def test_sampling_has_no_place_in_a_context_without_delta() -> None:
-    with pytest.raises(ValueError, match="its privacy loss exceeds what is asked for at every scale"):
-        ob.posterior(context(epsilon=1.0).query(), "vote", size=SIZE, nulls="a", mechanism="sampling_histogram").release()
+    with pytest.raises(
+        ValueError, match="its privacy loss exceeds what is asked for at every scale"
+    ):
+        ob.posterior(
+            context(epsilon=1.0).query(),
+            "vote",
+            size=SIZE,
+            nulls="a",
+            mechanism="sampling_histogram",
+        ).release()
 
 
 def test_maps_under_opendp_measures(posterior: dp.Transformation) -> None:
@@ -65,12 +93,21 @@ def test_maps_under_opendp_measures(posterior: dp.Transformation) -> None:
     assert sum(without(FRAME).counts) == 30
     replaced = posterior >> obs.then_sampling_histogram(approximate(), 0.3, replacement="with")
     assert replaced.map(2) == (0, pytest.approx(1 - 0.98**30))
-    for measure in (dp.max_divergence(), dp.zero_concentrated_divergence(), dp.approximate(dp.zero_concentrated_divergence())):
+    for measure in (
+        dp.max_divergence(),
+        dp.zero_concentrated_divergence(),
+        dp.approximate(dp.zero_concentrated_divergence()),
+    ):
         with pytest.raises(ValueError, match="sampling alone has no finite loss without a δ"):
             posterior >> obs.then_sampling_histogram(measure, 0.3)
     noisy = posterior >> obs.then_noisy_sampling_histogram(dp.max_divergence(), 2.0, rate=0.3)
-    assert noisy.map(1) == obs.NoisySamplingHistogram(2.0, 0.3).proven_loss(1, size=SIZE, prior=None).epsilon
-    concentrated = posterior >> obs.then_noisy_sampling_histogram(dp.zero_concentrated_divergence(), 2.0, rate=0.3)
+    assert (
+        noisy.map(1)
+        == obs.NoisySamplingHistogram(2.0, 0.3).proven_loss(1, size=SIZE, prior=None).epsilon
+    )
+    concentrated = posterior >> obs.then_noisy_sampling_histogram(
+        dp.zero_concentrated_divergence(), 2.0, rate=0.3
+    )
     assert concentrated.map(1) == pytest.approx(noisy.map(1) ** 2 / 2)
 
 
@@ -89,11 +126,17 @@ def test_smoothed_map(posterior: dp.Transformation) -> None:
         measurement.map(2)
     release = measurement(FRAME)
     assert sum(release.counts) == 80
-    assert (release.epsilon, release.delta) == (0, 0.8), "the release itself states differential privacy"
+    assert (release.epsilon, release.delta) == (
+        0,
+        0.8,
+    ), "the release itself states differential privacy"
 
 
 def test_smoothed_map_of_the_noisy_mechanism(posterior: dp.Transformation) -> None:
-    loss = (posterior >> obs.then_noisy_sampling_histogram(obs.smoothed(CORNERS, size=SIZE), 2.0, rate=0.8)).map(1)
+    loss = (
+        posterior
+        >> obs.then_noisy_sampling_histogram(obs.smoothed(CORNERS, size=SIZE), 2.0, rate=0.8)
+    ).map(1)
     pure = obs.NoisySamplingHistogram(2.0, 0.8).proven_loss(1, size=SIZE, prior=None).epsilon
     assert loss.pure_epsilon == pure
     assert loss.delta(pure) == 0
@@ -106,8 +149,12 @@ def test_average(posterior: dp.Transformation) -> None:
         measurement = posterior >> obs.then_sampling_average(measure, 0.8, values=[0.0, 1.0])
         assert 0 <= measurement(FRAME) <= 1
         assert measurement.output_measure == measure
-    assert (posterior >> obs.then_sampling_average(approximate(), 0.8, values=[0.0, 1.0])).map(1) == (0, 0.8)
-    assert (posterior >> obs.then_sampling_average(approximate(), 1.0, values=[0.0, 1.0]))(FRAME) == pytest.approx(0.3)
+    assert (posterior >> obs.then_sampling_average(approximate(), 0.8, values=[0.0, 1.0])).map(
+        1
+    ) == (0, 0.8)
+    assert (posterior >> obs.then_sampling_average(approximate(), 1.0, values=[0.0, 1.0]))(
+        FRAME
+    ) == pytest.approx(0.3)
     for values in ([1.0], [1.0, math.nan]):
         with pytest.raises(ValueError, match="must be 2 finite numbers, one for each category"):
             posterior >> obs.then_sampling_average(approximate(), 0.8, values=values)
@@ -116,14 +163,26 @@ def test_average(posterior: dp.Transformation) -> None:
 def test_measures_are_equal_exactly_when_their_hulls_and_sizes_are() -> None:
     measure = obs.smoothed(CORNERS, size=SIZE)
     assert measure == obs.smoothed([*CORNERS, [0.5, 0.5]], size=SIZE)
-    others = [obs.smoothed(CORNERS, size=SIZE + 1), obs.smoothed([*CORNERS, [0.2, 0.8]], size=SIZE), obs.smoothed([[0.3, 0.7]], size=SIZE)]
-    for other in [*others, dp.max_divergence(), approximate(), dp.smoothed_max_divergence(), dp.zero_concentrated_divergence()]:
+    others = [
+        obs.smoothed(CORNERS, size=SIZE + 1),
+        obs.smoothed([*CORNERS, [0.2, 0.8]], size=SIZE),
+        obs.smoothed([[0.3, 0.7]], size=SIZE),
+    ]
+    for other in [
+        *others,
+        dp.max_divergence(),
+        approximate(),
+        dp.smoothed_max_divergence(),
+        dp.zero_concentrated_divergence(),
+    ]:
         assert measure != other
     assert measure.descriptor.size == SIZE
 
 
 def test_nothing_converts_the_smoothed_measure(posterior: dp.Transformation) -> None:
-    """Every combinator of OpenDP that changes or adds up measures refuses it. `make_approximate` wraps it, and it keeps its name."""
+    """Every combinator of OpenDP that changes or adds up measures refuses it. `make_approximate`
+    wraps it, and it keeps its name.
+    """
     measure = obs.smoothed(CORNERS, size=SIZE)
     measurement = posterior >> obs.then_sampling_histogram(measure, 0.8)
     conversions = [
@@ -158,14 +217,22 @@ def test_a_context_refuses_a_smoothed_measurement(posterior: dp.Transformation) 
 
 
 def test_the_core_refuses_the_smoothed_measure(posterior: dp.Transformation) -> None:
-    with pytest.raises(ValueError, match=r"output_measure=SmoothedDP.* must be one of MaxDivergence"):
-        ob.make_mechanism(*posterior.output_space, obs.smoothed(CORNERS, size=SIZE), obs.SamplingHistogram())
+    with pytest.raises(
+        ValueError, match=r"output_measure=SmoothedDP.* must be one of MaxDivergence"
+    ):
+        ob.make_mechanism(
+            *posterior.output_space, obs.smoothed(CORNERS, size=SIZE), obs.SamplingHistogram()
+        )
 
 
 def test_a_measure_for_other_data_is_refused(posterior: dp.Transformation) -> None:
-    with pytest.raises(ValueError, match="is for 50 records and 2 categories; the input has 100 and 2"):
+    with pytest.raises(
+        ValueError, match="is for 50 records and 2 categories; the input has 100 and 2"
+    ):
         posterior >> obs.then_sampling_histogram(obs.smoothed(CORNERS, size=50), 0.8)
-    with pytest.raises(ValueError, match="is for 100 records and 3 categories; the input has 100 and 2"):
+    with pytest.raises(
+        ValueError, match="is for 100 records and 3 categories; the input has 100 and 2"
+    ):
         posterior >> obs.then_sampling_histogram(obs.smoothed([[0.2, 0.3, 0.5]], size=SIZE), 0.8)
     with pytest.raises(ValueError, match="must be a measure of OpenDP or made by smoothed"):
         posterior >> obs.then_sampling_histogram(dp.user_divergence("SmoothedDP(mine)"), 0.8)
@@ -173,22 +240,27 @@ def test_a_measure_for_other_data_is_refused(posterior: dp.Transformation) -> No
 
 def test_a_private_number_of_records_is_refused() -> None:
     domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
-    private = ob.make_categorical_counts(domain, dp.symmetric_distance(), column="vote", nulls="a") >> ob.then_dirichlet_multinomial(prior=1.0)
+    private = ob.make_categorical_counts(
+        domain, dp.symmetric_distance(), column="vote", nulls="a"
+    ) >> ob.then_dirichlet_multinomial(prior=1.0)
     with pytest.raises(ValueError, match="size=None: SamplingHistogram draws a share"):
         private >> obs.then_sampling_histogram(approximate(), 0.5)
 
 
 def test_features_are_asked_for() -> None:
     dp.disable_features("honest-but-curious")
-    with pytest.raises(ValueError, match="smoothed builds on components that OpenDP has not vetted"):
+    with pytest.raises(
+        ValueError, match="smoothed builds on components that OpenDP has not vetted"
+    ):
         obs.smoothed(CORNERS, size=SIZE)
 
 
 def test_the_mathematics_loads_neither_opendp_nor_polars() -> None:
     code = (
-        "import sys, opendp_bayes_smoothed as obs; obs.database_profile([3, 4], 0.5, 1.0); obs.smoothed_delta([[0.5, 0.5]], 5, 0.5, 1.0); "
-        "obs.SamplingHistogram(rate=0.5).sample([3, 4], 1.0); obs.database_utility([3, 4], 0.5, 1.0); "
-        "assert not {'opendp', 'polars'} & set(sys.modules)"
+        "import sys, opendp_bayes_smoothed as obs; obs.database_profile([3, 4], 0.5, 1.0);"
+        " obs.smoothed_delta([[0.5, 0.5]], 5, 0.5, 1.0); obs.SamplingHistogram(rate=0.5).sample([3,"
+        " 4], 1.0); obs.database_utility([3, 4], 0.5, 1.0); assert not {'opendp', 'polars'} &"
+        " set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -196,5 +268,7 @@ def test_the_mathematics_loads_neither_opendp_nor_polars() -> None:
 def test_every_public_name_is_there() -> None:
     assert set(obs.__all__) <= set(dir(obs))
     assert all(getattr(obs, name) is not None for name in obs.__all__)
-    with pytest.raises(AttributeError, match="module 'opendp_bayes_smoothed' has no attribute 'smooth'"):
+    with pytest.raises(
+        AttributeError, match="module 'opendp_bayes_smoothed' has no attribute 'smooth'"
+    ):
         obs.smooth  # noqa: B018

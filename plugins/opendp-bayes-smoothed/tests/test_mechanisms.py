@@ -1,4 +1,6 @@
-"""The mechanisms loaded by entry point: samplers against their laws, and maps against the exact loss over all pairs of databases."""
+"""The mechanisms loaded by entry point: samplers against their laws, and maps against the exact
+loss over all pairs of databases.
+"""
 
 import math
 from collections import Counter
@@ -34,7 +36,9 @@ def test_entry_points_are_installed() -> None:
 
 
 @pytest.mark.parametrize("replacement", ["without", "with"])
-@pytest.mark.parametrize(("counts", "rate"), [((7, 3), 0.5), ((3, 4, 2), 0.3), ((5, 0, 3, 2), 0.8), ((2, 2), 1.0)])
+@pytest.mark.parametrize(
+    ("counts", "rate"), [((7, 3), 0.5), ((3, 4, 2), 0.3), ((5, 0, 3, 2), 0.8), ((2, 2), 1.0)]
+)
 def test_samples_follow_the_law(counts: tuple[int, ...], rate: float, replacement: str) -> None:
     mechanism = sampling(rate=rate, replacement=replacement)
     samples = mechanism.samples(sum(counts))
@@ -69,7 +73,9 @@ def test_the_check_notices_a_wrong_ratio() -> None:
 
 
 def test_samples_of_an_electorate() -> None:
-    """Sum, range and mean of draws from 155 million; the mean of 40 draws within five standard errors."""
+    """Sum, range and mean of draws from 155 million; the mean of 40 draws within five standard
+    errors.
+    """
     counts = [81_283_501, 74_223_975]
     size, samples = sum(counts), math.ceil(Fraction("0.998") * sum(counts))
     drawn = sampling(rate=0.998).sample(counts, 1.0, size=40)
@@ -93,7 +99,9 @@ def noise_law(count: int, scale: float, largest: int) -> dict[int, float]:
 
 @pytest.mark.parametrize(("count", "scale"), [(0, 1.0), (3, 2.0), (10, 0.7)])
 def test_noise_follows_algorithm_4(count: int, scale: float) -> None:
-    """`P(y | h) ∝ exp(-|y - h| / scale)` on y >= 0; noise clamped at zero, or of a scale wrong by 30 %, is rejected."""
+    """`P(y | h) ∝ exp(-|y - h| / scale)` on y >= 0; noise clamped at zero, or of a scale wrong by
+    30 %, is rejected.
+    """
     drawn = Counter(noised(count, Fraction(scale)) for _ in range(6000))
     law = noise_law(count, scale, 60)
     assert not oracles.rejects(drawn, law)
@@ -101,7 +109,9 @@ def test_noise_follows_algorithm_4(count: int, scale: float) -> None:
     if count < 3 * scale:
         clamped = Counter({max(y, 0): 0 for y in law})
         for y in range(-60, 61):
-            clamped[max(count + y, 0)] += round(6000 * math.exp(-abs(y) / scale) * math.tanh(0.5 / scale))
+            clamped[max(count + y, 0)] += round(
+                6000 * math.exp(-abs(y) / scale) * math.tanh(0.5 / scale)
+            )
         assert oracles.rejects(clamped, law)
 
 
@@ -110,16 +120,22 @@ def test_noise_follows_algorithm_4(count: int, scale: float) -> None:
 
 @pytest.mark.parametrize(("size", "rate"), [(6, 0.5), (7, 0.9), (5, 1.0)])
 def test_sampling_loses_what_the_map_says(size: int, rate: float) -> None:
-    """Over all pairs of databases within d_in changes, the divergence at every ε is at most the stated δ, and attains it for one change."""
+    """Over all pairs of databases within d_in changes, the divergence at every ε is at most the
+    stated δ, and attains it for one change.
+    """
     for replacement in ("without", "with"):
         mechanism = sampling(rate=rate, replacement=replacement)
         samples, sets = mechanism.samples(size), oracles.data_sets(size, 2)
         for d_in in (1, 2, 3):
-            loss = mechanism.proven_loss(d_in, size=size, prior=PRIOR, delta=math.nextafter(1.0, 0.0))
+            loss = mechanism.proven_loss(
+                d_in, size=size, prior=PRIOR, delta=math.nextafter(1.0, 0.0)
+            )
             for epsilon in (0.0, 2.0, 20.0):
                 worst = max(
                     definitions.hockey_stick(
-                        definitions.sampled(x, samples, replacement), definitions.sampled(y, samples, replacement), Fraction(math.exp(epsilon))
+                        definitions.sampled(x, samples, replacement),
+                        definitions.sampled(y, samples, replacement),
+                        Fraction(math.exp(epsilon)),
                     )
                     for x, y in product(sets, sets)
                     if abs(x[0] - y[0]) <= d_in
@@ -144,7 +160,9 @@ def test_sampling_loss_and_the_budget() -> None:
 
 
 def noisy_law(counts: tuple[int, ...], samples: int, scale: float) -> np.ndarray:
-    """The law of Algorithm 4 on `0..T` for every count. Beyond T all ratios stay as they are at T, so that this is all a loss depends on."""
+    """The law of Algorithm 4 on `0..T` for every count. Beyond T all ratios stay as they are at T,
+    so that this is all a loss depends on.
+    """
     axis = np.arange(samples + 1)
     law = np.zeros((samples + 1,) * len(counts))
     for h, p in definitions.sampled(counts, samples, "without").items():
@@ -165,11 +183,15 @@ def exact_noisy_loss(size: int, k: int, rate: float, scale: float, d_in: int = 1
     sets = oracles.data_sets(size, k)
     laws = {x: np.log(noisy_law(x, samples, scale)) for x in sets}
     return max(
-        float(np.max(np.abs(laws[x] - laws[y]))) for x, y in product(sets, sets) if sum(abs(a - b) for a, b in zip(x, y, strict=True)) <= 2 * d_in
+        float(np.max(np.abs(laws[x] - laws[y])))
+        for x, y in product(sets, sets)
+        if sum(abs(a - b) for a, b in zip(x, y, strict=True)) <= 2 * d_in
     )
 
 
-@pytest.mark.parametrize(("size", "k", "rate"), [(6, 2, 0.5), (6, 2, 1.0), (8, 2, 0.1), (4, 3, 0.5)])
+@pytest.mark.parametrize(
+    ("size", "k", "rate"), [(6, 2, 0.5), (6, 2, 1.0), (8, 2, 0.1), (4, 3, 0.5)]
+)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 5.0])
 def test_noisy_loss_is_below_the_map(size: int, k: int, rate: float, scale: float) -> None:
     for d_in in (1, 2):
@@ -177,18 +199,25 @@ def test_noisy_loss_is_below_the_map(size: int, k: int, rate: float, scale: floa
         assert exact_noisy_loss(size, k, rate, scale, d_in) <= bound.epsilon + 1e-12
         assert bound.rho == pytest.approx(bound.epsilon**2 / 2)
     # Negative control: a third of the scale violates the map of the whole.
-    assert exact_noisy_loss(size, k, rate, scale / 3) > noisy(scale, rate).proven_loss(1, size=size, prior=np.ones(k)).epsilon
+    assert (
+        exact_noisy_loss(size, k, rate, scale / 3)
+        > noisy(scale, rate).proven_loss(1, size=size, prior=np.ones(k)).epsilon
+    )
 
 
 def test_the_loss_of_the_noise_alone_is_nearly_attained() -> None:
     """Many records of one kind and none of the other: the normalisers differ most."""
     for scale in (0.5, 1.0, 3.0):
-        assert exact_noisy_loss(30, 2, 1.0, scale) == pytest.approx(noisy(scale).noise_loss, rel=1e-3)
+        assert exact_noisy_loss(30, 2, 1.0, scale) == pytest.approx(
+            noisy(scale).noise_loss, rel=1e-3
+        )
         assert noisy(scale).noise_loss < 4 / scale, "the paper's ε"
 
 
 def test_table_1_is_wrong_for_large_epsilons() -> None:
-    """Table 1 says that Algorithm 4 is (η ε, 0)-differentially private. At ε = 20, η = 0.1, n = 10 its exact loss is above 4, not 2."""
+    """Table 1 says that Algorithm 4 is (η ε, 0)-differentially private. At ε = 20, η = 0.1, n = 10
+    its exact loss is above 4, not 2.
+    """
     epsilon, rate = 20.0, 0.1
     exact = exact_noisy_loss(10, 2, rate, 4 / epsilon)
     assert exact > 2 * rate * epsilon
@@ -200,7 +229,10 @@ def test_table_1_is_wrong_for_large_epsilons() -> None:
 def test_amplification() -> None:
     for epsilon, share in product((1e-12, 0.1, 1.0, 30.0, 699.0), (1e-9, 0.1, 0.998, 1.0)):
         truth = (1 + oracles.real(share) * (oracles.real(epsilon).exp() - 1)).log()
-        assert 0 <= float((oracles.real(amplified(epsilon, share)) - truth) / truth) < 1e-11 or amplified(epsilon, share) == epsilon
+        assert (
+            0 <= float((oracles.real(amplified(epsilon, share)) - truth) / truth) < 1e-11
+            or amplified(epsilon, share) == epsilon
+        )
     assert amplified(1000.0, 0.5) == 1000.0
 
 
@@ -210,14 +242,22 @@ def test_every_scale_works(name: str) -> None:
     assert isinstance(mechanism, ob.Mechanism)
     for scale in (2.0**-40, 1e-3, 1.0, 1e6, 2.0**60):
         changed = replace(mechanism, scale=scale)
-        losses = [changed.proven_loss(d, size=1000, prior=PRIOR, delta=0.9) for d in (0, 1, 2, 1000)]
+        losses = [
+            changed.proven_loss(d, size=1000, prior=PRIOR, delta=0.9) for d in (0, 1, 2, 1000)
+        ]
         assert [loss.epsilon for loss in losses] == sorted(loss.epsilon for loss in losses)
         assert [loss.delta for loss in losses] == sorted(loss.delta for loss in losses)
         assert changed.sample([600, 400], 1.0, size=2).shape == (2, 2)
 
 
 def test_scale_divides_the_rate() -> None:
-    assert [sampling(scale=scale).samples(1000) for scale in (0.5, 1.0, 2.0, 3.0, 1e6)] == [1000, 1000, 500, 334, 1]
+    assert [sampling(scale=scale).samples(1000) for scale in (0.5, 1.0, 2.0, 3.0, 1e6)] == [
+        1000,
+        1000,
+        500,
+        334,
+        1,
+    ]
     assert sampling(rate=0.998).samples(1000) == 998
 
 
@@ -228,8 +268,16 @@ def test_scale_divides_the_rate() -> None:
         (lambda: sampling(scale=-1.0), ValueError, "scale=-1.0: must be finite and greater than 0"),
         (lambda: sampling(replacement="maybe"), ValueError, "replacement='maybe'"),
         (lambda: noisy(1.0, 2.0), ValueError, "rate=2.0"),
-        (lambda: sampling().check(size=None, prior=PRIOR), ValueError, "size=None: SamplingHistogram draws a share of the records"),
-        (lambda: noisy(1.0).check(size=2 * 10**9, prior=PRIOR), ValueError, "size=2000000000: NoisySamplingHistogram takes from 1 to"),
+        (
+            lambda: sampling().check(size=None, prior=PRIOR),
+            ValueError,
+            "size=None: SamplingHistogram draws a share of the records",
+        ),
+        (
+            lambda: noisy(1.0).check(size=2 * 10**9, prior=PRIOR),
+            ValueError,
+            "size=2000000000: NoisySamplingHistogram takes from 1 to",
+        ),
         (lambda: noisy(1.0).log_pmf([1, 2], 1.0), ValueError, "the released counts are unbounded"),
         (lambda: sampling().log_pmf([10**6, 10**6], 1.0), ValueError, "size=2000000"),
     ],

@@ -1,4 +1,6 @@
-"""Theorems 3 to 5 of the paper as numbers on both sides, with counterexamples where the text does not hold."""
+"""Theorems 3 to 5 of the paper as numbers on both sides, with counterexamples where the text does
+not hold.
+"""
 
 import math
 from collections import defaultdict
@@ -10,11 +12,21 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes_smoothed import average_profile, average_profiles, database_profile, districts, smoothed_average_delta, smoothed_delta, vertices
+from opendp_bayes_smoothed import (
+    average_profile,
+    average_profiles,
+    database_profile,
+    districts,
+    smoothed_average_delta,
+    smoothed_delta,
+    vertices,
+)
 
 
 def test_theorem_3_ii_tightness() -> None:
-    """δ >= (T/n) max_π max_i π(i)^n, from the database of one kind of record alone: no bound can fall faster than exponentially with rate ln f."""
+    """δ >= (T/n) max_π max_i π(i)^n, from the database of one kind of record alone: no bound can
+    fall faster than exponentially with rate ln f.
+    """
     for corners in ([[0.5, 0.5]], [[0.9, 0.1], [0.4, 0.6]], [[0.2, 0.3, 0.5]]):
         for size in (5, 10, 20):
             found = smoothed_delta(corners, size, 0.8, 2.0)
@@ -30,8 +42,8 @@ def average_law(values: list[Fraction], samples: int) -> definitions.Law:
 
 
 def test_theorem_4_continuous_averages_have_no_smoothed_privacy() -> None:
-    """Every database of values from a continuum (random fractions, which have no coincidences) has d(x', x) = T/n, for every ε; no law of the data
-    changes that.
+    """Every database of values from a continuum (random fractions, which have no coincidences) has
+    d(x', x) = T/n, for every ε; no law of the data changes that.
     """
     rng = np.random.default_rng(0)
     for size, samples in [(5, 2), (6, 3), (6, 5), (4, 4)]:
@@ -39,11 +51,15 @@ def test_theorem_4_continuous_averages_have_no_smoothed_privacy() -> None:
         other = [*x[:-1], Fraction(int(rng.integers(0, 10**9)), 10**9)]
         for epsilon in (0.0, 1.0, 30.0):
             factor = Fraction(math.exp(epsilon))
-            assert definitions.hockey_stick(average_law(other, samples), average_law(x, samples), factor) == Fraction(samples, size)
+            assert definitions.hockey_stick(
+                average_law(other, samples), average_law(x, samples), factor
+            ) == Fraction(samples, size)
     # The other side: values on a coarse grid coincide, and the divergence is smaller.
     grid = [Fraction(v) for v in (0, 0, 1, 1, 0, 1)]
     moved = [*grid[:-1], Fraction(0)]
-    assert definitions.hockey_stick(average_law(moved, 3), average_law(grid, 3), Fraction(math.exp(1.0))) < Fraction(3, 6)
+    assert definitions.hockey_stick(
+        average_law(moved, 3), average_law(grid, 3), Fraction(math.exp(1.0))
+    ) < Fraction(3, 6)
 
 
 def test_average_profile_equals_the_definition() -> None:
@@ -56,26 +72,43 @@ def test_average_profile_equals_the_definition() -> None:
             worst = Fraction(0)
             for i in range(size):
                 for value in range(levels):
-                    there = average_law([Fraction(v) for v in [*records[:i], value, *records[i + 1 :]]], samples)
-                    worst = max(worst, definitions.hockey_stick(here, there, factor), definitions.hockey_stick(there, here, factor))
-            assert average_profile(records, levels, Fraction(samples, size), epsilon) == pytest.approx(float(worst), rel=1e-12, abs=1e-15)
+                    there = average_law(
+                        [Fraction(v) for v in [*records[:i], value, *records[i + 1 :]]], samples
+                    )
+                    worst = max(
+                        worst,
+                        definitions.hockey_stick(here, there, factor),
+                        definitions.hockey_stick(there, here, factor),
+                    )
+            assert average_profile(
+                records, levels, Fraction(samples, size), epsilon
+            ) == pytest.approx(float(worst), rel=1e-12, abs=1e-15)
 
 
 def test_an_average_is_a_post_processing_of_the_histogram() -> None:
     records = [0, 0, 1, 3, 3, 3, 2, 1]
     histogram = np.bincount(records, minlength=4)
     for epsilon in (0.2, 1.0):
-        assert average_profile(records, 4, 0.5, epsilon) <= database_profile(histogram, 0.5, epsilon)
+        assert average_profile(records, 4, 0.5, epsilon) <= database_profile(
+            histogram, 0.5, epsilon
+        )
 
 
 def test_smoothed_average() -> None:
-    """Algorithm 1 over all histograms of three levels against the definition, and against simulation as the figure does it."""
-    distributions = [(Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)), (Fraction(1, 8), Fraction(1, 8), Fraction(3, 4))]
+    """Algorithm 1 over all histograms of three levels against the definition, and against
+    simulation as the figure does it.
+    """
+    distributions = [
+        (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)),
+        (Fraction(1, 8), Fraction(1, 8), Fraction(3, 4)),
+    ]
     floats = [[float(p) for p in row] for row in distributions]
     size, samples, epsilon = 5, 2, 0.3
 
     def law(counts: tuple[int, ...]) -> definitions.Law:
-        return average_law([Fraction(v) for v, count in enumerate(counts) for _ in range(count)], samples)
+        return average_law(
+            [Fraction(v) for v, count in enumerate(counts) for _ in range(count)], samples
+        )
 
     profiles = {x: definitions.profile(law, x, epsilon) for x in oracles.data_sets(size, 3)}
     truth = float(definitions.smoothed(lambda x: profiles[x], distributions, size))
@@ -86,7 +119,12 @@ def test_smoothed_average() -> None:
     trials = 3000
     means, errors = [], []
     for first in range(size + 1):
-        draws = [np.concatenate([rng.choice(3, first, p=floats[0]), rng.choice(3, size - first, p=floats[1])]) for _ in range(trials)]
+        draws = [
+            np.concatenate(
+                [rng.choice(3, first, p=floats[0]), rng.choice(3, size - first, p=floats[1])]
+            )
+            for _ in range(trials)
+        ]
         keys = [tuple(np.bincount(row, minlength=3).tolist()) for row in draws]
         values = np.array([float(profiles[key]) for key in keys])
         means.append(values.mean())
@@ -97,52 +135,100 @@ def test_smoothed_average() -> None:
 
 
 def test_average_profiles_at_several_epsilons() -> None:
-    assert average_profiles([0, 1, 2, 2, 5], 6, 0.4, [0.1, 1.0]).tolist() == [average_profile([0, 1, 2, 2, 5], 6, 0.4, e) for e in (0.1, 1.0)]
+    assert average_profiles([0, 1, 2, 2, 5], 6, 0.4, [0.1, 1.0]).tolist() == [
+        average_profile([0, 1, 2, 2, 5], 6, 0.4, e) for e in (0.1, 1.0)
+    ]
 
 
 def test_average_profile_refuses_what_is_not_on_the_grid() -> None:
     for records in ([0, 4], [0], [-1, 2]):
-        with pytest.raises(ValueError, match="records: must be at least 2 whole numbers from 0 to 3"):
+        with pytest.raises(
+            ValueError, match="records: must be at least 2 whole numbers from 0 to 3"
+        ):
             average_profile(records, 4, 0.5, 1.0)
 
 
 def test_theorem_5_smoothed() -> None:
-    """With replacement, T = o(n): at ε = 1 + 2T/n the smoothed δ falls exponentially, and δ(x) = 0 as soon as both counts exceed T + 1."""
+    """With replacement, T = o(n): at ε = 1 + 2T/n the smoothed δ falls exponentially, and δ(x) = 0
+    as soon as both counts exceed T + 1.
+    """
     logs = []
     for size in (100, 200, 400):
         samples = math.isqrt(size)
         epsilon = 1 + 2 * samples / size
-        assert database_profile([samples + 2, size - samples - 2], Fraction(samples, size), epsilon, replacement="with") < 1e-10
-        logs.append(math.log(smoothed_delta([[0.3, 0.7]], size, Fraction(samples, size), epsilon, replacement="with")))
+        assert (
+            database_profile(
+                [samples + 2, size - samples - 2],
+                Fraction(samples, size),
+                epsilon,
+                replacement="with",
+            )
+            < 1e-10
+        )
+        logs.append(
+            math.log(
+                smoothed_delta(
+                    [[0.3, 0.7]], size, Fraction(samples, size), epsilon, replacement="with"
+                )
+            )
+        )
     slopes = np.diff(logs) / np.diff([100, 200, 400])
     assert np.all(slopes < -0.05)
 
 
 def test_theorem_5_differential_privacy() -> None:
-    """δ = 1 - (1 - 1/n)^T is attained at every ε; the paper's `T / (n + 1)` is above it from T = 3 on, so its claim that no such δ exists fails."""
+    """δ = 1 - (1 - 1/n)^T is attained at every ε; the paper's `T / (n + 1)` is above it from T = 3
+    on, so its claim that no such δ exists fails.
+    """
     for size, samples in [(10, 1), (10, 2), (10, 5), (40, 20)]:
         truth = 1 - (1 - Fraction(1, size)) ** samples
         for epsilon in (0.0, 5.0):
-            worst = max(database_profile([m, size - m], Fraction(samples, size), epsilon, replacement="with") for m in range(size + 1))
+            worst = max(
+                database_profile(
+                    [m, size - m], Fraction(samples, size), epsilon, replacement="with"
+                )
+                for m in range(size + 1)
+            )
             assert worst == pytest.approx(float(truth), rel=1e-10)
         assert (truth < Fraction(samples, size + 1)) == (samples >= 3)
     assert float(1 - (1 - Fraction(1, 10)) ** 5) == pytest.approx(0.40951)
 
 
 def test_nebraska_2_is_no_vertex() -> None:
-    """The paper's Figure 2 keeps DC and NE-2. Biden carried NE-2, so its share lies inside; the other end of the hull is NE-3. DC is 94.5 to 5.5."""
-    rows = {row["district"]: row["democrat_votes"] / (row["democrat_votes"] + row["republican_votes"]) for row in districts()}
+    """The paper's Figure 2 keeps DC and NE-2. Biden carried NE-2, so its share lies inside; the
+    other end of the hull is NE-3. DC is 94.5 to 5.5.
+    """
+    rows = {
+        row["district"]: row["democrat_votes"] / (row["democrat_votes"] + row["republican_votes"])
+        for row in districts()
+    }
     ends = vertices([[share, 1 - share] for share in rows.values()])[:, 0]
     assert ends.tolist() == pytest.approx([rows["Nebraska 3"], rows["District of Columbia"]])
-    assert rows["Nebraska 3"] < rows["Wyoming"] < 0.5 < rows["Nebraska 2"] < rows["District of Columbia"]
+    assert (
+        rows["Nebraska 3"]
+        < rows["Wyoming"]
+        < 0.5
+        < rows["Nebraska 2"]
+        < rows["District of Columbia"]
+    )
     assert rows["District of Columbia"] == pytest.approx(0.9446, abs=2e-4)
-    votes = {row["district"]: (row["democrat_votes"], row["republican_votes"]) for row in districts()}
-    assert tuple(map(sum, zip(*(votes[f"Nebraska {i}"] for i in (1, 2, 3)), strict=True))) == (374_583, 556_846)
-    assert tuple(map(sum, zip(*(votes[f"Maine {i}"] for i in (1, 2)), strict=True))) == (435_072, 360_737)
+    votes = {
+        row["district"]: (row["democrat_votes"], row["republican_votes"]) for row in districts()
+    }
+    assert tuple(map(sum, zip(*(votes[f"Nebraska {i}"] for i in (1, 2, 3)), strict=True))) == (
+        374_583,
+        556_846,
+    )
+    assert tuple(map(sum, zip(*(votes[f"Maine {i}"] for i in (1, 2)), strict=True))) == (
+        435_072,
+        360_737,
+    )
 
 
 def test_theorem_1_smoothed_over_everything_is_differential_privacy() -> None:
-    """With all distributions in Π the smoothed δ is the largest profile, T/n: smoothed DP is DP then."""
+    """With all distributions in Π the smoothed δ is the largest profile, T/n: smoothed DP is DP
+    then.
+    """
     everything = np.eye(3).tolist()
     assert smoothed_delta(everything, 6, 0.5, 1.0) == pytest.approx(0.5, rel=1e-8)
     assert smoothed_delta([[0.5, 0.25, 0.25]], 6, 0.5, 1.0) < 0.48

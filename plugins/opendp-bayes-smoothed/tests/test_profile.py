@@ -1,4 +1,6 @@
-"""δ_ε(x) against its definition in rational arithmetic, and against ball arithmetic for an election."""
+"""δ_ε(x) against its definition in rational arithmetic, and against ball arithmetic for an
+election.
+"""
 
 import math
 from fractions import Fraction
@@ -18,12 +20,20 @@ EPSILONS = (0.0, 0.04, 0.7, 3.0)
 
 
 def exact(counts: tuple[int, ...], samples: int, epsilon: float, replacement: str) -> Fraction:
-    return definitions.profile(lambda x: definitions.sampled(x, samples, replacement), counts, epsilon)
+    return definitions.profile(
+        lambda x: definitions.sampled(x, samples, replacement), counts, epsilon
+    )
 
 
 def spaces() -> list[tuple[int, int, int]]:
     """`(n, m, T)`."""
-    return [(n, 2, t) for n in (1, 4, 10) for t in {1, n // 2 or 1, n - 1 or 1, n}] + [(6, 3, 2), (6, 3, 5), (10, 3, 4), (5, 4, 4), (10, 4, 2)]
+    return [(n, 2, t) for n in (1, 4, 10) for t in {1, n // 2 or 1, n - 1 or 1, n}] + [
+        (6, 3, 2),
+        (6, 3, 5),
+        (10, 3, 4),
+        (5, 4, 4),
+        (10, 4, 2),
+    ]
 
 
 @pytest.mark.parametrize("replacement", ["without", "with"])
@@ -32,12 +42,18 @@ def test_profile_equals_the_definition(size: int, k: int, samples: int, replacem
     for counts in oracles.data_sets(size, k)[:: {2: 1, 3: 5, 4: 23}[k]]:
         for epsilon in EPSILONS:
             truth = exact(counts, samples, epsilon, replacement)
-            found = database_profile(counts, Fraction(samples, size), epsilon, replacement=replacement)
-            assert truth <= Fraction(found) <= truth * Fraction(1 + ABOVE_RELATIVELY) + Fraction(ABOVE)
+            found = database_profile(
+                counts, Fraction(samples, size), epsilon, replacement=replacement
+            )
+            assert (
+                truth <= Fraction(found) <= truth * Fraction(1 + ABOVE_RELATIVELY) + Fraction(ABOVE)
+            )
 
 
 def test_the_comparison_notices_a_missing_direction_and_a_missing_neighbour() -> None:
-    """Negative controls: one direction only, or neighbours of one kind only, fall below the definition somewhere."""
+    """Negative controls: one direction only, or neighbours of one kind only, fall below the
+    definition somewhere.
+    """
     samples, epsilon = 4, 0.7
     factor = Fraction(math.exp(epsilon))
     law = {x: definitions.sampled(x, samples, "without") for x in oracles.data_sets(7, 3)}
@@ -45,41 +61,69 @@ def test_the_comparison_notices_a_missing_direction_and_a_missing_neighbour() ->
     for counts in law:
         found = Fraction(database_profile(counts, Fraction(samples, 7), epsilon))
         others = list(oracles.neighbours(counts))
-        one_direction += max(definitions.hockey_stick(law[counts], law[other], factor) for other in others) * Fraction(101, 100) < found
+        one_direction += (
+            max(definitions.hockey_stick(law[counts], law[other], factor) for other in others)
+            * Fraction(101, 100)
+            < found
+        )
         downward = [other for other in others if other[0] < counts[0]]
         one_kind += (
-            max((definitions.hockey_stick(*pair, factor) for o in downward for pair in ((law[counts], law[o]), (law[o], law[counts]))), default=0)
+            max(
+                (
+                    definitions.hockey_stick(*pair, factor)
+                    for o in downward
+                    for pair in ((law[counts], law[o]), (law[o], law[counts]))
+                ),
+                default=0,
+            )
             < found
         )
     assert one_direction > 0
     assert one_kind > 0
 
 
-@pytest.mark.parametrize(("size", "k", "rate"), [(10, 2, 0.6), (5, 3, 0.5), (3, 4, 0.9), (1000, 2, 0.998)])
+@pytest.mark.parametrize(
+    ("size", "k", "rate"), [(10, 2, 0.6), (5, 3, 0.5), (3, 4, 0.9), (1000, 2, 0.998)]
+)
 def test_the_largest_profile_is_the_share_drawn(size: int, k: int, rate: float) -> None:
-    """Theorem 3 (iii): δ = T/n for every finite ε, attained where a category has a single record; and with replacement 1 - (1 - 1/n)^T."""
+    """Theorem 3 (iii): δ = T/n for every finite ε, attained where a category has a single record;
+    and with replacement 1 - (1 - 1/n)^T.
+    """
     samples = math.ceil(Fraction(str(rate)) * size)
-    sets = oracles.data_sets(size, k) if k > 2 else [(i, size - i) for i in range(0, size + 1, max(1, size // 100))]
+    sets = (
+        oracles.data_sets(size, k)
+        if k > 2
+        else [(i, size - i) for i in range(0, size + 1, max(1, size // 100))]
+    )
     for epsilon in (0.0, 50.0):
-        assert max(database_profile(x, rate, epsilon) for x in sets) == pytest.approx(samples / size, rel=1e-10)
+        assert max(database_profile(x, rate, epsilon) for x in sets) == pytest.approx(
+            samples / size, rel=1e-10
+        )
         largest = max(database_profile(x, rate, epsilon, replacement="with") for x in sets)
         assert largest == pytest.approx(1 - (1 - 1 / size) ** samples, rel=1e-10)
 
 
 def test_an_election_against_ball_arithmetic() -> None:
-    """1920, 0.2 % lost, ε = ln(0.51 / 0.49): every term of the tail that counts, to 60 digits. 1.64e-8 is near the top of the paper's Figure 1."""
+    """1920, 0.2 % lost, ε = ln(0.51 / 0.49): every term of the tail that counts, to 60 digits.
+    1.64e-8 is near the top of the paper's Figure 1.
+    """
     counts, epsilon = (16_144_093, 9_139_661), math.log(0.51 / 0.49)
     size = sum(counts)
     samples = math.ceil(Fraction("0.998") * size)
     factor = oracles.real(epsilon).exp()
 
     def log_comb(n: int, k: int) -> object:
-        return oracles.log_gamma(Fraction(n + 1)) - oracles.log_gamma(Fraction(k + 1)) - oracles.log_gamma(Fraction(n - k + 1))
+        return (
+            oracles.log_gamma(Fraction(n + 1))
+            - oracles.log_gamma(Fraction(k + 1))
+            - oracles.log_gamma(Fraction(n - k + 1))
+        )
 
     def tail(a: int, b: int) -> float:
         """d(x, x') for x with a, b records and x' with a - 1, b + 1."""
         k, total = min(a, samples), oracles.real(0)
-        # The terms grow towards the mode from the end of the support; start where the likelihood ratio crosses e^-ε.
+        # The terms grow towards the mode from the end of the support; start where the likelihood
+        # ratio crosses e^-ε.
         low, high = samples * a // size, k
 
         def gain(at: int) -> object:
@@ -92,7 +136,9 @@ def test_an_election_against_ball_arithmetic() -> None:
         term = (log_comb(a, high) + log_comb(b, samples - high) - log_comb(size, samples)).exp()
         for at in range(high, high + 1500):
             total += term * gain(at)
-            term *= oracles.real(Fraction((a - at) * (samples - at), (at + 1) * (b - samples + at + 1)))
+            term *= oracles.real(
+                Fraction((a - at) * (samples - at), (at + 1) * (b - samples + at + 1))
+            )
         return float(total)
 
     truth = max(tail(x, size - x) for x in (counts[0], counts[0] + 1, counts[1], counts[1] + 1))
@@ -102,10 +148,15 @@ def test_an_election_against_ball_arithmetic() -> None:
 
 
 def test_figure_1() -> None:
-    """Between 1e-32 and 1e-8 in order of magnitude over the years at 0.2 % lost, and smaller for larger electorates."""
+    """Between 1e-32 and 1e-8 in order of magnitude over the years at 0.2 % lost, and smaller for
+    larger electorates.
+    """
     epsilon = math.log(0.51 / 0.49)
     rows = [
-        (r["democrat_votes"] + r["republican_votes"], database_profile([r["democrat_votes"], r["republican_votes"]], 0.998, epsilon))
+        (
+            r["democrat_votes"] + r["republican_votes"],
+            database_profile([r["democrat_votes"], r["republican_votes"]], 0.998, epsilon),
+        )
         for r in elections()
     ]
     assert len(rows) == 26
@@ -119,26 +170,38 @@ def test_figure_1() -> None:
 def test_a_table_has_the_profiles_of_its_rows() -> None:
     histograms = np.array(oracles.data_sets(9, 3))
     table = np.exp(log_profiles(WithoutReplacement(), 5, histograms, 0.5))
-    assert table == pytest.approx([database_profile(row, Fraction(5, 9), 0.5) for row in histograms], rel=1e-9)
+    assert table == pytest.approx(
+        [database_profile(row, Fraction(5, 9), 0.5) for row in histograms], rel=1e-9
+    )
 
 
 def test_three_categories_of_many_records() -> None:
-    """A window of the sums: the same as all of the sum, for a database small enough for that; and a rare category is what tells most."""
+    """A window of the sums: the same as all of the sum, for a database small enough for that; and a
+    rare category is what tells most.
+    """
     histogram = [30, 20, 10]
     table = np.exp(log_profiles(WithoutReplacement(), 30, np.array([histogram]), 0.2))[0]
     assert database_profile(histogram, 0.5, 0.2) == pytest.approx(table, rel=1e-9)
     assert database_profile([6000, 4000, 0], 0.5, 5.0) == pytest.approx(0.5, rel=1e-9)
-    assert database_profile([6000, 3900, 100], 0.5, 0.1) > 1e3 * database_profile([6000, 4000], 0.5, 0.1)
+    assert database_profile([6000, 3900, 100], 0.5, 0.1) > 1e3 * database_profile(
+        [6000, 4000], 0.5, 0.1
+    )
 
 
 def test_infinite_epsilon_leaves_what_a_neighbour_cannot_show() -> None:
-    assert database_profile([3, 7], 0.5, math.inf) == pytest.approx(float(Fraction(math.comb(7, 2), math.comb(10, 5))), rel=1e-12)
+    assert database_profile([3, 7], 0.5, math.inf) == pytest.approx(
+        float(Fraction(math.comb(7, 2), math.comb(10, 5))), rel=1e-12
+    )
     assert database_profile([30, 70], 0.1, math.inf) == 0
     assert log_database_profile([30, 70], 0.1, math.inf) == -math.inf
 
 
 def test_far_below_the_floats() -> None:
-    assert -2700 < log_database_profile([81_283_501, 74_223_975], 0.998, math.log(1.5)) / math.log(10) < -2690
+    assert (
+        -2700
+        < log_database_profile([81_283_501, 74_223_975], 0.998, math.log(1.5)) / math.log(10)
+        < -2690
+    )
     assert database_profile([81_283_501, 74_223_975], 0.998, math.log(1.5)) == 5e-324
 
 
@@ -152,7 +215,11 @@ def test_far_below_the_floats() -> None:
         (([3, 4], 0.5, math.nan), ValueError, r"epsilon=nan: must be at least 0"),
         (([3, 4], 0.5, True), TypeError, r"epsilon=True: must be a number"),
         (([0, 0], 0.5, 1.0), ValueError, r"counts: hold 0 records"),
-        (([10**9, 1], 0.5, 1.0), ValueError, r"counts: hold 1000000001 records; must be from 1 to 1e\+09"),
+        (
+            ([10**9, 1], 0.5, 1.0),
+            ValueError,
+            r"counts: hold 1000000001 records; must be from 1 to 1e\+09",
+        ),
         (([3], 0.5, 1.0), ValueError, r"counts: has shape \(1,\)"),
     ],
 )

@@ -1,4 +1,6 @@
-"""The smoothed δ against its definition, simulation and bounds; its hull, its composition and its pre-processing."""
+"""The smoothed δ against its definition, simulation and bounds; its hull, its composition and its
+pre-processing.
+"""
 
 import math
 from fractions import Fraction
@@ -29,7 +31,13 @@ def as_floats(distributions: list[tuple[Fraction, ...]]) -> list[list[float]]:
     return [[float(p) for p in row] for row in distributions]
 
 
-def defined(distributions: list[tuple[Fraction, ...]], size: int, samples: int, epsilon: float, replacement: str = "without") -> Fraction:
+def defined(
+    distributions: list[tuple[Fraction, ...]],
+    size: int,
+    samples: int,
+    epsilon: float,
+    replacement: str = "without",
+) -> Fraction:
     profiles = {
         x: definitions.profile(lambda y: definitions.sampled(y, samples, replacement), x, epsilon)
         for x in oracles.data_sets(size, len(distributions[0]))
@@ -48,56 +56,104 @@ CASES = [
 
 
 @pytest.mark.parametrize(("distributions", "size", "samples", "replacement"), CASES)
-def test_equals_the_definition(distributions: list[tuple[Fraction, ...]], size: int, samples: int, replacement: str) -> None:
+def test_equals_the_definition(
+    distributions: list[tuple[Fraction, ...]], size: int, samples: int, replacement: str
+) -> None:
     for epsilon in (0.1, 1.5):
         truth = defined(distributions, size, samples, epsilon, replacement)
-        found = smoothed_delta(as_floats(distributions), size, Fraction(samples, size), epsilon, replacement=replacement)
+        found = smoothed_delta(
+            as_floats(distributions),
+            size,
+            Fraction(samples, size),
+            epsilon,
+            replacement=replacement,
+        )
         assert truth <= Fraction(found) <= truth * Fraction(1 + 1e-8)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("distributions", "size", "samples"), [(TWO, 12, 8), (THREE, 6, 3)])
-def test_equals_the_definition_for_more_records(distributions: list[tuple[Fraction, ...]], size: int, samples: int) -> None:
+def test_equals_the_definition_for_more_records(
+    distributions: list[tuple[Fraction, ...]], size: int, samples: int
+) -> None:
     truth = defined(distributions, size, samples, 0.5)
-    assert truth <= Fraction(smoothed_delta(as_floats(distributions), size, Fraction(samples, size), 0.5)) <= truth * Fraction(1 + 1e-8)
+    assert (
+        truth
+        <= Fraction(smoothed_delta(as_floats(distributions), size, Fraction(samples, size), 0.5))
+        <= truth * Fraction(1 + 1e-8)
+    )
 
 
 def test_equals_the_definition_for_twelve_records() -> None:
-    """One distribution, so that twelve records are 13 weighted histograms; a choice of one vertex for all is below the maximum over all choices."""
+    """One distribution, so that twelve records are 13 weighted histograms; a choice of one vertex
+    for all is below the maximum over all choices.
+    """
     size, samples, epsilon = 12, 8, 0.5
-    profiles = [definitions.profile(lambda y: definitions.sampled(y, samples, "without"), (m, size - m), epsilon) for m in range(size + 1)]
-    alone = [sum(math.comb(size, m) * p**m * q ** (size - m) * profiles[m] for m in range(size + 1)) for p, q in TWO]
+    profiles = [
+        definitions.profile(
+            lambda y: definitions.sampled(y, samples, "without"), (m, size - m), epsilon
+        )
+        for m in range(size + 1)
+    ]
+    alone = [
+        sum(math.comb(size, m) * p**m * q ** (size - m) * profiles[m] for m in range(size + 1))
+        for p, q in TWO
+    ]
     for row, truth in zip(as_floats(TWO), alone, strict=True):
-        assert smoothed_delta([row], size, Fraction(samples, size), epsilon) == pytest.approx(float(truth), rel=1e-8)
-    assert smoothed_delta(as_floats(TWO), size, Fraction(samples, size), epsilon) >= float(max(alone))
+        assert smoothed_delta([row], size, Fraction(samples, size), epsilon) == pytest.approx(
+            float(truth), rel=1e-8
+        )
+    assert smoothed_delta(as_floats(TWO), size, Fraction(samples, size), epsilon) >= float(
+        max(alone)
+    )
 
 
-@pytest.mark.parametrize(("distributions", "size"), [(TWO, 6), (THREE, 4), (THREE[:2], 5), ([*TWO, (Fraction(1, 2), Fraction(1, 2))], 5)])
+@pytest.mark.parametrize(
+    ("distributions", "size"),
+    [(TWO, 6), (THREE, 4), (THREE[:2], 5), ([*TWO, (Fraction(1, 2), Fraction(1, 2))], 5)],
+)
 def test_any_function_of_histograms(distributions: list[tuple[Fraction, ...]], size: int) -> None:
-    """Algorithm 1 itself, on functions that are no profiles: the worst choice then mixes distributions, which a search over single ones misses."""
+    """Algorithm 1 itself, on functions that are no profiles: the worst choice then mixes
+    distributions, which a search over single ones misses.
+    """
     rng = np.random.default_rng(size)
     sets = oracles.data_sets(size, len(distributions[0]))
     mixed = 0
     for _ in range(5):
-        values = {x: Fraction(int(v), 7) for x, v in zip(sets, rng.integers(0, 50, len(sets)) ** 3, strict=True)}
+        values = {
+            x: Fraction(int(v), 7)
+            for x, v in zip(sets, rng.integers(0, 50, len(sets)) ** 3, strict=True)
+        }
         truth = definitions.smoothed(lambda x, v=values: v[x], distributions, size)
         with np.errstate(divide="ignore"):
             logs = np.log([float(values[x]) for x in sets])
-        found = math.exp(log_largest_expectation(logs, np.array(sets), np.array(as_floats(distributions))))
+        found = math.exp(
+            log_largest_expectation(logs, np.array(sets), np.array(as_floats(distributions)))
+        )
         assert float(truth) == pytest.approx(found, rel=1e-8)
-        mixed += truth > max(definitions.expectation(lambda x, v=values: v[x], [row] * size, len(row)) for row in distributions)
+        mixed += truth > max(
+            definitions.expectation(lambda x, v=values: v[x], [row] * size, len(row))
+            for row in distributions
+        )
     assert mixed > 0
 
 
 def test_simulation() -> None:
-    """400 000 databases from each composition of two distributions; every mean is within five standard errors; the largest is the reported one."""
+    """400 000 databases from each composition of two distributions; every mean is within five
+    standard errors; the largest is the reported one.
+    """
     rng = np.random.default_rng(3)
     size, samples, epsilon, trials = 30, 20, 1.0, 400_000
     corners = np.array([[0.3, 0.7], [0.8, 0.2]])
-    profiles = np.array([database_profile([m, size - m], Fraction(samples, size), epsilon) for m in range(size + 1)])
+    profiles = np.array(
+        [database_profile([m, size - m], Fraction(samples, size), epsilon) for m in range(size + 1)]
+    )
     means, errors = [], []
     for first in range(0, size + 1, 5):
-        values = profiles[rng.binomial(first, corners[0, 0], trials) + rng.binomial(size - first, corners[1, 0], trials)]
+        values = profiles[
+            rng.binomial(first, corners[0, 0], trials)
+            + rng.binomial(size - first, corners[1, 0], trials)
+        ]
         means.append(values.mean())
         errors.append(values.std() / math.sqrt(trials))
     found = smoothed_delta(corners, size, Fraction(samples, size), epsilon)
@@ -105,14 +161,25 @@ def test_simulation() -> None:
     assert all(mean <= found + 5 * error for mean, error in zip(means, errors, strict=True))
     assert abs(means[worst] - found) < 5 * errors[worst]
     # Negative control: the same test tells the value for one sample more.
-    assert abs(means[worst] - smoothed_delta(corners, size, Fraction(samples + 1, size), epsilon)) > 5 * errors[worst]
+    assert (
+        abs(means[worst] - smoothed_delta(corners, size, Fraction(samples + 1, size), epsilon))
+        > 5 * errors[worst]
+    )
 
 
-@pytest.mark.parametrize(("rate", "epsilon"), [(0.5, 1.0), (0.8, 2.5), (0.3, 1.5), (0.05, 0.2), (0.1, 0.15)])
+@pytest.mark.parametrize(
+    ("rate", "epsilon"), [(0.5, 1.0), (0.8, 2.5), (0.3, 1.5), (0.05, 0.2), (0.1, 0.15)]
+)
 def test_never_above_the_bound_where_it_applies(rate: float, epsilon: float) -> None:
-    for distributions in ([[0.5, 0.5]], [[0.3, 0.7], [0.6, 0.4]], [[0.3, 0.3, 0.4], [0.5, 0.2, 0.3]]):
+    for distributions in (
+        [[0.5, 0.5]],
+        [[0.3, 0.7], [0.6, 0.4]],
+        [[0.3, 0.3, 0.4], [0.5, 0.2, 0.3]],
+    ):
         for size in (20, 60) if len(distributions[0]) == 3 else (20, 200, 1000):
-            assert smoothed_delta(distributions, size, rate, epsilon) <= sampling_bound(distributions, size, rate, epsilon)
+            assert smoothed_delta(distributions, size, rate, epsilon) <= sampling_bound(
+                distributions, size, rate, epsilon
+            )
 
 
 def remark_8(smallest: float, k: int, size: int, rate: float, epsilon: float) -> float:
@@ -122,7 +189,9 @@ def remark_8(smallest: float, k: int, size: int, rate: float, epsilon: float) ->
 
 
 def test_remark_8_where_it_holds_and_where_it_does_not() -> None:
-    """For rates near one it is above the truth. For small rates it is below: its proof leaves out a factor T/n."""
+    """For rates near one it is above the truth. For small rates it is below: its proof leaves out a
+    factor T/n.
+    """
     for size in (100, 1000):
         assert smoothed_delta([[0.5, 0.5]], size, 0.95, 3.2) <= remark_8(0.5, 2, size, 0.95, 3.2)
     size, rate, epsilon = 2000, 0.02, 0.0377
@@ -133,7 +202,9 @@ def test_remark_8_where_it_holds_and_where_it_does_not() -> None:
 
 
 def test_the_bound_needs_every_category_to_be_likely() -> None:
-    """f-positive as printed asks only for what is in the support. A point mass is then 1-positive, and its smoothed δ is T/n all the same."""
+    """f-positive as printed asks only for what is in the support. A point mass is then 1-positive,
+    and its smoothed δ is T/n all the same.
+    """
     truth = smoothed_delta([[1.0, 0.0]], 1000, 0.8, 5.0)
     assert truth == pytest.approx(0.8, rel=1e-7)
     assert truth > 1e3 * remark_8(1.0, 2, 1000, 0.8, 5.0)
@@ -141,15 +212,17 @@ def test_the_bound_needs_every_category_to_be_likely() -> None:
 
 
 def test_the_bound_refuses_small_epsilons() -> None:
-    with pytest.raises(ValueError, match=r"epsilon=0.1: must be greater than ln\(n / \(n - T\)\) = 0.693147"):
+    with pytest.raises(
+        ValueError, match=r"epsilon=0.1: must be greater than ln\(n / \(n - T\)\) = 0.693147"
+    ):
         sampling_bound([[0.5, 0.5]], 100, 0.5, 0.1)
     with pytest.raises(ValueError, match=r"must be greater than ln\(n / \(n - T\)\) = inf"):
         sampling_bound([[0.5, 0.5]], 100, 1.0, 50.0)
 
 
 def test_exponential_decay() -> None:
-    """Figure 2, left: DC's 94.46 % against Nebraska 3, 0.2 % lost, ε = 7. The logarithm is a line in n, and the slope is that of no lost vote for the
-    rarer party.
+    """Figure 2, left: DC's 94.46 % against Nebraska 3, 0.2 % lost, ε = 7. The logarithm is a line
+    in n, and the slope is that of no lost vote for the rarer party.
     """
     corners = [[0.9446, 0.0554], [0.2286, 0.7714]]
     sizes = np.array([500, 1000, 1500, 2000])
@@ -158,7 +231,9 @@ def test_exponential_decay() -> None:
     assert np.max(np.abs(logs - slope * sizes - intercept)) < 1e-3
     assert slope == pytest.approx(0.002 * math.log(0.9446), rel=0.01)
     # Differential privacy has no decay at all.
-    assert max(database_profile([1, int(size) - 1], 0.998, 7.0) for size in sizes) == pytest.approx(0.998, rel=1e-6)
+    assert max(database_profile([1, int(size) - 1], 0.998, 7.0) for size in sizes) == pytest.approx(
+        0.998, rel=1e-6
+    )
 
 
 def test_far_below_the_floats() -> None:
@@ -170,7 +245,11 @@ def test_epsilon_for_a_delta() -> None:
     corners, size, rate = [[0.5, 0.5], [0.7, 0.3]], 40, 0.5
     for delta in (0.1, 1e-2, 2e-3):
         epsilon = smoothed_epsilon(corners, size, rate, delta)
-        assert smoothed_delta(corners, size, rate, epsilon) <= delta < smoothed_delta(corners, size, rate, epsilon * (1 - 1e-5))
+        assert (
+            smoothed_delta(corners, size, rate, epsilon)
+            <= delta
+            < smoothed_delta(corners, size, rate, epsilon * (1 - 1e-5))
+        )
     assert smoothed_epsilon(corners, size, rate, 1.0) == 0
     limit = smoothed_delta(corners, size, rate, math.inf)
     assert limit > 0
@@ -180,7 +259,9 @@ def test_epsilon_for_a_delta() -> None:
 
 
 def test_too_many_histograms() -> None:
-    with pytest.raises(ValueError, match="size=1000: 4 categories have more than 2000000 histograms"):
+    with pytest.raises(
+        ValueError, match="size=1000: 4 categories have more than 2000000 histograms"
+    ):
         smoothed_delta([[0.25] * 4], 1000, 0.5, 1.0)
     with pytest.raises(ValueError, match="size=10000000: 2 categories have more than"):
         smoothed_delta([[0.5] * 2], 10**7, 0.5, 1.0)
@@ -204,7 +285,13 @@ def test_vertices_of_three_categories() -> None:
 def test_vertices_of_flat_sets() -> None:
     line = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.375, 0.375, 0.25], [0.5, 0.25, 0.25]]
     assert vertices(line).tolist() == [[0.25, 0.5, 0.25], [0.5, 0.25, 0.25]]
-    square = [[0.25, 0.25, 0.25, 0.25], [0.5, 0.0, 0.25, 0.25], [0.25, 0.25, 0.5, 0.0], [0.5, 0.0, 0.5, 0.0], [0.375, 0.125, 0.375, 0.125]]
+    square = [
+        [0.25, 0.25, 0.25, 0.25],
+        [0.5, 0.0, 0.25, 0.25],
+        [0.25, 0.25, 0.5, 0.0],
+        [0.5, 0.0, 0.5, 0.0],
+        [0.375, 0.125, 0.375, 0.125],
+    ]
     assert len(vertices(square)) == 5, "a flat set is kept whole, which is always right"
     assert vertices([[0.5, 0.5]]).tolist() == [[0.5, 0.5]]
     assert len(vertices([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])) == 3
@@ -242,8 +329,8 @@ def test_bad_distributions(distributions: list, match: str) -> None:
 
 
 def test_post_processing_loses_nothing() -> None:
-    """Proposition 4, for randomised functions: every profile is at most that before. Negative control: knowledge of the database is not a
-    post-processing.
+    """Proposition 4, for randomised functions: every profile is at most that before. Negative
+    control: knowledge of the database is not a post-processing.
     """
     rng = np.random.default_rng(5)
     samples, size, epsilon = 3, 6, 0.4
@@ -252,39 +339,63 @@ def test_post_processing_loses_nothing() -> None:
     for _ in range(20):
         weights = rng.integers(0, 4, (len(outcomes), 3)) + np.eye(len(outcomes), 3, dtype=int)
         function = {
-            o: {j: Fraction(int(w), int(row.sum())) for j, w in enumerate(row)} for o, row in zip(outcomes, weights, strict=True) if row.sum()
+            o: {j: Fraction(int(w), int(row.sum())) for j, w in enumerate(row)}
+            for o, row in zip(outcomes, weights, strict=True)
+            if row.sum()
         }
         function |= {o: {0: Fraction(1)} for o in outcomes if o not in function}
         for counts in oracles.data_sets(size, 2):
-            before = definitions.profile(lambda x: definitions.sampled(x, samples, "without"), counts, epsilon)
+            before = definitions.profile(
+                lambda x: definitions.sampled(x, samples, "without"), counts, epsilon
+            )
             after = definitions.profile(
-                lambda x, f=function: definitions.pushed(definitions.sampled(x, samples, "without"), f.__getitem__), counts, epsilon
+                lambda x, f=function: definitions.pushed(
+                    definitions.sampled(x, samples, "without"), f.__getitem__
+                ),
+                counts,
+                epsilon,
             )
             assert after <= before
             smaller += after < before
     assert smaller > 20
     peeking = definitions.profile(lambda x: {x: Fraction(1)}, (3, 3), epsilon)
-    assert peeking > definitions.profile(lambda x: definitions.sampled(x, samples, "without"), (3, 3), epsilon)
+    assert peeking > definitions.profile(
+        lambda x: definitions.sampled(x, samples, "without"), (3, 3), epsilon
+    )
 
 
 def test_composition() -> None:
-    """Proposition 5 on pairs of databases, exactly: d of both is at most the sum. The proof's own inequality (5) says at least, which fails."""
+    """Proposition 5 on pairs of databases, exactly: d of both is at most the sum. The proof's own
+    inequality (5) says at least, which fails.
+    """
     size, first, second = 6, 2, 4
     epsilons = (0.3, 0.6)
     reversed_fails = 0
     laws = [lambda x, t=t: definitions.sampled(x, t, "without") for t in (first, second)]
     for counts in oracles.data_sets(size, 2):
-        together = definitions.profile(lambda x: definitions.both(*(law(x) for law in laws)), counts, sum(epsilons))
-        apart = [definitions.profile(law, counts, epsilon) for law, epsilon in zip(laws, epsilons, strict=True)]
+        together = definitions.profile(
+            lambda x: definitions.both(*(law(x) for law in laws)), counts, sum(epsilons)
+        )
+        apart = [
+            definitions.profile(law, counts, epsilon)
+            for law, epsilon in zip(laws, epsilons, strict=True)
+        ]
         assert together <= sum(apart) * (1 + Fraction(1, 10**12))
         reversed_fails += together < sum(apart)
     assert reversed_fails > 0
     rates, distributions = [Fraction(first, size), Fraction(second, size)], as_floats(TWO)
-    losses = [(epsilon, smoothed_delta(distributions, size, rate, epsilon)) for rate, epsilon in zip(rates, epsilons, strict=True)]
+    losses = [
+        (epsilon, smoothed_delta(distributions, size, rate, epsilon))
+        for rate, epsilon in zip(rates, epsilons, strict=True)
+    ]
     epsilon, delta = composed(losses)
     profiles = {
         x: definitions.profile(
-            lambda y: definitions.both(definitions.sampled(y, first, "without"), definitions.sampled(y, second, "without")), x, epsilon
+            lambda y: definitions.both(
+                definitions.sampled(y, first, "without"), definitions.sampled(y, second, "without")
+            ),
+            x,
+            epsilon,
         )
         for x in oracles.data_sets(size, 2)
     }
@@ -305,31 +416,48 @@ def test_composition_rounds_up_and_stops_at_one() -> None:
 
 
 def test_preprocessing_of_single_records() -> None:
-    """Proposition 6: counting after merging categories is at most as bad as under the merged Π; equal here, as every neighbour has an image."""
+    """Proposition 6: counting after merging categories is at most as bad as under the merged Π;
+    equal here, as every neighbour has an image.
+    """
     merge = [0, 0, 1]
     size, samples, epsilon = 5, 3, 0.5
 
     def merged(counts: tuple[int, ...]) -> tuple[int, int]:
         return counts[0] + counts[1], counts[2]
 
-    profiles = {x: definitions.profile(lambda y: definitions.sampled(merged(y), samples, "without"), x, epsilon) for x in oracles.data_sets(size, 3)}
+    profiles = {
+        x: definitions.profile(
+            lambda y: definitions.sampled(merged(y), samples, "without"), x, epsilon
+        )
+        for x in oracles.data_sets(size, 3)
+    }
     before = definitions.smoothed(lambda x: profiles[x], THREE, size)
-    after = smoothed_delta(preprocessed(as_floats(THREE), merge), size, Fraction(samples, size), epsilon)
+    after = smoothed_delta(
+        preprocessed(as_floats(THREE), merge), size, Fraction(samples, size), epsilon
+    )
     assert before <= Fraction(after) <= before * Fraction(1 + 1e-8)
     assert smoothed_delta(as_floats(THREE), size, Fraction(samples, size), epsilon) > after
-    with pytest.raises(ValueError, match=r"categories=\[0, 1\]: must give each of the 3 categories"):
+    with pytest.raises(
+        ValueError, match=r"categories=\[0, 1\]: must give each of the 3 categories"
+    ):
         preprocessed(as_floats(THREE), [0, 1])
 
 
 def test_preprocessing_of_whole_databases_is_not_covered() -> None:
-    """The proposition says any deterministic f, its proof that f moves at most one record. f = "all records become the first" moves all of them."""
+    """The proposition says any deterministic f, its proof that f moves at most one record. f = "all
+    records become the first" moves all of them.
+    """
     size, samples, epsilon = 4, 2, 1.0
 
     def first_for_all(database: tuple[int, ...]) -> tuple[int, int]:
         return (0, size) if database[0] else (size, 0)
 
     factor = Fraction(math.exp(epsilon))
-    here, there = (definitions.sampled(first_for_all((bit, 0, 1, 1)), samples, "without") for bit in (0, 1))
+    here, there = (
+        definitions.sampled(first_for_all((bit, 0, 1, 1)), samples, "without") for bit in (0, 1)
+    )
     assert definitions.hockey_stick(here, there, factor) == 1
     # Under f(Π) every database has a single value, with the profile T/n.
-    assert definitions.profile(lambda x: definitions.sampled(x, samples, "without"), (0, size), epsilon) == Fraction(samples, size)
+    assert definitions.profile(
+        lambda x: definitions.sampled(x, samples, "without"), (0, size), epsilon
+    ) == Fraction(samples, size)

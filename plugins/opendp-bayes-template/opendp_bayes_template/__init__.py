@@ -24,7 +24,8 @@ from opendp_bayes.extend import (
 
 @dataclass(frozen=True)
 class HammingExponential:
-    """Release counts `y` with probability proportional to `exp(-d(x, y) / scale)`, where d is the number of records that differ.
+    """Release counts `y` with probability proportional to `exp(-d(x, y) / scale)`, where d is the
+    number of records that differ.
 
     `scale` is a positive number, in records. Needs a public number of records.
     """
@@ -38,10 +39,15 @@ class HammingExponential:
     def check(self, *, size: int | None, prior: NDArray[np.float64]) -> None:
         """Raise `ValueError` where the size is private or there are too many candidates."""
         if size is None:
-            raise ValueError("HammingExponential: its candidates have `size` records, so the number of records must be public.")
+            raise ValueError(
+                "HammingExponential: its candidates have `size` records, so the number of records"
+                " must be public."
+            )
         check_enumerable(size, prior.size)
 
-    def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def log_pmf(
+        self, counts: ArrayLike, prior: ArrayLike
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Candidates, shape `(c, k)`, and their log-probabilities, shape `(c,)`."""
         support, exponents = self._support(counts, prior)
         return support, -exponents - np.log(np.sum(np.exp(-exponents)))
@@ -51,8 +57,12 @@ class HammingExponential:
         support, exponents = self._support(counts, prior)
         return support[draws(ExactCategorical(exponents), size)]
 
-    def proven_loss(self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0) -> PrivacyLoss:
-        """`2 d_in / scale` by the triangle inequality, plus the error of turning weights into integers."""
+    def proven_loss(
+        self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0
+    ) -> PrivacyLoss:
+        """`2 d_in / scale` by the triangle inequality, plus the error of turning weights into
+        integers.
+        """
         if d_in == 0:
             return NO_LOSS
         assert size is not None, "check() has refused a private size"
@@ -61,7 +71,9 @@ class HammingExponential:
         error = Fraction(weight_error(largest)) + Fraction(largest) * Fraction(1, 2**50)
         return certified_loss(2 * d_in / Fraction(self.scale), error)
 
-    def _support(self, counts: ArrayLike, prior: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _support(
+        self, counts: ArrayLike, prior: ArrayLike
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         counts = as_counts(counts)
         size = int(counts.sum())
         self.check(size=size, prior=as_prior(prior, counts.size))

@@ -1,4 +1,6 @@
-"""The template's mechanism through the entry point of the really installed package, and its bound against brute force."""
+"""The template's mechanism through the entry point of the really installed package, and its bound
+against brute force.
+"""
 
 import sys
 from importlib.metadata import distribution
@@ -27,7 +29,8 @@ def test_loss_never_exceeds_the_bound(size: int, k: int, scale: float) -> None:
     kind = ob.load_mechanism("hamming_exponential")
     bound = kind(scale).proven_loss(1, size=size, prior=np.ones(k)).epsilon
     assert _brute_force_loss(kind(scale), size, k) <= bound
-    # Negative control: the exact loss is between half the bound and the bound, so a scale of 0.4 times the stated one is always caught.
+    # Negative control: the exact loss is between half the bound and the bound, so a scale of 0.4
+    # times the stated one is always caught.
     assert _brute_force_loss(kind(0.4 * scale), size, k) > bound
 
 
@@ -35,8 +38,15 @@ def test_installed_package_serves_a_context() -> None:
     assert distribution("opendp-bayes-template").version
     assert "hamming_exponential" in ob.available_mechanisms()
     frame = pl.LazyFrame({"vote": pl.Series(["a", "b"] * 50, dtype=pl.Enum(["a", "b"]))})
-    context = dp.Context.compositor(data=frame, privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1)
-    query = ob.posterior(context.query(), "vote", size=100, nulls="a", mechanism="hamming_exponential")
+    context = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(changes=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    query = ob.posterior(
+        context.query(), "vote", size=100, nulls="a", mechanism="hamming_exponential"
+    )
     release = query.release()
     assert release.mechanism.scale == pytest.approx(2.0)
     assert sum(release.counts) == 100
@@ -45,8 +55,9 @@ def test_installed_package_serves_a_context() -> None:
 
 def test_nothing_is_loaded_until_it_is_named() -> None:
     code = (
-        "import sys, opendp_bayes as ob; ob.available_mechanisms(); assert 'opendp_bayes_template' not in sys.modules; "
-        "ob.load_mechanism('hamming_exponential'); assert 'opendp_bayes_template' in sys.modules"
+        "import sys, opendp_bayes as ob; ob.available_mechanisms(); assert 'opendp_bayes_template'"
+        " not in sys.modules; ob.load_mechanism('hamming_exponential'); assert"
+        " 'opendp_bayes_template' in sys.modules"
     )
     assert run([sys.executable, "-c", code], check=False).returncode == 0
 

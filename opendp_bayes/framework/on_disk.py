@@ -1,0 +1,71 @@
+"""In-memory frames: a temporary file that OpenDP scans, instead of the frame itself, which it would
+copy with every query.
+"""
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from types import TracebackType
+
+import polars as pl
+
+
+class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan`
+    """Write a frame to a private temporary file (Arrow for Enum columns alone, otherwise Parquet)
+    and scan it from there.
+
+    A frame held in memory is serialised into OpenDP and back for every query: slow, and memory that
+    is never freed. A scan crosses as a file name.
+
+    >>> import polars as pl
+    >>> with on_disk(pl.DataFrame({"vote": ["a", "b"]})) as scan:
+    ...     scan.collect().height
+    2
+
+    The whole frame is written, so select the columns that are needed first. The file is readable by
+    its owner only and is removed at the end of the `with` block, or, without one, by `close()`,
+    when the object is collected or when the interpreter exits. It is needed for as long as a
+    Context uses the scan.
+    """
+
+    def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
+        if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+            raise TypeError(
+                f"frame: must be a polars DataFrame or LazyFrame, not {type(frame).__name__}."
+            )
+        directory = tempfile.mkdtemp(prefix="opendp-bayes-")  # mode 0700
+        self._remove = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+        self._path = Path(directory) / "frame"
+        schema = frame.lazy().collect_schema()
+        # An Enum is stored as its codes, which polars reads back several times faster.
+        self._enums = {name: dtype for name, dtype in schema.items() if isinstance(dtype, pl.Enum)}
+        codes = frame.lazy().with_columns(pl.col(name).to_physical() for name in self._enums)
+        self._is_arrow = len(self._enums) == len(
+            schema
+        )  # the quicker format for codes, the slower one for anything else
+        if self._is_arrow:
+            codes.sink_ipc(self._path, compression="uncompressed")
+        else:
+            codes.sink_parquet(self._path, compression="lz4", statistics=False)
+
+    @property
+    def scan(self) -> pl.LazyFrame:
+        """A LazyFrame over the file."""
+        scan = pl.scan_ipc(self._path) if self._is_arrow else pl.scan_parquet(self._path)
+        return scan.cast(self._enums)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Remove the file; scans of it stop working."""
+        self._remove()
+
+    def __enter__(self) -> pl.LazyFrame:
+        return self.scan
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,71 @@
+"""Counts to posterior: the conjugate updates as transformations."""
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+from opendp.extras._utilities import to_then
+from opendp.mod import Domain, Metric, Transformation
+from opendp.transformations import make_user_transformation
+
+from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
+from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
+from opendp_bayes.mathematics.validation import Floats, as_distance
+
+
+def make_dirichlet_multinomial(
+    input_domain: Domain, input_metric: Metric, *, prior: ArrayLike
+) -> Transformation:
+    """Update a Dirichlet prior with counts: the concentration of the posterior, `prior + counts`, a
+    float64 array of shape `(k,)`.
+
+    `prior` is a positive number for every category or has shape `(k,)`; after `make_grouped_counts`
+    it is that of each group. The output space names categories, size, prior and neighbour relation,
+    so that pieces made for another model do not chain. Distances are kept (`docs/proofs.md`,
+    "Inference").
+
+    Raises `ValueError`/`TypeError` for a prior that does not fit or an input that is not from
+    `make_categorical_counts`. Source: tailoring paper, section 2.
+    """
+    require_features("make_dirichlet_multinomial")
+    counts_space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
+    if isinstance(counts_space, PosteriorSpace):
+        raise ValueError(
+            f"input_domain={input_domain}: is a posterior already; must be the output of"
+            " make_categorical_counts."
+        )
+    counts_space.check_metric(input_metric)
+    space = PosteriorSpace(counts_space.categories, counts_space.size, counts_space.as_prior(prior))
+
+    def function(value: Any) -> Floats:
+        return space.concentration(counts_space.counts(value))
+
+    return make_user_transformation(
+        input_domain,
+        input_metric,
+        space.domain,
+        space.metric,
+        guarded(function, "make_dirichlet_multinomial"),
+        guarded_map(as_distance, "make_dirichlet_multinomial"),
+    )
+
+
+def make_beta_binomial(
+    input_domain: Domain, input_metric: Metric, *, prior: ArrayLike
+) -> Transformation:
+    """Update a Beta prior with the counts of two categories; `make_dirichlet_multinomial` for `k =
+    2`, whose first category is the success.
+
+    Raises `ValueError` if there are not exactly two categories.
+    """
+    require_features("make_beta_binomial")
+    space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
+    if space.k != 2:
+        raise ValueError(
+            f"input_domain={input_domain}: has {space.k} categories; must have 2. Use"
+            " make_dirichlet_multinomial."
+        )
+    return make_dirichlet_multinomial(input_domain, input_metric, prior=prior)
+
+
+then_beta_binomial = to_then(make_beta_binomial)
+then_dirichlet_multinomial = to_then(make_dirichlet_multinomial)

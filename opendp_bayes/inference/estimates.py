@@ -1,0 +1,89 @@
+"""Means and intervals of a release, noise-aware and plug-in: what its tables, pictures and frames
+show.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scipy import stats
+
+from opendp_bayes.mathematics.validation import Floats, as_level
+
+if TYPE_CHECKING:
+    from opendp_bayes.results.release import Release
+
+#: The most categories for which a table computes the noise-aware posterior; its cost grows with the
+#: cube of their number.
+_MOST_CATEGORIES = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Of the probability of every category, arrays of shape `(k,)`: mean, standard deviation, ends
+    of the equal-tailed intervals.
+    """
+
+    mean: Floats
+    std: Floats
+    lower: Floats
+    upper: Floats
+
+    @property
+    def decimals(self) -> int:
+        """Three, or as many as give the narrowest interval two digits."""
+        narrowest = max(float((self.upper - self.lower).min()), 1e-9)
+        return max(3, 1 - math.floor(math.log10(narrowest)))
+
+    def shown(self, decimals: int | None = None) -> tuple[list[str], list[str]]:
+        """The means and the intervals, `0.372 to 0.455`, as text with that many decimals;
+        `self.decimals` by default.
+        """
+        decimals = self.decimals if decimals is None else decimals
+        means = [f"{mean:.{decimals}f}" for mean in self.mean]
+        return means, [
+            f"{low:.{decimals}f} to {high:.{decimals}f}"
+            for low, high in zip(self.lower, self.upper, strict=True)
+        ]
+
+
+def plug_in_estimate(release: "Release", level: float = 0.95) -> Estimate:
+    """From the marginals `Beta(a_i, sum(a) - a_i)` of the plug-in posterior with concentration `a`.
+
+    Raises `ValueError` unless `0 < level < 1`.
+    """
+    concentration = release.concentration
+    marginals = stats.beta(concentration, concentration.sum() - concentration)
+    return Estimate(marginals.mean(), marginals.std(), *marginals.interval(as_level(level)))
+
+
+def noise_aware_estimate(release: "Release", level: float = 0.95) -> Estimate:
+    """From `release.posterior`, which is computed if it was not. Raises `ValueError` unless `0 <
+    level < 1`, or where the posterior is refused.
+    """
+    level = as_level(level)
+    posterior = release.posterior
+    return Estimate(posterior.mean(), posterior.std(), *posterior.interval(level))
+
+
+def estimate_or_reason(release: "Release", level: float = 0.95, *, wait: bool) -> Estimate | str:
+    """The noise-aware estimate, or a sentence that says why there is none.
+
+    Where `release.posterior` was not computed before, there is none for more than 100 categories,
+    and without `wait` none that takes seconds (`is_quick`): a display that comes by itself, as that
+    of a notebook does, must not. Raises `ValueError` unless `0 < level < 1`.
+    """
+    from opendp_bayes.inference.posterior import is_quick
+
+    level = as_level(level)
+    try:
+        if "posterior" not in vars(release) and (
+            release.k > _MOST_CATEGORIES or not (wait or is_quick(release))
+        ):
+            return (
+                "The noise-aware posterior of this release takes long: call release.posterior, then"
+                " show the release again."
+            )
+        return noise_aware_estimate(release, level)
+    except ValueError as error:
+        return f"There is no noise-aware posterior of this release: {error}"

@@ -1,0 +1,3 @@
+"""Definitions and closed forms: distances, sensitivities, simplices, directed rounding. Knows no
+mechanism.
+"""

@@ -1,0 +1,39 @@
+"""Conjugate updates of the two models, as plain functions of counts."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.mathematics.validation import Floats, as_counts, as_prior
+
+
+def binomial_beta(*, n: int, x: int, prior: ArrayLike = 1.0) -> Floats:
+    """Posterior `(a, b)` of a success probability: a Beta prior updated with `x` successes in `n`
+    trials.
+
+    `prior` is `(a, b)` or one number for both. Returns an array of shape `(2,)`: successes first.
+    Raises `ValueError` unless `0 <= x <= n`.
+
+    Source: tailoring paper, section 2.
+
+    >>> binomial_beta(n=10, x=7, prior=[1, 1]).tolist()
+    [8.0, 4.0]
+    """
+    if not 0 <= x <= n:
+        raise ValueError(f"x={x!r}: must be between 0 and n={n!r}.")
+    return multinomial_dirichlet(x=[x, n - x], prior=prior)
+
+
+def multinomial_dirichlet(*, x: ArrayLike, prior: ArrayLike = 1.0) -> Floats:
+    """Posterior concentration of category probabilities: a Dirichlet prior updated with the counts
+    `x` of shape `(k,)`.
+
+    `prior` has shape `(k,)` or is one number for all. Returns `prior + x`. Raises `ValueError` for
+    invalid counts or prior.
+
+    Source: tailoring paper, section 2.
+
+    >>> multinomial_dirichlet(x=[3, 0, 2], prior=0.5).tolist()
+    [3.5, 0.5, 2.5]
+    """
+    counts = as_counts(x)
+    return np.asarray(as_prior(prior, counts.size) + counts, dtype=np.float64)

@@ -1,0 +1,384 @@
+r"""Sensitivities of a score `u(x, r) = -distance(posterior(x), r)` under change-one neighbours, for
+any `n`, `k` and prior.
+
+With `g(t) = h(t, t + 1) = -ln phi(t)` (decreasing and convex) the posteriors of neighbours `x` and
+`x - e_i + e_j` are at distance `sqrt(1 - exp(-g(a_i - 1) - g(a_j)))`, where `a = prior + x`.
+Everything below maximises the exponent, which is called the *gap* of a data set; every distance
+that increases with the Bhattacharyya divergence has its sensitivities at the same data sets.
+
+The results are floats within `RELATIVE_ERROR` of the true value; `docs/numerics.md` derives the
+bound. Use `upper_end` or `lower_end` of `opendp_bayes.mathematics.rounding` where a certified side
+is needed.
+"""
+
+import math
+from functools import lru_cache
+from itertools import permutations
+from typing import get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.mathematics.hellinger import Distance, distance_from_divergence, gap_above
+from opendp_bayes.mathematics.rounding import lower_end
+from opendp_bayes.mathematics.simplex import candidates, ranks
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_choice,
+    as_counts,
+    as_positive,
+    as_prior,
+    as_size,
+)
+
+#: Bound on the relative error of every sensitivity in this module.
+RELATIVE_ERROR = 2.0**-45
+
+_LARGEST_BLOCK = 1 << 20  # entries of one block of the smooth-sensitivity search; bounds its memory
+_ROWS = 1024  # data sets that are searched together
+
+
+def local_sensitivity(
+    counts: ArrayLike, prior: ArrayLike, *, distance: Distance = "hellinger"
+) -> float:
+    """Local sensitivity `LS(x) = max over neighbours x' of H(posterior(x), posterior(x'))`; 0 for
+    an empty data set, which has no neighbour.
+
+    `counts` has shape `(k,)`; `prior` is a scalar or has shape `(k,)`; `distance` is `"hellinger"`
+    or `"angle"` (`bhattacharyya_angle`). Raises `ValueError`/`TypeError` for other input.
+
+    Source: tailoring paper, section 4.2.2; `docs/proofs.md`, "Sensitivities".
+
+    >>> from opendp_bayes import local_sensitivity
+    >>> round(local_sensitivity([5, 5], 1.0), 6)
+    0.21151
+    """
+    as_choice(distance, "distance", get_args(Distance))
+    counts = as_counts(counts)
+    prior = as_prior(prior, counts.size)
+    if not counts.any():
+        return 0.0
+    return float(distance_from_divergence(_largest_gaps(counts[None], prior)[0], distance))
+
+
+def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hellinger") -> float:
+    """Global sensitivity: the largest local sensitivity over data sets of `size` records; `prior`
+    has shape `(k,)`.
+
+    Source: `docs/proofs.md`, "Sensitivities". The papers' constant `sqrt(1 - pi/4)` is the case of
+    an all-ones prior with `k >= 3` or `size = 1`.
+
+    >>> from opendp_bayes import global_sensitivity
+    >>> round(global_sensitivity(100, [1.0, 1.0]), 6), round(global_sensitivity(100, [1.0, 1.0, 1.0]), 6)
+    (0.33894, 0.463251)
+    """
+    as_choice(distance, "distance", get_args(Distance))
+    size, prior = as_size(size), as_prior(prior)
+    gap = (
+        np.max(_g(prior) + _g(prior[::-1] + (size - 1)))
+        if prior.size == 2
+        else np.sum(_g(np.partition(prior, 1)[:2]))
+    )
+    return float(distance_from_divergence(gap, distance))
+
+
+def smooth_sensitivity(
+    counts: ArrayLike,
+    prior: ArrayLike,
+    *,
+    gamma: float | None = None,
+    beta: float | None = None,
+    distance: Distance = "hellinger",
+) -> float:
+    """Smooth sensitivity of `counts`, of shape `(k,)`; exactly one of `gamma` and `beta` (positive)
+    is given.
+
+    * `gamma`: `1/S(x) = min over x' of 1/LS(x') + gamma d(x, x')` (tailoring paper, Definition 3);
+    * `beta`: `S(x) = max over x' of LS(x') exp(-beta d(x, x'))` (notes, section 3.2),
+
+    over all data sets `x'` of the same size, with `d` the number of records changed. Found without
+    enumerating data sets (`docs/proofs.md`, "Smooth sensitivity by search"). Raises `ValueError`
+    when neither or both parameters are given, or for invalid input; 0 for an empty data set.
+
+    >>> from opendp_bayes import smooth_sensitivity
+    >>> round(smooth_sensitivity([50, 50], 1.0, gamma=1.0), 6)
+    0.070276
+    """
+    if (gamma is None) == (beta is None):
+        raise ValueError(f"gamma={gamma!r}, beta={beta!r}: give exactly one of the two.")
+    if gamma is not None:
+        gamma = as_positive(gamma, "gamma")
+    else:
+        beta = as_positive(beta, "beta")
+    counts = as_counts(counts)
+    prior = as_prior(prior, counts.size)
+    if not counts.any():
+        return 0.0
+    return float(_smooth(counts[None], prior, gamma, beta, distance)[0])
+
+
+def local_sensitivities_at(counts: Integers, prior: Floats) -> Floats:
+    """`local_sensitivity` of every row of `counts`, shape `(m, k)`, all with a positive sum; shape
+    `(m,)`. Arguments are not checked.
+    """
+    return distance_from_divergence(_largest_gaps(counts, prior))
+
+
+def smooth_sensitivities_at(
+    counts: Integers, prior: Floats, *, gamma: float | None = None, beta: float | None = None
+) -> Floats:
+    """`smooth_sensitivity` of every row of `counts`, shape `(m, k)`, all rows with the same
+    positive sum; shape `(m,)`. Arguments are not checked.
+    """
+    parts = [counts[row : row + _ROWS] for row in range(0, len(counts), _ROWS)]
+    return np.concatenate([_smooth(part, prior, gamma, beta, "hellinger") for part in parts])
+
+
+def local_sensitivities(size: int, prior: ArrayLike) -> Floats:
+    """`local_sensitivity` of every data set of `size` records, in the order of
+    `simplex.candidates`; `prior` has shape `(k,)`.
+    """
+    size, prior = as_size(size), as_prior(prior)
+    sets = candidates(size, prior.size)
+    g = [_g(alpha + np.arange(size + 1)) for alpha in prior]
+    entering = [table[column] for table, column in zip(g, sets.T, strict=True)]
+    leaving = [
+        np.where(column > 0, table[column - 1], 0.0)
+        for table, column in zip(g, sets.T, strict=True)
+    ]
+    gap = np.zeros(len(sets))
+    for i, j in permutations(range(prior.size), 2):
+        gap = np.maximum(gap, np.where(sets[:, i] > 0, leaving[i] + entering[j], 0.0))
+    return distance_from_divergence(gap)
+
+
+def smooth_sensitivities(
+    size: int, prior: ArrayLike, *, gamma: float | None = None, beta: float | None = None
+) -> Floats:
+    """`smooth_sensitivity` of every data set of `size` records, in the order of
+    `simplex.candidates`; `prior` has shape `(k,)`.
+    """
+    if (gamma is None) == (beta is None):
+        raise ValueError(f"gamma={gamma!r}, beta={beta!r}: give exactly one of the two.")
+    size, prior = as_size(size), as_prior(prior)
+    slope = as_positive(gamma, "gamma") if gamma is not None else as_positive(beta, "beta")
+    cost, sensitivity = (
+        (np.reciprocal, np.reciprocal) if gamma is not None else (_minus_log, _exp_minus)
+    )
+    if prior.size == 2:
+        return sensitivity(_lower_envelope(cost(local_sensitivities(size, prior)), slope))
+    levels = cost(_largest_within(size, tuple(prior.tolist())))
+    return sensitivity(np.min(levels + slope * np.arange(size + 1)[:, None], axis=0))
+
+
+def _minus_log(values: Floats) -> Floats:
+    return -np.log(values)
+
+
+def _exp_minus(values: Floats) -> Floats:
+    return np.exp(-values)
+
+
+@lru_cache(maxsize=1)
+def _largest_within(size: int, prior: tuple[float, ...]) -> Floats:
+    """The largest local sensitivity within distance d = 0..size of every data set, shape `(size +
+    1, data sets)`: neighbours of neighbours.
+    """
+    sets = candidates(size, len(prior))
+    steps = []
+    for i, j in permutations(range(len(prior)), 2):
+        moved = sets.copy()
+        moved[:, i] -= 1
+        moved[:, j] += 1
+        moved[sets[:, i] == 0] = sets[sets[:, i] == 0]
+        steps.append(ranks(moved, size))
+    levels = [local_sensitivities(size, np.array(prior))]
+    for _ in range(size):
+        levels.append(np.max([levels[-1][step] for step in steps], axis=0))
+    return np.stack(levels)
+
+
+def _lower_envelope(value: Floats, slope: float) -> Floats:
+    """`min over s of value[s] + slope |t - s|` for every t.
+
+    The best s on either side is found by a running minimum; its value is then computed afresh,
+    without cancellation. A tie that rounding decides wrongly costs no more than rounding.
+    """
+    place = np.arange(value.size)
+    best = value
+    for order in (slice(None), slice(None, None, -1)):
+        falling = value[order] - slope * place
+        lowest = np.minimum.accumulate(falling)
+        at = np.maximum.accumulate(np.where(falling == lowest, place, 0))
+        best = np.minimum(best, (value[order][at] + slope * (place - at))[order])
+    return best
+
+
+def smallest_local_sensitivity(size: int, prior: ArrayLike) -> float:
+    """A certified lower bound on `LS(x)` over all data sets of `size` records, and so on every
+    smooth sensitivity.
+
+    Every admissible pair has `(a_i - 1) + a_j <= A - 1` with `A = sum(prior) + size`, and `ln phi`
+    is concave, so `phi(a_i - 1) phi(a_j) <= phi((A - 1) / 2)^2` (`docs/proofs.md`,
+    "Sensitivities").
+    """
+    size, prior = as_size(size), as_prior(prior)
+    gap = 2 * _g((math.fsum(prior) + (size - 1)) / 2)
+    return lower_end(float(distance_from_divergence(gap)), 2 * RELATIVE_ERROR)
+
+
+def _g(t: ArrayLike) -> Floats:
+    """`-ln phi(t)`, `phi(t) = G(t + 1/2) / sqrt(G(t) G(t + 1))`, for `t > 0`."""
+    return gap_above(t, 0.5)
+
+
+def _smooth(
+    counts: Integers, prior: Floats, gamma: float | None, beta: float | None, distance: Distance
+) -> Floats:
+    """The smooth sensitivity of every row of `counts`: `max over d` of the largest damped local
+    sensitivity, in blocks of distances d.
+
+    For two categories the distance is exactly d, otherwise at most d, which comes to the same in
+    the maximum.
+    """
+    size = int(counts[0].sum())
+    largest = np.array(global_sensitivity(size, prior, distance=distance))
+
+    def damped(sensitivity: Floats, distances: Integers | int) -> Floats:
+        with np.errstate(
+            divide="ignore"
+        ):  # a distance at which no data set has a neighbour to show has sensitivity 0
+            return (
+                1 / (1 / sensitivity + gamma * distances)
+                if gamma is not None
+                else sensitivity * np.exp(-(beta or 0.0) * distances)
+            )
+
+    best = damped(distance_from_divergence(_largest_gaps(counts, prior), distance), 0)
+    gaps_within = _gaps_within_two if prior.size == 2 else _gaps_within
+    if len(counts) == 1 and prior.size > 2:
+        kept = _undominated(counts[0], prior)
+        counts, prior = counts[:, kept], prior[kept]
+    pending, first, block = np.arange(len(counts)), 1, 64 if len(counts) == 1 else 8
+    while first <= size:
+        pending = pending[
+            damped(largest, first) > best[pending]
+        ]  # no data set further away can be better for the others
+        if not pending.size:
+            break
+        distances, searched = np.arange(first, min(size + 1, first + block)), pending
+        if (
+            prior.size > 2 and len(counts) > 1
+        ):  # the largest within the last distance of the block is that of the block: can it be better?
+            furthest = distance_from_divergence(
+                gaps_within(counts[pending], prior, distances[-1:]), distance
+            )[:, 0]
+            searched = pending[damped(furthest, first) > best[pending]]
+        if searched.size:
+            sensitivities = distance_from_divergence(
+                gaps_within(counts[searched], prior, distances), distance
+            )
+            best[searched] = np.maximum(
+                best[searched], damped(sensitivities, distances).max(axis=1)
+            )
+        first, block = (
+            first + block,
+            min(2 * block, max(block, _LARGEST_BLOCK // (prior.size * pending.size))),
+        )
+    return best
+
+
+def _undominated(counts: Integers, prior: Floats) -> list[int]:
+    """Categories with fewer than two others that have no more records and no larger prior; the rest
+    are in no pair that these do not match.
+
+    For equal priors these are the two smallest counts.
+    """
+    kept, smallest, second = [], np.inf, np.inf
+    for i in np.lexsort((prior, counts)).tolist():
+        if prior[i] < second:
+            kept.append(i)
+            smallest, second = sorted((smallest, second, prior[i]))[:2]
+    return kept
+
+
+def _largest_gaps(counts: Integers, prior: Floats) -> Floats:
+    """The gap of every row of `counts`: `max over i != j of g(a_i - 1) + g(a_j)`, where category i
+    has a record.
+
+    Since g decreases, one of the two smallest entries of each suffices.
+    """
+    leaving = np.where(counts > 0, prior + (counts - 1), np.inf)
+    entering = prior + counts
+    i, j = (
+        np.argsort(leaving, axis=1, kind="stable")[:, :2],
+        np.argsort(entering, axis=1, kind="stable")[:, :2],
+    )
+    left = np.take_along_axis(leaving, i, axis=1)
+    finite = np.isfinite(left)
+    gaps = (
+        _g(np.where(finite, left, 1.0))[:, :, None]
+        + _g(np.take_along_axis(entering, j, axis=1))[:, None, :]
+    )
+    return np.max(
+        gaps,
+        axis=(1, 2),
+        where=finite[:, :, None] & (i[:, :, None] != j[:, None, :]),
+        initial=-np.inf,
+    )
+
+
+def _gaps_within_two(counts: Integers, prior: Floats, distances: Integers) -> Floats:
+    """Two categories: the data sets at distance d are `x_1 - d` and `x_1 + d`, as far as they
+    exist; shape `(rows, distances)`.
+    """
+    size = counts[0].sum()
+    best = np.zeros((len(counts), distances.size))
+    for ones in (counts[:, :1] - distances, counts[:, :1] + distances):
+        here = np.stack([ones, size - ones])
+        for i, j in ((0, 1), (1, 0)):
+            valid = (here[i] >= 1) & (here[j] >= 0)
+            gap = _g(prior[i] + np.maximum(here[i] - 1, 0)) + _g(prior[j] + np.maximum(here[j], 0))
+            best = np.where(valid, np.maximum(best, gap), best)
+    return best
+
+
+def _gaps_within(counts: Integers, prior: Floats, distances: Integers) -> Floats:
+    """Three or more categories, d >= 1: the best pair (i, j) after d records have left i and j for
+    some third category; shape `(rows, distances)`.
+
+    A pair's gap is convex in how the d removals are split between i and j, so the best split takes
+    as many as it can from one of the two first (docs: Smooth sensitivity by search). `spare` counts
+    the removals that leave at least the record that must be able to leave category i.
+    """
+    spare = np.maximum(counts - 1, 0)
+    return np.maximum(
+        _drain_first(prior, spare, counts, distances), _drain_first(prior, counts, spare, distances)
+    )
+
+
+def _drain_first(prior: Floats, drained: Integers, other: Integers, distances: Integers) -> Floats:
+    """`max over i != j` of the gap when `distances` records are removed from `i` (which has
+    `drained_i`) and any rest from `j` (`other_j`).
+    """
+    start = prior + other
+    reach = prior[:, None] + np.maximum(
+        drained[:, :, None] - distances, 0
+    )  # (rows, k, d): i after the removal
+    # The whole of d fits into i: the other category keeps its records, so the smallest of each
+    # suffices.
+    best, rows = np.zeros((len(start), distances.size)), np.arange(len(start))
+    for j in np.argsort(start, axis=1, kind="stable")[:, :2].T:
+        apart = reach.copy()
+        apart[rows, j] = np.inf
+        best = np.maximum(best, _g(apart.min(axis=1)) + _g(start[rows, j])[:, None])
+    # i is emptied and the rest of d is taken from j. Only an i with fewer than d records can be
+    # emptied.
+    emptied = drained[:, :, None] <= distances
+    for i in np.flatnonzero(emptied.any(axis=(0, 2))):
+        rest = np.maximum(distances - drained[:, i, None], 0)[:, None]
+        others = np.delete(np.arange(prior.size), i)
+        lowest = np.min(prior[others, None] + np.maximum(other[:, others, None] - rest, 0), axis=1)
+        best = np.maximum(best, np.where(emptied[:, i], _g(prior[i]) + _g(lowest), 0.0))
+    return best

@@ -1,0 +1,146 @@
+"""Checks of user input, shared by the mathematics and the mechanisms. Every message names the
+argument, its value and the constraint.
+"""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+#: Above this a float prior plus integer counts could lose the counts, which must be recoverable
+#: exactly from a concentration.
+LARGEST_CONCENTRATION = 1e12
+#: Below this the square of a ratio of concentrations could leave the float range.
+SMALLEST_PRIOR = 1e-100
+#: Scales outside this range mean no privacy or no information, and their samples would leave the
+#: range of machine numbers.
+SCALES = (2.0**-40, 2.0**60)
+#: Range of the smoothness parameters gamma and beta.
+RATES = (2.0**-40, 2.0**40)
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def as_positive(value: Any, name: str) -> float:
+    """Return `value` as a finite float above zero, or raise `ValueError`/`TypeError` naming it."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name}={value!r}: must be a number, not {type(value).__name__}.")
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name}={value!r}: must be finite and greater than 0.")
+    return number
+
+
+def as_scale(value: Any) -> float:
+    """Return `value` as the scale of a mechanism."""
+    return _as_between(value, "scale", SCALES)
+
+
+def as_rate(value: Any, name: str) -> float:
+    """Return `value` as a smoothness parameter."""
+    return _as_between(value, name, RATES)
+
+
+def as_level(value: Any) -> float:
+    """Return `value` as the probability of an interval, between 0 and 1."""
+    if not 0 < value < 1:
+        raise ValueError(f"level={value!r}: must be between 0 and 1.")
+    return float(value)
+
+
+def as_size(value: Any, name: str = "size") -> int:
+    """Return `value` as an integer number of records, at least 1."""
+    size = _as_integer(value, name)
+    if not 1 <= size <= LARGEST_CONCENTRATION:
+        raise ValueError(
+            f"{name}={value!r}: must be between 1 and {LARGEST_CONCENTRATION:.0e} records."
+        )
+    return size
+
+
+def as_distance(value: Any, name: str = "d_in") -> int:
+    """Return `value` as a non-negative integer distance between data sets."""
+    distance = _as_integer(value, name)
+    if distance < 0:
+        raise ValueError(f"{name}={value!r}: must be 0 or greater.")
+    return distance
+
+
+def as_prior(prior: ArrayLike, k: int | None = None) -> Floats:
+    """Return `prior` as a float array of shape `(k,)`; a scalar is broadcast when `k` is known.
+
+    Raises `ValueError` for a wrong length, fewer than two categories, or an entry that is not
+    positive and finite.
+    """
+    try:
+        array = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"prior={prior!r}: must be a number or a sequence of numbers.") from None
+    if array.ndim == 0:
+        if k is None:
+            raise ValueError(
+                f"prior={prior!r}: must be a sequence with one entry for each category; a scalar"
+                " does not say how many there are."
+            )
+        array = np.full(k, array)
+    if array.ndim != 1 or array.size < 2 or (k is not None and array.size != k):
+        wanted = "at least 2" if k is None else str(k)
+        raise ValueError(
+            f"prior={prior!r}: has shape {array.shape}; must have {wanted} entries, one for each"
+            " category."
+        )
+    if not (np.all(array >= SMALLEST_PRIOR) and np.all(array <= LARGEST_CONCENTRATION)):
+        raise ValueError(
+            f"prior={prior!r}: every entry must be greater than 0, from {SMALLEST_PRIOR:.0e} to"
+            f" {LARGEST_CONCENTRATION:.0e}."
+        )
+    return array
+
+
+def as_counts(counts: ArrayLike, k: int | None = None) -> Integers:
+    """Return `counts` as an int64 array of shape `(k,)` of non-negative whole numbers."""
+    array = np.asarray(counts)
+    if array.ndim != 1 or array.size < 2 or (k is not None and array.size != k):
+        wanted = "at least 2" if k is None else str(k)
+        raise ValueError(
+            f"counts: has shape {array.shape}; must have {wanted} entries, one for each category."
+        )
+    if array.dtype.kind not in "iu" and not (
+        array.dtype.kind == "f" and np.all(array == np.rint(array))
+    ):
+        raise TypeError(f"counts: has dtype {array.dtype}; must hold whole numbers.")
+    if not (np.all(array >= 0) and np.all(array <= LARGEST_CONCENTRATION)):
+        raise ValueError(f"counts: every entry must be between 0 and {LARGEST_CONCENTRATION:.0e}.")
+    return array.astype(np.int64)
+
+
+def as_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
+    """Return `value` if it is one of `choices`, otherwise raise `ValueError` listing them."""
+    if value not in choices:
+        raise ValueError(f"{name}={value!r}: must be one of {', '.join(map(repr, choices))}.")
+    return value
+
+
+def _as_between(value: Any, name: str, limits: tuple[float, float]) -> float:
+    number = as_positive(value, name)
+    if not limits[0] <= number <= limits[1]:
+        raise ValueError(
+            f"{name}={value!r}: must be between 2^{math.log2(limits[0]):.0f} and"
+            f" 2^{math.log2(limits[1]):.0f}."
+        )
+    return number
+
+
+def _as_integer(value: Any, name: str) -> int:
+    if isinstance(value, bool):
+        raise TypeError(f"{name}={value!r}: must be a whole number, not bool.")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}={value!r}: must be a whole number, not {type(value).__name__}."
+        ) from None

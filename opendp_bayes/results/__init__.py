@@ -1,0 +1,1 @@
+"""What the analyst holds: releases, their pictures and frames. Reads what was drawn, never data."""

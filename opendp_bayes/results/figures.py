@@ -1,0 +1,194 @@
+"""Pictures of a release, with matplotlib (extra `plot`), which is imported when a picture is made."""
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opendp_bayes.inference.estimates import Estimate, noise_aware_estimate, plug_in_estimate
+from opendp_bayes.mathematics.validation import as_level
+from opendp_bayes.report.wording import guarantee
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from opendp_bayes.results.release import Release
+
+# Blue and vermilion of Okabe and Ito, which colour-blind readers tell apart. The plug-in posterior
+# is dashed as well, for print without colours.
+_NOISE_AWARE, _PLUG_IN = "#0072B2", "#D55E00"
+_GREY = "#595959"
+#: Points of a density, and the probability that the picture of it covers.
+_POINTS, _COVERED = 401, 0.998
+#: The highest density shown, in units of the peak of the noise-aware one; a plug-in posterior that
+#: knows far too much leaves the picture.
+_HIGHEST = 3.0
+#: Characters of a line of a category's label, and lines of it; the rest is left out.
+_LINE, _LINES = 30, 3
+
+
+def plot_posterior(
+    release: "Release",
+    ax: "Axes | None" = None,
+    *,
+    level: float = 0.95,
+    title: str | None = None,
+    compact: bool = False,
+) -> "Axes":
+    """Draw the noise-aware posterior of a release beside the plug-in one, and return the axes.
+
+    Parameters
+    ----------
+    release : with two categories, the densities of the probability of the first, and below them the
+        means and intervals; with more, a bar for the mean of each category with its interval.
+    ax : the axes to draw on; new ones by default.
+    level : probability of the equal-tailed intervals.
+    title : stands above the guarantee.
+    compact : without legend and guarantee, for one of several small pictures, or for a caption that
+        has them.
+
+    Raises `ImportError` without matplotlib, `ValueError` unless `0 < level < 1` or where there is
+    no noise-aware posterior.
+    """
+    level = as_level(level)
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
+    aware, plug_in = noise_aware_estimate(release, level), plug_in_estimate(release, level)
+    if ax is None:
+        _, ax = plt.subplots(
+            figsize=(6.4, 3.9 if release.k == 2 else 1.9 + bars_height(release)),
+            layout="constrained",
+        )
+    if release.k == 2:
+        _densities(release, ax, aware, plug_in, level, compact)
+    else:
+        _bars(release, ax, aware, plug_in, level, compact)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axisbelow(True)
+    ax.grid(axis="x", color="#e6e6e6")
+    if not compact:
+        ax.legend(loc="upper left", frameon=False, fontsize="small", borderaxespad=0.2)
+        sentences = guarantee(release).replace(". ", ".\n")
+        ax.annotate(
+            sentences,
+            (0, 1),
+            (0, 6),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize="small",
+            color=_GREY,
+            va="bottom",
+        )
+    if title is not None:
+        ax.set_title(title, loc="left", fontweight="bold", pad=6.0 if compact else 36.0)
+    return ax
+
+
+def bars_height(release: "Release") -> float:
+    """Inches that the bars and labels of a release with more than two categories take."""
+    lines = max(wrapped(label).count("\n") + 1 for label in release.categories)
+    return release.k * max(0.42 if release.k <= 10 else 0.28, 0.1 + 0.17 * lines)
+
+
+def wrapped(label: object, width: int = _LINE) -> str:
+    """A label in lines of that width, of which the third may end in an ellipsis."""
+    return textwrap.fill(str(label), width, max_lines=_LINES, placeholder=" …") or str(label)
+
+
+def _densities(
+    release: "Release", ax: "Axes", aware: Estimate, plug_in: Estimate, level: float, compact: bool
+) -> None:
+    """The density of the first category's probability; its intervals are drawn below 0."""
+    posterior, taken = release.posterior, release.plug_in
+    ends = np.array(
+        [[bound[0] for bound in posterior.interval(_COVERED)], taken.interval(_COVERED)]
+    )
+    low, high = ends.min(), ends.max()
+    low, high = max(low - 0.05 * (high - low), 0.0), min(high + 0.05 * (high - low), 1.0)
+    # Inside the range, where no density is infinite, and finer where the plug-in posterior is.
+    grid = np.unique(
+        np.concatenate(
+            [np.linspace(start, stop, _POINTS)[1:-1] for start, stop in ((low, high), ends[1])]
+        )
+    )
+    curves = posterior.pdf(grid)[:, 0], taken.pdf(grid)
+    peak = float(min(max(curve.max() for curve in curves), _HIGHEST * curves[0].max()))
+    ax.fill_between(grid, curves[0], color=_NOISE_AWARE, alpha=0.2, linewidth=0)
+    ax.plot(
+        grid,
+        curves[0],
+        color=_NOISE_AWARE,
+        linewidth=2,
+        label=_legend("Noise-aware", aware, level, aware.decimals),
+    )
+    ax.plot(
+        grid,
+        np.where(curves[1] < 1.08 * peak, curves[1], np.nan),
+        color=_PLUG_IN,
+        linewidth=1.5,
+        linestyle=(0, (4, 2)),
+        label=_legend("Plug-in", plug_in, level, aware.decimals),
+    )
+    for place, estimate, colour, width in (
+        (-0.07, aware, _NOISE_AWARE, 4),
+        (-0.15, plug_in, _PLUG_IN, 2),
+    ):
+        ax.plot(
+            [estimate.lower[0], estimate.upper[0]],
+            [place * peak] * 2,
+            color=colour,
+            linewidth=width,
+            solid_capstyle="butt",
+        )
+        ax.plot(
+            estimate.mean[0], place * peak, "o", color=colour, markersize=7, markeredgecolor="white"
+        )
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.set(
+        xlim=(low, high),
+        ylim=(-0.22 * peak, (1.08 if compact else 1.35) * peak),
+        ylabel="Posterior density",
+    )
+    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.08 * peak])
+    ax.set_xlabel(
+        wrapped(f"Probability of {release.categories[0]}", _LINE if compact else 2 * _LINE),
+        parse_math=False,
+    )
+
+
+def _bars(
+    release: "Release", ax: "Axes", aware: Estimate, plug_in: Estimate, level: float, compact: bool
+) -> None:
+    """A bar for every category, the first at the top."""
+    places = np.arange(release.k)
+    ax.barh(places, aware.mean, height=0.62, color=_NOISE_AWARE, alpha=0.25)
+    for place, estimate, colour, width, dot, name in (
+        (-0.08, aware, _NOISE_AWARE, 3, 6, "Noise-aware"),
+        (0.2, plug_in, _PLUG_IN, 1.2, 4, "Plug-in, which ignores the noise"),
+    ):
+        ax.errorbar(
+            estimate.mean,
+            places + place,
+            xerr=np.clip([estimate.mean - estimate.lower, estimate.upper - estimate.mean], 0, None),
+            fmt="o",
+            color=colour,
+            elinewidth=width,
+            markersize=dot,
+            label=f"{name}: mean and {100 * level:.6g} % interval",
+        )
+    ax.set_yticks(places, list(map(wrapped, release.categories)), parse_math=False)
+    high = min(1.0, 1.06 * float(max(aware.upper.max(), plug_in.upper.max())))
+    ax.set(xlim=(-0.015 * high, high), xlabel="Probability")  # room for a mean near 0
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.spines["left"].set_visible(False)
+    ax.set_ylim(
+        release.k - 0.5, -0.6 if compact else -0.5 - 0.5 * release.k / bars_height(release)
+    )  # half an inch for the legend
+    ax.tick_params(axis="y", length=0)
+
+
+def _legend(name: str, estimate: Estimate, level: float, decimals: int) -> str:
+    means, intervals = estimate.shown(decimals)
+    return f"{name}: mean {means[0]}, {100 * level:.6g} % interval {intervals[0]}"

@@ -1,0 +1,447 @@
+"""The audit of mechanisms that keep their claims, which pass, and of broken ones, which do not.
+
+Every audit here has `confidence = 1 - FALSE_ALARM`, so a correct mechanism fails one with
+probability at most 1e-6. Where draws have to catch a broken one, the bound that is expected lies at
+least 8 of its standard deviations above the claim (measured over 14 repetitions).
+"""
+
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import oracles
+import pytest
+from broken_mechanisms import (
+    ConstantSensitivity,
+    FloatLaplace,
+    LocalAsSmooth,
+    SinglePrecisionCounts,
+    half_scale,
+)
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from opendp_bayes import (
+    Audit,
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    SmoothHellingerExponential,
+    audit,
+    calibrate,
+    exact_loss,
+    global_sensitivity,
+)
+from opendp_bayes.auditing.audit import (
+    LARGEST_TABLE,
+    chi_square_p_value,
+    log_ratio_bound,
+    nominal_loss,
+    typical_pairs,
+)
+
+CONFIDENCE = 1 - oracles.FALSE_ALARM
+ONES, SMALL, TINY = (1.0, 1.0), (0.01, 0.01), (0.001, 0.001)
+ONES_3 = (1.0, 1.0, 1.0)
+
+
+def audited(
+    mechanism: Any, size: int | None, prior: tuple[float, ...], *, draws: int = 5000, **options: Any
+) -> Audit:
+    return audit(mechanism, size=size, prior=prior, draws=draws, confidence=CONFIDENCE, **options)
+
+
+HONEST: dict[str, tuple[Any, int | None, tuple[float, ...]]] = {
+    "discrete Laplace": (LaplaceParameters(1.0), 20, ONES),
+    "floored Laplace": (LaplaceParameters(0.5, noise="floored"), 12, ONES),
+    "Laplace on every count": (LaplaceParameters(1.0, total="bounded"), 4, ONES_3),
+    "Laplace, private size": (LaplaceParameters(1.0, total="private"), None, ONES),
+    "Laplace, too many outcomes to list": (LaplaceParameters(1.0), 2**25 + 4, ONES),
+    "K-norm": (KNormParameters(1.0), 6, ONES_3),
+    "EHD": (HellingerExponential(0.5), 10, ONES),
+    "EHD, three categories": (HellingerExponential(0.5), 6, (0.1, 1.0, 3.0)),
+    "EHDL": (HellingerExponential(2.0, sensitivity="local"), 50, ONES),
+    "EHDS": (SmoothHellingerExponential(4.0), 20, ONES),
+    "β": (SmoothHellingerExponential(2.0, beta=0.1), 20, ONES),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_a_mechanism_that_keeps_its_claim_passes(name: str) -> None:
+    mechanism, size, prior = HONEST[name]
+    found = audited(mechanism, size, prior, draws=2000)
+    assert found.failures == ()
+    assert found.passed
+    assert found.certified
+    assert (
+        found.epsilon
+        == found.exact.epsilon
+        == exact_loss(mechanism, size=size, prior=prior).epsilon
+    )
+    assert [claim.delta for claim in found.claims] == [0.0, 1e-6, 1e-3]
+    assert all(earlier.epsilon >= later.epsilon for earlier, later in pairwise(found.claims))
+
+
+def test_draws_come_close_to_the_claim_where_the_worst_outcome_is_frequent() -> None:
+    """Without this, a test that refutes nothing would pass everything. Laplace noise: the event has
+    probability 1/2 and more.
+    """
+    claim = audited(LaplaceParameters(1.0), 20, ONES, draws=20_000).claims[0]
+    assert claim.refutable == pytest.approx(0.88, abs=0.02)
+    assert 0.75 < claim.refuted <= 1.0
+
+
+def loss_of(honest: Any, size: int) -> dict[str, Any]:
+    """The claim of a mechanism that is accounted for exactly, for one that only says it is the
+    same.
+    """
+    return {"epsilon": exact_loss(honest, size=size, prior=ONES).epsilon}
+
+
+BROKEN: dict[str, tuple[Any, int | None, tuple[float, ...], dict[str, Any], set[str]]] = {
+    "half the scale: Laplace": (half_scale(LaplaceParameters(1.0)), 20, ONES, {}, {"draws", "fit"}),
+    "half the scale: private size": (
+        half_scale(LaplaceParameters(1.0, total="private")),
+        None,
+        ONES,
+        {"draws": 2000},
+        {"draws"},
+    ),
+    "half the scale: K-norm": (half_scale(KNormParameters(1.0)), 6, ONES_3, {}, {"draws", "fit"}),
+    "half the scale: EHD": (
+        half_scale(HellingerExponential(0.5)),
+        10,
+        ONES,
+        loss_of(HellingerExponential(0.5), 10),
+        {"draws", "fit"},
+    ),
+    "half the scale: EHDS": (
+        half_scale(SmoothHellingerExponential(1.0)),
+        20,
+        ONES,
+        loss_of(SmoothHellingerExponential(1.0), 20),
+        {"draws", "fit"},
+    ),
+    "the local sensitivity, known to be": (
+        HellingerExponential(2.0, sensitivity="local"),
+        500,
+        SMALL,
+        {"epsilon": 1.0, "draws": 1000},
+        {"accounting", "law"},
+    ),
+    "the local sensitivity, as a smooth one": (
+        LocalAsSmooth(2.0, gamma=0.01),
+        500,
+        SMALL,
+        {"epsilon": 1.001, "draws": 1000},
+        {"law"},
+    ),
+    "the papers' constant": (
+        ConstantSensitivity(2 * ConstantSensitivity.constant),
+        5,
+        TINY,
+        {"draws": 100_000},
+        {"law", "draws"},
+    ),
+    "float Laplace, its law counted": (FloatLaplace(0.25), 20, ONES, {}, {"law"}),
+    "float Laplace of 8 bits": (
+        FloatLaplace(2.0, bits=8, counted=False),
+        20,
+        ONES,
+        {"draws": 50_000},
+        {"fit"},
+    ),
+    "float Laplace in single precision": (
+        SinglePrecisionCounts(1.0),
+        2**25 + 4,
+        ONES,
+        {"draws": 50_000},
+        {"draws"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_mechanism_is_caught(name: str) -> None:
+    mechanism, size, prior, options, caught_by = BROKEN[name]
+    found = audited(mechanism, size, prior, **options)
+    assert caught_by <= set(found.failures)
+    certain = {"accounting", "law"}
+    assert caught_by & certain == certain & set(found.failures)
+    assert not found.passed
+
+
+@pytest.mark.parametrize(("size", "prior"), [(5, TINY), (500, SMALL)])
+def test_the_same_settings_without_the_mistake_pass(size: int, prior: tuple[float, ...]) -> None:
+    assert audited(
+        HellingerExponential(2 * global_sensitivity(size, prior)),
+        size,
+        prior,
+        epsilon=1.0,
+        draws=1000,
+    ).passed
+
+
+def test_the_papers_constant_keeps_its_claim_at_a_prior_of_ones() -> None:
+    assert audited(
+        ConstantSensitivity(2 * ConstantSensitivity.constant), 10, ONES, draws=1000
+    ).passed
+
+
+def test_float_noise_with_53_bits_and_the_law_it_should_have_is_not_seen() -> None:
+    """What no number of draws shows: outcomes of probability below 2^-50. The same sampler is
+    caught once it states its own law.
+    """
+    found = audited(FloatLaplace(0.25, counted=False), 20, ONES, draws=20_000)
+    assert found.passed
+    counted = audited(FloatLaplace(0.25), 20, ONES)
+    assert counted.law is not None
+    assert counted.law.epsilon == math.inf
+
+
+def test_single_precision_is_not_seen_where_the_counts_are_exact() -> None:
+    assert audited(SinglePrecisionCounts(1.0), 2**24, ONES).passed
+
+
+def test_a_claim_that_is_neither_proven_nor_refuted() -> None:
+    @dataclass(frozen=True)
+    class Unaccounted:
+        """EHDL, as a mechanism that the accounting does not know."""
+
+        scale: float
+        name: ClassVar[str] = "unaccounted"
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "inner", HellingerExponential(self.scale, sensitivity="local"))
+
+        def check(self, *, size: int | None, prior: Any) -> None:
+            """Nothing is refused."""
+
+        def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> Any:
+            return self.inner.log_pmf(counts, prior)  # type: ignore[attr-defined]
+
+        def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Any:
+            return self.inner.sample(counts, prior, size)  # type: ignore[attr-defined]
+
+        def proven_loss(
+            self, d_in: int, *, size: int | None, prior: Any, delta: float = 0.0
+        ) -> Any:
+            return self.inner.proven_loss(d_in, size=size, prior=prior)  # type: ignore[attr-defined]
+
+    found = audited(Unaccounted(2.0), 20, ONES, epsilon=1.0)
+    assert found.passed
+    assert not found.certified
+    assert (found.computed, found.nominal) == (None, None)
+    assert found.law is not None
+    assert audited(Unaccounted(2.0), 20, ONES, epsilon=0.9 * found.law.epsilon).failures == ("law",)
+
+
+def test_the_law_check_finds_the_largest_log_ratio_of_all_neighbours() -> None:
+    for mechanism, size, prior in [
+        HONEST["K-norm"],
+        HONEST["EHD, three categories"],
+        HONEST["EHDS"],
+        HONEST["Laplace on every count"],
+    ]:
+        assert size is not None
+        found = audited(mechanism, size, prior, draws=1000).law
+        assert found is not None
+        sets, log_p = oracles.log_laws(mechanism, size, prior)
+        away = oracles.distances(size, len(prior))
+        assert found.epsilon == pytest.approx(
+            oracles.over_pairs(log_p, away, 1, oracles.epsilon_between), abs=found.error
+        )
+        assert (found.pairs, found.complete) == (int((away == 1).sum()) // 2, True)
+        assert found.second in oracles.neighbours(found.first)
+        one, other = sets.index(found.first), sets.index(found.second)
+        assert float(oracles.epsilon_between(log_p[one], log_p[other])) == pytest.approx(
+            found.epsilon, abs=found.error
+        )
+
+
+def test_beyond_the_table_the_accountants_pair_is_used() -> None:
+    size = math.isqrt(LARGEST_TABLE)
+    found = audited(HellingerExponential(0.7), size, ONES, draws=1000)
+    assert found.law is not None
+    assert (found.law.pairs, found.law.complete) == (1, False)
+    assert found.drawn == ((found.law.first, found.law.second),)
+    assert found.law.epsilon == pytest.approx(found.computed, abs=1e-9)
+
+
+def test_outcomes_that_only_one_law_lists_have_an_infinite_ratio() -> None:
+    @dataclass(frozen=True)
+    class Shifted(LaplaceParameters):
+        """Lists the outcomes within one record of the count alone."""
+
+        name: ClassVar[str] = "shifted"
+
+        def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> Any:
+            outcomes, log_p = super().log_pmf(counts, prior)
+            near = np.abs(outcomes - np.asarray(counts)).max(axis=1) <= 1
+            return outcomes[near], log_p[near] - np.log(np.exp(log_p[near]).sum())
+
+        def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Any:
+            outcomes, log_p = self.log_pmf(counts, prior)
+            return outcomes[np.random.default_rng().choice(len(outcomes), size, p=np.exp(log_p))]
+
+    found = audited(Shifted(1.0), 6, ONES)
+    assert found.failures == ("law", "draws")
+    assert found.law is not None
+    assert found.law.epsilon == math.inf
+
+
+# The statistics.
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.2), (0.1, 0.02), (0.99, 0.9), (0.3, 0.3)])
+def test_the_bound_exceeds_the_truth_with_at_most_its_level(
+    p: float, q: float, delta: float
+) -> None:
+    """Exactly, by summing over every outcome of the two experiments; without the confidence bounds
+    it would be far more.
+    """
+    n, m, level = 60, 80, 0.1
+    a, b = np.arange(n + 1), np.arange(m + 1)
+    probability = stats.binom.pmf(a, n, p)[:, None] * stats.binom.pmf(b, m, q)
+    truth = math.log((p - delta) / q)
+    bound = log_ratio_bound(a[:, None], n, b, m, delta, level)
+    assert bound.shape == (n + 1, m + 1)
+    wrong = float(probability[bound > truth].sum())
+    assert 0 < wrong <= level
+    with np.errstate(divide="ignore", invalid="ignore"):
+        plug_in = np.log(np.maximum(a[:, None] / n - delta, 0) / (b / m))
+    assert float(probability[plug_in > truth].sum()) > 3 * level
+
+
+def test_the_bound_from_nothing_and_from_everything() -> None:
+    assert log_ratio_bound(0, 100, 0, 100, 0.0, 0.01) == -math.inf
+    assert log_ratio_bound(10, 100, 0, 100, 0.5, 0.01) == -math.inf
+    assert log_ratio_bound(100, 100, 100, 100, 0.0, 0.01) < 0
+    low = stats.binomtest(30, 100).proportion_ci(0.98, "exact").low
+    high = stats.binomtest(5, 100).proportion_ci(0.98, "exact").high
+    assert log_ratio_bound(30, 100, 5, 100, 0.01, 0.02) == pytest.approx(
+        math.log((low - 0.01) / high), rel=1e-12
+    )
+
+
+def test_chi_square_is_that_of_scipy_where_nothing_is_pooled() -> None:
+    law = (np.array([[0, 2], [1, 1], [2, 0]]), np.log([0.2, 0.5, 0.3]))
+    drawn = np.repeat(law[0], [230, 480, 290], axis=0)
+    assert chi_square_p_value(drawn, law) == pytest.approx(
+        stats.chisquare([230, 480, 290], [200, 500, 300]).pvalue, rel=1e-12
+    )
+
+
+def test_chi_square_pools_rare_outcomes_and_those_not_listed() -> None:
+    outcomes = np.arange(5)[:, None]
+    drawn = np.repeat(outcomes, [520, 440, 20, 15, 5], axis=0)
+    # 15, 10 and 5 expected of the last three: one cell of 30. What is not listed is pooled with the
+    # rarest.
+    expected = stats.chisquare([520, 440, 40], [500, 470, 30]).pvalue
+    assert chi_square_p_value(
+        drawn, (outcomes, np.log([0.5, 0.47, 0.015, 0.01, 0.005]))
+    ) == pytest.approx(expected, rel=1e-12)
+    assert chi_square_p_value(
+        drawn, (outcomes[:4], np.log([0.5, 0.47, 0.015, 0.01]))
+    ) == pytest.approx(expected, rel=1e-12)
+
+
+def test_chi_square_of_an_impossible_outcome_and_of_too_few_draws() -> None:
+    outcomes = np.arange(3)[:, None]
+    with np.errstate(divide="ignore"):
+        law = (outcomes, np.log([0.5, 0.5, 0.0]))
+    assert chi_square_p_value(np.repeat(outcomes, [500, 499, 1], axis=0), law) == 0
+    assert chi_square_p_value(np.repeat([[0], [1], [7]], [500, 499, 1], axis=0), law) == 0
+    assert chi_square_p_value(np.repeat(outcomes, [15, 15, 0], axis=0), law) is None
+
+
+# What an audit says.
+
+
+def test_nominal_losses_are_those_of_the_papers_calibrations() -> None:
+    prior = np.ones(2)
+    assert nominal_loss(LaplaceParameters(2.0), 10, prior) == 0.5
+    assert nominal_loss(LaplaceParameters(2.0, noise="floored", total="bounded"), 10, prior) == 1.0
+    assert nominal_loss(LaplaceParameters(2.0), 10, np.ones(3)) == 1.0
+    assert nominal_loss(KNormParameters(2.0), 10, np.ones(3)) == 0.5
+    assert nominal_loss(HellingerExponential(2 * global_sensitivity(10, prior)), 10, prior) == 1.0
+    assert nominal_loss(HellingerExponential(4.0, sensitivity="local"), 10, prior) == 0.5
+    assert nominal_loss(SmoothHellingerExponential(4.0), 10, prior) == 1.0
+    assert nominal_loss(SmoothHellingerExponential(4.0, beta=0.1), 10, prior) is None
+
+
+@pytest.mark.parametrize(("size", "k"), [(1, 2), (7, 2), (7, 3), (100, 4)])
+def test_typical_pairs_are_neighbours(size: int, k: int) -> None:
+    for first, second in typical_pairs(size, k):
+        assert sum(first) == size
+        assert second in oracles.neighbours(first)
+    for first, second in typical_pairs(None, k):
+        assert np.abs(np.subtract(first, second)).sum() == 1
+
+
+def test_an_audit_as_json() -> None:
+    found = audited(HellingerExponential(2.0, sensitivity="local"), 5, ONES, draws=1000)
+    document = json.loads(found.to_json())
+    assert document["mechanism"] == {
+        "name": "hellinger_exponential",
+        "parameters": {"scale": 2.0, "sensitivity": "local"},
+    }
+    assert document["proven"]["epsilon"] is None
+    assert document["exact"] == asdict(found.exact)
+    assert document["claims"][0] == asdict(found.claims[0])
+    assert document["law"]["first"] == list(found.law.first) if found.law else False
+    assert (document["passed"], document["certified"], document["failures"]) == (True, True, [])
+    failed = json.loads(replace(found, epsilon=0.01).to_json())
+    assert (failed["passed"], failed["failures"]) == (False, ["accounting", "law"])
+
+
+def test_progress_is_told_from_beginning_to_end() -> None:
+    told: dict[str, list[tuple[int, int]]] = {}
+    audited(
+        LaplaceParameters(1.0),
+        5,
+        ONES,
+        draws=1001,
+        progress=lambda step, done, total: told.setdefault(step, []).append((done, total)),
+    )
+    assert list(told) == ["Probabilities", "Draws"]
+    for steps in told.values():
+        assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+        assert steps[-1][0] == steps[-1][1]
+    assert told["Draws"][-1][1] == 2002
+
+
+def test_a_calibrated_mechanism_keeps_the_claim_it_was_calibrated_to() -> None:
+    mechanism = calibrate(HellingerExponential(1.0), size=10, prior=ONES, epsilon=1.0)
+    assert audited(mechanism, 10, ONES, epsilon=1.0).passed
+
+
+def test_a_claim_that_is_missed_by_rounding_is_not_refuted() -> None:
+    """The float 1/3 is less than a third, which is the loss; the certified bound is not within it."""
+    found = audited(KNormParameters(3.0), 5, ONES, epsilon=1 / 3, draws=1000)
+    assert found.passed
+    assert not found.certified
+    assert audited(KNormParameters(3.0), 5, ONES, epsilon=0.3333333333, draws=1000).failures == (
+        "accounting",
+        "law",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"draws": 10}, r"draws=10: must be between 1000 and 10000000"),
+        ({"confidence": 1.0}, r"confidence=1.0: must be between 0 and 1"),
+        ({"deltas": [1.5]}, r"delta=1.5: must be between 0 and 1"),
+        ({"deltas": [0.0]}, r"delta=0.0: must be finite and greater than 0"),
+        ({"epsilon": -1}, r"epsilon=-1: must be finite and greater than 0"),
+        ({"size": None}, r"number of records must be public"),
+    ],
+)
+def test_wrong_arguments(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        audit(HellingerExponential(0.5), **{"size": 5, "prior": ONES, **options})

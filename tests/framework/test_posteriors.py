@@ -1,0 +1,177 @@
+"""Counts to posterior: values, the maps, and pieces that must not chain."""
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from opendp.mod import OpenDPException
+
+import opendp_bayes as ob
+
+SYMMETRIC = dp.symmetric_distance()
+CHANGE_ONE = dp.change_one_distance()
+
+
+def counting(categories=("a", "b", "c"), size=4, nulls=None):
+    frame = pl.LazyFrame(
+        {
+            "x": pl.Series(
+                [], dtype=pl.Enum([c for c in categories if c != nulls] if nulls else categories)
+            )
+        }
+    )
+    return ob.make_categorical_counts(
+        dp.domain_of(frame, infer=True),
+        SYMMETRIC if size is None else CHANGE_ONE,
+        column="x",
+        size=size,
+        nulls=nulls or categories[0],
+    )
+
+
+def data(values, categories=("a", "b", "c")):
+    return pl.LazyFrame({"x": pl.Series(values, dtype=pl.Enum(categories))})
+
+
+@pytest.mark.parametrize("prior", [1.0, 0.5, [0.5, 1.0, 2.5], np.array([1, 2, 3])])
+def test_concentration_is_prior_plus_counts(prior):
+    posterior = counting() >> ob.then_dirichlet_multinomial(prior=prior)
+    concentration = posterior(data(["a", "c", "c", "a"]))
+    assert concentration.dtype == np.float64
+    assert concentration.tolist() == ob.multinomial_dirichlet(x=[2, 0, 2], prior=prior).tolist()
+
+
+def test_beta_is_the_dirichlet_of_two_categories_success_first():
+    counts = counting(("yes", "no"))
+    beta, dirichlet = (
+        counts >> ob.then_beta_binomial(prior=[2, 3]),
+        counts >> ob.then_dirichlet_multinomial(prior=[2, 3]),
+    )
+    sample = data(["yes", "yes", "yes", "no"], ("yes", "no"))
+    assert beta.output_space == dirichlet.output_space
+    assert (
+        beta(sample).tolist()
+        == dirichlet(sample).tolist()
+        == ob.binomial_beta(n=4, x=3, prior=[2, 3]).tolist()
+        == [5.0, 4.0]
+    )
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_beta_is_refused_for_other_numbers_of_categories(k):
+    with pytest.raises(
+        ValueError, match=rf"has {k} categories; must have 2\. Use make_dirichlet_multinomial"
+    ):
+        counting(("a", "b", "c", "d")[:k]) >> ob.then_beta_binomial(prior=1.0)
+
+
+@pytest.mark.parametrize("size", [None, 4])
+def test_maps_keep_the_distance(size):
+    posterior = counting(size=size) >> ob.then_dirichlet_multinomial(prior=1.0)
+    assert [posterior.map(d_in) for d_in in (0, 1, 5)] == [0, 1, 5]
+
+
+MODEL = {"categories": ("a", "b", "c"), "size": 4, "nulls": None, "prior": 1.0}
+OTHERS = {
+    "prior": {"prior": 2.0},
+    "prior of one category": {"prior": [1.0, 1.0, float(np.nextafter(1.0, 2.0))]},
+    "number of categories": {"categories": ("a", "b", "c", "d")},
+    "labels": {"categories": ("a", "b", "x")},
+    "order of categories": {"categories": ("b", "a", "c")},
+    "a bucket in place of a category": {"categories": ("a", "b", "missing"), "nulls": "missing"},
+    "size": {"size": 5},
+    "neighbour relation": {"size": None},
+}
+
+
+def model(prior, **arguments):
+    counts = counting(**arguments)
+    return counts, counts >> ob.then_dirichlet_multinomial(prior=prior)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_pieces_for_another_model_do_not_chain(name):
+    counts, posterior = model(**MODEL)
+    other_counts, other_posterior = model(**{**MODEL, **OTHERS[name]})
+    measurement = ob.make_laplace_parameters(
+        *other_posterior.output_space, dp.max_divergence(), 1.0
+    )
+    with pytest.raises(OpenDPException, match=r"Intermediate (domains|metrics) don't match"):
+        posterior >> measurement
+    if "prior" not in OTHERS[name]:
+        inference = ob.make_dirichlet_multinomial(*other_counts.output_space, prior=1.0)
+        with pytest.raises(OpenDPException, match=r"Intermediate (domains|metrics) don't match"):
+            counts >> inference
+
+
+def test_pieces_for_the_same_model_chain_when_built_apart():
+    _, posterior = model(**MODEL)
+    _, twin = model(**{**MODEL, "prior": [1.0, 1.0, 1.0]})
+    assert (
+        posterior >> ob.make_laplace_parameters(*twin.output_space, dp.max_divergence(), 2.0)
+    ).map(1) == 1.0
+
+
+def test_spaces_that_are_not_counts_are_refused():
+    counts, posterior = model(**MODEL)
+    vectors = dp.vector_domain(dp.atom_domain(T="i64"), size=3), dp.l1_distance(T="i64")
+    for make in (ob.make_dirichlet_multinomial, ob.make_beta_binomial):
+        with pytest.raises(
+            ValueError,
+            match=r"input_domain=VectorDomain.*must be the output of make_categorical_counts",
+        ):
+            make(*vectors, prior=1.0)
+    with pytest.raises(ValueError, match="is a posterior already"):
+        ob.make_dirichlet_multinomial(*posterior.output_space, prior=1.0)
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"input_metric=SymmetricDistance\(\): must be the metric that belongs to the input"
+            r" domain"
+        ),
+    ):
+        ob.make_dirichlet_multinomial(counts.output_domain, SYMMETRIC, prior=1.0)
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"input_domain=AtomDomain.*must be the output of make_dirichlet_multinomial or"
+            r" make_beta_binomial"
+        ),
+    ):
+        ob.make_laplace_parameters(dp.atom_domain(T="i64"), SYMMETRIC, dp.max_divergence(), 1.0)
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"input_domain=CategoricalCounts.*must be the output of make_dirichlet_multinomial or"
+            r" make_beta_binomial"
+        ),
+    ):
+        ob.make_laplace_parameters(*counts.output_space, dp.max_divergence(), 1.0)
+
+
+def test_beta_of_a_posterior_is_refused_as_a_posterior():
+    posterior = counting(("a", "b")) >> ob.then_beta_binomial(prior=1.0)
+    with pytest.raises(ValueError, match="is a posterior already"):
+        ob.make_beta_binomial(*posterior.output_space, prior=1.0)
+
+
+PRIORS = {
+    "too short": ([1.0, 1.0], ValueError, r"prior=\[1.0, 1.0\]: has 2 entries; must have 3"),
+    "too long": ([1.0] * 4, ValueError, r"has 4 entries; must have 3"),
+    "matrix": ([[1.0, 1.0, 1.0]], ValueError, r"has shape \(1, 3\); must have 3 entries"),
+    "zero": (0, ValueError, "prior=0: every entry must be greater than 0"),
+    "one zero": ([1.0, 0.0, 1.0], ValueError, "every entry must be greater than 0"),
+    "negative": (-1.0, ValueError, "prior=-1.0: every entry must be greater than 0"),
+    "NaN": ([1.0, float("nan"), 1.0], ValueError, "every entry must be greater than 0"),
+    "infinite": (float("inf"), ValueError, "prior=inf: every entry must be greater than 0"),
+    "too large": (1e13, ValueError, "every entry must be greater than 0"),
+    "too small": (1e-300, ValueError, "every entry must be greater than 0"),
+    "text": ("flat", TypeError, "prior='flat': must be a number or a sequence of numbers"),
+}
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_bad_priors(name):
+    prior, kind, message = PRIORS[name]
+    with pytest.raises(kind, match=message):
+        counting() >> ob.then_dirichlet_multinomial(prior=prior)

@@ -1,0 +1,195 @@
+"""The numbers behind tables, pictures and frames."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import opendp_bayes as ob
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    PrivacyLoss,
+    Release,
+    SmoothHellingerExponential,
+)
+from opendp_bayes.inference.estimates import (
+    Estimate,
+    estimate_or_reason,
+    noise_aware_estimate,
+    plug_in_estimate,
+)
+from opendp_bayes.inference.posterior import is_quick
+
+RELEASE = Release(
+    (12, 3, 5),
+    ("a", "b", "c"),
+    (1.0, 0.5, 2.0),
+    LaplaceParameters(2.0),
+    20,
+    1,
+    PrivacyLoss(1.0, 0.5, 2.0),
+    "MaxDivergence",
+)
+PAIR = replace(RELEASE, counts=(12, 8), categories=("a", "b"), prior=(1.0, 1.0))
+SLOW = replace(RELEASE, mechanism=HellingerExponential(0.5))
+REFUSED = replace(SLOW, size=None)
+
+
+def test_plug_in_is_that_of_the_marginal_betas() -> None:
+    estimate = plug_in_estimate(RELEASE, 0.8)
+    betas = [stats.beta(a, 23.5 - a) for a in (13.0, 3.5, 7.0)]
+    assert estimate.mean == pytest.approx([beta.mean() for beta in betas])
+    assert estimate.std == pytest.approx([beta.std() for beta in betas])
+    assert estimate.lower == pytest.approx([beta.ppf(0.1) for beta in betas])
+    assert estimate.upper == pytest.approx([beta.ppf(0.9) for beta in betas])
+    assert estimate.mean == pytest.approx(RELEASE.plug_in.mean())
+
+
+def test_noise_aware_is_that_of_the_posterior() -> None:
+    estimate, posterior = noise_aware_estimate(RELEASE, 0.8), RELEASE.posterior
+    lower, upper = posterior.interval(0.8)
+    for found, expected in (
+        (estimate.mean, posterior.mean()),
+        (estimate.std, posterior.std()),
+        (estimate.lower, lower),
+        (estimate.upper, upper),
+    ):
+        assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
+@pytest.mark.parametrize("release", [RELEASE, SLOW, REFUSED], ids=["quick", "slow", "refused"])
+def test_an_impossible_level_is_refused(release: Release, level: float) -> None:
+    for estimate in (
+        plug_in_estimate,
+        noise_aware_estimate,
+        lambda *given: estimate_or_reason(*given, wait=False),
+    ):
+        with pytest.raises(ValueError, match=r"level=.*: must be between 0 and 1"):
+            estimate(release, level)
+
+
+def test_what_takes_long_is_computed_only_by_those_who_wait() -> None:
+    release = replace(SLOW)
+    reason = estimate_or_reason(release, wait=False)
+    assert isinstance(reason, str)
+    assert "takes long: call release.posterior" in reason
+    assert "posterior" not in vars(release)
+    assert isinstance(estimate_or_reason(release, wait=True), Estimate)
+    assert isinstance(estimate_or_reason(release, wait=False), Estimate), "it is there now"
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_table_of_hundreds_of_categories_does_not_compute_the_posterior(wait: bool) -> None:
+    release = replace(
+        RELEASE, counts=(1,) * 101, categories=tuple(range(101)), prior=(1.0,) * 101, size=101
+    )
+    assert isinstance(estimate_or_reason(release, wait=wait), str)
+    assert "posterior" not in vars(release)
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_where_the_posterior_is_refused_the_reason_is_given(wait: bool) -> None:
+    reason = estimate_or_reason(REFUSED, wait=wait)
+    assert isinstance(reason, str)
+    assert reason.startswith("There is no noise-aware posterior of this release: ")
+    with pytest.raises(ValueError, match=r"size|counts"):
+        noise_aware_estimate(REFUSED)
+
+
+QUICK = {
+    "two categories": (PAIR, True),
+    "two categories, a million records": (
+        replace(
+            PAIR, counts=(600_000, 400_000), size=10**6, mechanism=SmoothHellingerExponential(4.0)
+        ),
+        True,
+    ),
+    "two categories, number private": (
+        replace(PAIR, size=None, mechanism=LaplaceParameters(2.0, total="private")),
+        True,
+    ),
+    "noise": (RELEASE, True),
+    "noise, number private": (
+        replace(RELEASE, size=None, mechanism=LaplaceParameters(2.0, total="private")),
+        True,
+    ),
+    "K-norm": (replace(RELEASE, mechanism=KNormParameters(2.0)), True),
+    "K-norm with a 0": (replace(RELEASE, counts=(15, 0, 5), mechanism=KNormParameters(2.0)), False),
+    "noise too wide to convolve": (
+        replace(RELEASE, counts=(10**6,) * 3, size=3 * 10**6, mechanism=LaplaceParameters(1e4)),
+        False,
+    ),
+    "many categories, number private": (
+        replace(
+            RELEASE,
+            counts=(100,) * 60,
+            categories=tuple(range(60)),
+            prior=(1.0,) * 60,
+            size=None,
+            mechanism=LaplaceParameters(10.0, total="private"),
+        ),
+        False,
+    ),
+    "a list of data sets": (SLOW, False),
+    "importance sampling": (replace(SLOW, counts=(1000, 3000, 2000), size=6000), False),
+}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_what_is_quick(name: str) -> None:
+    release, quick = QUICK[name]
+    assert is_quick(release) is quick
+
+
+@pytest.mark.parametrize("name", [name for name, (_, quick) in QUICK.items() if quick])
+def test_what_is_quick_needs_no_markov_chains(name: str) -> None:
+    assert ob.noise_aware_posterior(QUICK[name][0]).diagnostics is None
+
+
+def test_a_mechanism_from_a_plugin_is_not_called_without_being_asked_for() -> None:
+    class Slow:
+        name = "slow"
+
+        def log_pmf(self, counts: np.ndarray, prior: object) -> object:
+            raise AssertionError("called")
+
+    release = replace(PAIR, mechanism=Slow())  # type: ignore[arg-type]
+    assert not is_quick(release)
+    assert isinstance(estimate_or_reason(release, wait=False), str)
+
+
+def test_what_is_quick_is_so_together() -> None:
+    release = replace(
+        RELEASE,
+        counts=(50,) * 20,
+        categories=tuple(range(20)),
+        prior=(1.0,) * 20,
+        mechanism=LaplaceParameters(2.0, total="private"),
+        size=None,
+    )
+    assert is_quick(*[release] * 3)
+    assert not is_quick(*[release] * 100)
+    assert not is_quick(release, SLOW)
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (0.3, "0.100 to 0.400"),
+        (0.014, "0.100 to 0.114"),
+        (0.0024, "0.1000 to 0.1024"),
+        (0.0, "0.1000000000 to 0.1000000000"),
+    ],
+)
+def test_narrow_intervals_are_shown_with_more_decimals(width: float, shown: str) -> None:
+    lower = np.array([0.1, 0.2])
+    estimate = Estimate(lower, lower, lower, np.array([0.1 + width, 0.7]))
+    means, intervals = estimate.shown()
+    assert intervals[0] == shown
+    assert estimate.shown(2)[0] == ["0.10", "0.20"]
+    assert len(means[1]) == len(means[0]) == shown.index(" ")

@@ -1,0 +1,64 @@
+"""Directed rounding never rounds to the unsafe side, and never further than one float."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
+
+fractions = st.builds(Fraction, st.integers(-(10**30), 10**30), st.integers(1, 10**30))
+positive = st.floats(min_value=1e-300, max_value=1e300)
+small = st.sampled_from([2.0**-53, 2.0**-46, 2.0**-45, 2.0**-10])
+
+
+@given(fractions)
+def test_round_up_is_the_smallest_float_above(value: Fraction) -> None:
+    up = round_up(value)
+    assert Fraction(up) >= value
+    assert Fraction(math.nextafter(up, -math.inf)) < value
+
+
+@given(fractions)
+def test_round_down_is_the_largest_float_below(value: Fraction) -> None:
+    down = round_down(value)
+    assert Fraction(down) <= value
+    assert Fraction(math.nextafter(down, math.inf)) > value
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -1.5, 0.1, 5e-324, 1.7976931348623157e308])
+def test_floats_are_fixed_points(value: float) -> None:
+    assert round_up(Fraction(value)) == value == round_down(Fraction(value))
+
+
+def test_beyond_the_float_range() -> None:
+    huge = Fraction(10) ** 400
+    assert round_up(huge) == math.inf
+    assert round_down(huge) == 1.7976931348623157e308
+    assert round_up(-huge) == -1.7976931348623157e308
+    assert round_down(-huge) == -math.inf
+    assert round_up(1 / huge) == 5e-324
+    assert round_down(1 / huge) == 0.0
+
+
+@given(positive, small, st.fractions(min_value=-1, max_value=1, max_denominator=1000))
+def test_ends_enclose_every_value_the_error_allows(
+    truth: float, error: float, part: Fraction
+) -> None:
+    """Whatever float within `error` of the truth was computed, its ends are on the safe sides of
+    the truth.
+    """
+    exact = Fraction(truth)
+    computed = float(exact * (1 + part * Fraction(error)))
+    if abs(Fraction(computed) / exact - 1) > Fraction(error):
+        return  # the rounding to a float left the enclosure
+    assert Fraction(upper_end(computed, error)) >= exact
+    assert Fraction(lower_end(computed, error)) <= exact
+
+
+@given(positive, small)
+def test_ends_are_tight(value: float, error: float) -> None:
+    assert upper_end(value, error) <= value * (1 + 2.01 * error + 2.0**-52)
+    assert lower_end(value, error) >= value * (1 - 2.01 * error - 2.0**-52)

@@ -1,0 +1,269 @@
+"""Mechanisms by name: built-in ones, and those of installed packages, whose code runs only once it
+is named.
+"""
+
+import dataclasses
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from typing import Any, ClassVar
+
+import pytest
+
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+    available_mechanisms,
+    load_mechanism,
+)
+from opendp_bayes.mechanisms import Mechanism, registry
+from opendp_bayes.mechanisms.registry import known_mechanism
+
+
+@dataclasses.dataclass(frozen=True)
+class Uniform:
+    """What a plugin provides; its law does not matter here."""
+
+    scale: float
+    name: ClassVar[str] = "uniform"
+
+    def check(self, *, size: int | None, prior: Any) -> None: ...
+
+    def log_pmf(self, counts: Any, prior: Any) -> Any: ...
+
+    def sample(self, counts: Any, prior: Any, size: int = 1) -> Any: ...
+
+    def proven_loss(
+        self, d_in: int, *, size: int | None, prior: Any, delta: float = 0.0
+    ) -> Any: ...
+
+
+class NotADataclass:
+    name: ClassVar[str] = "not_a_dataclass"
+
+    check = Uniform.check
+    log_pmf = Uniform.log_pmf
+    sample = Uniform.sample
+    proven_loss = Uniform.proven_loss
+
+
+@dataclasses.dataclass(frozen=True)
+class NoLaw:
+    scale: float
+    name: ClassVar[str] = "no_law"
+    log_pmf: ClassVar[None] = None
+
+    check = Uniform.check
+    sample = Uniform.sample
+    proven_loss = Uniform.proven_loss
+
+
+class Recorded(EntryPoint):
+    """An entry point of a package that is not installed: it gives what it is told to and remembers
+    that it was asked.
+    """
+
+    loaded: ClassVar[list[str]] = []
+    gives: ClassVar[dict[str, Any]] = {}
+
+    def load(self) -> Any:
+        self.loaded.append(self.name)
+        return self.gives[self.value]
+
+
+@pytest.fixture(autouse=True)
+def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests have loaded is not known, and what a test loads is forgotten after it."""
+    built_in = {
+        name: kind
+        for name, kind in registry._known.items()
+        if kind.__module__.startswith("opendp_bayes.mechanisms")
+    }
+    monkeypatch.setattr(registry, "_known", built_in)
+    Recorded.loaded.clear()
+    Recorded.gives.clear()
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`install(name=value)` makes packages appear to register entry points."""
+    points: list[EntryPoint] = []
+    monkeypatch.setattr(
+        registry, "entry_points", lambda **selection: EntryPoints(points).select(**selection)
+    )
+
+    def add(name: str, value: Any, group: str = registry.GROUP) -> None:
+        key = f"package_{len(points)}:{name}"
+        Recorded.gives[key] = value
+        points.append(Recorded(name=name, value=key, group=group))
+
+    return add
+
+
+def test_the_built_in_mechanisms(install: Any) -> None:
+    built_in = [
+        HellingerExponential,
+        KNormParameters,
+        LaplaceParameters,
+        PermuteAndFlip,
+        SmoothHellingerExponential,
+    ]
+    names = [
+        "hellinger_exponential",
+        "knorm_parameters",
+        "laplace_parameters",
+        "permute_and_flip",
+        "smooth_hellinger_exponential",
+    ]
+    assert available_mechanisms() == [kind.name for kind in built_in] == names
+    for kind in built_in:
+        assert load_mechanism(kind.name) is known_mechanism(kind.name) is kind
+
+
+def test_a_plugin_is_listed_without_being_loaded(install: Any) -> None:
+    install("uniform", Uniform)
+    assert "uniform" in available_mechanisms()
+    load_mechanism("laplace_parameters")
+    with pytest.raises(
+        ValueError,
+        match=r"mechanism='uniform': is not built in; .* call load_mechanism\('uniform'\) first\.",
+    ):
+        known_mechanism("uniform")
+    assert Recorded.loaded == []
+
+
+def test_a_plugin_is_loaded_once_when_named(install: Any) -> None:
+    install("uniform", Uniform)
+    assert isinstance(Uniform(1.0), Mechanism)
+    assert (
+        load_mechanism("uniform")
+        is load_mechanism("uniform")
+        is known_mechanism("uniform")
+        is Uniform
+    )
+    assert Recorded.loaded == ["uniform"]
+
+
+def test_only_the_named_plugin_is_loaded(install: Any) -> None:
+    install("uniform", Uniform)
+    install("other", Uniform)
+    load_mechanism("uniform")
+    assert Recorded.loaded == ["uniform"]
+
+
+def test_other_entry_points_are_not_mechanisms(install: Any) -> None:
+    install("uniform", Uniform, group="opendp_bayes.something_else")
+    assert "uniform" not in available_mechanisms()
+    with pytest.raises(ValueError, match=r"mechanism='uniform': is not an installed mechanism"):
+        load_mechanism("uniform")
+
+
+def test_a_plugin_cannot_replace_a_built_in_mechanism(install: Any) -> None:
+    install("laplace_parameters", Uniform)
+    assert load_mechanism("laplace_parameters") is LaplaceParameters
+    assert Recorded.loaded == []
+
+
+def test_refuses_an_unknown_name(install: Any) -> None:
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"mechanism='laplace': is not an installed mechanism; available: hellinger_exponential,"
+            r" knorm_parameters, "
+        ),
+    ):
+        load_mechanism("laplace")
+
+
+def test_refuses_a_name_of_two_packages(install: Any) -> None:
+    install("uniform", Uniform)
+    install("uniform", Uniform)
+    with pytest.raises(
+        ValueError,
+        match=r"mechanism='uniform': is registered by 2 packages; available: .*uniform\.",
+    ):
+        load_mechanism("uniform")
+    assert Recorded.loaded == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("not_a_dataclass", NotADataclass),
+        ("another_name", Uniform),
+        ("no_law", NoLaw),
+        ("function", len),
+        ("module", dataclasses),
+    ],
+)
+def test_refuses_what_is_not_a_mechanism(install: Any, name: str, value: Any) -> None:
+    install(name, value)
+    with pytest.raises(
+        TypeError,
+        match=(
+            rf"mechanism='{name}': package_0:{name} must be a dataclass with name = '{name}' and"
+            r" the methods check, log_pmf, "
+        ),
+    ):
+        load_mechanism(name)
+    with pytest.raises(ValueError, match="is not built in"):
+        known_mechanism(name)
+
+
+def test_refuses_an_instance(install: Any) -> None:
+    """`dataclasses.is_dataclass` is true of instances too, which cannot be constructed with a
+    scale.
+    """
+    install("uniform", Uniform(1.0))
+    with pytest.raises(
+        TypeError, match=r"mechanism='uniform': package_0:uniform must be a dataclass"
+    ):
+        load_mechanism("uniform")
+
+
+def test_an_entry_point_of_an_installed_package_is_not_imported_by_listing(tmp_path: Any) -> None:
+    """In a new interpreter, with the metadata of a package whose code would fail: importing,
+    listing and built-in names leave it alone.
+    """
+    metadata = tmp_path / "broken-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (metadata / "entry_points.txt").write_text(
+        f"[{registry.GROUP}]\nbroken = broken_plugin:Broken\n", encoding="utf-8"
+    )
+    (tmp_path / "broken_plugin.py").write_text(
+        "raise RuntimeError('was imported')\n", encoding="utf-8"
+    )
+    program = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import opendp_bayes.mechanisms, opendp_bayes.results.release
+from opendp_bayes import available_mechanisms, load_mechanism
+assert "broken" in available_mechanisms()
+load_mechanism("laplace_parameters")
+assert "broken_plugin" not in sys.modules
+try:
+    load_mechanism("broken")
+except RuntimeError as error:
+    print(error)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert result.stdout.strip() == "was imported"
+
+
+def test_a_typing_error_gets_a_suggestion() -> None:
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"mechanism='laplce_parameters': is not an installed mechanism; .* Did you mean"
+            r" 'laplace_parameters'\?"
+        ),
+    ):
+        load_mechanism("laplce_parameters")

@@ -1,0 +1,472 @@
+"""Plans: expected errors against sums and draws made otherwise, the recommendation over many
+settings, and the inverse questions.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    PermuteAndFlip,
+    PrivacyLoss,
+    Release,
+    SmoothHellingerExponential,
+    exact_loss,
+    hellinger_distance,
+    plan,
+    planning,
+    smallest_epsilon,
+    smallest_size,
+)
+from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
+from opendp_bayes.planning import expected_error as errors
+from opendp_bayes.planning.expected_error import expected_error
+from opendp_bayes.planning.plan import PlanRow, _errors, choose, usual
+
+#: Standard errors between an expectation and its simulation. Five are exceeded once in 1.7 million
+#: times.
+DEVIATIONS = 5.0
+
+LISTED: list[tuple[Any, list[int]]] = [
+    (LaplaceParameters(1.5), [12, 30]),
+    (LaplaceParameters(1.5), [0, 30]),
+    (LaplaceParameters(1.0, "floored"), [3, 4, 5]),
+    (LaplaceParameters(1.0, "floored", "bounded"), [3, 4, 5]),
+    (LaplaceParameters(0.7, total="bounded"), [2, 9]),
+    (KNormParameters(1.2), [4, 30]),
+    (KNormParameters(0.8), [2, 5, 20]),
+    (KNormParameters(0.5), [1, 2, 3, 4]),
+    (HellingerExponential(0.1), [5, 35]),
+    (SmoothHellingerExponential(1.2, gamma=0.3), [7, 20, 3]),
+    (PermuteAndFlip(0.2), [10, 10]),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "counts"), LISTED, ids=str)
+def test_an_expectation_is_the_sum_over_the_whole_law(mechanism: Any, counts: list[int]) -> None:
+    prior = np.linspace(0.5, 1.5, len(counts))
+    found = expected_error(mechanism, np.array(counts), prior)
+    outcomes, log_p = mechanism.log_pmf(counts, prior)
+    released, true = outcomes + prior, np.array(counts) + prior
+    moved = (
+        np.abs(released / released.sum(axis=1, keepdims=True) - true / true.sum()).sum(axis=1) / 2
+    )
+    assert found.method == "exact"
+    assert found.hellinger == pytest.approx(
+        np.exp(log_p) @ hellinger_distance(released, true), rel=1e-5
+    )
+    assert found.total_variation == pytest.approx(np.exp(log_p) @ moved, rel=1e-5)
+
+
+DRAWN: list[tuple[Any, list[int], int]] = [
+    (LaplaceParameters(1.0), [200_000, 800_000], 20_000),
+    (LaplaceParameters(1.0, total="private"), [50, 60, 7], 10_000),
+    (LaplaceParameters(2.0, "floored", "private"), [50, 60, 7, 0, 3], 6_000),
+    (LaplaceParameters(2.0, "discrete", "bounded"), [50, 60, 7, 0, 3], 3_000),
+    (KNormParameters(10.0), [27, 27, 26], 3_000),
+    (KNormParameters(1.0), [10, 20, 30, 40, 50, 0], 6_000),
+    (HellingerExponential(0.05), [300, 500, 400, 900], 30_000),
+    (SmoothHellingerExponential(1.5, gamma=0.1), [70_000, 30_000], 50_000),
+    (PermuteAndFlip(1.0), [50, 40, 50, 30], 5_000),
+]
+
+
+def deviations(mechanism: Any, counts: list[int], draws: int, factor: float = 1.0) -> float:
+    """How many standard errors lie between the expected Hellinger error and the mean over draws of
+    the mechanism's own sampler.
+    """
+    prior = np.ones(len(counts))
+    expected = expected_error(
+        replace(mechanism, scale=factor * mechanism.scale), np.array(counts), prior
+    )
+    distance = hellinger_distance(
+        mechanism.sample(counts, prior, draws) + prior, np.array(counts) + prior
+    )
+    return abs(float(distance.mean()) - expected.hellinger) / math.hypot(
+        expected.standard_error, float(distance.std()) / math.sqrt(draws)
+    )
+
+
+@pytest.mark.parametrize(("mechanism", "counts", "draws"), DRAWN, ids=str)
+def test_an_expectation_is_the_mean_over_releases(
+    mechanism: Any, counts: list[int], draws: int
+) -> None:
+    assert deviations(mechanism, counts, draws) < DEVIATIONS
+
+
+def test_a_scale_that_is_off_by_a_tenth_is_seen() -> None:
+    """The negative control of the test above."""
+    assert deviations(LaplaceParameters(1.0), [200_000, 800_000], 20_000, factor=1.1) > DEVIATIONS
+    assert deviations(KNormParameters(1.0), [10, 20, 30, 40, 50, 0], 6_000, factor=1.1) > DEVIATIONS
+
+
+#: Settings whose plans list every mechanism, with sums over all outcomes and, with 4 categories,
+#: simulations.
+SIMULATED: list[dict[str, Any]] = [
+    {"size": 40, "prior": (1.0, 1.0), "epsilon": 1.0},
+    {"size": 30, "prior": (1.0, 2.0, 0.5), "epsilon": 1.0},
+    {"size": 150, "prior": (1.0, 1.0, 1.0, 1.0), "epsilon": 0.3},
+    {"size": None, "guess_size": 40, "prior": (1.0, 1.0), "epsilon": 0.5},
+    {"size": None, "guess_size": 60, "prior": (1.0, 1.0, 1.0, 1.0), "rho": 0.1},
+]
+
+
+def figures(
+    mechanism: Any, counts: tuple[int, ...], prior: tuple[float, ...], draws: int
+) -> list[float]:
+    """The three figures of an expected error, from draws of the mechanism's own sampler and, for
+    the interval, of the posteriors.
+    """
+    released, true = (
+        mechanism.sample(counts, prior, draws) + np.array(prior),
+        np.array(counts) + prior,
+    )
+    moved = (
+        np.abs(released / released.sum(axis=1, keepdims=True) - true / true.sum()).sum(axis=1) / 2
+    )
+    gammas = np.random.default_rng(0).gamma(np.repeat(released, 10, axis=0))
+    lower, upper = np.quantile(gammas / gammas.sum(axis=1, keepdims=True), [0.025, 0.975], axis=0)
+    return [
+        float(np.mean(value))
+        for value in (hellinger_distance(released, true), moved, upper - lower)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", SIMULATED, ids=str)
+def test_every_figure_of_a_plan_is_within_one_percent_of_simulation(
+    setting: dict[str, Any],
+) -> None:
+    """One percent, and what the simulation may be off: four standard errors, of about 0.3 % each."""
+    found, batches = plan(**setting), 10
+    for row, name in product(
+        (row for row in found.rows if row.refused is None), ("skewed", "edge")
+    ):
+        error = row.errors[name]
+        simulated = np.array(
+            [figures(row.mechanism, error.counts, found.prior, 5_000) for _ in range(batches)]
+        )
+        expected = np.array([error.hellinger, error.total_variation, error.interval_width])
+        mean, deviation = simulated.mean(axis=0), simulated.std(axis=0, ddof=1) / math.sqrt(batches)
+        assert np.all(np.abs(expected - mean) < 0.01 * mean + 4 * deviation), (
+            row.mechanism,
+            name,
+            expected / mean - 1,
+            deviation / mean,
+        )
+
+
+def test_the_settings_that_are_simulated_list_every_mechanism() -> None:
+    listed = {
+        (
+            type(mechanism),
+            getattr(mechanism, "noise", None),
+            getattr(mechanism, "total", None),
+            getattr(mechanism, "sensitivity", None),
+        )
+        for setting in SIMULATED
+        for mechanism in planning._default_mechanisms(setting["size"], len(setting["prior"]))
+    }
+    assert len(listed) == 2 * 3 + 5
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [LaplaceParameters(2.0), LaplaceParameters(1.0, "floored", "private"), KNormParameters(1.0)],
+    ids=str,
+)
+def test_listed_and_simulated_noise_agree(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, prior = np.array([9, 20, 31]), np.ones(3)
+    listed = expected_error(mechanism, counts, prior)
+    monkeypatch.setattr(errors, "_LARGEST_NOISE", 0)
+    simulated = expected_error(mechanism, counts, prior)
+    assert (listed.method, simulated.method) == ("exact", "simulated")
+    assert listed.standard_error == 0 < simulated.standard_error < 0.01 * simulated.hellinger
+    assert abs(listed.hellinger - simulated.hellinger) < DEVIATIONS * simulated.standard_error
+    assert simulated.interval_width == pytest.approx(listed.interval_width, rel=0.01)
+    assert expected_error(mechanism, counts, prior) == simulated, (
+        "the same question has the same answer"
+    )
+
+
+def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge() -> None:
+    counts, prior, mechanism = np.array([80, 120]), np.ones(2), LaplaceParameters(5.0)
+    widths = []
+    for shift in mechanism.sample(counts, prior, 100).tolist():
+        release = Release(
+            tuple(shift),
+            ("a", "b"),
+            (1.0, 1.0),
+            mechanism,
+            200,
+            1,
+            PrivacyLoss(0.2, 0.02, 0.4),
+            "MaxDivergence",
+        )
+        lower, upper = release.posterior.interval(0.95)
+        widths.append(upper[0] - lower[0])
+    assert expected_error(mechanism, counts, prior).interval_width == pytest.approx(
+        np.mean(widths), rel=0.03
+    )
+
+
+# --- the recommendation
+# ------------------------------------------------------------------------------------------------------------------------
+
+
+def settings() -> Iterator[dict[str, Any]]:
+    """216 public settings."""
+    for size, k, epsilon, alpha in product(
+        (3, 10, 50, 500), (2, 3, 5), (0.1, 0.5, 1.0, 3.0), (0.5, 1.0, 20.0)
+    ):
+        yield {"size": size, "prior": (alpha,) * k, "epsilon": epsilon}
+    for size, k, rho, alpha in product((50, 500), (2, 3, 5), (0.01, 0.1, 0.5, 2.0), (0.5, 1.0)):
+        yield {"size": size, "prior": (alpha,) * k, "rho": rho}
+    for epsilon, alpha in product((0.1, 0.5, 1.0, 3.0), (0.5, 1.0)):
+        yield {"size": 5000, "prior": (alpha,) * 2, "epsilon": epsilon}
+    for size, rho, alpha in product((20, 30), (0.1, 0.3, 0.5, 0.8), (0.5, 1.0)):
+        yield {"size": size, "prior": (alpha,) * 2, "rho": rho}
+
+
+def excess(setting: dict[str, Any]) -> tuple[float, float]:
+    """The scores of the plan's recommendation and of `choose`, relative to the best mechanism's."""
+    found = plan(**setting)
+    prior, loss = np.array(found.prior), relative_loss(**found.budget)
+    chosen = choose(
+        lambda template: smallest_scale(
+            template, lambda value: loss(value, found.size, prior, 1, "exact")
+        ),
+        found.size,
+        prior,
+    )
+    best = min(row.score for row in found.rows)
+    score = PlanRow(chosen, None, _errors(chosen, prior, found.proportions, found.records)).score
+    return found.rows[0].score / best, score / best
+
+
+QUICK = {2, 5, 7, 10, 17, 19, 22, 38, 41, 46, 52, 54, 57, 73, 77, 82, 110, 144, 147, 150, 205, 213}
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(setting, marks=() if i in QUICK else pytest.mark.slow)
+        for i, setting in enumerate(settings())
+    ],
+    ids=str,
+)
+def test_the_recommendation_is_within_five_percent_of_the_best(setting: dict[str, Any]) -> None:
+    recommended, automatic = excess(setting)
+    assert recommended <= 1.01
+    assert automatic <= 1.05
+
+
+def test_what_auto_stands_for_is_the_usual_noise_where_it_is_small() -> None:
+    for size, k in ((None, 2), (None, 5), (1000, 2), (1000, 4), (10**9, 3)):
+        prior = np.ones(k)
+        assert choose(lambda template: replace(template, scale=1.0), size, prior) == usual(size, k)
+
+
+@pytest.mark.parametrize(("size", "noise"), [(30, "floored"), (500, "discrete")])
+def test_auto_keeps_to_unbiased_noise_unless_floored_noise_is_clearly_better(
+    size: int, noise: str
+) -> None:
+    """Under ρ floored noise of a smaller scale is as private, which matters most with tens of
+    records.
+    """
+    prior, loss = np.full(2, 0.5), relative_loss(rho=0.1)
+    chosen = choose(
+        lambda template: smallest_scale(
+            template, lambda value: loss(value, size, prior, 1, "exact")
+        ),
+        size,
+        prior,
+    )
+    assert isinstance(chosen, LaplaceParameters)
+    assert chosen.noise == noise
+
+
+def test_auto_passes_over_what_is_refused() -> None:
+    def fit(template: Any) -> Any:
+        if not isinstance(template, LaplaceParameters):
+            raise ValueError("too much is asked for")
+        return replace(template, scale=20.0)
+
+    assert isinstance(choose(fit, 10, np.ones(2)), LaplaceParameters)
+
+
+# --- the plan
+# ----------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_is_best_first_and_says_what_it_costs() -> None:
+    found = plan(
+        size=60,
+        prior=[1.0, 2.0, 1.0],
+        epsilon=1.0,
+        mechanisms=[LaplaceParameters(1.0), KNormParameters(7.0), HellingerExponential(1.0)],
+    )
+    assert [row.score for row in found.rows] == sorted(row.score for row in found.rows)
+    assert found.recommended == KNormParameters(1.0)
+    for row in found.rows:
+        assert row.loss is not None
+        assert row.loss.epsilon <= 1.0
+        assert row.loss.epsilon == pytest.approx(1.0, rel=1e-6)
+        assert [sum(error.counts) for error in row.errors.values()] == [60, 60, 60]
+    assert found.rows[0].loss == exact_loss(KNormParameters(1.0), size=60, prior=[1.0, 2.0, 1.0])
+    assert "KNormParameters(scale=1) has an expected Hellinger error of" in found.reason
+    assert repr(found).startswith(
+        "Plan(size=60, prior=[1.0, 2.0, 1.0], epsilon=1, recommended=KNormParameters(scale=1.0),"
+        " rows=3)"
+    )
+
+
+def test_of_mechanisms_that_are_as_good_the_simplest_is_recommended() -> None:
+    found = plan(
+        size=50,
+        prior=[1.0, 1.0],
+        rho=0.5,
+        mechanisms=[KNormParameters(1.0), LaplaceParameters(1.0)],
+    )
+    assert isinstance(found.recommended, KNormParameters), (
+        "the first of two that are the same noise"
+    )
+    assert "is within 1 % of it" in found.reason
+
+
+def test_stated_proportions_decide() -> None:
+    """With nearly all records in one category the bias of floored noise helps; on average over
+    proportions it does not.
+    """
+    mechanisms = [LaplaceParameters(1.0), LaplaceParameters(1.0, "floored")]
+    assert plan(
+        size=1000, prior=[1.0, 1.0], epsilon=1.0, mechanisms=mechanisms
+    ).recommended == LaplaceParameters(1.0)
+    stated = plan(
+        size=1000, prior=[1.0, 1.0], epsilon=1.0, mechanisms=mechanisms, proportions=[0, 5]
+    )
+    assert stated.recommended == LaplaceParameters(1.0, "floored")
+    assert stated.proportions["stated"] == (0.0, 1.0)
+    assert stated.rows[0].score == stated.rows[0].errors["stated"].hellinger
+
+
+def test_a_private_number_of_records_is_guessed_and_leaves_laplace_noise() -> None:
+    steps: list[tuple[str, int, int]] = []
+    found = plan(
+        size=None,
+        guess_size=300,
+        prior=[1.0, 1.0],
+        epsilon=0.5,
+        d_in=2,
+        progress=lambda *step: steps.append(step),
+    )
+    assert found.recommended == LaplaceParameters(4.0, total="private")
+    assert len(steps) == len(found.rows)
+    refused = [row for row in found.rows if row.refused is not None]
+    assert {type(row.mechanism) for row in refused} == {
+        KNormParameters,
+        HellingerExponential,
+        SmoothHellingerExponential,
+        PermuteAndFlip,
+    }
+    assert all(row.loss is None and row.score == math.inf and not row.errors for row in refused)
+    assert "guess_size=300" in repr(found)
+
+
+def test_mechanisms_without_an_error_are_equal() -> None:
+    found = plan(
+        size=9,
+        prior=[1.0, 1.0],
+        epsilon=1e300,
+        mechanisms=[LaplaceParameters(1.0), KNormParameters(1.0)],
+    )
+    assert found.rows[0].score == 0
+    assert found.reason.endswith(
+        "KNormParameters(scale=9.09495e-13) is within 1 % of it (0) and no simpler."
+    )
+
+
+def test_a_single_mechanism_needs_no_comparison() -> None:
+    assert plan(
+        size=9, prior=[1.0, 1.0], epsilon=1.0, mechanisms=[LaplaceParameters(1.0)]
+    ).reason.endswith("and no other mechanism can be used.")
+
+
+def test_a_frame_and_a_document_hold_every_row() -> None:
+    found = plan(
+        size=None,
+        guess_size=50,
+        prior=[1.0, 1.0],
+        epsilon=1.0,
+        delta=1e-6,
+        mechanisms=[LaplaceParameters(1.0, total="private"), KNormParameters(1.0)],
+    )
+    frame = found.to_frame()
+    assert frame.height == 4
+    assert frame["proportions"].to_list() == ["balanced", "skewed", "edge", None]
+    assert frame["refused"].null_count() == 3
+    document = json.loads(found.to_json())
+    assert document["recommended"] == document["rows"][0]["mechanism"]
+    assert document["rows"][0]["errors"]["edge"]["hellinger"] == frame["hellinger"][2]
+    assert document["rows"][1]["score"] is None
+    assert document["budget"] == {"epsilon": 1.0, "delta": 1e-6}
+
+
+def test_the_smallest_epsilon_and_size_reach_the_error_and_little_less_does_not() -> None:
+    prior, error = (1.0, 1.0), 0.1
+
+    def score(size: int, epsilon: float) -> float:
+        return (
+            plan(size=size, prior=prior, epsilon=epsilon, mechanisms=[LaplaceParameters(1.0)])
+            .rows[0]
+            .score
+        )
+
+    epsilon = smallest_epsilon(error, size=500, prior=prior)
+    assert score(500, epsilon) <= error < score(500, 0.998 * epsilon)
+    size = smallest_size(error, epsilon=1.0, prior=prior)
+    assert score(size, 1.0) <= error < score(size - 1, 1.0)
+    assert smallest_size(error, epsilon=1.0, prior=prior, private=True) > 1
+    assert smallest_epsilon(error, size=None, guess_size=500, prior=prior) > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"size": None}, "size=None, guess_size=None: give the public number of records"),
+        ({"guess_size": 5}, "size=9, guess_size=5: give the public number of records"),
+        ({"size": 0}, "size=0: must be between 1"),
+        ({"epsilon": None}, "give epsilon, delta, both of these, or rho alone"),
+        ({"proportions": [1.0]}, "proportions=.*must be 2 numbers of at least 0"),
+        (
+            {"mechanisms": [LaplaceParameters(1.0, total="private")], "epsilon": 1e-30},
+            "mechanisms: none can be used; the first of them, mechanism=LaplaceParameters",
+        ),
+        ({"mechanisms": []}, "mechanisms: must name at least one"),
+    ],
+)
+def test_impossible_plans(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan(**{"size": 9, "prior": [1.0, 1.0], "epsilon": 1.0, **arguments})
+
+
+def test_errors_that_are_not_reached() -> None:
+    with pytest.raises(ValueError, match=r"error=1.0: must be below 1"):
+        smallest_epsilon(1, size=9, prior=[1.0, 1.0])
+    with pytest.raises(
+        ValueError, match=r"error=0\.001: is not reached with 9 records at any ε up to 1000"
+    ):
+        smallest_epsilon(1e-3, size=None, guess_size=9, prior=[1.0, 1.0], d_in=10**6)
+    with pytest.raises(
+        ValueError, match=r"error=1e-09: is not reached at epsilon=0\.1 with up to 10\^12 records"
+    ):
+        smallest_size(1e-9, epsilon=0.1, prior=[1.0, 1.0])

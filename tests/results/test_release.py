@@ -1,0 +1,499 @@
+"""What the analyst holds: plain frozen data, the plug-in posterior, and JSON that is checked on the
+way back.
+"""
+
+import copy
+import dataclasses
+import json
+import math
+
+import jsonschema
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import opendp_bayes as ob
+from opendp_bayes import (
+    HellingerExponential,
+    LaplaceParameters,
+    Release,
+    SmoothHellingerExponential,
+)
+
+MECHANISMS = [
+    LaplaceParameters(0.1),
+    LaplaceParameters(3, "floored", "bounded"),
+    LaplaceParameters(1e-3, "discrete", "private"),
+    HellingerExponential(1 / 3),
+    HellingerExponential(2.0, "local"),
+    SmoothHellingerExponential(4.0),
+    SmoothHellingerExponential(4.0, gamma=0.2),
+    SmoothHellingerExponential(4.0, beta=0.2),
+]
+
+
+def release(
+    mechanism=MECHANISMS[0],
+    counts=(3, 0, 2),
+    categories=("a", "b", "c"),
+    prior=(0.5, 1.0, 2.0),
+    size=5,
+    **changes,
+):
+    loss = (
+        mechanism.proven_loss(1, size=size, prior=np.array(prior))
+        if size or isinstance(mechanism, LaplaceParameters)
+        else None
+    )
+    fields = {
+        "mechanism": mechanism,
+        "counts": counts,
+        "categories": categories,
+        "prior": prior,
+        "size": size,
+        "d_in": 1,
+        "loss": loss,
+    }
+    return Release(**{**fields, "measure": "MaxDivergence", **changes})
+
+
+# --- the object
+# ------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "field", [field.name for field in dataclasses.fields(Release)] + ["concentration"]
+)
+def test_a_release_is_frozen(field):
+    with pytest.raises(AttributeError):
+        setattr(release(), field, None)
+
+
+def test_equality_and_hash_are_by_value():
+    assert release() == release()
+    assert hash(release()) == hash(release())
+    assert release() != release(counts=(3, 1, 1))
+
+
+def test_what_it_says_of_itself():
+    assert (
+        repr(release(LaplaceParameters(4.0)))
+        == "Release({'a': 3, 'b': 0, 'c': 2}, prior=[0.5, 1.0, 2.0],"
+        " mechanism=LaplaceParameters(scale=4.0, noise='discrete', total='remainder'),"
+        " relation='change-one', size=5, d_in=1, epsilon=0.5, delta=0, rho=0.0625,"
+        " measure='MaxDivergence')"
+    )
+    private = repr(release(LaplaceParameters(4.0, total="private"), size=None))
+    assert "relation='add/remove', d_in=1, epsilon=0.25" in private
+    assert "size" not in private
+
+
+def test_derived_values():
+    made = release(LaplaceParameters(4.0))
+    assert made.k == 3
+    assert made.concentration.tolist() == [3.5, 1.0, 4.0]
+    assert (made.epsilon, made.delta, made.rho) == (0.5, 0.0, 0.0625)
+    assert made.relation == "change-one"
+    assert release(LaplaceParameters(4.0, total="private"), size=None).relation == "add/remove"
+    loss = ob.PrivacyLoss(epsilon=3.0, rho=2.0, range=1.0, delta=0.1)
+    other = made.with_loss(d_in=7, loss=loss, measure="other")
+    assert (other.d_in, other.loss, other.measure, other.counts) == (7, loss, "other", made.counts)
+    assert made.d_in == 1
+
+
+def test_concentration_cannot_change_the_release():
+    made = release()
+    made.concentration[0] = 99.0
+    assert made.concentration[0] == 3.5
+
+
+# --- the plug-in posterior
+# -------------------------------------------------------------------------------------------------------------------
+
+
+def test_plug_in_of_two_categories_is_the_beta_of_the_first():
+    made = release(counts=(7, 3), categories=("yes", "no"), prior=(1.0, 2.0), size=10)
+    assert made.plug_in.dist.name == "beta"
+    assert made.plug_in.args == (8.0, 5.0)
+    assert made.plug_in.mean() == pytest.approx(8 / 13)
+    assert (
+        made.plug_in.ppf([0.025, 0.975]).tolist() == stats.beta(8, 5).ppf([0.025, 0.975]).tolist()
+    )
+
+
+def test_plug_in_of_more_categories_is_the_dirichlet():
+    made = release()
+    assert isinstance(made.plug_in, type(stats.dirichlet([1.0, 1.0])))
+    assert made.plug_in.alpha.tolist() == [3.5, 1.0, 4.0]
+    assert made.plug_in.mean() == pytest.approx(np.array([3.5, 1.0, 4.0]) / 8.5)
+
+
+# --- the frame of results
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_frame_has_both_posteriors():
+    made = release(LaplaceParameters(4.0), categories=("a", True, 7))
+    frame = made.to_frame(0.8)
+    assert frame.schema == {
+        "category": pl.String,
+        "count": pl.Int64,
+        **dict.fromkeys(
+            [
+                "mean",
+                "std",
+                "lower",
+                "upper",
+                "plug_in_mean",
+                "plug_in_std",
+                "plug_in_lower",
+                "plug_in_upper",
+            ],
+            pl.Float64,
+        ),
+    }
+    assert frame["category"].to_list() == ["a", "True", "7"]
+    assert frame["count"].to_list() == [3, 0, 2]
+    lower, upper = made.posterior.interval(0.8)
+    marginals = stats.beta(made.concentration, made.concentration.sum() - made.concentration)
+    expected = [
+        made.posterior.mean(),
+        made.posterior.std(),
+        lower,
+        upper,
+        marginals.mean(),
+        marginals.std(),
+        *marginals.interval(0.8),
+    ]
+    assert frame[:, 2:].to_numpy() == pytest.approx(np.column_stack(expected))
+
+
+def test_a_frame_needs_a_level_and_a_posterior():
+    with pytest.raises(ValueError, match=r"level=95: must be between 0 and 1"):
+        release().to_frame(95)
+    with pytest.raises(ValueError, match="must sum to size=None"):
+        release(HellingerExponential(1.0), size=None, loss=ob.PrivacyLoss(1.0, 1.0, 2.0)).to_frame()
+
+
+# --- JSON
+# ------------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+def test_json_both_ways(mechanism):
+    made = release(mechanism)
+    assert Release.from_json(made.to_json()) == made
+    assert Release.from_json(made.to_json().encode()) == made
+    assert json.loads(made.to_json())["mechanism"]["name"] == mechanism.name
+
+
+def test_an_infinite_loss_goes_through_json():
+    made = release(HellingerExponential(2.0, "local"))
+    assert made.epsilon == math.inf
+    document = json.loads(made.to_json())
+    assert (document["loss"]["epsilon"], document["loss"]["rho"], document["loss"]["range"]) == (
+        None,
+        None,
+        None,
+    )
+    assert Release.from_json(made.to_json()).loss == made.loss
+
+
+LABELS = [
+    ("a", "b", "missing"),
+    (1, -(2**63), "missing"),
+    (True, False, 1),
+    ("", 'é\n"\\', "\N{SNOWMAN}"),
+    (2**63 - 1, 0, 1),
+]
+
+
+@pytest.mark.parametrize("categories", LABELS)
+def test_labels_keep_their_type(categories):
+    read = Release.from_json(release(categories=categories).to_json())
+    assert read.categories == categories
+    assert [type(label) for label in read.categories] == [type(label) for label in categories]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 2**60), min_size=2, max_size=6),
+    scale=st.floats(1e-3, 1e9),
+    prior=st.floats(1e-3, 1e9),
+    d_in=st.integers(0, 10**6),
+    loss=st.tuples(*[st.one_of(st.just(math.inf), st.floats(0, 1e308))] * 3),
+    size=st.one_of(st.none(), st.integers(1, 10**12)),
+)
+def test_json_loses_nothing(counts, scale, prior, d_in, loss, size):
+    made = Release(
+        counts=tuple(counts),
+        categories=tuple(range(len(counts))),
+        prior=(prior,) * len(counts),
+        mechanism=LaplaceParameters(scale),
+        size=size,
+        d_in=d_in,
+        loss=ob.PrivacyLoss(*loss, delta=1e-9, method="m"),
+        measure="Approximate(MaxDivergence)",
+    )
+    assert Release.from_json(made.to_json()) == made
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [2, np.float64(2.0), np.float32(2.0), np.int64(2)],
+    ids=lambda scale: type(scale).__name__,
+)
+def test_every_number_that_a_scale_may_be_can_be_written(scale):
+    made = release(LaplaceParameters(scale))
+    assert Release.from_json(made.to_json()) == release(LaplaceParameters(2.0))
+
+
+SCHEMA = jsonschema.Draft202012Validator(Release.json_schema())
+
+
+def test_the_schema_is_one():
+    SCHEMA.check_schema(SCHEMA.schema)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+def test_what_is_written_fits_the_schema(mechanism):
+    SCHEMA.validate(json.loads(release(mechanism).to_json()))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"size": None},
+        {"categories": (True, False, 1)},
+        {"loss": ob.PrivacyLoss(math.inf, math.inf, math.inf)},
+    ],
+    ids=str,
+)
+def test_unusual_releases_fit_the_schema(changes):
+    SCHEMA.validate(
+        json.loads(
+            release(
+                LaplaceParameters(2.0, total="private"),
+                **{"loss": ob.PrivacyLoss(1.0, 1.0, 2.0), **changes},
+            ).to_json()
+        )
+    )
+
+
+#: What the schema cannot say: fields that must agree with each other, and what only the mechanism
+#: or the integers of the machine know.
+AGREEMENT = {
+    "too few counts",
+    "too many counts",
+    "too few categories",
+    "prior too short",
+    "a count beyond any integer",
+    "unknown mechanism",
+    "bad scale",
+    "null scale",
+    "text scale",
+    "no scale",
+    "bad noise",
+    "an extra parameter",
+}
+
+
+def test_the_schema_refuses_what_the_reader_refuses():
+    accepted = {
+        name
+        for name, (path, value, _) in CORRUPTED.items()
+        if SCHEMA.is_valid(json.loads(changed(path, value)))
+    }
+    assert accepted == AGREEMENT
+
+
+def changed(path, value):
+    """The document of a release with one field, or a field within a field, set; `...` removes it."""
+    document = json.loads(release(LaplaceParameters(2.0)).to_json())
+    inner = document
+    *parents, last = path.split(".")
+    for parent in parents:
+        inner = inner[parent]
+    if value is ...:
+        del inner[last]
+    else:
+        inner[last] = value
+    return json.dumps(document)
+
+
+CORRUPTED = {
+    "another format": (
+        "format",
+        "opendp release",
+        "format='opendp release': must be 'opendp-bayes release'",
+    ),
+    "a later version": (
+        "version",
+        2,
+        "version=2: this package reads version 1; use the package version that wrote it",
+    ),
+    "no version": ("version", ..., "is not a release in JSON: .*missing required field `version`"),
+    "text version": (
+        "version",
+        "1",
+        r"is not a release in JSON: Expected `int`, got `str` - at `\$\.version`",
+    ),
+    "an extra field": ("posterior", [1], "is not a release in JSON: .*unknown field `posterior`"),
+    "an extra field of the loss": (
+        "loss.alpha",
+        1,
+        "is not a release in JSON: .*unknown field `alpha`",
+    ),
+    "an extra field of the mechanism": (
+        "mechanism.code",
+        "x",
+        "is not a release in JSON: .*unknown field `code`",
+    ),
+    "no counts": ("counts", ..., "missing required field `counts`"),
+    "no loss": ("loss", ..., "missing required field `loss`"),
+    "no delta": ("loss.delta", ..., "missing required field `delta`"),
+    "negative count": ("counts", [3, -1, 2], r"counts=\[3, -1, 2\]: must be 3 numbers from 0 to 2"),
+    "too few counts": ("counts", [3, 2], r"counts=\[3, 2\]: must be 3 numbers from 0 to 2"),
+    "too many counts": ("counts", [3, 0, 2, 0], "must be 3 numbers from 0 to 2"),
+    "fraction of a count": ("counts", [3, 0.5, 2], r"Expected `int`, got `float` - at `\$\.counts"),
+    "a count beyond any integer": ("counts", [3, 0, 10**30], "counts|Integer"),
+    "no categories": ("categories", [], r"categories=\[\]: must be at least 2 different labels"),
+    "one category": (
+        "categories",
+        ["a"],
+        r"categories=\['a'\]: must be at least 2 different labels",
+    ),
+    "categories repeated": ("categories", ["a", "b", "a"], "must be at least 2 different labels"),
+    "too few categories": ("categories", ["a", "b"], r"counts=\[3, 0, 2\]: must be 2 numbers"),
+    "null category": (
+        "categories",
+        ["a", "b", None],
+        r"is not a release in JSON: Expected .*got `null` - at `\$\.categories",
+    ),
+    "prior too short": (
+        "prior",
+        [1.0, 1.0],
+        r"prior=\[1.0, 1.0\]: must be 3 numbers greater than 0",
+    ),
+    "prior of zero": (
+        "prior",
+        [1.0, 0.0, 1.0],
+        r"prior=\[1.0, 0.0, 1.0\]: must be 3 numbers greater than 0",
+    ),
+    "negative prior": ("prior", [1.0, -1.0, 1.0], "must be 3 numbers greater than 0"),
+    "text prior": ("prior", "flat", r"Expected `array`, got `str` - at `\$\.prior`"),
+    "size of zero": ("size", 0, "size=0: must be null or at least 1"),
+    "fraction of a size": ("size", 4.5, r"Expected `int \| null`, got `float` - at `\$\.size`"),
+    "negative distance": ("d_in", -1, "d_in=-1: must be at least 0"),
+    "negative loss": ("loss.epsilon", -0.5, "every bound must be null or at least 0"),
+    "negative rho": ("loss.rho", -0.5, "every bound must be null or at least 0"),
+    "negative range": ("loss.range", -0.5, "every bound must be null or at least 0"),
+    "negative delta": ("loss.delta", -0.5, "loss.delta=-0.5: must be between 0 and 1"),
+    "delta above 1": ("loss.delta", 1.5, "loss.delta=1.5: must be between 0 and 1"),
+    "null delta": ("loss.delta", None, r"Expected `float`, got `null` - at `\$\.loss\.delta`"),
+    "unknown mechanism": (
+        "mechanism.name",
+        "os",
+        r"mechanism='os': is not built in.*call load_mechanism\('os'\) first",
+    ),
+    "bad scale": (
+        "mechanism.parameters.scale",
+        -1.0,
+        (
+            "mechanism: laplace_parameters does not accept these parameters: scale=-1.0: must be"
+            " finite"
+        ),
+    ),
+    "null scale": (
+        "mechanism.parameters.scale",
+        None,
+        "does not accept these parameters: scale=None: must be a number",
+    ),
+    "text scale": (
+        "mechanism.parameters.scale",
+        "2",
+        "does not accept these parameters: scale='2': must be a number",
+    ),
+    "no scale": ("mechanism.parameters.scale", ..., "does not accept these parameters: .*scale"),
+    "bad noise": (
+        "mechanism.parameters.noise",
+        "gaussian",
+        "does not accept these parameters: noise='gaussian': must be one of",
+    ),
+    "an extra parameter": (
+        "mechanism.parameters.gamma",
+        1.0,
+        "does not accept these parameters: .*gamma",
+    ),
+    "a parameter that is a list": (
+        "mechanism.parameters.scale",
+        [1.0],
+        r"is not a release in JSON: Expected .*got `array`",
+    ),
+    "mechanism as text": (
+        "mechanism",
+        "laplace_parameters",
+        r"Expected `object`, got `str` - at `\$\.mechanism`",
+    ),
+    "measure as a number": ("measure", 3, r"Expected `str`, got `int` - at `\$\.measure`"),
+}
+
+
+@pytest.mark.parametrize("name", CORRUPTED)
+def test_a_corrupted_field_is_rejected_by_name(name):
+    path, value, message = CORRUPTED[name]
+    with pytest.raises(ValueError, match=message):
+        Release.from_json(changed(path, value))
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "format",
+        "version",
+        "counts",
+        "categories",
+        "prior",
+        "mechanism",
+        "size",
+        "d_in",
+        "loss",
+        "measure",
+    ],
+)
+def test_every_field_is_required(field):
+    with pytest.raises(
+        ValueError, match=f"text: is not a release in JSON: .*missing required field `{field}`"
+    ):
+        Release.from_json(changed(field, ...))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "counts", "{", "[]", "null", "1", b"\xff\xfe", '{"counts": [1, 2]}', '{"format": NaN}'],
+)
+def test_what_is_not_a_release_in_json_is_rejected(text):
+    with pytest.raises(ValueError, match="text: is not a release in JSON"):
+        Release.from_json(text)
+
+
+def test_a_document_does_not_choose_what_is_imported(monkeypatch):
+    """The mechanism of a package that is only installed is not loaded, even if the document names
+    it.
+    """
+    from opendp_bayes.mechanisms import registry
+
+    monkeypatch.setattr(
+        registry, "entry_points", lambda **_: pytest.fail("looked for entry points")
+    )
+    with pytest.raises(ValueError, match="is not built in"):
+        Release.from_json(changed("mechanism.name", "someone_else_s"))
+
+
+def test_copies_are_equal():
+    made = release()
+    assert copy.deepcopy(made) == made
+    assert dataclasses.replace(made) == made

@@ -1,0 +1,336 @@
+"""Samplers: chi-square tests of the laws, an exact computation of the categorical sampler's law,
+and the bound on its weights.
+
+Every statistical check is `oracles.rejects` at `oracles.FALSE_ALARM` and comes with a negative
+control: the same observations are rejected when the law they are compared with has its parameter
+wrong by 30 %.
+"""
+
+import math
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+
+from opendp_bayes.samplers import integers as sampling
+from opendp_bayes.samplers.integers import (
+    LARGEST_SUPPORT,
+    ExactCategorical,
+    bernoulli_exp,
+    discrete_laplace,
+    draws,
+    floored_laplace,
+    geometric,
+    weight_error,
+)
+
+NUMBER = 30_000
+WRONG = (0.7, 1.3)
+
+
+def geometric_law(rate: float) -> dict[int, float]:
+    return {t: -math.expm1(-rate) * math.exp(-rate * t) for t in range(math.ceil(40 / rate) + 1)}
+
+
+def noise_law(cell: Callable[[int, float], float], scale: float) -> dict[int, float]:
+    reach = math.ceil(40 * scale) + 1
+    return {t: cell(t, scale) for t in range(-reach, reach + 1)}
+
+
+def weights_law(exponents: list[float]) -> dict[int, float]:
+    weights = np.exp(min(exponents) - np.array(exponents))
+    return dict(enumerate((weights / weights.sum()).tolist()))
+
+
+@pytest.mark.parametrize(
+    "x", [Fraction(1, 10), Fraction(1, 3), Fraction(1), Fraction(5, 2), Fraction(0.7)]
+)
+def test_bernoulli_exp(x: Fraction) -> None:
+    observed = Counter(bernoulli_exp(x) for _ in range(NUMBER))
+    assert not oracles.rejects(observed, {True: math.exp(-x), False: -math.expm1(-x)})
+    for factor in WRONG:
+        assert oracles.rejects(
+            observed, {True: math.exp(-x * factor), False: -math.expm1(-x * factor)}
+        )
+
+
+def test_bernoulli_exp_of_zero_is_certain() -> None:
+    assert all(bernoulli_exp(Fraction(0)) for _ in range(100))
+
+
+@pytest.mark.parametrize(
+    "rate", [Fraction(1, 20), Fraction(2, 7), Fraction(1), Fraction(3), Fraction(0.1)]
+)
+def test_geometric(rate: Fraction) -> None:
+    observed = Counter(geometric(rate) for _ in range(NUMBER))
+    assert not oracles.rejects(observed, geometric_law(float(rate)))
+    for factor in WRONG:
+        assert oracles.rejects(observed, geometric_law(float(rate) * factor))
+
+
+@pytest.mark.parametrize(
+    "scale", [Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(20), Fraction(3.3)]
+)
+@pytest.mark.parametrize(
+    ("draw", "cell"),
+    [
+        (floored_laplace, oracles.floored_laplace_cell),
+        (discrete_laplace, oracles.discrete_laplace_cell),
+    ],
+)
+def test_laplace(
+    draw: Callable[[Fraction], int], cell: Callable[[int, float], float], scale: Fraction
+) -> None:
+    observed = Counter(draw(scale) for _ in range(NUMBER))
+    assert not oracles.rejects(observed, noise_law(cell, float(scale)))
+    for factor in WRONG:
+        assert oracles.rejects(observed, noise_law(cell, float(scale) * factor))
+
+
+def test_floored_and_discrete_laplace_are_told_apart() -> None:
+    observed = Counter(floored_laplace(Fraction(5)) for _ in range(NUMBER))
+    assert oracles.rejects(observed, noise_law(oracles.discrete_laplace_cell, 5.0))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 5e-324, 1e-3])
+def test_laplace_with_almost_no_noise(scale: float) -> None:
+    assert {discrete_laplace(Fraction(scale)) for _ in range(20)} == {0}
+    assert {floored_laplace(Fraction(scale)) for _ in range(50)} <= {0, -1}
+
+
+@pytest.mark.parametrize("scale", [1e15, 1e300])
+def test_laplace_with_much_noise(scale: float) -> None:
+    """Beyond what a chi-square can tabulate: `|noise| / scale` is below 1/100 with probability 1 %
+    and above 40 with probability 4e-18.
+    """
+    sizes = np.array([abs(discrete_laplace(Fraction(scale))) / scale for _ in range(200)])
+    assert sizes.max() < 40
+    assert np.median(sizes) > 0.01
+
+
+EXPONENTS = {
+    "equal": [0.0] * 7,
+    "ordinary": [0.0, 0.3, 1.0, 1.7, 2.5, 0.3],
+    "unordered": [3.0, 0.0, 2.0, 1.0, 4.0, 0.5],
+    "offset": [1000.0, 1000.5, 1001.0, 1002.0],
+    "far apart": [0.0, 0.4, 700.0, 1e3, 1e4],
+    "one": [5.0],
+}
+
+
+@pytest.mark.parametrize("head", [1, 2, 128])
+@pytest.mark.parametrize("name", EXPONENTS)
+def test_categorical(name: str, head: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`_HEAD = 1 and 2` make the later stages of a draw frequent, which take a weight of 2^-128
+    otherwise.
+    """
+    monkeypatch.setattr(sampling, "_HEAD", head)
+    exponents = EXPONENTS[name]
+    observed = Counter(draws(ExactCategorical(np.array(exponents)), NUMBER).tolist())
+    if name == "one":
+        assert observed == {0: NUMBER}
+        return
+    assert not oracles.rejects(observed, weights_law(exponents))
+    if name != "equal":
+        for factor in WRONG:
+            assert oracles.rejects(observed, weights_law([factor * x for x in exponents]))
+
+
+@pytest.mark.parametrize("head", [1, 2, 128])
+def test_categorical_over_a_thousand(head: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_HEAD", head)
+    exponents = np.abs(np.arange(1000) - 400) / 30
+    observed = Counter(draws(ExactCategorical(exponents), 10_000).tolist())
+    assert not oracles.rejects(observed, weights_law(exponents.tolist()))
+    for factor in WRONG:
+        assert oracles.rejects(observed, weights_law((factor * exponents).tolist()))
+
+
+def integer_weights(sampler: ExactCategorical) -> dict[int, tuple[int, int]]:
+    """The weights that a sampler draws with, from its tables: an integer, and how often it is
+    halved.
+    """
+    mantissas = np.diff(sampler._cumulative, prepend=0).tolist()
+    ends = [*sampler._before[1:], int(sampler._cumulative[-1])]
+    weights, total = {}, 0
+    for index, mantissa in zip(sampler._order.tolist(), mantissas, strict=True):
+        level = next(level for level, end in zip(sampler._levels, ends, strict=True) if total < end)
+        weights[index] = (mantissa, level)
+        total += mantissa
+    return weights
+
+
+def largest_error(exponents: list[float]) -> float:
+    """Of `ln(rounded weight)` from `-exponent`, in ball arithmetic."""
+    weights = integer_weights(ExactCategorical(np.array(exponents)))
+    ln2 = oracles.real(2).log()
+    logs = {
+        i: oracles.real(mantissa).log() - (level + sampling._WEIGHT_BITS - 1) * ln2
+        for i, (mantissa, level) in weights.items()
+    }
+    return max(float(abs(logs[i] + oracles.real(x))) for i, x in enumerate(exponents))
+
+
+@pytest.mark.parametrize("largest", [1.0, 1e3, 1e6, 1e9, 1e12])
+def test_weights_are_within_their_bound(largest: float) -> None:
+    rng = np.random.default_rng(8)
+    exponents = [
+        0.0,
+        largest,
+        *(rng.uniform(0, largest, size=200)),
+        *(largest * 10 ** rng.uniform(-9, 0, size=200)),
+    ]
+    exponents += [
+        level * math.log(2)
+        for level in rng.integers(0, int(largest / math.log(2)) + 1, size=100).tolist()
+    ]
+    exponents += [float(np.nextafter(x, 0)) for x in exponents[-100:]]
+    assert largest_error(exponents) <= weight_error(max(exponents))
+
+
+@pytest.mark.parametrize("largest", [1e15, 1e17, 1e20, 1e300])
+def test_enormous_exponents(largest: float) -> None:
+    """An exponent may be any finite number: the candidate that has all the probability must be
+    drawn, or the exponents refused.
+    """
+    try:
+        sampler = ExactCategorical(np.array([largest, 0.0, 0.9 * largest]))
+    except ValueError as refusal:
+        assert "exponents" in str(refusal)  # noqa: PT017
+    else:
+        assert set(draws(sampler, 20).tolist()) == {1}
+
+
+def exact_law(sampler: ExactCategorical, monkeypatch: pytest.MonkeyPatch) -> list[Fraction]:
+    """The law of `draw`, by trying every answer of the random source at every stage; a draw that
+    starts again keeps the law of the others.
+
+    The bounds that the stages ask for do not depend on the answers, so one walk down finds them and
+    one walk along each stage does the rest.
+    """
+
+    class AnotherError(Exception):
+        """The draw asks for more randomness than the script holds."""
+
+    asked: list[int] = []
+
+    def run(script: list[int]) -> int | None:
+        answers: Iterator[int] = iter(script)
+        asked.clear()
+
+        def randbelow(bound: int) -> int:
+            asked.append(bound)
+            for answer in answers:
+                assert answer < bound
+                return answer
+            raise AnotherError
+
+        monkeypatch.setattr(secrets, "randbelow", randbelow)
+        try:
+            return sampler.draw()
+        except AnotherError:
+            return None
+
+    run([])
+    bounds = asked.copy()
+    law = [Fraction(0)] * len(sampler._order)
+    descent: list[int] = []
+    share = Fraction(1)  # of the probability, that the stage is reached with
+    while True:
+        deeper = []
+        for answer in range(bounds[-1]):
+            outcome = run([*descent, answer])
+            if outcome is not None:
+                law[outcome] += share / bounds[-1]
+            elif asked[-1] != bounds[0]:
+                deeper.append((answer, asked[-1]))
+        if not deeper:
+            return [probability / sum(law) for probability in law]
+        assert len({bound for _, bound in deeper}) == 1
+        share *= Fraction(len(deeper), bounds[-1])
+        descent.append(deeper[0][0])
+        bounds.append(deeper[0][1])
+
+
+@pytest.mark.parametrize(
+    "halves",
+    [
+        (0, 1, 2, 3, 4, 5, 6),
+        (0, 0, 9, 9, 18),
+        (0, 3, 3, 11, 12, 13, 30),
+        (5, 5, 5),
+        (2, 15),
+        (0, 1, 2, 4, 8, 16, 32),
+    ],
+)
+@pytest.mark.parametrize("head", [0, 1, 3])
+def test_the_law_of_a_draw_is_exactly_its_weights(
+    halves: tuple[int, ...], head: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With weights of 3 bits every answer of the random source can be tried; exponents are
+    half-multiples of ln 2, some shifted.
+    """
+    monkeypatch.setattr(sampling, "_WEIGHT_BITS", 3)
+    monkeypatch.setattr(sampling, "_HEAD", head)
+    exponents = np.array(
+        [half * math.log(2) / 2 + 0.1 * (index % 3) for index, half in enumerate(halves)]
+    )
+    sampler = ExactCategorical(exponents)
+    weights = {
+        index: Fraction(mantissa, 2**level)
+        for index, (mantissa, level) in integer_weights(sampler).items()
+    }
+    total = sum(weights.values())
+    assert exact_law(sampler, monkeypatch) == [
+        weights[index] / total for index in range(len(halves))
+    ]
+
+
+def test_categorical_refuses_too_many_candidates() -> None:
+    with pytest.raises(
+        ValueError,
+        match=(
+            rf"exponents: has {LARGEST_SUPPORT + 1} entries; must have at most {LARGEST_SUPPORT}\."
+        ),
+    ):
+        ExactCategorical(np.zeros(LARGEST_SUPPORT + 1))
+
+
+def test_categorical_over_the_largest_support() -> None:
+    assert 0 <= ExactCategorical(np.zeros(LARGEST_SUPPORT)).draw() < LARGEST_SUPPORT
+
+
+def test_draws_have_their_shape() -> None:
+    result = draws(ExactCategorical(np.array([0.0, 1.0])), 5)
+    assert result.shape == (5,)
+    assert result.dtype == np.int64
+    assert draws(ExactCategorical(np.array([0.0])), 0).shape == (0,)
+
+
+def test_randomness_comes_from_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No seed reaches the samplers: everything is asked of `secrets`."""
+    monkeypatch.setattr(secrets, "randbelow", lambda bound: 0)
+    monkeypatch.setattr(secrets, "randbits", lambda bits: 1)
+    assert set(draws(ExactCategorical(np.array([0.0, 0.0])), 50).tolist()) == {0}
+
+
+def test_a_statistical_check_has_its_false_alarm_rate() -> None:
+    """At a level where it can be observed: draws of the law itself are rejected as often as the
+    level says (here 1 in 20, within 5 sigma).
+    """
+    rng = np.random.default_rng(9)
+    law = geometric_law(0.2)
+    outcomes, p = np.array(list(law)), np.array(list(law.values()))
+    level, oracles.FALSE_ALARM = oracles.FALSE_ALARM, 0.05
+    try:
+        rejected = sum(
+            oracles.rejects(rng.choice(outcomes, size=2000, p=p / p.sum()).tolist(), law)
+            for _ in range(1000)
+        )
+    finally:
+        oracles.FALSE_ALARM = level
+    assert abs(rejected - 50) < 5 * math.sqrt(1000 * 0.05 * 0.95)
