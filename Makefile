@@ -42,9 +42,10 @@ test: $(FOR_TESTS) ## Run the tests, the docstrings and the code of every page
 test-slow: $(FOR_TESTS) ## Run the statistical sweeps and the large inputs
 	$(PYTEST) -m slow
 
-lint: $(FOR_TOOLS) ## Check style and formatting
+lint: $(FOR_TOOLS) ## Check style, formatting and which way imports go
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 types: $(FOR_TOOLS) ## Check types, also as a user of the package sees them
 	$(BIN)/mypy
