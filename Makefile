@@ -19,9 +19,10 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --num
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
+# Python compiles what is imported, which of these packages is little.
 $(FOR_DEMO): $(PROJECT)
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable '.[demo]'
+	$(PIP) --no-compile --editable '.[demo]'
 	touch $@
 
 $(FOR_TESTS): $(FOR_DEMO) $(PLUGINS:=/pyproject.toml)
