@@ -3,7 +3,15 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-INSTALLED := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+PROJECT := pyproject.toml constraints.txt
+PLUGINS := plugins/opendp-bayes-template plugins/opendp-bayes-smoothed
+# Stamps of what is installed, each on top of the one before.
+FOR_DEMO := $(VENV)/.demo
+FOR_TESTS := $(VENV)/.tests
+FOR_TOOLS := $(VENV)/.tools
+# A file at a time and a process a core: tests of one file share what they computed. Every process calculates in one thread.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow lint types docs images bench lock check clean
@@ -11,44 +19,55 @@ INSTALLED := $(VENV)/.installed
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-$(INSTALLED): pyproject.toml constraints.txt plugins/opendp-bayes-template/pyproject.toml plugins/opendp-bayes-smoothed/pyproject.toml
+# Python compiles what is imported, which of these packages is little.
+$(FOR_DEMO): $(PROJECT)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group test --group lint --group docs \
-		--editable '.[composition,demo]' --editable plugins/opendp-bayes-template --editable plugins/opendp-bayes-smoothed
+	$(PIP) --no-compile --editable '.[demo]'
 	touch $@
 
-demo: $(INSTALLED) ## Release private posteriors of real data
+$(FOR_TESTS): $(FOR_DEMO) $(PLUGINS:=/pyproject.toml)
+	$(PIP) --upgrade pip
+	$(PIP) --group test --editable '.[composition,demo]' $(addprefix --editable ,$(PLUGINS))
+	touch $@
+
+$(FOR_TOOLS): $(FOR_TESTS)
+	$(PIP) --group lint --group docs
+	touch $@
+
+demo: $(FOR_DEMO) ## Release private posteriors of real data
 	$(BIN)/opendp-bayes demo
 
-test: $(INSTALLED) ## Run the tests, the docstrings and the code of every page
-	$(BIN)/python -m pytest
+test: $(FOR_TESTS) ## Run the tests, the docstrings and the code of every page
+	$(PYTEST)
 
-test-slow: $(INSTALLED) ## Run the statistical sweeps and the large inputs
-	$(BIN)/python -m pytest -m slow
+test-slow: $(FOR_TESTS) ## Run the statistical sweeps and the large inputs
+	$(PYTEST) -m slow
 
-lint: $(INSTALLED) ## Check style and formatting
+lint: $(FOR_TOOLS) ## Check style, formatting and which way imports go
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
-types: $(INSTALLED) ## Check types
+types: $(FOR_TOOLS) ## Check types, also as a user of the package sees them
 	$(BIN)/mypy
+	$(BIN)/mypy tests/framework/typed_queries.py
+	$(BIN)/python docs/check_types.py README.md docs/tutorial.md
 
-docs: $(INSTALLED) ## Build the documentation into site/
+docs: $(FOR_TOOLS) ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
-images: $(INSTALLED) ## Draw the pictures of the documentation again; needs Pango
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group images
+images: $(FOR_TOOLS) ## Draw the pictures of the documentation again; needs Pango
+	$(PIP) --group images
 	$(BIN)/python docs/make_images.py
 
-bench: $(INSTALLED) ## Measure cost against what a user would use instead
+bench: $(FOR_TESTS) ## Measure cost against what a user would use instead
 	$(BIN)/python -m benchmarks
 
-check: lint types test docs ## Everything CI runs
+check: demo lint types test docs ## Everything CI runs
 
 lock: ## Resolve the newest versions again and write constraints.txt
-	rm -rf $(VENV) && : > constraints.txt && $(MAKE) $(INSTALLED)
+	rm -rf $(VENV) && : > constraints.txt && $(MAKE) $(FOR_TOOLS)
 	$(BIN)/python -m pip freeze --all --exclude-editable | grep -v '^opendp-bayes' > constraints.txt
 
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import logsumexp
 
+from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Orders minus one at which Rényi divergences are evaluated; between two of them convexity bounds
@@ -102,7 +102,7 @@ def concentrated(
         with np.errstate(invalid="ignore"):
             tilted = np.where(np.isneginf(p), 0.0, p - q)
         parts = [
-            logsumexp(p + orders_less_one[start : start + several, None, None] * tilted, axis=1)
+            log_sum_exp(p + orders_less_one[start : start + several, None, None] * tilted, axis=1)
             for start in range(0, orders_less_one.size, several)
         ]
         cumulants = np.concatenate([np.zeros((1, worst.size)), *parts])

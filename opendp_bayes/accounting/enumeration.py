@@ -12,10 +12,10 @@ from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
-from scipy.special import logsumexp
 
 from opendp_bayes.accounting.divergences import Block
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import shell_size
@@ -61,7 +61,7 @@ class EnumeratedPairs:
             return _flips(self.law.scale, self.size, self.prior, self.distance, number)
         widths = self.law.widths.widths(self.size, prior)[ranks(sets, self.size)]
         exponents = _distances(self.size, self.prior, self.distance, number) / widths[:, None]
-        return -exponents - logsumexp(-exponents, axis=1, keepdims=True)
+        return -exponents - log_sum_exp(-exponents, axis=1)[:, None]
 
 
 def work(size: int, prior: tuple[float, ...], distance: int) -> int:

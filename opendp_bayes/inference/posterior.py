@@ -166,7 +166,11 @@ class NoiseAwarePosterior:
         draws each. Raises `ImportError` without arviz.
         """
         try:
-            import arviz
+            # Once a day, by a note in the user's cache folder, ArviZ announces its next version.
+            with warnings.catch_warnings():
+                announcement = r"\s*ArviZ is undergoing a major refactor"
+                warnings.filterwarnings("ignore", announcement, FutureWarning)
+                import arviz
         except ImportError:
             raise ImportError("to_arviz needs arviz: pip install 'opendp-bayes[arviz]'.") from None
         rng = np.random.default_rng(seed)

@@ -2,9 +2,9 @@
 
 import builtins
 import copy
+import os
 import subprocess
 import sys
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -285,9 +285,7 @@ def test_what_it_says_of_itself(release):
 
 
 def test_arviz_gets_the_draws(three, release):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        theta = three.to_arviz(draws=500).posterior["theta"]
+    theta = three.to_arviz(draws=500).posterior["theta"]
     assert theta.dims == ("chain", "draw", "category")
     assert theta.shape == (4, 500, 3)
     assert theta.coords["category"].values.tolist() == ["a", "b", "c"]
@@ -298,6 +296,27 @@ def test_arviz_gets_the_draws(three, release):
         chained.diagnostics.draws,
         3,
     )
+
+
+def test_a_first_use_of_arviz_neither_fails_nor_warns(tmp_path):
+    """ArviZ warns where the user's cache folder has no note of its own; `import arviz` shows it."""
+    code = """
+import opendp_bayes as ob
+try:
+    import arviz
+except FutureWarning:
+    print("warned")
+loss = ob.PrivacyLoss(0.5, 0.125, 1.0)
+laplace = ob.LaplaceParameters(2.0)
+promise = ob.Promise(8, 1, loss, "")
+release = ob.Release((3, 5), ("a", "b"), (1.0, 1.0), laplace, promise)
+print(type(release.posterior.to_arviz()).__name__)
+"""
+    fresh = {**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    strict = [sys.executable, "-W", "error::FutureWarning", "-c", code]
+    result = subprocess.run(strict, env=fresh, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["warned", "InferenceData"]
+    assert not result.stderr
 
 
 def test_without_arviz_the_error_says_what_to_install(three, monkeypatch):

@@ -1,0 +1,33 @@
+"""What a type checker says of queries. `make types` checks this file; nothing runs it."""
+
+from typing import assert_type
+
+import opendp.prelude as dp
+import polars as pl
+from opendp.context import Query
+
+import opendp_bayes as ob
+from opendp_bayes.framework.context import PosteriorQuery
+
+
+def every_kind_of_query(context: dp.Context, query: Query) -> None:
+    """A query of the whole data gives a `Release`, one of groups a `GroupedRelease`."""
+    whole = ob.posterior(context.query(), "vote", size=10, prior=[1, 2])
+    assert_type(whole, PosteriorQuery[ob.Release])
+    assert_type(whole.release().posterior, ob.NoiseAwarePosterior)
+    planned = context.query(epsilon=0.5).filter(pl.col("age") > 17)
+    assert_type(ob.posterior(planned, "vote").release(), ob.Release)
+    groups = ob.posterior(context.query().group_by("region"), "vote", keys=["north", "south"])
+    assert_type(groups.release()["north"], ob.Release)
+    assert_type(ob.posterior(query, "vote", keys=["north"]), PosteriorQuery[ob.GroupedRelease])
+    named = ob.posterior(query, "vote", mechanism="smooth_hellinger_exponential", gamma=0.2)
+    assert_type(named.release().epsilon, float)
+
+
+def no_queries(context: dp.Context, frame: pl.LazyFrame) -> None:
+    """An error that is not there any more is an error: strict mode warns of unused ignores."""
+    ob.posterior(frame, "vote")  # type: ignore[call-overload]
+    ob.posterior(context, "vote")  # type: ignore[call-overload]
+    ob.posterior(context.query(), ["vote"])  # type: ignore[call-overload]
+    ob.posterior(context.query(), "vote", gamma=[0.2])  # type: ignore[call-overload]
+    ob.posterior(context.query(), "vote").release()["north"]  # type: ignore[index]

@@ -1,0 +1,30 @@
+"""Sums in logarithms against SciPy's, at every size and with nothing in them."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from opendp_bayes.mathematics.log_space import log_sum_exp
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (5, 200), (3, 40, 7), (2, 0, 3)])
+@pytest.mark.parametrize("center", [-1e4, 0.0, 700.0, 1e4])
+def test_agrees_with_scipy(shape: tuple[int, ...], center: float) -> None:
+    """Within 4 rounding errors of the largest value: exp() of `center` itself is 0 or infinite."""
+    values = np.random.default_rng(0).normal(center, 30.0, shape)
+    values[np.random.default_rng(1).random(shape) < 0.2] = -np.inf
+    before = values.copy()
+    for axis in range(len(shape)):
+        if shape[axis]:
+            with np.errstate(divide="ignore"):
+                expected = logsumexp(values, axis=axis)
+            found = log_sum_exp(values, axis)
+            assert found.shape == expected.shape
+            assert np.allclose(found, expected, rtol=2.0**-50, atol=2.0**-50)
+    assert np.array_equal(values, before)
+
+
+def test_of_nothing_and_of_infinities() -> None:
+    assert log_sum_exp(np.zeros((2, 0)), axis=1).tolist() == [-np.inf, -np.inf]
+    values = np.array([[-np.inf, -np.inf], [np.inf, 0.0], [np.inf, -np.inf]])
+    assert log_sum_exp(values, axis=1).tolist() == [-np.inf, np.inf, np.inf]
