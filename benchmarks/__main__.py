@@ -39,7 +39,7 @@ def main() -> None:
     results = HERE / "RESULTS.md"
     results.write_text(INTRODUCTION)
     for name in NAMES:
-        subprocess.run(
+        subprocess.run(  # noqa: S603
             [sys.executable, HERE / f"{name}.py", *sys.argv[1:]],
             check=True,
             env=os.environ | {MARKDOWN: str(results)},

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from opendp_bayes.accounting.composition import (
         privacy_loss_distribution as privacy_loss_distribution,
     )
-    from opendp_bayes.accounting.exact import PrivacyProfile as PrivacyProfile
     from opendp_bayes.accounting.exact import exact_loss as exact_loss
-    from opendp_bayes.accounting.exact import privacy_profile as privacy_profile
+    from opendp_bayes.accounting.profile import PrivacyProfile as PrivacyProfile
+    from opendp_bayes.accounting.profile import privacy_profile as privacy_profile
     from opendp_bayes.auditing.audit import audit as audit
     from opendp_bayes.auditing.results import Audit as Audit
     from opendp_bayes.framework.constructors import (
@@ -94,7 +94,8 @@ __version__ = "0.1.0"
 _HOME = {
     "accounting.calibration": ("calibrate",),
     "accounting.composition": ("privacy_loss_distribution",),
-    "accounting.exact": ("PrivacyProfile", "exact_loss", "privacy_profile"),
+    "accounting.exact": ("exact_loss",),
+    "accounting.profile": ("PrivacyProfile", "privacy_profile"),
     "auditing.audit": ("audit",),
     "auditing.results": ("Audit",),
     "mathematics.conjugate": ("binomial_beta", "multinomial_dirichlet"),

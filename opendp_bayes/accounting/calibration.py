@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
-from opendp_bayes.accounting.exact import (
+from opendp_bayes.accounting.exact import checked, is_accounted
+from opendp_bayes.accounting.profile import (
     Accounting,
-    checked,
     delta_from_bounds,
     feasible_loss,
-    is_accounted,
     privacy_profile,
 )
 from opendp_bayes.mathematics.validation import SCALES, Floats, Integers, as_choice, as_positive
@@ -74,7 +73,7 @@ def calibrate(
     1.239
     """
     as_choice(accounting, "accounting", ("exact", "proven"))
-    size, prior, d_in = checked(mechanism, size, prior, d_in)
+    mechanism, size, prior, d_in = checked(mechanism, size, prior, d_in)
     loss = relative_loss(epsilon=epsilon, delta=delta, rho=rho)
 
     def value(candidate: Mechanism) -> float:

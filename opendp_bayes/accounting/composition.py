@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.exact import privacy_profile
+from opendp_bayes.accounting.profile import privacy_profile
 from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.mechanisms.protocol import Mechanism
 

@@ -2,35 +2,30 @@
 neighbours, from their probabilities.
 """
 
-import math
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, cast
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
     Pairs,
     concentrated,
     extremes,
-    hockey_stick,
 )
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import Setting, pairs_of
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.validation import SCALES, Floats, as_distance, as_prior, as_size
+from opendp_bayes.mathematics.validation import SCALES, as_distance, as_prior, as_size
 from opendp_bayes.mechanisms import registry
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, law_of
 
-#: Where a privacy map comes from: the probabilities themselves where that is feasible, or the
-#: closed form that is proved.
-Accounting = Literal["exact", "proven"]
 #: Probabilities to compare, above which constructors and the calibration use the proven bound: a
 #: second or two.
 FEASIBLE_WORK = 20_000_000
@@ -43,7 +38,9 @@ _RENYI_WORK = 2_000_000
 #: at most so many records in them.
 _GROUP_WORK = 5_000_000
 _LARGEST_GROUP = 8
-_ROUNDING = 1 + Fraction(1, 2**32)  # of a sum of at most 2^20 positive terms
+
+
+M = TypeVar("M", bound=Mechanism)
 
 
 @dataclass(frozen=True)
@@ -84,161 +81,9 @@ def exact_loss(
     >>> round(loss.epsilon, 4), loss.method
     (0.3999, 'windowed')
     """
-    size, prior, d_in = checked(mechanism, size, prior, d_in)
-    return _loss(mechanism, size, prior, d_in, LARGEST_WORK, True)
-
-
-def feasible_loss(
-    mechanism: Mechanism,
-    *,
-    size: int | None,
-    prior: ArrayLike,
-    d_in: int,
-    delta: float = 0.0,
-    accounting: Accounting = "exact",
-    renyi: bool = True,
-) -> PrivacyLoss:
-    """What the constructors use: `exact_loss` where it takes at most a few seconds, otherwise the
-    proven bound.
-
-    With `delta > 0`, `epsilon` and `delta` of the result hold together. Without `renyi`, `rho`
-    follows from the range alone, which takes less time.
-    """
-    size, prior, d_in = checked(mechanism, size, prior, d_in)
-    if accounting == "proven" or not is_accounted(mechanism):
-        return mechanism.proven_loss(d_in, size=size, prior=np.array(prior), delta=delta)
-    loss = _loss(mechanism, size, prior, d_in, FEASIBLE_WORK, renyi)
-    if not delta or d_in == 0:
-        return loss
-    epsilon = PrivacyProfile(mechanism, size, prior, d_in).epsilon(delta)
-    proven = mechanism.proven_loss(d_in, size=size, prior=np.array(prior), delta=delta)
-    if proven.epsilon < epsilon:
-        return replace(loss, epsilon=proven.epsilon, delta=proven.delta, method=proven.method)
-    return loss if epsilon >= loss.epsilon else replace(loss, epsilon=epsilon, delta=delta)
-
-
-def privacy_profile(
-    mechanism: Mechanism, *, size: int | None, prior: ArrayLike, d_in: int = 1
-) -> "PrivacyProfile":
-    """The privacy profile of a mechanism: a function from ε to a certified δ such that the release
-    is (ε, δ)-private; arguments of `exact_loss`.
-
-    >>> from opendp_bayes import HellingerExponential, privacy_profile
-    >>> profile = privacy_profile(HellingerExponential(scale=0.5), size=10, prior=[1.0, 1.0])
-    >>> round(profile(0.25), 4), round(profile.epsilon(0.1), 4)
-    (0.1505, 0.5101)
-    """
-    size, prior, d_in = checked(mechanism, size, prior, d_in)
-    return PrivacyProfile(mechanism, size, prior, d_in)
-
-
-@dataclass(frozen=True)
-class PrivacyProfile:
-    """`profile(epsilon)` is a certified δ, `profile.epsilon(delta)` a certified ε; `loss` holds the
-    pure bounds. Made by `privacy_profile`.
-    """
-
-    mechanism: Mechanism
-    size: int | None
-    prior: tuple[float, ...]
-    d_in: int
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """The bounds without δ: beyond `loss.epsilon` the profile is zero."""
-        return _loss(self.mechanism, self.size, self.prior, self.d_in, FEASIBLE_WORK, False)
-
-    @property
-    def method(self) -> str:
-        """How δ is obtained: `"exact"` or `"windowed"`, or `"proven"` where it follows from the
-        bounds in `loss` alone.
-        """
-        return "proven" if self._pairs is None else self._pairs[0].method
-
-    def __call__(self, epsilon: ArrayLike) -> float | Floats:
-        """δ at one ε >= 0, or at an array of them, of the same shape. Raises `ValueError` for a
-        negative or undefined ε.
-        """
-        epsilons = np.asarray(epsilon, dtype=np.float64)
-        if np.any(np.isnan(epsilons)) or np.any(epsilons < 0):
-            raise ValueError(f"epsilon={epsilon!r}: must be at least 0.")
-        deltas = np.array([_delta(self, float(value)) for value in epsilons.ravel()]).reshape(
-            epsilons.shape
-        )
-        return float(deltas) if deltas.ndim == 0 else deltas
-
-    def epsilon(self, delta: float) -> float:
-        """An ε, the smallest up to 1e-11 of `loss.epsilon`, whose δ is at most `delta`, from 0 to
-        1; infinite if there is none.
-        """
-        if not 0 <= delta <= 1:
-            raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
-        largest = self.loss.epsilon
-        if delta == 0 or _delta(self, 0.0) <= delta:
-            return largest if delta == 0 else 0.0
-        if not math.isfinite(largest):
-            return math.inf
-
-        def excess(epsilon: float) -> float:
-            return math.log(max(_delta(self, epsilon), 1e-320)) - math.log(delta)
-
-        low = largest  # where the profile is zero or small; the root is bracketed by 0 and this
-        if excess(low) > 0:
-            return largest
-        step = 1e-11 * largest
-        epsilon = float(brentq(excess, 0.0, low, xtol=step, rtol=1e-13, maxiter=200))
-        while _delta(self, epsilon) > delta:
-            epsilon = min(epsilon + step, largest)
-        return epsilon
-
-    @property
-    def _pairs(self) -> list[Pairs] | None:
-        return _all_pairs(self.mechanism, self.size, self.prior, self.d_in)
-
-
-@lru_cache(maxsize=4096)
-def _delta(profile: PrivacyProfile, epsilon: float) -> float:
-    loss = profile.loss
-    if profile.d_in == 0 or epsilon >= loss.epsilon:
-        return 0.0
-    bound = delta_from_bounds(loss, epsilon)
-    if profile._pairs is None:
-        return bound
-    exact = max(_delta_of(pairs, epsilon) for pairs in profile._pairs)
-    return min(bound, exact)
-
-
-def _delta_of(pairs: Pairs, epsilon: float) -> float:
-    """Errors of at most e in the log-probabilities: `P <= exp(e) P'` and `ln P/Q <= ln P'/Q' + 2
-    e`, so `delta <= exp(e) delta'(epsilon - 2 e)`.
-    """
-    error = pairs.log_error
-    if error > 100:  # nothing is known of the probabilities
-        return 1.0
-    largest = max(
-        float(np.max(hockey_stick(block, epsilon - 2 * error))) for block in pairs.blocks()
-    )
-    return min(
-        1.0,
-        round_up(
-            Fraction(largest) * Fraction(math.exp(2 * error)) * _ROUNDING + Fraction(1, 2**1000)
-        ),
-    )
-
-
-def delta_from_bounds(loss: PrivacyLoss, epsilon: float) -> float:
-    """δ from the bounds on ε and on the range alone: of randomized response, and of the worst law
-    with that range.
-    """
-    if loss.epsilon == math.inf:
-        return 1.0
-    if epsilon >= loss.epsilon:
-        return 0.0
-    pure = -math.expm1(epsilon - loss.epsilon) / (1 + math.exp(-loss.epsilon))
-    if loss.range > 700 or epsilon >= loss.range:
-        return min(1.0, pure * float(_ROUNDING))
-    spread = math.exp(loss.range / 2) * -math.expm1((epsilon - loss.range) / 2)
-    return min(1.0, min(pure, spread**2 / math.expm1(loss.range)) * float(_ROUNDING))
+    mechanism, size, prior, d_in = checked(mechanism, size, prior, d_in)
+    found = loss_within(mechanism, size, prior, d_in, LARGEST_WORK, True)
+    return replace(found)  # a value that nobody can change for others
 
 
 def is_accounted(mechanism: Mechanism) -> bool:
@@ -252,7 +97,7 @@ def worst_pair(mechanism: Mechanism, *, size: int, prior: ArrayLike) -> WorstPai
     """Neighbours with the largest exact ε, or None where the loss is not computed from the
     probabilities of pairs of data sets.
     """
-    _, concentration, _ = checked(mechanism, size, prior, 1)
+    mechanism, _, concentration, _ = checked(mechanism, size, prior, 1)
     pairs = _pairs(mechanism, size, concentration, 1, LARGEST_WORK)
     if pairs is None or isinstance(pairs, NoisePairs):
         return None
@@ -260,9 +105,11 @@ def worst_pair(mechanism: Mechanism, *, size: int, prior: ArrayLike) -> WorstPai
 
 
 def checked(
-    mechanism: Mechanism, size: int | None, prior: ArrayLike, d_in: int
-) -> tuple[int | None, tuple[float, ...], int]:
-    """The arguments, validated, in a hashable form."""
+    mechanism: M, size: int | None, prior: ArrayLike, d_in: int
+) -> tuple[M, int | None, tuple[float, ...], int]:
+    """The arguments, validated, in a hashable form; the mechanism as a copy, which the caches of
+    losses keep and nobody else can change.
+    """
     if not isinstance(mechanism, Mechanism):
         raise TypeError(
             f"mechanism={mechanism!r}: must be a mechanism value, such as"
@@ -276,7 +123,7 @@ def checked(
     size = None if size is None else as_size(size)
     # A loss may be asked for at a scale that no release should use.
     replace(mechanism, scale=SCALES[0]).check(size=size, prior=array)
-    return size, tuple(array.tolist()), as_distance(d_in)
+    return deepcopy(mechanism), size, tuple(array.tolist()), as_distance(d_in)
 
 
 @dataclass(frozen=True)
@@ -288,7 +135,7 @@ class _Findings:
 
 
 @lru_cache(maxsize=1024)
-def _loss(
+def loss_within(
     mechanism: Mechanism,
     size: int | None,
     prior: tuple[float, ...],
@@ -375,7 +222,7 @@ def _examine(
     )
 
 
-def _all_pairs(
+def all_pairs(
     mechanism: Mechanism, size: int | None, prior: tuple[float, ...], d_in: int
 ) -> list[Pairs] | None:
     """The pairs for every distance up to `d_in`, or None if they cannot all be examined."""

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.exact import checked, exact_loss, privacy_profile, worst_pair
+from opendp_bayes.accounting.exact import checked, exact_loss, worst_pair
+from opendp_bayes.accounting.profile import privacy_profile
 from opendp_bayes.auditing.draws import (
     Sampler,
     chi_square_p_value,
@@ -75,7 +76,7 @@ def audit(
     >>> round(found.exact.epsilon, 4), found.law.first, found.law.second
     (0.8838, (0, 10), (1, 9))
     """
-    size, prior, _ = checked(mechanism, size, prior, 1)
+    mechanism, size, prior, _ = checked(mechanism, size, prior, 1)
     draws = _checked(draws, confidence, deltas)
     exact = exact_loss(mechanism, size=size, prior=prior)
     claimed = exact.epsilon if epsilon is None else as_positive(epsilon, "epsilon")

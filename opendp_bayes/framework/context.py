@@ -13,7 +13,7 @@ from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Function, Measurement, OpenDPException, Transformation
 
-from opendp_bayes.accounting.exact import feasible_loss
+from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.framework.boundary import ReleaseError, descriptor_of, require_features
 from opendp_bayes.framework.budget import (
     as_tuple,

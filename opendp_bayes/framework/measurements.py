@@ -18,11 +18,11 @@ from opendp.measures import (
 from opendp.metrics import l1_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
 
-from opendp_bayes.accounting.exact import (
+from opendp_bayes.accounting.exact import is_accounted
+from opendp_bayes.accounting.profile import (
     Accounting,
     delta_from_bounds,
     feasible_loss,
-    is_accounted,
     privacy_profile,
 )
 from opendp_bayes.framework.boundary import (

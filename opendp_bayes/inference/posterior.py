@@ -1,5 +1,6 @@
 """The noise-aware posterior of a release, as its user sees it."""
 
+import warnings
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal

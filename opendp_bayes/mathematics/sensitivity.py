@@ -12,8 +12,6 @@ is needed.
 """
 
 import math
-from functools import lru_cache
-from itertools import permutations
 from typing import get_args
 
 import numpy as np
@@ -21,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.hellinger import Distance, distance_from_divergence, gap_above
 from opendp_bayes.mathematics.rounding import lower_end
-from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -78,9 +75,9 @@ def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hel
     as_choice(distance, "distance", get_args(Distance))
     size, prior = as_size(size), as_prior(prior)
     gap = (
-        np.max(_g(prior) + _g(prior[::-1] + (size - 1)))
+        np.max(half_gap(prior) + half_gap(prior[::-1] + (size - 1)))
         if prior.size == 2
-        else np.sum(_g(np.partition(prior, 1)[:2]))
+        else np.sum(half_gap(np.partition(prior, 1)[:2]))
     )
     return float(distance_from_divergence(gap, distance))
 
@@ -137,86 +134,6 @@ def smooth_sensitivities_at(
     return np.concatenate([_smooth(part, prior, gamma, beta, "hellinger") for part in parts])
 
 
-def local_sensitivities(size: int, prior: ArrayLike) -> Floats:
-    """`local_sensitivity` of every data set of `size` records, in the order of
-    `simplex.candidates`; `prior` has shape `(k,)`.
-    """
-    size, prior = as_size(size), as_prior(prior)
-    sets = candidates(size, prior.size)
-    g = [_g(alpha + np.arange(size + 1)) for alpha in prior]
-    entering = [table[column] for table, column in zip(g, sets.T, strict=True)]
-    leaving = [
-        np.where(column > 0, table[column - 1], 0.0)
-        for table, column in zip(g, sets.T, strict=True)
-    ]
-    gap = np.zeros(len(sets))
-    for i, j in permutations(range(prior.size), 2):
-        gap = np.maximum(gap, np.where(sets[:, i] > 0, leaving[i] + entering[j], 0.0))
-    return distance_from_divergence(gap)
-
-
-def smooth_sensitivities(
-    size: int, prior: ArrayLike, *, gamma: float | None = None, beta: float | None = None
-) -> Floats:
-    """`smooth_sensitivity` of every data set of `size` records, in the order of
-    `simplex.candidates`; `prior` has shape `(k,)`.
-    """
-    if (gamma is None) == (beta is None):
-        raise ValueError(f"gamma={gamma!r}, beta={beta!r}: give exactly one of the two.")
-    size, prior = as_size(size), as_prior(prior)
-    slope = as_positive(gamma, "gamma") if gamma is not None else as_positive(beta, "beta")
-    cost, sensitivity = (
-        (np.reciprocal, np.reciprocal) if gamma is not None else (_minus_log, _exp_minus)
-    )
-    if prior.size == 2:
-        return sensitivity(_lower_envelope(cost(local_sensitivities(size, prior)), slope))
-    levels = cost(_largest_within(size, tuple(prior.tolist())))
-    return sensitivity(np.min(levels + slope * np.arange(size + 1)[:, None], axis=0))
-
-
-def _minus_log(values: Floats) -> Floats:
-    return -np.log(values)
-
-
-def _exp_minus(values: Floats) -> Floats:
-    return np.exp(-values)
-
-
-@lru_cache(maxsize=1)
-def _largest_within(size: int, prior: tuple[float, ...]) -> Floats:
-    """The largest local sensitivity within distance d = 0..size of every data set, shape `(size +
-    1, data sets)`: neighbours of neighbours.
-    """
-    sets = candidates(size, len(prior))
-    steps = []
-    for i, j in permutations(range(len(prior)), 2):
-        moved = sets.copy()
-        moved[:, i] -= 1
-        moved[:, j] += 1
-        moved[sets[:, i] == 0] = sets[sets[:, i] == 0]
-        steps.append(ranks(moved, size))
-    levels = [local_sensitivities(size, np.array(prior))]
-    for _ in range(size):
-        levels.append(np.max([levels[-1][step] for step in steps], axis=0))
-    return np.stack(levels)
-
-
-def _lower_envelope(value: Floats, slope: float) -> Floats:
-    """`min over s of value[s] + slope |t - s|` for every t.
-
-    The best s on either side is found by a running minimum; its value is then computed afresh,
-    without cancellation. A tie that rounding decides wrongly costs no more than rounding.
-    """
-    place = np.arange(value.size)
-    best = value
-    for order in (slice(None), slice(None, None, -1)):
-        falling = value[order] - slope * place
-        lowest = np.minimum.accumulate(falling)
-        at = np.maximum.accumulate(np.where(falling == lowest, place, 0))
-        best = np.minimum(best, (value[order][at] + slope * (place - at))[order])
-    return best
-
-
 def smallest_local_sensitivity(size: int, prior: ArrayLike) -> float:
     """A certified lower bound on `LS(x)` over all data sets of `size` records, and so on every
     smooth sensitivity.
@@ -226,11 +143,11 @@ def smallest_local_sensitivity(size: int, prior: ArrayLike) -> float:
     "Sensitivities").
     """
     size, prior = as_size(size), as_prior(prior)
-    gap = 2 * _g((math.fsum(prior) + (size - 1)) / 2)
+    gap = 2 * half_gap((math.fsum(prior) + (size - 1)) / 2)
     return lower_end(float(distance_from_divergence(gap)), 2 * RELATIVE_ERROR)
 
 
-def _g(t: ArrayLike) -> Floats:
+def half_gap(t: ArrayLike) -> Floats:
     """`-ln phi(t)`, `phi(t) = G(t + 1/2) / sqrt(G(t) G(t + 1))`, for `t > 0`."""
     return gap_above(t, 0.5)
 
@@ -316,8 +233,8 @@ def _largest_gaps(counts: Integers, prior: Floats) -> Floats:
     left = np.take_along_axis(leaving, i, axis=1)
     finite = np.isfinite(left)
     gaps = (
-        _g(np.where(finite, left, 1.0))[:, :, None]
-        + _g(np.take_along_axis(entering, j, axis=1))[:, None, :]
+        half_gap(np.where(finite, left, 1.0))[:, :, None]
+        + half_gap(np.take_along_axis(entering, j, axis=1))[:, None, :]
     )
     return np.max(
         gaps,
@@ -337,7 +254,9 @@ def _gaps_within_two(counts: Integers, prior: Floats, distances: Integers) -> Fl
         here = np.stack([ones, size - ones])
         for i, j in ((0, 1), (1, 0)):
             valid = (here[i] >= 1) & (here[j] >= 0)
-            gap = _g(prior[i] + np.maximum(here[i] - 1, 0)) + _g(prior[j] + np.maximum(here[j], 0))
+            gap = half_gap(prior[i] + np.maximum(here[i] - 1, 0)) + half_gap(
+                prior[j] + np.maximum(here[j], 0)
+            )
             best = np.where(valid, np.maximum(best, gap), best)
     return best
 
@@ -370,5 +289,5 @@ def _drain_first(prior: Floats, drained: Integers, other: Integers, distances: I
         rest = np.maximum(distances - drained[:, i, None], 0)[:, None]
         others = np.delete(np.arange(prior.size), i)
         lowest = np.min(prior[others, None] + np.maximum(other[:, others, None] - rest, 0), axis=1)
-        best = np.maximum(best, np.where(emptied[:, i], _g(prior[i]) + _g(lowest), 0.0))
+        best = np.maximum(best, np.where(emptied[:, i], half_gap(prior[i]) + half_gap(lowest), 0.0))
     return best

@@ -12,11 +12,11 @@ from opendp_bayes.mathematics.rounding import round_down, upper_end
 from opendp_bayes.mathematics.sensitivity import (
     RELATIVE_ERROR,
     global_sensitivity,
-    local_sensitivities,
     local_sensitivities_at,
     local_sensitivity,
     smallest_local_sensitivity,
 )
+from opendp_bayes.mathematics.sensitivity_tables import local_sensitivities
 from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.validation import (
     Floats,

@@ -60,7 +60,7 @@ class KNormParameters:
     >>> from opendp_bayes import KNormParameters
     >>> candidates, log_p = KNormParameters(scale=1.0).log_pmf([1, 1, 0], prior=1.0)
     >>> at = candidates.tolist().index([1, 1, 0])
-    >>> round(2.718281828459045 ** log_p[at], 4)
+    >>> round(float(2.718281828459045 ** log_p[at]), 4)
     0.1773
     """
 

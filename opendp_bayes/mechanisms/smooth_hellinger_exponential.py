@@ -12,10 +12,10 @@ from opendp_bayes.mathematics.sensitivity import (
     RELATIVE_ERROR,
     global_sensitivity,
     smallest_local_sensitivity,
-    smooth_sensitivities,
     smooth_sensitivities_at,
     smooth_sensitivity,
 )
+from opendp_bayes.mathematics.sensitivity_tables import smooth_sensitivities
 from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.validation import (
     Floats,

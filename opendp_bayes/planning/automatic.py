@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Iterator
 
 from opendp_bayes.accounting import enumeration, two_categories
-from opendp_bayes.accounting.exact import FEASIBLE_WORK, Accounting
+from opendp_bayes.accounting.exact import FEASIBLE_WORK
+from opendp_bayes.accounting.profile import Accounting
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms import (

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.calibration import calibrate, relative_loss
-from opendp_bayes.accounting.exact import feasible_loss
+from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.mathematics.validation import SCALES, Floats, as_distance, as_prior
 from opendp_bayes.mechanisms import (
     HellingerExponential,

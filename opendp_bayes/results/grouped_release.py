@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.accounting.exact import feasible_loss
+from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms import LaplaceParameters
 from opendp_bayes.released.data import Key, Label

@@ -20,29 +20,20 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.samplers import terms
 from opendp_bayes.samplers.uniform import log_uniforms, random_words
 
 #: Above this tables outgrow memory, and only scales that mean no privacy give anything but noise.
-#: (2^_BITS of each must fit into 63 bits together.)
+#: (2^BITS of each must fit into 63 bits together.)
 LARGEST_CATEGORIES = 1000
 
-# Of a chord below H / width, about: where its term is the largest it exceeds f by a factor of up to
-# e^0.5
-_CHORD_GAP = 0.5
 # Squared, in variances, that the sum of proposals may be off: more than the 1.75 of one side of a
 # normal law
 _DRIFT = 2.0
-_NEGLIGIBLE = (
-    40.0  # candidates that have less than e^-40 of the probability together share one term
-)
-_BITS = 44  # integer weights sum to 2^44
-# Added to logarithms of bounds: far above their rounding errors, far below what costs acceptance.
-_MARGIN = 2.0**-20
 _GAP_MARGIN = 2.0**-42  # relative, above the error of a gap and of a sum of gaps
 # Proposals made at a time: at least so many, and so many for each category; one release seldom
 # needs a second batch.
@@ -72,11 +63,11 @@ class HellingerSampler:
     def __init__(self, counts: Integers, prior: Floats, width: float) -> None:
         self._counts, self._prior, self._width = counts, prior, width
         k, n = counts.size, int(counts.sum())
-        self._log_weights, self._slopes = chords(1 / width, log_number_of_candidates(n, k))
+        self._log_weights, self._slopes = terms.chords(1 / width, log_number_of_candidates(n, k))
 
         # Blocks of distances from each count, in both directions; arrays of shape (k, blocks). One
         # that has no count from 0 to n has no weight.
-        start, bits = blocks(n, min(max((k - 1).bit_length(), 4), 6))
+        start, bits = terms.blocks(n, min(max((k - 1).bit_length(), 4), 6))
         self._first = np.concatenate([-start[::-1], [0], start])
         self._bits = np.concatenate([bits[::-1], [0], bits])
         last = self._first + np.sign(self._first) * ((1 << self._bits) - 1)
@@ -95,11 +86,13 @@ class HellingerSampler:
             np.array([last for _, last, _ in fits]),
         )
         log_masses = self._log_weights + [mass for _, _, mass in fits]
-        weights = _integer_weights(log_masses)
+        weights = terms.integer_weights(log_masses)
         self._ends, self._log_integers = np.cumsum(weights), np.log(weights)
         # exp(log_unit) times the integer of a term is at least its weight, and so for the integers
         # of the blocks of each category.
-        self._log_unit = float(_log_sum(log_masses)) - _log_scale(weights) + (k + 1) * _MARGIN
+        self._log_unit = (
+            float(terms.log_sum(log_masses)) - terms.log_scale(weights) + (k + 1) * terms.MARGIN
+        )
         self._tables: dict[int, _Table] = {}
 
     def draw(self, size: int) -> Integers:
@@ -124,13 +117,13 @@ class HellingerSampler:
         while made < proposals or accepted == 0:
             number = min(proposals, _LARGEST_BATCH // self._counts.size)
             accepted, made = accepted + float(np.exp(self._inside(number)[1]).sum()), made + number
-        # A term is proposed with probability integer / 2^_BITS, and a move with its density times
+        # A term is proposed with probability integer / 2^BITS, and a move with its density times
         # that of the rounding up of each category.
-        log_rounding = _BITS * math.log(2) - _log_scale(self._gaps)
+        log_rounding = terms.BITS * math.log(2) - terms.log_scale(self._gaps)
         return (
             math.log(accepted / made)
             + self._log_unit
-            + _BITS * math.log(2)
+            + terms.BITS * math.log(2)
             + (self._counts.size - 1) * log_rounding
         )
 
@@ -143,7 +136,7 @@ class HellingerSampler:
         """Those of `number` proposals that are inside the simplex, as moves, and the logarithms of
         their probabilities of acceptance.
         """
-        term = np.searchsorted(self._ends, _bits(random_words(number)), side="right")
+        term = np.searchsorted(self._ends, terms.leading_bits(random_words(number)), side="right")
         moves, log_density = self._proposals(term)
         inside = np.all(moves >= -self._counts, axis=1)
         return moves[inside], self._log_acceptance(term[inside], moves[inside], log_density[inside])
@@ -157,7 +150,7 @@ class HellingerSampler:
             self._prior + (self._counts + np.minimum(moves, 0)), np.abs(moves) / 2
         ).sum(axis=1)
         logs = self._log_weights - np.multiply.outer(divergence, self._slopes)
-        log_share = logs[np.arange(term.size), term] - _log_sum(logs)
+        log_share = logs[np.arange(term.size), term] - terms.log_sum(logs)
         log_f = -distance_from_divergence(divergence) / self._width
         return log_f + log_share - self._log_integers[term] - self._log_unit - log_density
 
@@ -174,9 +167,9 @@ class HellingerSampler:
         for m in np.unique(term).tolist():
             rows = np.flatnonzero(term == m)
             table = self._table(m)
-            # The cumulative weights of a category are those of the one before, plus 2^_BITS.
-            words = _bits(random_words(rows.size * k)).reshape(rows.size, k) + (
-                np.arange(k) << _BITS
+            # The cumulative weights of a category are those of the one before, plus 2^terms.BITS.
+            words = terms.leading_bits(random_words(rows.size * k)).reshape(rows.size, k) + (
+                np.arange(k) << terms.BITS
             )
             place = np.searchsorted(table.ends, words, side="right")
             block = place % self._first.size
@@ -244,10 +237,10 @@ class HellingerSampler:
         return self._tables[m]
 
     def _make_table(self, slope: float, tilt: float) -> _Table:
-        weights = _integer_weights(self._bounds(slope, tilt) + self._log_size)
-        offsets = np.arange(self._counts.size)[:, None] << _BITS
+        weights = terms.integer_weights(self._bounds(slope, tilt) + self._log_size)
+        offsets = np.arange(self._counts.size)[:, None] << terms.BITS
         with np.errstate(divide="ignore"):  # a block without a count from 0 to n is never drawn
-            log_density = np.log(weights) - self._bits * math.log(2) - _log_scale(weights)
+            log_density = np.log(weights) - self._bits * math.log(2) - terms.log_scale(weights)
         return _Table((np.cumsum(weights, axis=1) + offsets).ravel(), log_density.ravel())
 
 
@@ -258,88 +251,3 @@ def check_categories(k: int) -> None:
             f"prior: has {k} entries; this mechanism samples at most {LARGEST_CATEGORIES}"
             " categories. Use KNormParameters."
         )
-
-
-def chords(largest: float, log_candidates: float) -> tuple[Floats, Floats]:
-    """Logarithms of P and slopes j of terms with `sum of P exp(-j D) >= exp(-largest H)`, `H =
-    sqrt(1 - exp(-D))`, for every `D >= 0`.
-
-    Each is a chord of `largest * H` as a function of D, between two of the points `H = sin^2(m
-    step)`, for which all chords are at nearly the same distance below it; the last is a constant
-    from where all candidates together weigh less than `exp(-_NEGLIGIBLE)`.
-
-    >>> log_weights, slopes = chords(2.0, 100.0)
-    >>> log_weights.round(3).tolist(), slopes.round(3).tolist()
-    ([0.0, -0.415, -1.5], [7.747, 1.312, 0.0])
-    """
-    number = max(math.ceil(math.pi / 2 / math.sqrt(2 * _CHORD_GAP / largest)), 1)
-    step = math.pi / 2 / number
-    reach = min((log_candidates + _NEGLIGIBLE) / largest, 1.0)
-    used = min(math.ceil(math.asin(math.sqrt(reach)) / step), number - 1)
-    distance = np.sin(step * np.arange(used + 1)) ** 2
-    divergence = -np.log1p(-(distance**2))
-    slopes = np.append(largest * np.diff(distance) / np.diff(divergence), 0.0)
-    return slopes * divergence - largest * distance + _MARGIN, slopes
-
-
-def blocks(largest: int, precision: int) -> tuple[Integers, Integers]:
-    """Blocks of the numbers from 1 to `largest` or a little more: their first number, and the
-    logarithm to base 2 of how many they hold.
-
-    They widen as the spacing of floating-point numbers of `precision` bits does, so that a block is
-    short beside its distance from 0.
-
-    >>> start, bits = blocks(20, 1)
-    >>> start.tolist(), bits.tolist()
-    ([1, 2, 3, 4, 6, 8, 12, 16], [0, 0, 0, 1, 1, 2, 2, 3])
-    """
-    octaves = range(max(largest.bit_length() - precision, 1))
-    # The first octave holds the numbers below 2^precision too.
-    start = np.concatenate(
-        [
-            np.arange(1 << precision if octave else 1, 2 << precision, dtype=np.int64) << octave
-            for octave in octaves
-        ]
-    )
-    bits = np.concatenate(
-        [
-            np.full((1 << precision) if octave else (2 << precision) - 1, octave)
-            for octave in octaves
-        ]
-    )
-    needed = start <= largest
-    return start[needed], bits[needed]
-
-
-def _integer_weights(logs: Floats) -> Integers:
-    """Integers along the last axis that sum to `2^_BITS` and are at least `exp(logs)`, relative to
-    their sum, times `exp(_log_scale)`; 0 for -inf.
-    """
-    logs = logs - np.max(logs, axis=-1, keepdims=True)
-    relative = np.exp(logs)
-    relative /= relative.sum(axis=-1, keepdims=True)
-    weights = np.maximum(np.ceil(relative * math.exp(_log_scale(logs))), logs > -np.inf).astype(
-        np.int64
-    )
-    surplus = (1 << _BITS) - weights.sum(axis=-1, keepdims=True)
-    largest = np.argmax(weights, axis=-1, keepdims=True)
-    np.put_along_axis(
-        weights, largest, np.take_along_axis(weights, largest, axis=-1) + surplus, axis=-1
-    )
-    return weights
-
-
-def _log_scale(weights: Integers | Floats) -> float:
-    """Of what `_integer_weights` shares out before it rounds up: less than `2^_BITS` by more than
-    that adds.
-    """
-    return math.log((1 << _BITS) - 8 * weights.shape[-1])
-
-
-def _log_sum(logs: Floats) -> Floats:
-    highest = np.max(logs, axis=-1)
-    return highest + np.log(np.sum(np.exp(logs - highest[..., None]), axis=-1))
-
-
-def _bits(words: NDArray[np.uint64]) -> Integers:
-    return (words >> np.uint64(64 - _BITS)).astype(np.int64)

@@ -21,7 +21,7 @@ from opendp_bayes import (
 )
 from opendp_bayes.accounting import calibration
 from opendp_bayes.accounting.calibration import counts_in_proportion
-from opendp_bayes.accounting.exact import delta_from_bounds
+from opendp_bayes.accounting.profile import delta_from_bounds
 
 BETA_ONE = (1.0, 1.0)
 MECHANISMS: list[Any] = [

@@ -23,7 +23,7 @@ from opendp_bayes import (
     global_sensitivity,
     privacy_profile,
 )
-from opendp_bayes.accounting import exact
+from opendp_bayes.accounting import exact, profile
 from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
@@ -31,9 +31,10 @@ from opendp_bayes.accounting.divergences import (
     concentrated,
     hockey_stick,
 )
-from opendp_bayes.accounting.exact import delta_from_bounds, feasible_loss, worst_pair
+from opendp_bayes.accounting.exact import worst_pair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import pairs_of
+from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
 #: How far above the truth a certified bound may lie: of a loss, relative where it exceeds one; of a
@@ -343,13 +344,13 @@ def test_a_group_beyond_those_examined_is_bounded_by_sums(monkeypatch: pytest.Mo
     laws = ball_laws(mechanism, size, prior)
     one, two = (exact_loss(mechanism, size=size, prior=prior, d_in=d_in).epsilon for d_in in (1, 2))
     monkeypatch.setattr(exact, "_LARGEST_GROUP", 2)
-    exact._loss.cache_clear()
+    exact.loss_within.cache_clear()
     five = exact_loss(mechanism, size=size, prior=prior, d_in=5).epsilon
     profile = privacy_profile(mechanism, size=size, prior=prior, d_in=5)
     assert profile.method == "proven"
     for at in (0.0, 0.2 * five, 0.7 * five):
         assert laws.delta(at, 5) <= oracles.real(profile(at))
-    exact._loss.cache_clear()
+    exact.loss_within.cache_clear()
     assert five == pytest.approx(2 * two + one, rel=1e-12)
     assert laws.losses(5)[0] <= oracles.real(five)
 
@@ -528,7 +529,8 @@ def spoiled(p: Any, q: Any, up: Any, error: float) -> Known:
 @pytest.fixture
 def fresh() -> Iterator[None]:
     """Without what was kept, and keeping nothing of what a test has changed."""
-    caches = (exact._loss, pairs_of, exact._examine, exact._delta)  # before they are replaced
+    # Before they are replaced.
+    caches = (exact.loss_within, pairs_of, exact._examine, profile._delta)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -550,7 +552,7 @@ def test_a_delta_holds_for_every_law_within_the_error(error: float) -> None:
                 sum(max(a - math.exp(epsilon) * b, 0) for a, b in zip(*pair, strict=True))
                 for pair in ((P, Q), (Q, P))
             )
-            assert truth <= exact._delta_of(pairs, float(epsilon)) + 1e-16
+            assert truth <= profile._delta_of(pairs, float(epsilon)) + 1e-16
             unnoticed += (
                 float(np.max(hockey_stick(next(pairs.blocks()), float(epsilon))))
                 < (1 - 3 * error) * truth
@@ -562,11 +564,13 @@ def test_a_delta_has_room_for_the_rounding_of_its_sum_and_is_never_zero() -> Non
     """`2^-32` is above `2^20` roundings; and what is below the floats is not nothing."""
     certain = Known(tuple(np.log(P)), tuple(np.log(Q)), 0.0)
     computed = float(hockey_stick(next(certain.blocks()), 0.1)[0])
-    assert Fraction(exact._delta_of(certain, 0.1)) >= Fraction(computed) * (1 + Fraction(1, 2**32))
+    assert Fraction(profile._delta_of(certain, 0.1)) >= Fraction(computed) * (
+        1 + Fraction(1, 2**32)
+    )
     rare = Known((0.0, -800.0), (0.0, -900.0), 0.0)
     assert hockey_stick(next(rare.blocks()), 0.1) == 0
-    assert exact._delta_of(rare, 0.1) >= math.exp(-700)
-    assert exact._delta_of(replace(certain, log_error=101.0), 0.1) == 1.0
+    assert profile._delta_of(rare, 0.1) >= math.exp(-700)
+    assert profile._delta_of(replace(certain, log_error=101.0), 0.1) == 1.0
     loss = PrivacyLoss(epsilon=1.0, range=2.0, rho=1.0)
     pure = -math.expm1(0.3 - 1.0) / (1 + math.exp(-1.0))
     assert Fraction(delta_from_bounds(loss, 0.3)) >= Fraction(pure) * (1 + Fraction(1, 2**33))
@@ -664,7 +668,7 @@ def test_a_concentrated_loss_of_groups_is_rounded_up(
         for of_pair, spread in ((value, 1e3), (1e6, value)):
             found = exact._Findings(epsilon=9.0, range=spread, rho=of_pair, worst=None)
             monkeypatch.setattr(exact, "_examine", lambda *arguments, found=found: found)
-            exact._loss.cache_clear()
+            exact.loss_within.cache_clear()
             rho = Fraction(exact_loss(mechanism, size=5, prior=(1.0, 1.0), d_in=3).rho)
             assert rho >= min(9 * Fraction(of_pair), Fraction(spread) ** 2 / 8)
 

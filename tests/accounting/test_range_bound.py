@@ -10,7 +10,7 @@ import oracles
 import pytest
 
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above, log_gamma_gap
-from opendp_bayes.mathematics.sensitivity import smooth_sensitivities
+from opendp_bayes.mathematics.sensitivity_tables import smooth_sensitivities
 from opendp_bayes.mathematics.simplex import candidates
 
 #: Relative; distances are within 2^-45.

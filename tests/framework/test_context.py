@@ -15,7 +15,7 @@ from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.exact import feasible_loss
+from opendp_bayes.accounting.profile import feasible_loss
 
 Bound = dp.polars.Bound
 ABC = pl.Enum(["a", "b", "c"])

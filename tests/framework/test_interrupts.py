@@ -240,14 +240,14 @@ def test_an_interrupt_after_the_counting_carries_the_release(
     whole = context()
     mechanism = ob.LaplaceParameters(2.0, "floored", "private")
     query = ob.posterior(whole.query(), "vote", nulls="a", mechanism=mechanism)
-    sample = ob.LaplaceParameters.sample
+    draw = ob.LaplaceParameters.draw
 
     def interrupted(*args: Any, **options: Any) -> Any:
         strike()
-        return sample(*args, **options)
+        return draw(*args, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ob.LaplaceParameters, "sample", interrupted)
+        patch.setattr(ob.LaplaceParameters, "draw", interrupted)
         with pytest.raises(ob.ReleaseInterrupted, match=r"sys\.last_value\.release") as caught:
             query.release()
     assert isinstance(caught.value, KeyboardInterrupt)

@@ -14,7 +14,7 @@ from opendp.mod import OpenDPException
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.exact import delta_from_bounds, feasible_loss
+from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
 from opendp_bayes.framework import measurements
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms import exponential, integer_noise, knorm_parameters

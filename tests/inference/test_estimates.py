@@ -115,7 +115,7 @@ QUICK = {
         True,
     ),
     "K-norm": (changed(RELEASE, mechanism=KNormParameters(2.0)), True),
-    "K-norm with a 0": (changed(RELEASE, drawn=(15, 0, 5), mechanism=KNormParameters(2.0)), False),
+    "K-norm with a 0": (changed(RELEASE, drawn=(15, 0, 5), mechanism=KNormParameters(2.0)), True),
     "noise too wide to convolve": (
         changed(RELEASE, drawn=(10**6,) * 3, size=3 * 10**6, mechanism=LaplaceParameters(1e4)),
         False,

@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential, noise_aware_posterior
-from opendp_bayes.inference import importance, normaliser, posterior
+from opendp_bayes.inference import importance, noise_aware, normaliser
 from opendp_bayes.inference.importance import Proposals, Weighted, by_importance
 from opendp_bayes.inference.likelihood import likelihood_of
 from opendp_bayes.inference.normaliser import LogNormaliser, by_interpolation
@@ -168,7 +168,7 @@ def test_the_normaliser_at_data_sets_it_was_not_estimated_at(mechanism):
 @pytest.mark.parametrize("prior", [(1e-4,) * 3, (0.1, 0.1, 1e4)], ids=repr)
 def test_a_prior_that_is_nearly_certain_of_the_data(prior, monkeypatch, release):
     """What it draws are the same few data sets, which leave an interpolation undetermined."""
-    monkeypatch.setattr(posterior, "LARGEST_LIST", 0)
+    monkeypatch.setattr(noise_aware, "LARGEST_LIST", 0)
     made = release(SmoothHellingerExponential(0.5), (5, 9, 4), 18, prior)
     weighted = noise_aware_posterior(made)._true_counts
     assert isinstance(weighted, Weighted)

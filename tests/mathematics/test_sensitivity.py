@@ -11,12 +11,11 @@ from opendp_bayes.mathematics import sensitivity
 from opendp_bayes.mathematics.hellinger import distance_from_divergence
 from opendp_bayes.mathematics.sensitivity import (
     RELATIVE_ERROR,
-    local_sensitivities,
     local_sensitivities_at,
     smallest_local_sensitivity,
-    smooth_sensitivities,
     smooth_sensitivities_at,
 )
+from opendp_bayes.mathematics.sensitivity_tables import local_sensitivities, smooth_sensitivities
 from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION, SMALLEST_PRIOR
 
 #: Of a value of the package and one of the oracle, which is rounded to a float; the smooth ones add

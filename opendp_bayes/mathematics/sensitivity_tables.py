@@ -1,0 +1,92 @@
+"""Sensitivities of every data set of a size, listed in the order of `simplex.candidates`."""
+
+from functools import lru_cache
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.mathematics.hellinger import distance_from_divergence
+from opendp_bayes.mathematics.sensitivity import half_gap
+from opendp_bayes.mathematics.simplex import candidates, ranks
+from opendp_bayes.mathematics.validation import Floats, as_positive, as_prior, as_size
+
+
+def local_sensitivities(size: int, prior: ArrayLike) -> Floats:
+    """`local_sensitivity` of every data set of `size` records, in the order of
+    `simplex.candidates`; `prior` has shape `(k,)`.
+    """
+    size, prior = as_size(size), as_prior(prior)
+    sets = candidates(size, prior.size)
+    g = [half_gap(alpha + np.arange(size + 1)) for alpha in prior]
+    entering = [table[column] for table, column in zip(g, sets.T, strict=True)]
+    leaving = [
+        np.where(column > 0, table[column - 1], 0.0)
+        for table, column in zip(g, sets.T, strict=True)
+    ]
+    gap = np.zeros(len(sets))
+    for i, j in permutations(range(prior.size), 2):
+        gap = np.maximum(gap, np.where(sets[:, i] > 0, leaving[i] + entering[j], 0.0))
+    return distance_from_divergence(gap)
+
+
+def smooth_sensitivities(
+    size: int, prior: ArrayLike, *, gamma: float | None = None, beta: float | None = None
+) -> Floats:
+    """`smooth_sensitivity` of every data set of `size` records, in the order of
+    `simplex.candidates`; `prior` has shape `(k,)`.
+    """
+    if (gamma is None) == (beta is None):
+        raise ValueError(f"gamma={gamma!r}, beta={beta!r}: give exactly one of the two.")
+    size, prior = as_size(size), as_prior(prior)
+    slope = as_positive(gamma, "gamma") if gamma is not None else as_positive(beta, "beta")
+    cost, sensitivity = (
+        (np.reciprocal, np.reciprocal) if gamma is not None else (_minus_log, _exp_minus)
+    )
+    if prior.size == 2:
+        return sensitivity(_lower_envelope(cost(local_sensitivities(size, prior)), slope))
+    levels = cost(_largest_within(size, tuple(prior.tolist())))
+    return sensitivity(np.min(levels + slope * np.arange(size + 1)[:, None], axis=0))
+
+
+def _minus_log(values: Floats) -> Floats:
+    return -np.log(values)
+
+
+def _exp_minus(values: Floats) -> Floats:
+    return np.exp(-values)
+
+
+@lru_cache(maxsize=1)
+def _largest_within(size: int, prior: tuple[float, ...]) -> Floats:
+    """The largest local sensitivity within distance d = 0..size of every data set, shape `(size +
+    1, data sets)`: neighbours of neighbours.
+    """
+    sets = candidates(size, len(prior))
+    steps = []
+    for i, j in permutations(range(len(prior)), 2):
+        moved = sets.copy()
+        moved[:, i] -= 1
+        moved[:, j] += 1
+        moved[sets[:, i] == 0] = sets[sets[:, i] == 0]
+        steps.append(ranks(moved, size))
+    levels = [local_sensitivities(size, np.array(prior))]
+    for _ in range(size):
+        levels.append(np.max([levels[-1][step] for step in steps], axis=0))
+    return np.stack(levels)
+
+
+def _lower_envelope(value: Floats, slope: float) -> Floats:
+    """`min over s of value[s] + slope |t - s|` for every t.
+
+    The best s on either side is found by a running minimum; its value is then computed afresh,
+    without cancellation. A tie that rounding decides wrongly costs no more than rounding.
+    """
+    place = np.arange(value.size)
+    best = value
+    for order in (slice(None), slice(None, None, -1)):
+        falling = value[order] - slope * place
+        lowest = np.minimum.accumulate(falling)
+        at = np.maximum.accumulate(np.where(falling == lowest, place, 0))
+        best = np.minimum(best, (value[order][at] + slope * (place - at))[order])
+    return best
