@@ -23,6 +23,7 @@ def outcome(query: PosteriorQuery[ob.Release]) -> tuple[str, bool]:
     """How one release ended, and whether there is a release to read."""
     made = None
     try:
+        say("now")  # the interrupt may come before this has returned
         made = query.release()
         time.sleep(FAR)
     except ob.ReleaseInterrupted as interrupt:
@@ -60,7 +61,6 @@ def main(number: int) -> None:
                 unknown="b",
                 mechanism=mechanisms[i % 2],
             )
-            say("now")
             how, is_there = outcome(query)
             now_spent = len(context.current_privacy_loss())
             say(json.dumps([how, is_there, now_spent - spent]))

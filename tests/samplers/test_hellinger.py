@@ -285,13 +285,13 @@ def test_the_check_notices_what_is_broken(broken: str, monkeypatch: pytest.Monke
         )
     elif broken == "chords of a larger exponent":
         monkeypatch.setattr(
-            hellinger_sampler,
+            terms,
             "chords",
             lambda largest, log_candidates: chords(2 * largest, log_candidates),
         )
     elif broken == "no constant term":
         monkeypatch.setattr(
-            hellinger_sampler,
+            terms,
             "chords",
             lambda *arguments: tuple(part[:-1] for part in chords(*arguments)),
         )
@@ -337,7 +337,7 @@ def test_samples(
             observed, oracles.exponential_law(counts, prior, 1 / (factor * exponent))
         )
     monkeypatch.setattr(
-        hellinger_sampler,
+        terms,
         "chords",
         lambda *arguments: tuple(part[:-1] for part in chords(*arguments)),
     )
