@@ -197,6 +197,8 @@ def _of_law(law: Any, drawn: Integers, prior: Floats, size: int | None) -> Likel
 @_of_law.register
 def _(law: AdditiveNoise, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
     _check_scale(law.noise.scale)
+    if not all(law.noised):
+        _check_total(drawn, size)
     return IndependentNoise(drawn, law.noise, law.noised)
 
 
@@ -234,5 +236,5 @@ def _check_scale(scale: float) -> None:
 def _check_total(released: Integers, size: int | None) -> None:
     if released.sum() != size:
         raise ValueError(
-            f"counts={released.tolist()}: must sum to size={size}, which this mechanism keeps."
+            f"drawn={released.tolist()}: must sum to size={size}, which this mechanism keeps."
         )

@@ -7,17 +7,18 @@ is; `docs/posterior.md` says why. What is kept are the counts after every move.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import special, stats
 
-from opendp_bayes.inference.beta_mixture import BetaMixture
+from opendp_bayes.inference.beta_mixture import BetaMixtures
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial
 from opendp_bayes.inference.likelihood import Tabulated
 from opendp_bayes.inference.true_counts import (
     Generator,
     log_prior_weight,
-    marginal_of_draws,
+    marginals_of_draws,
 )
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -59,9 +60,10 @@ class Chains:
         r_hat, ess = zip(*(r_hat_and_ess(expected[..., i]) for i in range(prior.size)), strict=True)
         self.diagnostics = Diagnostics(np.array(r_hat), np.array(ess), *counts.shape[:2])
 
-    def marginal(self, category: int) -> BetaMixture:
+    @cached_property
+    def probabilities(self) -> BetaMixtures:
         weights = np.full(len(self._rows), 1 / len(self._rows))
-        return marginal_of_draws(self._rows, weights, self._prior, category)
+        return marginals_of_draws(self._rows, weights, self._prior)
 
     def sample(self, size: int, rng: Generator) -> Integers:
         return self._rows[rng.integers(len(self._rows), size=size)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.likelihood import (
     LARGEST_LIST,
     Flipping,
@@ -19,21 +20,19 @@ from opendp_bayes.inference.markov_chain import by_metropolis
 from opendp_bayes.inference.normaliser import by_interpolation
 from opendp_bayes.inference.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.true_counts import (
-    Convolved,
     Listed,
-    SizeWeight,
     TrueCounts,
     TwoCategories,
     log_prior_weight,
 )
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
-from opendp_bayes.mathematics.validation import Floats, Integers, as_size
+from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.released.data import ReleasedData
 
 #: Fewer effective draws are warned about.
 _FEWEST_EFFECTIVE = 100
-#: Multiplications of a convolution that take about a second.
-_QUICK_WORK = 5 * 10**8
+#: Categories whose posteriors take about a second or two.
+_QUICK_WORK = 500
 
 
 def noise_aware_posterior(
@@ -75,10 +74,9 @@ def noise_aware_posterior(
             else f"None, because the number of records, {release.size}, is public"
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
-    log_size_prior: SizeWeight = _any_size if size_prior is None else size_prior.logpmf
     effective = as_size(effective_draws, "effective_draws")
     posterior = NoiseAwarePosterior(
-        release, _true_counts(release, log_size_prior, effective, np.random.default_rng(seed))
+        release, _true_counts(release, size_prior, effective, np.random.default_rng(seed))
     )
     found = posterior.diagnostics
     if found is not None:
@@ -109,38 +107,36 @@ def is_quick(*releases: ReleasedData) -> bool:
 
 
 def _work(release: ReleasedData) -> float:
-    """Multiplications of the posterior's convolutions; infinite where it is not by convolution."""
+    """Categories to convolve, each of which takes a few milliseconds at the most; infinite where
+    nothing is convolved.
+    """
     prior, size = np.array(release.prior), release.size
     likelihood = likelihood_of(release.mechanism, np.array(release.drawn), prior, size)
-    if size is not None and release.k == 2:
-        return math.inf if isinstance(likelihood, Tabulated) else 0.0
-    counts = (
-        Convolved.of(likelihood, prior, size, _any_size)
-        if isinstance(likelihood, IndependentNoise)
-        else None
-    )
-    return math.inf if counts is None else float(counts.work)
+    if isinstance(likelihood, IndependentNoise):
+        return release.k
+    listed = size is not None and release.k == 2 and not isinstance(likelihood, Tabulated)
+    return 0.0 if listed else math.inf
 
 
 def _true_counts(
-    release: ReleasedData, log_size_prior: SizeWeight, effective: int, rng: np.random.Generator
+    release: ReleasedData, size_prior: Any, effective: int, rng: np.random.Generator
 ) -> TrueCounts:
     """The posterior of the counts, by the first way that is within reach."""
     drawn, prior, size = np.array(release.drawn), np.array(release.prior), release.size
     if size == 0:
         return Listed(np.zeros((1, release.k), dtype=np.int64), np.zeros(1), prior)
     likelihood = likelihood_of(release.mechanism, drawn, prior, size)
+    if isinstance(likelihood, IndependentNoise):
+        noise, noised = likelihood.noise, likelihood.noised
+        return CountsGivenNoise(
+            drawn, prior, noise, noised=noised, size=size, size_prior=size_prior
+        )
     if size is not None and release.k == 2:
         return TwoCategories(likelihood.log_likelihood, int(drawn[0]), prior, size)
-    if isinstance(likelihood, IndependentNoise):
-        convolved = Convolved.of(likelihood, prior, size, log_size_prior)
-        if convolved is None:
-            raise ValueError("windows too wide")
-        return convolved
     if size is None:
         raise ValueError(
             f"mechanism={release.mechanism.name!r}: with a private number of records, the posterior"
-            " of a release is known only for LaplaceParameters."
+            " of a release is known only for noise on the counts."
         )
     if isinstance(likelihood, Flipping) or number_of_candidates(size, release.k) <= LARGEST_LIST:
         counts = candidates(size, release.k)
@@ -152,8 +148,3 @@ def _true_counts(
     if isinstance(likelihood, Weighing):
         return by_interpolation(likelihood, prior, effective, rng)
     return by_metropolis(likelihood, prior, effective, rng)
-
-
-def _any_size(sizes: Integers) -> Floats:
-    """The default prior on a private number of records: every number is equally probable."""
-    return np.zeros(np.shape(sizes))

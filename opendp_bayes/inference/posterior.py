@@ -2,13 +2,12 @@
 
 import warnings
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from opendp_bayes.inference.beta_mixture import BetaMixture
+from opendp_bayes.inference.beta_mixture import BetaMixtures
 from opendp_bayes.inference.comparison import Comparison, Probability, standard_error
 from opendp_bayes.inference.dirichlet import dirichlet
 from opendp_bayes.inference.importance import WeightDiagnostics, Weighted
@@ -54,23 +53,23 @@ class NoiseAwarePosterior:
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
-        return np.array([marginal.mean() for marginal in self._all_marginals])
+        return self._marginals.mean()
 
     def std(self) -> Floats:
         """Posterior standard deviations, shape `(k,)`."""
-        return np.sqrt([marginal.variance() for marginal in self._all_marginals])
+        return np.sqrt(self._marginals.variance())
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Marginal posterior density of every category at the values of shape `(...)`; shape `(...,
         k)`.
         """
-        return np.stack([marginal.pdf(values) for marginal in self._all_marginals], axis=-1)
+        return self._marginals.pdf(np.asarray(values)[..., None])
 
     def cdf(self, values: ArrayLike) -> Floats:
         """Marginal posterior probability of being at most the values, of shape `(...)`; shape
         `(..., k)`.
         """
-        return np.stack([marginal.cdf(values) for marginal in self._all_marginals], axis=-1)
+        return self._marginals.cdf(np.asarray(values)[..., None])
 
     def interval(
         self, level: float = 0.95, kind: Interval = "equal-tailed"
@@ -92,12 +91,9 @@ class NoiseAwarePosterior:
         as_choice(kind, "kind", ("equal-tailed", "highest density", "simultaneous"))
         if kind == "simultaneous":
             level = self._pointwise_level(level)
-        ends = [
-            m.shortest_interval(level) if kind == "highest density" else m.interval(level)
-            for m in self._all_marginals
-        ]
-        lower, upper = np.array(ends).T
-        return lower, upper
+        if kind == "highest density":
+            return self._marginals.shortest_interval(level)
+        return self._marginals.interval(level)
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
         """Draws of the category probabilities, shape `(size, k)`. A `seed` makes them
@@ -204,9 +200,9 @@ class NoiseAwarePosterior:
             how = f"by importance sampling, ESS {self.diagnostics.ess.min():.0f}"
         return f"NoiseAwarePosterior({{{means}}}, {how})"
 
-    @cached_property
-    def _all_marginals(self) -> list[BetaMixture]:
-        return [self._true_counts.marginal(category) for category in range(self.release.k)]
+    @property
+    def _marginals(self) -> BetaMixtures:
+        return self._true_counts.probabilities
 
     def _given(self, counts: Integers, rng: np.random.Generator) -> Floats:
         return dirichlet(np.array(self.release.prior) + counts, rng)
@@ -232,5 +228,11 @@ class NoiseAwarePosterior:
         if self.release.k == 2:
             return level
         draws = self._draws(np.random.SeedSequence(0))
-        ranks = (np.argsort(np.argsort(draws, axis=0), axis=0) + 0.5) / len(draws)
-        return float(np.quantile(np.abs(2 * ranks - 1).max(axis=1), level))
+        # Of equal draws, as there are where all of them round to 1, the rank that is nearest to the
+        # middle counts: an interval that holds one of them holds all.
+        place = np.empty(draws.shape)
+        for column, drawn in enumerate(draws.T):
+            ascending = np.sort(drawn)
+            first, last = (np.searchsorted(ascending, drawn, side) for side in ("left", "right"))
+            place[:, column] = np.clip(len(draws) / 2, first + 0.5, last - 0.5) / len(draws)
+        return float(np.quantile(np.abs(2 * place - 1).max(axis=1), level))

@@ -27,6 +27,13 @@ class IntegerNoise(Protocol):
         """`ln P(Z = value)`, elementwise."""
         ...
 
+    def log_ratio(self, origin: ArrayLike, step: ArrayLike) -> Floats:
+        """`ln P(Z = origin + step) - ln P(Z = origin)`, elementwise, by a formula that keeps its
+        digits where the two logarithms are huge; smooth between the kinks, also for steps that are
+        not whole.
+        """
+        ...
+
     def log_at_most(self, value: ArrayLike) -> Floats:
         """`ln P(Z <= value)`, elementwise."""
         ...
@@ -64,6 +71,9 @@ class DiscreteLaplace:
         log_largest = math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate))
         return log_largest - rate * np.abs(np.asarray(value, dtype=np.float64))
 
+    def log_ratio(self, origin: ArrayLike, step: ArrayLike) -> Floats:
+        return -_farther(np.asarray(origin, dtype=np.float64), step) / self.scale
+
     def log_at_most(self, value: ArrayLike) -> Floats:
         return self.log_at_least(np.negative(value))
 
@@ -99,6 +109,9 @@ class FlooredLaplace:
         log_largest = math.log(-math.expm1(-rate)) - math.log(2)
         return log_largest - rate * np.where(value >= 0, value, -1 - value)
 
+    def log_ratio(self, origin: ArrayLike, step: ArrayLike) -> Floats:
+        return -_farther(np.asarray(origin, dtype=np.float64) + 0.5, step) / self.scale
+
     def log_at_most(self, value: ArrayLike) -> Floats:
         return self.log_at_least(-1 - np.asarray(value, dtype=np.float64))
 
@@ -117,3 +130,10 @@ class FlooredLaplace:
     def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         up = rng.geometric(-math.expm1(-1 / self.scale), shape) - 1
         return np.asarray(np.where(rng.random(shape) < 0.5, up, -1 - up))
+
+
+def _farther(origin: Floats, step: ArrayLike) -> Floats:
+    """`|origin + step| - |origin|`, also where the step is lost in the sum."""
+    step = np.asarray(step, dtype=np.float64)
+    along = np.where(origin >= 0, step, -step)
+    return np.maximum(along, -2 * np.abs(origin) - along)

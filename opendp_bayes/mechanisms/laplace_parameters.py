@@ -77,6 +77,7 @@ class LaplaceParameters(NoisyCounts):
 
     def law(self, size: int | None, prior: Floats) -> AdditiveNoise:
         """Independent noise on all counts, or on all but the last for `total="remainder"`."""
+        self.check(size=size, prior=prior)
         kind = DiscreteLaplace if self.noise == "discrete" else FlooredLaplace
         noised = (*(True,) * (prior.size - 1), self.total != "remainder")
         largest = math.inf if self.total == "private" or size is None else size

@@ -192,7 +192,7 @@ def test_a_plugin_with_a_private_size(kind, release):
         ValueError,
         match=(
             r"mechanism='geometric.*infinitely many|with a private number of records, the posterior"
-            r" .* only for LaplaceParameters"
+            r" .* only for noise on the counts"
         ),
     ):
         release(kind(1.0), (2, 3), None).posterior  # noqa: B018
@@ -201,7 +201,7 @@ def test_a_plugin_with_a_private_size(kind, release):
 @pytest.mark.parametrize("mechanism", [KNormParameters(1.0), HellingerExponential(1.0)], ids=repr)
 def test_counts_that_do_not_sum_to_the_size(mechanism, release):
     with pytest.raises(
-        ValueError, match=r"counts=\[1, 2, 3\]: must sum to size=7, which this mechanism keeps"
+        ValueError, match=r"drawn=\[1, 2, 3\]: must sum to size=7, which this mechanism keeps"
     ):
         release(mechanism, (1, 2, 3), 7).posterior  # noqa: B018
 

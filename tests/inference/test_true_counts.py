@@ -17,7 +17,7 @@ from opendp_bayes import (
 )
 from opendp_bayes.inference import true_counts
 from opendp_bayes.inference.likelihood import likelihood_of
-from opendp_bayes.inference.true_counts import Convolved, Listed, TwoCategories, log_prior_weight
+from opendp_bayes.inference.true_counts import Listed, TwoCategories, log_prior_weight
 
 VALUES = np.linspace(0.01, 0.99, 41)
 PRIORS = {2: [(1.0, 1.0), (0.1, 3.0)], 3: [(1.0, 1.0, 1.0), (1.0, 0.5, 20.0)]}
@@ -164,9 +164,9 @@ def test_numbers_of_records_many_scales_above_the_release(release):
 def test_cells_of_counts_instead_of_every_count(mechanism, first, monkeypatch):
     size, prior = 30_000, np.array([1.0, 2.0])
     likelihood = likelihood_of(mechanism, np.array([first, size - first]), prior, size)
-    listed = TwoCategories(likelihood.log_likelihood, first, prior, size).marginal(0)
+    listed = TwoCategories(likelihood.log_likelihood, first, prior, size).probabilities[0]
     monkeypatch.setattr(true_counts, "_LARGEST_LISTED_SIZE", 0)
-    cells = TwoCategories(likelihood.log_likelihood, first, prior, size).marginal(0)
+    cells = TwoCategories(likelihood.log_likelihood, first, prior, size).probabilities[0]
     values = listed.quantile(np.linspace(0.01, 0.99, 21))
     assert np.abs(cells.cdf(values) - listed.cdf(values)).max() < CELLS
     assert cells.mean() == pytest.approx(listed.mean(), rel=1e-3)
@@ -182,7 +182,7 @@ def test_a_listed_size_is_grouped_without_loss():
         )
         weights = np.exp(log_weights - log_weights.max())
         seen = weights > 1e-12
-        marginal = TwoCategories(likelihood.log_likelihood, first, prior, size).marginal(0)
+        marginal = TwoCategories(likelihood.log_likelihood, first, prior, size).probabilities[0]
         values = marginal.quantile([0.001, 0.025, 0.3, 0.5, 0.8, 0.975, 0.999])
         a, b = (prior + counts)[seen].T
         expected = stats.beta.cdf(values[:, None], a, b) @ weights[seen] / weights[seen].sum()
@@ -237,11 +237,6 @@ def test_a_strong_prior_far_from_the_release(release):
     assert error(made) < 1e-8
 
 
-def test_a_convolution_that_would_be_too_long_is_refused():
-    likelihood = likelihood_of(KNormParameters(1e5), np.array([10**6] * 3), np.ones(3), 3 * 10**6)
-    assert Convolved.of(likelihood, np.ones(3), 3 * 10**6, np.zeros_like) is None
-
-
 def test_the_prior_weight_of_large_counts_keeps_its_digits():
     counts = np.array([10**12, 10**12 + 1, 10**12 + 10**6])
     for alpha in (0.5, 1.0, 3.0):
@@ -253,7 +248,7 @@ def test_listed_marginals_are_mixtures_over_the_list():
     sets = np.array(oracles.data_sets(4, 3))
     weights = np.random.default_rng(0).dirichlet(np.ones(len(sets)))
     prior = np.array([0.5, 1.0, 2.0])
-    marginal = Listed(sets, np.log(weights), prior).marginal(1)
+    marginal = Listed(sets, np.log(weights), prior).probabilities[1]
     expected = weights @ stats.beta.cdf(
         VALUES, (1.0 + sets[:, 1])[:, None], (2.5 + 4 - sets[:, 1])[:, None]
     )

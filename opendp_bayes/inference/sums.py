@@ -1,0 +1,208 @@
+"""Laws of sums of independent counts on grids, with any one count left out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from opendp_bayes.inference.sum_laws import GridLaw, cubic_weights
+from opendp_bayes.inference.windows import Windows
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Sums are left out whose probability, in all, is below `exp(-_DEPTH)`.
+_DEPTH = 36.0
+#: The longest cycles for few and for many categories, and the entries of all together.
+_LONGEST, _LONGEST_OF_MANY, _ENTRIES = 1 << 18, 1 << 14, 1 << 21
+#: Entries of the transforms that are held at once.
+_BLOCK = 1 << 22
+#: A finer grid near 0 has steps `_FINER` times shorter and reaches `_ZOOM` steps; a coarser one is
+#: used from `_ZOOM / _FINER` steps on.
+_FINER, _ZOOM = 32, 4096
+#: What is left at the end of a fine grid, `exp(-_DAMPED)`, so that its cycle of twice the length
+#: repeats nothing that counts.
+_DAMPED = 14.0
+#: Relative to the largest, the error of a transform.
+_ROUNDING = 1e-15
+#: Exponents of the bounds on the tails of sums, in units of one over the standard deviation.
+_EXPONENTS = 2.0 ** np.arange(-6, 11)
+
+Complexes = NDArray[np.complex128]
+
+
+def tails(windows: Windows, multiplicity: Integers) -> tuple[Floats, Floats]:
+    """Bounds of the sum of all counts (first entry) and of all but one of each row (the others).
+
+    Arrays of shape `(rows + 1,)`. Beyond them the probability is below `exp(-_DEPTH)`, by Chernoff.
+    """
+    cells = windows.cells
+    log_masses = windows.log_masses
+    away = cells.nodes - windows.mean[cells.category][:, None]
+    starts = np.flatnonzero(np.diff(cells.category, prepend=-1))
+    deviation = max(float(np.sqrt(multiplicity @ windows.variance)), 1e-6)
+    mean, first, last = windows.mean, *windows.ends
+    bounds = []
+    for sign, ends in ((-1, first), (1, last)):
+        best = _less_one(ends.astype(np.float64), multiplicity)
+        for exponent in sign * _EXPONENTS / deviation:
+            values = log_masses + exponent * away
+            top = np.maximum.reduceat(values.max(axis=1), starts)
+            scaled = np.exp(values - top[cells.category][:, None]).sum(axis=1)
+            cumulant = top + np.log(np.add.reduceat(scaled, starts))
+            reach = (_less_one(cumulant, multiplicity) + _DEPTH) / exponent
+            bound = _less_one(mean, multiplicity) + reach
+            best = np.maximum(best, bound) if sign < 0 else np.minimum(best, bound)
+        bounds.append(np.floor(best) if sign < 0 else np.ceil(best))
+    return bounds[0], bounds[1]
+
+
+def _less_one(values: Floats, multiplicity: Integers) -> Floats:
+    """The sum of all, then the sums without one of each row."""
+    whole = float(multiplicity @ values)
+    return np.append(whole, whole - values)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A cycle of `length` points, `step` counts apart, on which sums of counts are convolved.
+
+    Every row of the windows, there `multiplicity` times, is spread over its nearest four points so
+    that its moments up to the third are kept. A `zoom` is a grid from 0 on, for small sums only.
+    """
+
+    windows: Windows
+    multiplicity: Integers
+    step: int
+    length: int
+    zoom: bool = False
+
+    @property
+    def damping(self) -> float:
+        """The rate at which laws on a zoom are made to decrease."""
+        return _DAMPED / (_ZOOM * self.step) if self.zoom else 0.0
+
+    @cached_property
+    def origins(self) -> Integers:
+        """The grid point from which each row is counted."""
+        return np.zeros_like(self.multiplicity) if self.zoom else self.windows.ends[0] // self.step
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Rows whose transforms are held together."""
+        size = max(1, _BLOCK // self.length)
+        rows = self.multiplicity.size
+        return [(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+    def transforms(self, start: int, stop: int) -> Complexes:
+        """Of some rows, shape `(rows, length // 2 + 1)`."""
+        cells = self.windows.cells
+        edges = np.searchsorted(cells.category, [start, stop])
+        cells = cells.where(np.arange(*edges))
+        if self.zoom:
+            end = np.full(stop, _ZOOM * self.step)
+            cells = cells.within(np.zeros_like(end), end)
+        cells = cells.cut(-(-cells.length // self.step))
+        used = cells.used
+        category = np.broadcast_to(cells.category[:, None], used.shape)[used]
+        counts = cells.nodes[used]
+        log_masses = cells.log_masses(self.windows.log_probability)[used]
+        masses = np.exp(log_masses - self.damping * counts)
+        base, weights = cubic_weights(counts / self.step - self.origins[category])
+        row = (category - start) * self.length
+        binned = np.zeros((stop - start) * self.length)
+        for offset, weight in enumerate(weights):
+            if np.any(weight):
+                target = row + (base + offset) % self.length
+                binned += np.bincount(target, weight * masses, minlength=binned.size)
+        return np.asarray(fft.rfft(binned.reshape(-1, self.length), axis=1))
+
+    @cached_property
+    def _only_block(self) -> Complexes | None:
+        return self.transforms(*self.blocks()[0]) if len(self.blocks()) == 1 else None
+
+    def _transformed(self, start: int, stop: int) -> Complexes:
+        return self.transforms(start, stop) if self._only_block is None else self._only_block
+
+    @cached_property
+    def _products(self) -> list[Complexes]:
+        """Of the rows of each block, repeated ones as often as they are there."""
+        return [
+            np.prod(_power(self._transformed(*block), self.multiplicity[slice(*block)]), axis=0)
+            for block in self.blocks()
+        ]
+
+    def whole(self) -> "GridLaw":
+        """The law of the sum of all."""
+        return self._law(np.prod(self._products, axis=0), int(self.multiplicity @ self.origins))
+
+    def others(self) -> Iterator["GridLaw"]:
+        """The law of the sum of all but one of each row, by products from both sides."""
+        whole = int(self.multiplicity @ self.origins)
+        outer = _all_but_one(np.stack(self._products))
+        for block, outside in zip(self.blocks(), outer, strict=True):
+            transformed, times = self._transformed(*block), self.multiplicity[slice(*block)]
+            inside = _all_but_one(_power(transformed, times)) * _power(transformed, times - 1)
+            values = fft.irfft(inside * outside, self.length, axis=1)
+            for row, law in enumerate(values):
+                yield self._finished(law, whole - int(self.origins[block[0] + row]))
+
+    def later(self) -> Iterator["GridLaw"]:
+        """The law of the sum of all rows after each; of nothing after the last."""
+        blocks, products = self.blocks(), self._products
+        origin = int(self.multiplicity @ self.origins)
+        for place, block in enumerate(blocks):
+            transformed = _power(self._transformed(*block), self.multiplicity[slice(*block)])
+            after = np.prod(np.stack([np.ones_like(products[0]), *products[place + 1 :]]), axis=0)
+            suffix = np.cumprod(np.concatenate([transformed, after[None]])[::-1], axis=0)[::-1]
+            values = fft.irfft(suffix[1:], self.length, axis=1)
+            for row, law in enumerate(values, start=block[0]):
+                origin -= int(self.multiplicity[row] * self.origins[row])
+                yield self._finished(law, origin)
+
+    def _law(self, transform: Complexes, origin: int) -> "GridLaw":
+        return self._finished(fft.irfft(transform, self.length), origin)
+
+    def _finished(self, values: Floats, origin: int) -> "GridLaw":
+        values = np.where(values > _ROUNDING * values.max(), values, 0.0) / self.step
+        # The last points are beside an edge, where counts were left out.
+        reach = (_ZOOM - 4) * self.step if self.zoom else None
+        return GridLaw(values, origin, self.step, self.damping, reach)
+
+
+def _power(transforms: Complexes, times: Integers) -> Complexes:
+    """Each row to a power, by squares."""
+    if np.all(times == 1):
+        return transforms
+    result, square, times = np.ones_like(transforms), transforms, times.copy()
+    while np.any(times > 0):
+        odd = times % 2 == 1
+        result[odd] *= square[odd]
+        times //= 2
+        square = square * square if np.any(times > 0) else square
+    return result
+
+
+def _all_but_one(factors: Complexes) -> Complexes:
+    """For every row the product of the others."""
+    ones = np.ones_like(factors[:1])
+    before = np.cumprod(np.concatenate([ones, factors[:-1]]), axis=0)
+    after = np.cumprod(np.concatenate([ones, factors[:0:-1]]), axis=0)[::-1]
+    return np.asarray(before * after)
+
+
+def grids_of(
+    windows: Windows, multiplicity: Integers, lowest: Floats, highest: Floats
+) -> list[Grid]:
+    """The grid for all sums between the bounds of `tails`, and those near 0 that its step is too
+    long for, from the finest on.
+    """
+    span = float((highest - lowest).max()) + 1
+    longest = int(np.clip(_ENTRIES // multiplicity.size, _LONGEST_OF_MANY, _LONGEST))
+    step = max(1, int(np.ceil(span / longest)))
+    length = fft.next_fast_len(max(int(np.ceil(span / step)) + 8, 16), real=True)
+    grids = [Grid(windows, multiplicity, step, length)]
+    while step > 1 and lowest.min() < step * _ZOOM / _FINER:
+        step = -(-step // _FINER)
+        grids.insert(0, Grid(windows, multiplicity, step, 2 * _ZOOM, zoom=True))
+    return grids

@@ -1,0 +1,293 @@
+"""The posterior of counts whose sum is known, or known to be where one tilt serves it."""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from opendp_bayes.inference.completions import (
+    Law,
+    ListedTotals,
+    OneCount,
+    SmoothTotals,
+    WeightedTotals,
+)
+from opendp_bayes.inference.conditionals import Components, Joint, Prior, marginal
+from opendp_bayes.inference.count_laws import CountLaws
+from opendp_bayes.inference.draws import draws_given
+from opendp_bayes.inference.sum_laws import SHORT, SumLaw
+from opendp_bayes.inference.sums import Grid, grids_of, tails
+from opendp_bayes.inference.totals import Total, balanced
+from opendp_bayes.inference.weights import Categories
+from opendp_bayes.inference.windows import NOTHING, Cells, Windows, refined
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Numbers of records whose relative weight is below this are left out.
+_NEGLIGIBLE = 1e-15
+#: A sum of others at least so wide, relative to the sum of all, varies less than this does.
+_WIDE = 0.5
+#: Sums whose tilted probability is below `exp(-_FAR)` of the largest are left to another tilt.
+_FAR = 28.0
+
+
+class Tilted:
+    """The counts of k categories, with a total that is cut to where the tilt serves it.
+
+    `row`, of shape `(k,)`, tells which of the rows of `categories` each of them is, since
+    categories of which the same is known are computed once; `origin` is a count of every row, from
+    which all logarithms count; `tilt` is where the search for a tilt begins.
+    """
+
+    def __init__(
+        self, categories: Categories, row: Integers, total: Total, origin: Integers, tilt: float
+    ) -> None:
+        self._row, self._origin = row, origin
+        self._multiplicity = np.bincount(row)
+        self._tilted_to(categories, total, tilt)
+        if not total.is_point:
+            lowest, highest = self._whole.bulk(_FAR)
+            part = total.between(lowest, highest)
+            if not part.seeds.size:  # between two of the only possible numbers
+                middle = (lowest + highest) / 2
+                nearest = int(total.seeds[np.argmin(np.abs(total.seeds - middle))])
+                part = total.between(nearest, nearest)
+                del self._grids, self._whole
+                self._tilted_to(categories, part, tilt)
+            self.total = part
+
+    def _tilted_to(self, categories: Categories, total: Total, tilt: float) -> None:
+        self.total = total
+        windows = balanced(categories, self._multiplicity, total, tilt)
+        self._windows, self._bounds = _trimmed(windows, self._multiplicity, total)
+
+    @property
+    def tilt(self) -> float:
+        """The tilt of the weights."""
+        return self._windows.tilt
+
+    @cached_property
+    def _grids(self) -> list[Grid]:
+        lowest, highest = self._bounds
+        return grids_of(self._windows, self._multiplicity, lowest, highest)
+
+    def _rests(self) -> Iterator[Law]:
+        """The law of the sum of all but one count of each row."""
+        if self._row.size == 2:
+            rows = np.arange(self._multiplicity.size)
+            for row in rows.tolist():
+                yield OneCount(self._windows, row if rows.size == 1 else 1 - row)
+            return
+        lowest, highest = self._bounds
+        variance = float(self._multiplicity @ self._windows.variance) - self._windows.variance
+        for row, laws in enumerate(zip(*(grid.others() for grid in self._grids), strict=True)):
+            ends = float(lowest[row + 1]), float(highest[row + 1])
+            yield SumLaw(list(laws), *ends, float(np.sqrt(max(variance[row], 0.0))))
+
+    @cached_property
+    def _typical(self) -> tuple[float, float]:
+        """A probable number of records and the logarithm of its weight."""
+        mean = float(self._multiplicity @ self._windows.mean)
+        sizes = np.append(self.total.seeds, mean).clip(self.total.lowest, self.total.highest)
+        weights = np.asarray(self.total.log_weight(sizes)), self._windows.tilt * (sizes - mean)
+        best = int(np.argmax(weights[0] - weights[1]))
+        return float(sizes[best]), float(weights[0][best])
+
+    @cached_property
+    def log_constant(self) -> float:
+        """What the logarithms of its weights have to be raised by to compare it with another."""
+        windows, (size, log_weight) = self._windows, self._typical
+        rows = np.arange(self._multiplicity.size)
+        at_anchor = windows.categories.log_weight(rows, windows.anchor, self._origin)
+        away = size - float(self._multiplicity @ windows.anchor)
+        raised = float(self._multiplicity @ (at_anchor + windows.log_norm))
+        return raised + log_weight - windows.tilt * away
+
+    def _log_size(self, sizes: Floats) -> Floats:
+        """Logarithms of the weights of numbers of records, relative to a typical one and without
+        those of the windows' tilt.
+        """
+        size, log_weight = self._typical
+        relative = np.maximum(self.total.log_weight(sizes) - log_weight, NOTHING)
+        return np.asarray(relative - self._windows.tilt * (sizes - size))
+
+    def _log_total(self, category: Integers, sizes: Floats) -> Floats:
+        """The same with the weights of the sum of all counts."""
+        del category
+        return np.maximum(self._log_size(sizes) + self._whole.log_density(sizes), NOTHING)
+
+    @cached_property
+    def _size_cells(self) -> Cells:
+        """Cells of the number of records."""
+        total = self.total
+        if total.all or total.is_point:
+            points = total.seeds
+            return Cells(np.zeros_like(points), points, points)
+        whole, log_weight = self._whole, self._log_total
+        lowest = int(max(total.lowest, whole.lowest))
+        highest = int(min(total.highest, whole.highest))
+        starts = np.unique(np.clip([*total.seeds, *whole.seeds, lowest], lowest, highest))
+        cells = Cells(np.zeros_like(starts), starts, np.append(starts[1:] - 1, highest))
+        cells = refined(log_weight, cells, 1)
+        log_masses = cells.log_masses(log_weight).max(axis=1)
+        return cells.where(log_masses > log_masses.max() + np.log(_NEGLIGIBLE))
+
+    @cached_property
+    def _listed(self) -> ListedTotals:
+        cells = self._size_cells
+        sizes = cells.nodes[cells.used]
+        log_weights = np.log(cells.node_weights[cells.used])
+        return ListedTotals(sizes[None], self._log_size(sizes) + log_weights)
+
+    @cached_property
+    def _weighted(self) -> WeightedTotals:
+        total, some = self.total, self.size.quantile([[0.001], [0.5], [0.999]])
+        ends = float(total.lowest), float(total.highest)
+        return WeightedTotals(
+            self._log_size, total.seeds, *ends, some.reshape(1, -1).astype(np.float64)
+        )
+
+    def _joint(self, own: Law, rest: Law, prior: Prior) -> Joint:
+        """With the numbers of records one by one where that is all of them, or where their nodes
+        are as good for the sum of the others as they are for the sum of all.
+        """
+        if self.total.all or self.total.is_point:
+            return Joint(own, rest, self._listed)
+        if not rest.is_smooth or rest.deviation < _WIDE * self._whole.deviation:
+            return Joint(own, rest, self._weighted)
+        smooth = SmoothTotals.of(self._listed, own, rest, prior.alpha, prior.others)
+        return Joint(own, rest, smooth)
+
+    def _prior(self, alpha: float, others: float) -> Prior:
+        return Prior(alpha, others, float(self.size.mean()[0]), float(self.size.std()[0]))
+
+    @cached_property
+    def _short_windows(self) -> Windows:
+        """Windows whose cells are short beside the deviation of the sum of the others."""
+        variance = float(self._multiplicity @ self._windows.variance) - self._windows.variance
+        return self._windows.cut(SHORT * np.sqrt(np.maximum(variance, 0.0)))
+
+    @cached_property
+    def _whole(self) -> SumLaw:
+        """The law of the sum of all counts."""
+        ends = float(self._bounds[0][0]), float(self._bounds[1][0])
+        deviation = float(np.sqrt(self._multiplicity @ self._windows.variance))
+        return SumLaw([grid.whole() for grid in self._grids], *ends, deviation)
+
+    @cached_property
+    def size(self) -> CountLaws:
+        """The law of the number of records."""
+        cells = self._size_cells
+        return CountLaws(cells, special.softmax(cells.log_masses(self._log_total)))
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """Logarithm of the sum of all weights, comparable between tilts."""
+        masses = self._size_cells.log_masses(self._log_total)
+        return float(special.logsumexp(masses)) + self.log_constant
+
+    def log_ends(self) -> Floats:
+        """Logarithms of the weights of the smallest and the largest number of records."""
+        ends = np.array([self.total.lowest, self.total.highest], dtype=np.float64)
+        return self._log_total(np.zeros(2, dtype=np.int64), ends) + self.log_constant
+
+    @property
+    def reaches_zero(self) -> bool:
+        """Whether some category of a prior below 1 may have no records."""
+        return bool(np.any((self._windows.ends[0] == 0) & (self._windows.categories.prior < 1)))
+
+    def marginals(self, others: Floats) -> tuple[list[CountLaws], list[Components]]:
+        """The law of the count of each row and the components of its probability, `others` being
+        the sum of all priors but its own.
+        """
+        alpha = self._windows.categories.prior
+        laws, parts = [], []
+        for row, rest in enumerate(self._rests()):
+            own = OneCount(self._short_windows if rest.is_smooth else self._windows, row)
+            law, part = self._marginal(own, rest, float(alpha[row]), float(others[row]))
+            laws.append(law)
+            parts.append(part)
+        return laws, parts
+
+    def merged(self, inside: NDArray[np.bool_]) -> tuple[CountLaws, Components]:
+        """The same for the sum of some categories."""
+        alpha = self._windows.categories.prior[self._row]
+        own, rest = self.sum_of(inside), self.sum_of(~inside)
+        return self._marginal(own, rest, float(alpha[inside].sum()), float(alpha[~inside].sum()))
+
+    def _marginal(
+        self, own: Law, rest: Law, alpha: float, others: float
+    ) -> tuple[CountLaws, Components]:
+        size, deviation = float(self.size.mean()[0]), float(self.size.std()[0])
+        prior = Prior(alpha, others, size, deviation)
+        return marginal(self._joint(own, rest, prior), prior)
+
+    def log_weight_of_rest(self, inside: NDArray[np.bool_], sums: Floats) -> Floats:
+        """Logarithms of the weights that the other categories and the number of records give to
+        sums of the counts of some.
+        """
+        rest, outside = (
+            self.sum_of(~inside),
+            np.bincount(self._row[~inside], minlength=self._multiplicity.size),
+        )
+        windows = self._windows
+        rows = np.arange(outside.size)
+        at_anchor = windows.categories.log_weight(rows, windows.anchor, self._origin)
+        size, log_weight = self._typical
+        constant = float(outside @ (at_anchor + windows.log_norm)) + log_weight
+        constant += windows.tilt * (float(outside @ windows.anchor) - size)
+        sizes, log_sizes = self._listed.totals[0], self._listed.log_weights
+        left = log_sizes + rest.log_density(sizes - sums[..., None])
+        found = np.maximum(special.logsumexp(left, axis=-1), NOTHING)
+        return np.where(found > NOTHING / 2, found + windows.tilt * sums + constant, NOTHING)
+
+    def sums_of_some(self, inside: NDArray[np.bool_]) -> Integers:
+        """Sums of the counts of some categories between which their law has no narrow peak, and
+        the smallest and the largest.
+        """
+        own, rest, sizes = self.sum_of(inside), self.sum_of(~inside), self._listed.totals[0]
+        lowest = max(own.lowest, float(sizes.min()) - rest.highest)
+        highest = min(own.highest, float(sizes.max()) - rest.lowest)
+        picked = np.unique(np.floor(np.quantile(sizes, [0, 0.25, 0.5, 0.75, 1])))
+        seeds = [own.seeds, *(size - rest.seeds for size in picked)]
+        return np.unique(np.clip(np.concatenate(seeds), lowest, highest)).astype(np.int64)
+
+    def sum_of(self, inside: NDArray[np.bool_]) -> Law:
+        """The law of the sum of some categories before the sum of all is known."""
+        times = np.bincount(self._row[inside], minlength=self._multiplicity.size)
+        rows = np.flatnonzero(times)
+        if times.sum() == 1:
+            return OneCount(self._windows, int(rows[0]))
+        windows, times = self._windows.chosen(rows), times[rows]
+        lowest, highest = tails(windows, times)
+        grids = grids_of(windows, times, lowest[:1], highest[:1])
+        laws = [grid.whole() for grid in grids]
+        deviation = float(np.sqrt(times @ windows.variance))
+        return SumLaw(laws, float(lowest[0]), float(highest[0]), deviation)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Integers:
+        """Independent draws of the counts, shape `(size, k)`."""
+        sizes = self.size.draw(np.zeros(size, dtype=np.int64), rng)[0]
+        return draws_given(self._windows.chosen(self._row), sizes, rng)
+
+
+def _trimmed(
+    windows: Windows, multiplicity: Integers, total: Total
+) -> tuple[Windows, tuple[Floats, Floats]]:
+    """Windows without the counts that no sum of the others completes to the total, and the bounds
+    of the sums: the widest category given the sum is no wider than the others together.
+    """
+    bounds = tails(windows, multiplicity)
+    lowest, highest = windows.ends
+    most = total.highest + total.margin
+    for _ in range(2):
+        low, high = bounds
+        lower = np.maximum(lowest, max(total.lowest, low[0]) - high[1:]).astype(np.int64)
+        upper = np.minimum(highest, min(most, high[0]) - low[1:]).astype(np.int64)
+        if np.all((lower == lowest) & (upper == highest)):
+            break
+        windows = windows.within(np.minimum(lower, highest), np.maximum(upper, lowest))
+        bounds = tails(windows, multiplicity)
+        lowest, highest = windows.ends
+    return windows, bounds

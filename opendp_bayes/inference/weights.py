@@ -1,0 +1,97 @@
+"""Weights of the true counts, one category at a time: the noise's and the prior's."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise
+
+#: One record that does not fit costs `exp(-_STEEPEST)` where the noise is so small that it costs
+#: less: what the prior can gain by it is at most about `exp(60)`, so that neither ever happens.
+_STEEPEST = 256.0
+#: Stirling's series of `ln Γ` is exact to the last digits from here on.
+_STIRLING = 24.0
+
+
+def log_rising(counts: ArrayLike, alpha: ArrayLike) -> Floats:
+    """`ln Γ(x + alpha) - ln x!`, elementwise, for real `x >= 0`: what one category contributes to
+    the Dirichlet-multinomial probability of the counts.
+
+    >>> log_rising([0, 1, 2], 3.0).round(6).tolist()
+    [0.693147, 1.791759, 2.484907]
+    """
+    x, a = np.broadcast_arrays(
+        np.asarray(counts, dtype=np.float64), np.asarray(alpha, dtype=np.float64)
+    )
+    large = np.maximum(x, _STIRLING)  # keeps the unused branch finite
+    upper, lower = large + a, large + 1
+    # The difference of two series of Stirling, its large terms taken together.
+    by_series = (large + 0.5) * np.log1p((a - 1) / lower) + (a - 1) * (np.log(upper) - 1)
+    by_series = by_series + _correction(upper) - _correction(lower)
+    small = x < _STIRLING
+    if np.any(small):
+        exact = special.gammaln(x[small] + a[small]) - special.gammaln(x[small] + 1)
+        by_series = np.array(by_series)
+        by_series[small] = exact
+    return np.asarray(by_series)
+
+
+def _correction(value: Floats) -> Floats:
+    inverse = 1 / value
+    square = inverse * inverse
+    return inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680)))
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """What is known of every category on its own; arrays of shape `(k,)`.
+
+    The weight of a count x is `f(drawn - x) Γ(x + prior) / x!`, f the law of the noise, without its
+    first factor where a category was not `noised`.
+    """
+
+    drawn: Integers
+    noised: NDArray[np.bool_]
+    prior: Floats
+    noise: IntegerNoise
+
+    @property
+    def k(self) -> int:
+        """Number of categories."""
+        return int(self.prior.size)
+
+    @cached_property
+    def hardness(self) -> float:
+        """The share of the noise's logarithm that is used: 1 but for minute scales."""
+        cost = -float(self.noise.log_ratio(0, 1))
+        return 1.0 if cost <= _STEEPEST else _STEEPEST / cost
+
+    def log_weight(self, category: Integers, counts: Floats | Integers, anchor: Integers) -> Floats:
+        """The logarithm of the weight of each count of each category over that of the anchor, of
+        shape `(k,)`.
+        """
+        start = anchor[category]
+        step = start - counts
+        noise = self.hardness * self.noise.log_ratio(self.drawn[category] - start, step)
+        alpha = self.prior[category]
+        prior = log_rising(counts, alpha) - log_rising(anchor, self.prior)[category]
+        return np.asarray(np.where(self.noised[category], noise, 0.0) + prior)
+
+    def log_step(self, category: Integers, counts: Integers) -> Floats:
+        """The logarithm of the ratio of the weights of `counts + 1` and `counts`."""
+        noise = self.hardness * self.noise.log_ratio(self.drawn[category] - counts, -1.0)
+        prior = np.log1p((self.prior[category] - 1) / (counts + 1.0))
+        return np.asarray(np.where(self.noised[category], noise, 0.0) + prior)
+
+    def log_absolute(self, counts: Integers) -> Floats:
+        """The logarithm of the weight of one count of each category, shape `(k,)`."""
+        noise = self.hardness * self.noise.log_mass(self.drawn - counts)
+        return np.where(self.noised, noise, 0.0) + log_rising(counts, self.prior)
+
+    def chosen(self, rows: Integers) -> "Categories":
+        """Those of some categories."""
+        return Categories(self.drawn[rows], self.noised[rows], self.prior[rows], self.noise)

@@ -1,0 +1,218 @@
+"""The posterior of counts with additive noise against ball arithmetic and brute force."""
+
+import itertools
+
+import numpy as np
+import oracles
+import pytest
+from noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from reference import Exact
+from scipy import special, stats
+from settings import deviations, exact, posterior, private_setting, setting, wide_deviations
+
+from opendp_bayes.inference import sums
+from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
+
+#: What is stated: means and standard deviations in units of the latter, cumulative probabilities.
+ERROR = 1e-3
+
+
+def brute_force(law, drawn, prior, size):
+    """Every data set with its weight: `(c, k)` and `(c,)`."""
+    k = len(prior)
+    sets = np.array([s for s in itertools.product(range(size + 1), repeat=k) if sum(s) == size])
+    logs = law.log_mass(np.array(drawn) - sets).sum(axis=1)
+    logs = logs + (special.gammaln(sets + np.array(prior)) - special.gammaln(sets + 1)).sum(axis=1)
+    return sets, special.softmax(logs)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_settings_with_a_public_number_of_records(seed):
+    made = setting(np.random.default_rng([0, seed]), most=60)
+    found = deviations(posterior(made), exact(made))
+    assert max(found.values()) <= ERROR, (found, made)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_settings_with_a_private_number_of_records(seed):
+    rng, made = np.random.default_rng([1, seed]), None
+    while made is None or made["largest"] > 150:  # quick for the reference
+        made = private_setting(rng, most=30)
+    found = deviations(posterior(made), exact(made))
+    assert max(found.values()) <= ERROR, (found, made)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_settings_of_two_categories_and_up_to_1e9_records(seed):
+    made = setting(np.random.default_rng([2, seed]), most=10**9, k=2, least=1000)
+    made["noised"][:] = True
+    found = wide_deviations(made)
+    assert max(found.values()) <= ERROR, (found, made)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_coarse_grids_and_their_zoom_near_zero(seed, monkeypatch):
+    """The grids of wide sums, made so short that a reference can reach them."""
+    monkeypatch.setattr(sums, "_LONGEST", 1024)
+    monkeypatch.setattr(sums, "_LONGEST_OF_MANY", 1024)
+    monkeypatch.setattr(sums, "_ZOOM", 512)
+    monkeypatch.setattr(sums, "_FINER", 16)
+    rng = np.random.default_rng([3, seed])
+    k, size = int(rng.integers(3, 6)), int(rng.integers(500, 900))
+    scale = float(np.exp(rng.uniform(np.log(size / 2), np.log(10 * size))))
+    counts = rng.dirichlet(np.full(k, 0.5)) * size + rng.normal(0, scale / 2, k)
+    made = {"law": "laplace", "scale": scale, "drawn": np.rint(counts).astype(np.int64)}
+    made |= {"prior": np.full(k, 10.0 ** rng.uniform(-4, 0)), "size": size}
+    made |= {"noised": np.ones(k, dtype=bool)}
+    found = posterior(made)
+    assert found._parts[0]._grids[-1].step > 1
+    assert max(deviations(found, exact(made)).values()) <= ERROR
+
+
+def test_the_comparison_sees_a_scale_that_is_a_tenth_off():
+    """Negative control."""
+    made = {"law": "laplace", "scale": 3.0, "drawn": np.array([5, 9, 2]), "prior": np.ones(3)}
+    made |= {"size": 16, "noised": np.ones(3, dtype=bool)}
+    assert max(deviations(posterior(made), exact(made)).values()) <= ERROR
+    wrong = posterior(made | {"scale": 3.3})
+    assert max(deviations(wrong, exact(made)).values()) > 10 * ERROR
+
+
+def test_a_sparse_prior_with_wide_noise():
+    """An atom at 0 beside a hump far away."""
+    prior, noise = (0.001,) * 3, DiscreteLaplace(6000.0)
+    found = CountsGivenNoise((40_000, 400_000, 560_000), prior, noise, size=10**6)
+    assert np.sqrt(found.probabilities.variance()[0]) == pytest.approx(0.01001, abs=2e-5)
+    assert found.counts.pmf([[0]])[0, 0] == pytest.approx(0.047, abs=1e-3)
+    assert found.counts.mean().sum() == pytest.approx(10**6, abs=5)
+    rare = CountsGivenNoise((40_000, 400_000, 560_000), (1e-6,) * 3, noise, size=10**6)
+    assert rare.counts.pmf([[0]])[0, 0] > 0.97
+
+
+def test_a_prior_of_the_number_of_records_against_the_draw():
+    def std(size_prior):
+        found = CountsGivenNoise((30, 12), (1, 1), DiscreteLaplace(10.0), size_prior=size_prior)
+        return float(np.sqrt(found.probabilities.variance()[0])), found
+
+    assert std(stats.poisson(2000))[0] == pytest.approx(0.283, abs=5e-4)
+    value, found = std(stats.randint(700, 800))
+    assert np.isfinite(value)
+    assert 700 <= found.size.quantile(1e-9)[0] <= found.size.quantile(1 - 1e-9)[0] < 800
+
+
+def test_all_draws_far_from_what_the_number_of_records_allows():
+    """One record too many for every draw: all ways to spread it are equally probable."""
+    found = CountsGivenNoise((10,) * 3, (1,) * 3, DiscreteLaplace(2.0**-40), size=10**9)
+    assert found.probabilities.mean() == pytest.approx(np.full(3, 1 / 3), abs=1e-6)
+    assert np.sqrt(found.probabilities.variance()) == pytest.approx(
+        stats.dirichlet([1, 1, 1]).var() ** 0.5, rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("law", [DiscreteLaplace(1.7), FlooredLaplace(2.0), DiscreteGaussian(2.0)])
+def test_merged_categories_and_some_given_the_others_by_brute_force(law):
+    drawn, prior, size = (4, -1, 3, 2), (0.5, 1.0, 0.02, 3.0), 9
+    sets, weights = brute_force(law, drawn, prior, size)
+    found = CountsGivenNoise(drawn, prior, law, size=size)
+    together = sets[:, [0, 2]].sum(axis=1)
+    counts, theta = found.merged([0, 2])
+    right = np.bincount(together, weights, minlength=size + 1)
+    assert counts.pmf(np.arange(size + 1)[:, None])[:, 0] == pytest.approx(right, abs=1e-6)
+    a, b = 0.52 + together, 4.0 + size - together
+    at = np.array([0.05, 0.3, 0.6, 0.9])
+    assert theta.cdf(at) == pytest.approx(special.betainc(a, b, at[:, None]) @ weights, abs=ERROR)
+    some = found.given([0, 2])
+    own = np.bincount(sets[:, 0], weights, minlength=size + 1)
+    assert some.counts.pmf(np.arange(size + 1)[:, None])[:, 0] == pytest.approx(own, abs=1e-6)
+    a, b = 0.5 + sets[:, 0], 0.02 + sets[:, 2]
+    right_cdf = special.betainc(a, b, at[:, None]) @ weights
+    assert some.probabilities.cdf(at[:, None])[:, 0] == pytest.approx(right_cdf, abs=ERROR)
+
+
+def test_some_given_the_others_with_a_private_number_of_records():
+    """The counts of some are what they are among all."""
+    noise, drawn, prior = DiscreteLaplace(4.0), (20, 5, 0, 31), (1.0, 0.3, 0.01, 2.0)
+    found = CountsGivenNoise(drawn, prior, noise, size_prior=stats.poisson(70))
+    some = found.given([0, 1, 2])
+    at = np.arange(45)[:, None]
+    assert some.counts.cdf(at) == pytest.approx(found.counts.cdf(at)[:, :3], abs=ERROR)
+    merged = found.merged([0, 1, 2])[0]
+    assert some.size.cdf(at * 2)[:, 0] == pytest.approx(merged.cdf(at * 2)[:, 0], abs=ERROR)
+
+
+@pytest.mark.parametrize("size_prior", [None, stats.poisson(14)], ids=["public", "private"])
+def test_log_evidence_and_log_likelihood(size_prior):
+    drawn, prior, law = (5, 9, -2), (0.5, 1.0, 2.0), DiscreteLaplace(1.5)
+    constant = 3 * float(law.log_mass(0))
+    if size_prior is None:
+        found = CountsGivenNoise(drawn, prior, law, size=12)
+        right = Exact("laplace", 1.5, drawn, prior, size=12)
+    else:
+        found = CountsGivenNoise(drawn, prior, law, size_prior=size_prior)
+        right = Exact("laplace", 1.5, drawn, prior, sizes=size_prior.logpmf(np.arange(80)))
+    expected = float(right.evidence.log().mid()) + constant
+    assert found.log_evidence == pytest.approx(expected, abs=1e-4)
+    counts = np.array([[5, 7, 0], [6, 9, 1]])
+    right_likelihood = law.log_mass(np.array(drawn) - counts).sum(axis=1)
+    assert found.log_likelihood(counts) == pytest.approx(right_likelihood)
+
+
+def test_draws_follow_the_posterior():
+    law, drawn, prior, size = DiscreteLaplace(2.0), (1, 2, 3), (1.0, 0.5, 2.0), 6
+    sets, weights = brute_force(law, drawn, prior, size)
+    table = dict(zip(map(tuple, sets.tolist()), weights, strict=True))
+    rng = np.random.default_rng(0)
+    found = CountsGivenNoise(drawn, prior, law, size=size).sample(20_000, rng)
+    assert not oracles.rejects(map(tuple, found.tolist()), table)
+    wrong = CountsGivenNoise(drawn, prior, DiscreteLaplace(2.6), size=size).sample(20_000, rng)
+    assert oracles.rejects(map(tuple, wrong.tolist()), table)
+
+
+def test_alike_categories_are_alike_and_wide_tables_add_up():
+    rng = np.random.default_rng(0)
+    drawn = np.tile(rng.integers(0, 60, 50), 4)
+    found = CountsGivenNoise(drawn, np.full(200, 0.5), DiscreteLaplace(3.0), size=6000)
+    mean = found.counts.mean()
+    assert mean.sum() == pytest.approx(6000, abs=0.01)
+    assert np.array_equal(mean[:50], mean[150:])
+    assert found.probabilities.mean() == pytest.approx((mean + 0.5) / 6100, rel=1e-6)
+
+
+def test_no_records_leave_the_prior():
+    found = CountsGivenNoise((3, -4, 8), (1.0, 2.0, 3.0), DiscreteLaplace(1.0), size=0)
+    assert found.probabilities.mean() == pytest.approx([1 / 6, 1 / 3, 1 / 2])
+    assert found.counts.mean().tolist() == [0, 0, 0]
+    assert found.sample(5, np.random.default_rng(0)).tolist() == [[0, 0, 0]] * 5
+
+
+def test_a_private_number_of_records_that_nothing_bounds_is_refused():
+    noise, prior = DiscreteLaplace(1.0), (1.0, 1.0)
+    with pytest.raises(ValueError, match="size_prior"):
+        CountsGivenNoise((3, 4), prior, noise, noised=(True, False))
+    with pytest.raises(ValueError, match="no number of records"):
+        CountsGivenNoise((3, 4), prior, noise, size_prior=stats.randint(-5, -1))
+    gappy = stats.rv_discrete(values=([1, 5 * 10**6], [0.5, 0.5]))
+    with pytest.raises(ValueError, match="gaps"):
+        CountsGivenNoise((3, 5 * 10**6), prior, noise, size_prior=gappy)
+    with pytest.raises(ValueError, match="concentration"):
+        CountsGivenNoise((10**7, 10**7), (1e8, 1e8), DiscreteLaplace(1e6))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(50))
+def test_many_random_settings(block):
+    """At least 5000 in all: public, private, and two categories with up to 1e9 records."""
+    failures = []
+    for seed in range(100):
+        rng, kind = np.random.default_rng([10, block, seed]), seed % 4
+        if kind == 3:
+            made = setting(rng, most=10**9, k=2, least=1000)
+            made["noised"][:] = True
+            found = wide_deviations(made)
+        else:
+            made = private_setting(rng, most=100) if kind == 2 else None
+            made = setting(rng, most=300) if made is None else made
+            found = deviations(posterior(made), exact(made))
+        if not max(found.values()) <= ERROR:
+            failures.append((found, made))
+    assert not failures

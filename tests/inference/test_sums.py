@@ -1,0 +1,108 @@
+"""Laws of sums against convolution."""
+
+import numpy as np
+import pytest
+from noise_laws import DiscreteLaplace
+from scipy import special
+
+from opendp_bayes.inference.sum_laws import SumLaw, cubic_weights
+from opendp_bayes.inference.sums import Grid, grids_of, tails
+from opendp_bayes.inference.weights import Categories
+from opendp_bayes.inference.windows import Windows
+
+DRAWN, PRIOR, TIMES = (40, 3, -5), (1.0, 0.01, 4.0), np.array([2, 1, 3])
+
+
+def windows(scale=4.0, last=400):
+    noised = np.ones(3, dtype=bool)
+    categories = Categories(np.array(DRAWN), noised, np.array(PRIOR), DiscreteLaplace(scale))
+    return Windows.of(categories, -0.01, last)
+
+
+def direct(made, times, last=400):
+    """The law of the sum, by convolution of all counts."""
+    law, counts = np.ones(1), np.arange(last + 1)
+    for i, count in enumerate(times):
+        row = np.full(last + 1, i)
+        p = special.softmax(made.log_probability(row, counts.astype(float)))
+        for _ in range(count):
+            law = np.convolve(law, p)
+    return law
+
+
+def law_of(grid_laws, lowest, highest):
+    return SumLaw(list(grid_laws), float(lowest), float(highest), 1.0)
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_sums_of_all_and_of_all_but_one(step):
+    made = windows(scale=20.0)
+    low, high = tails(made, TIMES)
+    length = 2000 // step
+    grid = Grid(made, TIMES, step, length)
+    sums = np.arange(150, 260)
+    right = direct(made, TIMES)[sums]
+    found = np.exp(law_of([grid.whole()], low[0], high[0]).log_density(sums))
+    assert found == pytest.approx(right, rel=1e-4 if step == 1 else 2e-3)
+    for row, law in enumerate(grid.others()):
+        times = TIMES - (np.arange(3) == row)
+        right = direct(made, times)[sums]
+        found = np.exp(law_of([law], low[row + 1], high[row + 1]).log_density(sums))
+        assert found == pytest.approx(right, rel=1e-4 if step == 1 else 2e-3)
+
+
+def test_sums_of_what_follows():
+    made, ones = windows(), np.ones(3, dtype=np.int64)
+    grid = Grid(made, ones, 1, 1500)
+    laws = list(grid.later())
+    right = direct(made, [0, 1, 1])
+    found = np.exp(law_of([laws[0]], 0, 1000).log_density(np.arange(100)))
+    assert found == pytest.approx(right[:100], abs=1e-13)
+
+
+def test_blocks_do_not_change_the_sums(monkeypatch):
+    made = windows()
+    whole = [law.values for law in Grid(made, TIMES, 1, 1500).others()]
+    monkeypatch.setattr("opendp_bayes.inference.sums._BLOCK", 1500)
+    grid = Grid(made, TIMES, 1, 1500)
+    assert len(grid.blocks()) == 3
+    for law, right in zip(grid.others(), whole, strict=True):
+        assert law.values == pytest.approx(right, abs=1e-15)
+
+
+def test_tails_hold_the_sum():
+    made = windows()
+    low, high = tails(made, TIMES)
+    law = direct(made, TIMES)
+    sums = np.arange(law.size)
+    assert law[(sums < low[0]) | (sums > high[0])].sum() < 1e-14
+    assert high[0] - low[0] < 400
+
+
+def test_a_zoom_is_right_near_zero_where_the_grid_is_not(monkeypatch):
+    """Atoms at 0 and a wide rest."""
+    noised = np.ones(3, dtype=bool)
+    prior = np.array([0.01, 0.02, 0.1])
+    categories = Categories(np.array([5, 50, 9]), noised, prior, DiscreteLaplace(1e4))
+    made, ones = Windows.of(categories, 0.0, 3000), np.ones(3, dtype=np.int64)
+    monkeypatch.setattr("opendp_bayes.inference.sums._LONGEST", 700)
+    monkeypatch.setattr("opendp_bayes.inference.sums._LONGEST_OF_MANY", 700)
+    monkeypatch.setattr("opendp_bayes.inference.sums._ZOOM", 512)
+    monkeypatch.setattr("opendp_bayes.inference.sums._FINER", 16)
+    low, high = tails(made, ones)
+    grids = grids_of(made, ones, low, high)
+    assert [grid.zoom for grid in grids] == [True, False]
+    law = law_of([grid.whole() for grid in grids], low[0], high[0])
+    right = direct(made, ones, 3000)
+    sums = np.concatenate([np.arange(20), np.arange(20, 2500, 7)])
+    assert np.exp(law.log_density(sums)) == pytest.approx(right[sums], rel=5e-3)
+    coarse = law_of([grids[1].whole()], low[0], high[0])
+    assert np.exp(coarse.log_density(np.zeros(1))) != pytest.approx(right[:1], rel=0.5)
+
+
+def test_the_cubic_through_four_points():
+    place = np.array([4.0, 5.25, 9.9])
+    base, weights = cubic_weights(place)
+    points = base + np.arange(4)[:, None]
+    for power in range(4):
+        assert (weights * points**power).sum(axis=0) == pytest.approx(place**power)

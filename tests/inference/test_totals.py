@@ -1,0 +1,63 @@
+"""The number of records, and the tilt that puts the sum there."""
+
+import numpy as np
+import pytest
+from noise_laws import DiscreteLaplace
+from scipy import stats
+
+from opendp_bayes.inference.totals import balanced, private, public
+from opendp_bayes.inference.weights import Categories
+
+
+def known(drawn, scale=2.0, prior=1.0):
+    drawn = np.array(drawn)
+    noised = np.ones(drawn.size, dtype=bool)
+    return Categories(drawn, noised, np.full(drawn.size, prior), DiscreteLaplace(scale))
+
+
+@pytest.mark.parametrize("scale", [2.0**-40, 0.5, 100.0, 1e9])
+@pytest.mark.parametrize("size", [0, 1, 300, 10**6])
+def test_the_mean_of_the_sum_is_put_at_a_public_size(scale, size):
+    categories = known([30, 200, -5], scale)
+    times = np.array([1, 1, 2])
+    windows = balanced(categories, times, public(size, 4.0), 0.0)
+    deviation = max(np.sqrt(times @ windows.variance), 1e-3)
+    assert abs(times @ windows.mean - size) <= 0.3 * deviation
+
+
+def test_a_private_size_is_pulled_to_its_prior():
+    categories = known([30, 12], 10.0)
+    times = np.ones(2, dtype=np.int64)
+    for prior, low, high in [
+        (stats.poisson(2000), 1700, 1900),
+        (stats.randint(700, 800), 600, 800),
+    ]:
+        windows = balanced(categories, times, private(categories, prior), 0.0)
+        assert low < windows.mean.sum() < high
+
+
+def test_weights_and_ranges_of_private_sizes():
+    categories = known([30, 12])
+    total = private(categories, stats.randint(50, 60))
+    assert (total.lowest, total.highest) == (50, 59)
+    step = np.diff(total.log_weight(np.array([51.0, 52.0])))
+    assert step == pytest.approx(np.log(52) - np.log(51 + 2))
+    assert private(categories, None).lowest == 0
+    assert private(categories, stats.randint(7, 8)).is_point
+    gappy = private(categories, stats.rv_discrete(values=([3, 40, 44], [0.2, 0.3, 0.5])))
+    assert gappy.all
+    assert gappy.seeds.tolist() == [3, 40, 44]
+    assert gappy.between(4, 43).seeds.tolist() == [40]
+    assert gappy.between(4, 39).seeds.size == 0
+    assert total.between(55, 100).highest == 59
+
+
+def test_what_nothing_bounds_is_refused():
+    open_ended = Categories(
+        np.array([3, 0]), np.array([True, False]), np.ones(2), DiscreteLaplace(1.0)
+    )
+    with pytest.raises(ValueError, match="size_prior"):
+        private(open_ended, None)
+    assert private(open_ended, stats.poisson(30)).highest < 200
+    with pytest.raises(ValueError, match="1e15"):
+        private(known([1, 2], 2.0**60), None)

@@ -1,0 +1,55 @@
+"""Weights of counts, one category at a time."""
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+
+from opendp_bayes.inference.weights import Categories, log_rising
+
+
+def categories(law, drawn=(5, -3, 10**6), prior=(0.001, 1.0, 3e7), noised=(True, True, True)):
+    return Categories(np.array(drawn), np.array(noised), np.array(prior), law)
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 0.3, 1.0, 2.5, 1e4, 1e8])
+@pytest.mark.parametrize("x", [0.0, 1.0, 7.5, 23.0, 24.0, 1e3, 1e9])
+def test_the_prior_weight_in_ball_arithmetic(alpha, x):
+    ctx.prec = 200
+    right = float(((arb(x) + arb(alpha)).lgamma() - (arb(x) + 1).lgamma()).mid())
+    assert log_rising(x, alpha) == pytest.approx(right, rel=1e-14, abs=1e-12)
+
+
+def test_steps_of_the_prior_weight_keep_their_digits():
+    x = np.array([1e6, 1e9])
+    for alpha in (0.5, 3.0, 1e4):
+        step = log_rising(x + 1, alpha) - log_rising(x, alpha)
+        assert step == pytest.approx(np.log1p((alpha - 1) / (x + 1)), abs=1e-7)
+
+
+@pytest.mark.parametrize("law", [DiscreteLaplace(2.0), FlooredLaplace(2.0), DiscreteGaussian(9.0)])
+def test_weights_are_the_product_of_noise_and_prior(law):
+    known = categories(law, drawn=(5, -3, 40), noised=(True, True, False))
+    anchor, counts = np.array([4, 0, 7]), np.array([3, 0, 9, 30])
+    category = np.array([0, 1, 0, 2])
+    absolute = [
+        (law.log_mass(known.drawn[c] - x) if c < 2 else 0) + log_rising(x, known.prior[c])
+        for c, x in zip(category, counts, strict=True)
+    ]
+    at_anchor = known.log_absolute(anchor)
+    found = known.log_weight(category, counts, anchor)
+    assert found == pytest.approx(np.array(absolute) - at_anchor[category], abs=1e-6)
+    above = known.log_weight(category, counts + 1, anchor)
+    assert known.log_step(category, counts) == pytest.approx(above - found, abs=1e-6)
+
+
+def test_steps_where_a_gaussian_draw_is_far_away():
+    """The logarithm itself is about -5e15, and its last digit larger than what matters."""
+    known = categories(DiscreteGaussian(10.0), drawn=(-(10**9), 0, 0), prior=(1.0, 1.0, 1.0))
+    found = known.log_weight(np.array([0]), np.array([3.0]), np.array([1, 0, 0]))
+    assert found == pytest.approx(-2 * (10**9 + 2) / 100, rel=1e-14)
+
+
+def test_a_minute_scale_costs_as_much_as_any():
+    assert categories(DiscreteLaplace(2.0**-40)).hardness == pytest.approx(256 * 2.0**-40)
+    assert categories(DiscreteLaplace(0.1)).hardness == 1
