@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.counts import make_count_vector as make_count_vector
     from opendp_bayes.framework.counts import then_categorical_counts as then_categorical_counts
     from opendp_bayes.framework.counts import then_count_vector as then_count_vector
+    from opendp_bayes.framework.drawing import measured_sampler as measured_sampler
     from opendp_bayes.framework.grouped_counts import grouped_release as grouped_release
     from opendp_bayes.framework.grouped_counts import make_grouped_counts as make_grouped_counts
     from opendp_bayes.framework.grouped_counts import then_grouped_counts as then_grouped_counts
@@ -100,6 +101,7 @@ _HOME = {
     "auditing.results": ("Audit",),
     "mathematics.conjugate": ("binomial_beta", "multinomial_dirichlet"),
     "framework.context": ("ReleaseInterrupted", "enable", "posterior"),
+    "framework.drawing": ("measured_sampler",),
     "framework.counts": (
         "make_categorical_counts",
         "make_count_vector",

@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import Annotated, Any
 
+import opendp.prelude as dp
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -11,6 +12,7 @@ from opendp_bayes.accounting.calibration import calibrate
 from opendp_bayes.auditing import audit as auditing
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
+from opendp_bayes.framework.drawing import measured_sampler
 from opendp_bayes.mathematics.validation import as_prior
 from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
 from opendp_bayes.mechanisms.neighbours import default_total
@@ -92,8 +94,8 @@ def audit(
 
     Shows the loss that the papers state for its scale, the proven bound and the exact loss, the
     profile, and the neighbours that are worst; and checks the claim in four ways: by exact
-    accounting, by the probabilities that the mechanism states, by draws of its sampler for the
-    worst neighbours, and by whether those follow the probabilities.
+    accounting, by the probabilities that the mechanism states, by draws of a measurement's sampler
+    for the worst neighbours, and by whether those follow the probabilities.
 
     Exit code: 0 if nothing refutes the claim, 1 if a check does, 2 for wrong options.
 
@@ -125,8 +127,10 @@ def audit(
             audited = calibrate(
                 audited, size=size, prior=concentration, epsilon=epsilon, tune=False
             )
+        dp.enable_features("contrib", "honest-but-curious")
         found = auditing.audit(
             audited,
+            sample=measured_sampler(audited, size=size, prior=concentration),
             size=size,
             prior=concentration,
             epsilon=epsilon,

@@ -5,20 +5,16 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, get_args
 
-import numpy as np
-from opendp.domains import atom_domain, vector_domain
 from opendp.extras._utilities import to_then
-from opendp.measurements import make_laplace, make_user_measurement, then_noisy_max
+from opendp.measurements import make_user_measurement
 from opendp.measures import (
     approximate,
     max_divergence,
     new_privacy_profile,
     smoothed_max_divergence,
 )
-from opendp.metrics import l1_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
 
-from opendp_bayes.accounting.exact import is_accounted
 from opendp_bayes.accounting.profile import (
     Accounting,
     delta_from_bounds,
@@ -27,7 +23,6 @@ from opendp_bayes.accounting.profile import (
 )
 from opendp_bayes.framework.boundary import (
     PROBES,
-    ContractError,
     checked_map,
     descriptor_of,
     guarded,
@@ -35,15 +30,12 @@ from opendp_bayes.framework.boundary import (
     require_features,
 )
 from opendp_bayes.framework.budget import loss_in
+from opendp_bayes.framework.drawing import drawer
 from opendp_bayes.framework.interrupts import interruptible
-from opendp_bayes.framework.scores import make_hellinger_scores, selected_counts
 from opendp_bayes.framework.spaces import PosteriorSpace
-from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_distance
+from opendp_bayes.mathematics.validation import Floats, as_choice, as_distance
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, saturated
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.protocol import drawn_by, law_of
 from opendp_bayes.released.promise import Promise
 from opendp_bayes.results.release import Release
 
@@ -90,7 +82,7 @@ def make_mechanism(
             f"delta={delta!r}: must be 0, or below 1 under approximate(max_divergence())."
         )
     mechanism.check(size=space.size, prior=space.prior_array)
-    draw = _drawer(mechanism, space)
+    draw = drawer(mechanism, size=space.size, prior=space.prior_array)
 
     loss = _losses(mechanism, space, delta, accounting)
     with interruptible():
@@ -98,7 +90,7 @@ def make_mechanism(
         promise = Promise(space.size, 1, loss(1), repr(output_measure))
 
     def function(concentration: Floats) -> Release:
-        drawn = draw(space.counts(concentration))
+        drawn = draw(space.counts(concentration), 1)[0]
         return Release(
             drawn=tuple(int(value) for value in drawn),
             categories=space.labels,
@@ -193,37 +185,3 @@ def _curve(
 
 
 then_mechanism = to_then(make_mechanism)
-
-
-def _drawer(mechanism: Mechanism, space: PosteriorSpace) -> Callable[[Integers], Integers]:
-    """One draw from counts: by OpenDP's own Laplace or noisy max where the law is that, otherwise
-    by the mechanism's sampler.
-    """
-    prior = space.prior_array
-    law = law_of(mechanism, space.size, prior) if is_accounted(mechanism) else None
-    if isinstance(law, AdditiveNoise) and isinstance(law.noise, DiscreteLaplace):
-        noised = np.array(law.noised)
-        vectors = vector_domain(atom_domain(T="i64"), size=int(noised.sum()))
-        add_noise = make_laplace(vectors, l1_distance(T="i64"), law.noise.scale)
-
-        def draw(counts: Integers) -> Integers:
-            part = np.array(add_noise(counts[noised]), dtype=np.int64)
-            return law.completed(saturated(part), int(counts.sum()))
-
-        return draw
-    if isinstance(law, Flips):
-        scores = make_hellinger_scores(space.domain, space.metric)
-        noisy_max = then_noisy_max(max_divergence(), law.scale)
-        select = scores >> noisy_max >> selected_counts(space.domain)
-        return lambda counts: np.array(select(space.concentration(counts)), dtype=np.int64)
-    return lambda counts: _one_draw(drawn_by(mechanism, counts, prior), law is None, space.k)
-
-
-def _one_draw(draws: Integers, as_counts: bool, k: int) -> Integers:
-    """The only row of the draws, checked: a mechanism from a plugin may return anything."""
-    valid = isinstance(draws, np.ndarray) and draws.shape == (1, k) and draws.dtype.kind in "iu"
-    if not valid or (as_counts and np.any(draws < 0)):
-        raise ContractError(
-            "the mechanism's sample must be an array of non-negative integers of shape (size, k)."
-        )
-    return draws[0]

@@ -15,6 +15,8 @@ from opendp_bayes.mechanisms import (
     Mechanism,
     PermuteAndFlip,
 )
+from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
+from opendp_bayes.mechanisms.protocol import law_of
 from opendp_bayes.planning.compare import (
     INDIFFERENCE,
     PlanRow,
@@ -99,11 +101,11 @@ def usual(size: int | None, k: int) -> Mechanism:
 
 def affordable(mechanism: Mechanism, size: int | None, prior: Floats) -> Accounting:
     """`"exact"` where each step of a calibration takes little time."""
-    if size is None or isinstance(mechanism, (LaplaceParameters, KNormParameters)):
+    law = law_of(mechanism, size, prior)
+    if size is None or isinstance(law, (AdditiveNoise, SimplexNoise)):
         return "exact"
-    if isinstance(mechanism, PermuteAndFlip) and log_number_of_candidates(
-        size, prior.size
-    ) > math.log(_EXACT_CANDIDATES_OF_FLIP):
+    log_candidates = log_number_of_candidates(size, prior.size)
+    if isinstance(law, Flips) and log_candidates > math.log(_EXACT_CANDIDATES_OF_FLIP):
         return "proven"
     most = _EXACT_WORK_OF_TWO if prior.size == 2 else _EXACT_WORK
     return "exact" if _work(size, prior) <= most else "proven"

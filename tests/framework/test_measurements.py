@@ -15,7 +15,7 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
-from opendp_bayes.framework import measurements
+from opendp_bayes.framework import drawing
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms import exponential, integer_noise, knorm_parameters
 
@@ -516,7 +516,7 @@ COUNTS = (2, 1, 3)  # of DATA
 )
 def test_opendp_s_laplace_noise_has_the_scale_of_the_map(total, size, moved, scale, monkeypatch):
     """What adds the noise has, by OpenDP's own account, the loss that the measurement states."""
-    spy = Spy(monkeypatch, measurements, "make_laplace")
+    spy = Spy(monkeypatch, drawing, "make_laplace")
     made = posterior(size) >> ob.then_laplace_parameters(PURE, scale, total=total)
     made(DATA)
     [(_, _, drawn_with)], [noise] = spy.calls, spy.results
@@ -527,10 +527,10 @@ def test_opendp_s_laplace_noise_has_the_scale_of_the_map(total, size, moved, sca
 
 @pytest.mark.parametrize("scale", [1.5, 0.1, 7.3])
 def test_opendp_s_noisy_max_has_the_scale_of_the_map(scale, monkeypatch):
-    spy = Spy(monkeypatch, measurements, "then_noisy_max")
+    spy = Spy(monkeypatch, drawing, "make_noisy_max")
     made = posterior() >> ob.then_permute_and_flip(PURE, scale, accounting="proven")
     made(DATA)
-    [(measure, drawn_with)] = spy.calls
+    [(_, _, measure, drawn_with)] = spy.calls
     assert (measure, drawn_with) == (PURE, scale)
     scores = posterior() >> ob.then_hellinger_scores()
     for d_in in (1, 2, 5):

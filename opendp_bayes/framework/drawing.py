@@ -1,0 +1,102 @@
+"""What a measurement draws: by OpenDP's own samplers where the law is one of theirs, otherwise by
+the mechanism's.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_laplace, make_noisy_max
+from opendp.measures import max_divergence
+from opendp.metrics import l1_distance, linf_distance
+
+from opendp_bayes.accounting.exact import is_accounted
+from opendp_bayes.framework.boundary import ContractError, require_features
+from opendp_bayes.mathematics.validation import Floats, Integers, as_prior
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, saturated
+from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, law_of, projected
+from opendp_bayes.mechanisms.scores import candidate, candidate_distances, number_of_candidates
+
+#: From counts, shape `(k,)`, and a number to so many draws, shape `(number, k)`.
+Drawer = Callable[[Integers, int], Integers]
+
+
+def drawer(mechanism: Mechanism, *, size: int | None, prior: Floats) -> Drawer:
+    """The sampler of a measurement for `size` records (None where private); prior `(k,)`."""
+    law = law_of(mechanism, size, prior) if is_accounted(mechanism) else None
+    if isinstance(law, AdditiveNoise) and isinstance(law.noise, DiscreteLaplace):
+        return _laplace(law, law.noise.scale)
+    if isinstance(law, Flips) and size is not None:
+        return _noisy_max(law.scale, size, prior)
+
+    def draw(counts: Integers, number: int) -> Integers:
+        drawn = drawn_by(mechanism, counts, prior, number)
+        return _checked(drawn, law is None, number, prior.size)
+
+    return draw
+
+
+def measured_sampler(
+    mechanism: Mechanism, *, size: int | None, prior: ArrayLike
+) -> Callable[[ArrayLike, ArrayLike, int], Integers]:
+    """The sampler that a measurement of `mechanism` has, for `audit(..., sample=)`.
+
+    `size` is the public number of records, or None where it is private; `prior` has shape `(k,)`.
+    The result is called as `mechanism.sample` is, with counts, prior and the number of releases.
+    Raises `ValueError` without the OpenDP features that a measurement needs.
+
+    >>> from opendp_bayes import LaplaceParameters, audit, measured_sampler
+    >>> mechanism, setting = LaplaceParameters(2.0), {"size": 10, "prior": [1.0, 1.0]}
+    >>> sampler = measured_sampler(mechanism, **setting)
+    >>> audit(mechanism, sample=sampler, draws=2000, **setting).passed
+    True
+    """
+    require_features("measured_sampler")
+    concentration = as_prior(prior)
+    draw = drawer(mechanism, size=size, prior=concentration)
+
+    def sample(counts: ArrayLike, prior: ArrayLike, number: int) -> Integers:
+        drawn = draw(np.asarray(counts, dtype=np.int64), number)
+        return projected(mechanism, drawn, size)
+
+    return sample
+
+
+def _laplace(law: AdditiveNoise, scale: float) -> Drawer:
+    noised = np.array(law.noised)
+    add_noise = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale)
+
+    def draw(counts: Integers, number: int) -> Integers:
+        part = np.tile(counts[noised], number)
+        drawn = np.array(add_noise(part), dtype=np.int64).reshape(number, -1)
+        return law.completed(saturated(drawn), int(counts.sum()))
+
+    return draw
+
+
+def _noisy_max(scale: float, size: int, prior: Floats) -> Drawer:
+    scores = vector_domain(
+        atom_domain(T=float, nan=False), size=number_of_candidates(size, prior.size)
+    )
+    select: Any = make_noisy_max(scores, linf_distance(T=float), max_divergence(), scale)
+
+    def draw(counts: Integers, number: int) -> Integers:
+        of_counts = -candidate_distances(counts, prior)
+        chosen = [candidate(select(of_counts), size, prior.size) for _ in range(number)]
+        return np.array(chosen, dtype=np.int64).reshape(number, prior.size)
+
+    return draw
+
+
+def _checked(draws: Integers, as_counts: bool, number: int, k: int) -> Integers:
+    """Draws, checked: a mechanism from a plugin may return anything."""
+    shape = (number, k)
+    valid = isinstance(draws, np.ndarray) and draws.shape == shape and draws.dtype.kind in "iu"
+    if not valid or (as_counts and np.any(draws < 0)):
+        raise ContractError(
+            "the mechanism's sample must be an array of non-negative integers of shape (size, k)."
+        )
+    return draws

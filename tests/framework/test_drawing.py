@@ -1,0 +1,50 @@
+"""The sampler of a measurement, many draws at a time: the law that is accounted for."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.framework.boundary import ContractError
+from opendp_bayes.framework.drawing import drawer, measured_sampler
+
+PRIOR = np.array([1.0, 0.5, 2.0])
+COUNTS = (1, 2, 3)
+DRAWS = 20_000
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ob.LaplaceParameters(1.0),
+        ob.LaplaceParameters(1.0, "floored"),
+        ob.LaplaceParameters(1.0, total="bounded"),
+        ob.KNormParameters(1.0),
+        ob.HellingerExponential(0.3),
+        ob.PermuteAndFlip(0.3),
+    ],
+    ids=repr,
+)
+def test_the_law_is_the_mechanism_s(mechanism: Any) -> None:
+    """Rejected where the scale is off by 30 %."""
+    sample = measured_sampler(mechanism, size=6, prior=PRIOR)
+    drawn = sample(COUNTS, PRIOR, DRAWS)
+    assert drawn.shape == (DRAWS, 3)
+    observed: Counter[Any] = Counter(map(tuple, drawn.tolist()))
+    assert not oracles.rejects(observed, oracles.law_of(mechanism, COUNTS, tuple(PRIOR)))
+    for factor in (0.7, 1.3):
+        wrong = type(mechanism)(**{**vars(mechanism), "scale": factor * mechanism.scale})
+        assert oracles.rejects(observed, oracles.law_of(wrong, COUNTS, tuple(PRIOR)))
+
+
+def test_a_sampler_that_returns_something_else_is_refused() -> None:
+    class Broken(ob.LaplaceParameters):
+        def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:
+            return np.full((size, 3), -1)
+
+    draw = drawer(Broken(1.0), size=6, prior=PRIOR)
+    with pytest.raises(ContractError, match=r"non-negative integers of shape \(size, k\)"):
+        draw(np.array(COUNTS), 2)

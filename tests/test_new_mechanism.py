@@ -1,0 +1,125 @@
+"""A mechanism of a known family is one file: from its law alone follow its exact loss, its
+posterior, its place in a plan and its audit.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import oracles
+import pytest
+from releases import promise
+from scipy import stats
+
+import opendp_bayes as ob
+from opendp_bayes.mathematics.simplex import candidates, ranks
+from opendp_bayes.mathematics.validation import as_counts, as_scale
+from opendp_bayes.mathematics.zero_sum import nearest_counts
+from opendp_bayes.mechanisms import registry
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.mechanisms.laws import AdditiveNoise
+from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
+
+SIZE, PRIOR = 4, (1.0, 0.5, 2.0)
+
+
+@dataclass(frozen=True)
+class NearestLaplace(NoisyCounts):
+    """Discrete Laplace noise on every count, moved to the nearest counts of the same size."""
+
+    scale: float
+    name: ClassVar[str] = "nearest_laplace"
+
+    def __post_init__(self) -> None:
+        as_scale(self.scale)
+
+    def check(self, *, size: int | None, prior: Any) -> None:
+        if size is None:
+            raise ValueError("size=None: must be public.")
+
+    def law(self, size: int | None, prior: Any) -> AdditiveNoise:
+        return AdditiveNoise(DiscreteLaplace(self.scale), (True,) * prior.size)
+
+    def project(self, drawn: Any, size: int | None) -> Any:
+        return nearest_counts(drawn, size)
+
+    def log_pmf(self, counts: Any, prior: Any) -> Any:
+        """By enumeration of the noise as far as it matters, for tests."""
+        counts = as_counts(counts)
+        reach = math.ceil(22 * self.scale)
+        noise = np.indices((2 * reach + 1,) * counts.size).reshape(counts.size, -1).T - reach
+        weights = np.exp(DiscreteLaplace(self.scale).log_mass(noise).sum(axis=1))
+        size = int(counts.sum())
+        places = ranks(nearest_counts(counts + noise, size), size)
+        return candidates(size, counts.size), np.log(np.bincount(places, weights))
+
+    def proven_loss(
+        self, d_in: int, *, size: int | None, prior: Any, delta: float = 0.0
+    ) -> ob.PrivacyLoss:
+        """Loose, so that what the accounting finds is seen."""
+        epsilon = 4 * d_in / self.scale
+        return ob.PrivacyLoss(epsilon=epsilon, range=2 * epsilon, rho=epsilon**2 / 2)
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one line of the registry."""
+    monkeypatch.setattr(registry, "BUILT_IN", (*registry.BUILT_IN, NearestLaplace))
+
+
+def test_its_concentrated_loss_is_that_of_two_moved_counts() -> None:
+    loss = ob.exact_loss(NearestLaplace(1.0), size=SIZE, prior=PRIOR)
+    assert loss.method == "exact"
+    assert loss.rho == ob.exact_loss(ob.LaplaceParameters(1.0), size=SIZE, prior=PRIOR).rho
+
+
+def test_its_profile_covers_all_neighbours() -> None:
+    mechanism = NearestLaplace(0.5)
+    profile = ob.privacy_profile(mechanism, size=SIZE, prior=PRIOR)
+    laws = {sets: oracles.law_of(mechanism, sets, PRIOR) for sets in oracles.data_sets(SIZE, 3)}
+    for first, second in ((x, y) for x in laws for y in oracles.neighbours(x)):
+        for epsilon in (0.0, 1.0, 2.5):
+            delta = sum(
+                max(p - math.exp(epsilon) * laws[second].get(outcome, 0.0), 0.0)
+                for outcome, p in laws[first].items()
+            )
+            assert delta <= profile(epsilon) + 1e-6
+
+
+def test_its_posterior_follows_from_the_law() -> None:
+    drawn = (3, -1, 4)
+    release = ob.Release(drawn, ("a", "b", "c"), PRIOR, NearestLaplace(1.5), promise(SIZE))
+    sets = np.array(oracles.data_sets(SIZE, 3))
+    weights = np.exp(-np.abs(sets - drawn).sum(axis=1) / 1.5)
+    weights *= stats.dirichlet_multinomial.pmf(sets, PRIOR, SIZE)
+    expected = weights @ (sets + PRIOR) / weights.sum() / (SIZE + sum(PRIOR))
+    assert release.posterior.mean() == pytest.approx(expected, abs=1e-4)
+    assert release.counts == tuple(nearest_counts(np.array(drawn), SIZE).tolist())
+
+
+def test_a_plan_and_an_audit_take_it() -> None:
+    found = ob.plan(size=60, prior=PRIOR, epsilon=1.0, mechanisms=[NearestLaplace(1.0)])
+    assert found.rows[0].loss is not None
+    assert 0 < found.rows[0].errors["balanced"].hellinger < 1
+    audited = ob.audit(NearestLaplace(0.5), size=SIZE, prior=PRIOR, draws=5000)
+    assert audited.passed
+    assert audited.fits
+
+
+def test_unregistered_it_keeps_its_proven_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "BUILT_IN", registry.BUILT_IN[:-1])
+    loss = ob.exact_loss(NearestLaplace(1.0), size=SIZE + 1, prior=PRIOR)
+    assert (loss.method, loss.epsilon) == ("proven", 4.0)
+
+
+def test_a_subclass_that_draws_otherwise_is_not_taken_at_its_law() -> None:
+    class Louder(NearestLaplace):
+        def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:
+            return NearestLaplace(10 * self.scale).sample(counts, prior, size)
+
+    from opendp_bayes.mechanisms.protocol import is_lawful, law_of
+
+    assert is_lawful(NearestLaplace(1.0))
+    assert not is_lawful(Louder(1.0))
+    assert law_of(Louder(1.0), SIZE, np.array(PRIOR)) is None
