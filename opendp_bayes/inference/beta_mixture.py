@@ -14,19 +14,17 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 _NEGLIGIBLE = 1e-14
 #: Entries of one block of values times components; bounds the memory of an evaluation.
 _LARGEST_BLOCK = 1 << 21
-#: The logit of the smallest float above 0 is larger.
-_LARGEST_LOGIT = 745.0
+_LARGEST_LOGIT = 745.0  # that of the smallest float above 0 is larger than its negative
 #: How close a quantile is, relative to its probability, and the most steps to it.
 _TOLERANCE, _MOST_STEPS = 1e-10, 200
-_SMALLEST = float(np.finfo(np.float64).tiny)
+_SMALLEST = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
 class BetaMixtures:
-    """`m` mixtures `sum_j weights_j Beta(a_j, b_j)`; those of mixture i from `start_i` to
-    `start_(i+1)`.
+    """`m` mixtures `sum_j weights_j Beta(a_j, b_j)`, mixture i from `start_i` to `start_(i+1)`.
 
-    `a`, `b` and `weights` have shape `(c,)`, `start` has shape `(m + 1,)`, and the weights of a
+    `a`, `b` and `weights` have shape `(c,)`, `start` has shape `(m + 1,)`; the weights of a
     mixture sum to 1. Near 1 everything is computed from `1 - θ`, so that both ends are alike.
     """
 
@@ -50,7 +48,7 @@ class BetaMixtures:
 
         `owner`, ascending, is the mixture that a component belongs to, and groups of equal number
         in two mixtures are two. `spread` is a variance of each mean, of a component that stands for
-        several. Groups of one stay what they are, and mean and variance of every mixture are kept.
+        several. Groups of one stay what they are; mean and variance of every mixture are kept.
         """
         share_of = np.bincount(owner, weights)
         kept = weights > _NEGLIGIBLE * share_of[owner] / np.bincount(owner)[owner]
@@ -69,12 +67,9 @@ class BetaMixtures:
         within = (a / total) * (b / total) / (total + 1)
         off = np.where(mean[place] < 0.5, a / total - mean[place], rest[place] - b / total)
         variance = np.add.reduceat(weights * (within + spread + off**2), first) / share
-        # A spread is as large as a mean allows only where a cell ends at 0 or 1; a concentration
-        # stays positive.
-        product = mean * rest
-        concentration = np.maximum(
-            product / np.maximum(variance, _SMALLEST) - 1, 1e-6 * np.minimum(total[first], 1)
-        )
+        # A spread is as large as a mean allows only where a cell ends at 0 or 1.
+        concentration = mean * rest / np.maximum(variance, _SMALLEST) - 1
+        concentration = np.maximum(concentration, 1e-6 * np.minimum(total[first], 1))
         alone = np.append(np.diff(first), owner.size - first[-1]) == 1
         alone &= spread[first] == 0  # not even rounded: a density at 0 is finite for a = 1 only
         return cls(
@@ -87,12 +82,11 @@ class BetaMixtures:
     @classmethod
     def joined(cls, mixtures: "Sequence[BetaMixture]") -> "BetaMixtures":
         """Several mixtures, each of them one."""
-        start = np.cumsum([0, *(mixture.a.size for mixture in mixtures)])
-        a, b, weights = (
-            np.concatenate([getattr(mixture, name) for mixture in mixtures])
-            for name in ("a", "b", "weights")
+        columns = zip(
+            *((mixture.a, mixture.b, mixture.weights) for mixture in mixtures), strict=True
         )
-        return cls(a, b, weights, start)
+        start = np.cumsum([0, *(mixture.a.size for mixture in mixtures)])
+        return cls(*map(np.concatenate, columns), start)
 
     @property
     def m(self) -> int:
@@ -140,9 +134,7 @@ class BetaMixtures:
             return np.where(inside, self._mixed(density, np.where(inside, values, 0.5)), 0.0)
 
     def quantile(self, probabilities: ArrayLike) -> Floats:
-        """Inverse of `cdf` at probabilities of shape `()`, `(..., 1)` or `(..., m)`; shape
-        `(..., m)`, within 1e-10 of the probability of the nearer tail.
-        """
+        """Inverse of `cdf`, to 1e-10 of the nearer tail; shaped as `two_sided_quantile`."""
         return self.two_sided_quantile(probabilities)[0]
 
     def two_sided_quantile(self, probabilities: ArrayLike) -> tuple[Floats, Floats]:
@@ -161,19 +153,15 @@ class BetaMixtures:
         return _expit(logits), _expit(-logits)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
-        """The equal-tailed intervals of probability `level`, two arrays of shape `(m,)`.
-
-        Rounded outwards: a draw that is rounded to an end is inside.
+        """The equal-tailed intervals of probability `level`, two arrays of shape `(m,)`, rounded
+        outwards: a draw that is rounded to an end is inside.
         """
         lower, upper = self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
         return _outwards(lower, upper)
 
     def shortest_interval(self, level: float) -> tuple[Floats, Floats]:
-        """The shortest intervals of probability `level`: those of highest density where the density
-        has one mode; two arrays of shape `(m,)`.
-
-        The length as a function of the probability to the left is searched on a grid that is
-        refined twice.
+        """The shortest intervals of probability `level`, two arrays of shape `(m,)`: those of
+        highest density where the density has one mode.
         """
         below, above = np.zeros(self.m), np.full(self.m, 1 - level)
         rows = np.arange(self.m)
@@ -262,8 +250,8 @@ def _expit(logit: Floats) -> Floats:
 
 
 def _outwards(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-    lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
-    return np.maximum(np.nextafter(lower, -1), 0.0), np.minimum(np.nextafter(upper, 2), 1.0)
+    ends = np.nextafter(np.minimum(lower, upper), -1), np.nextafter(np.maximum(lower, upper), 2)
+    return np.maximum(ends[0], 0.0), np.minimum(ends[1], 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,9 +287,7 @@ class BetaMixture:
         return self._one.pdf(np.asarray(values)[..., None])[..., 0]
 
     def quantile(self, probabilities: ArrayLike) -> Floats:
-        """Inverse of `cdf`, elementwise, within 1e-10 of the probability of the nearer tail or the
-        last digits of the value.
-        """
+        """Inverse of `cdf`, elementwise, as `BetaMixtures.quantile`."""
         return self._one.quantile(np.asarray(probabilities)[..., None])[..., 0]
 
     def interval(self, level: float) -> tuple[float, float]:

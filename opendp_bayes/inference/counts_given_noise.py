@@ -25,7 +25,7 @@ from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 #: Numbers of records that weigh less than `exp(-_DEPTH)` of all are left out.
 _DEPTH = 26.0
 #: The most tilts for one private number of records.
-_MOST_PARTS = 1000
+_MOST_PARTS = 300
 
 
 class CountsGivenNoise:

@@ -37,7 +37,8 @@ class Tilted:
 
     `row`, of shape `(k,)`, tells which of the rows of `categories` each of them is, since
     categories of which the same is known are computed once; `origin` is a count of every row, from
-    which all logarithms count; `tilt` is where the search for a tilt begins.
+    which all logarithms count; `tilt` is where the search for a tilt begins. Raises
+    `ValueError` where the weights have too few digits for any.
     """
 
     def __init__(
@@ -61,6 +62,12 @@ class Tilted:
         self.total = total
         windows = balanced(categories, self._multiplicity, total, tilt)
         self._windows, self._bounds = _trimmed(windows, self._multiplicity, total)
+        least, most = self._bounds[0][0], self._bounds[1][0]
+        if total.lowest > most or total.highest < least:
+            raise ValueError(
+                "drawn: so far from any counts that sum to the number of records that their "
+                "probabilities are beyond floating point."
+            )
 
     @property
     def tilt(self) -> float:

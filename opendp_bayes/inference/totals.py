@@ -183,12 +183,13 @@ def balanced(categories: Categories, multiplicity: Integers, total: Total, tilt:
         if abs(pull) <= _OFF or high - low <= 1e-15 * abs(tilt):
             break
         low, high = (tilt, high) if pull > 0 else (low, tilt)
-        newton = tilt + pull / max(deviation, 1.0 if abs(pull) < 1e3 else deviation)
+        newton = pull / max(deviation, 1.0 if abs(pull) < 1e3 else deviation)
         if math.isinf(high - low):
+            # Newton's step may be far too long, or too short where the sum hardly varies.
             step = min(max(4 * step, 1 / deviation), 1e3 * max(step, 1.0))
-            tilt += math.copysign(min(step, abs(newton - tilt)), pull)
-        elif turn % 2 and low < newton < high:
-            tilt = newton
+            tilt += math.copysign(step if turn % 2 else min(step, abs(newton)), pull)
+        elif turn % 2 and low < tilt + newton < high:
+            tilt += newton
         else:
             tilt = (low + high) / 2
     return windows

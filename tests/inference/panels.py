@@ -57,7 +57,7 @@ def panels(lowest, highest, places):
 def summed(log_weight, lowest, highest, places):
     """Points and logarithms of masses; the panels are graded around the mode as well."""
     places = list(places)
-    for _ in range(4):
+    for _ in range(8):
         points, widths = panels(lowest, highest, places)
         exact = [log_weight(x) for x in points.tolist()]
         best = exact[0]
@@ -95,14 +95,14 @@ class Two:
     def theta_mean_std(self):
         a, others = self.prior[0] + self.x, self.prior[1:].sum()
         total = self.prior.sum() + self.size
-        b = others + self.size - self.x
+        b = others + (self.size - self.x)
         mean, rest = self.w @ (a / total), self.w @ (b / total)
         off = a / total - mean if mean < 0.5 else rest - b / total
         return mean, np.sqrt(self.w @ (a * b / total**2 / (total + 1) + off**2))
 
     def cdf(self, values, complements):
         """P(θ_0 <= value); right where panels are shorter than the Betas are wide."""
-        a, b = self.prior[0] + self.x, self.prior[1] + self.size - self.x
+        a, b = self.prior[0] + self.x, self.prior[1] + (self.size - self.x)
         found = [
             special.betainc(a, b, v) if v <= 0.5 else 1 - special.betainc(b, a, c)
             for v, c in zip(values, complements, strict=True)
@@ -112,6 +112,6 @@ class Two:
     @property
     def is_fine(self):
         """Whether they are."""
-        a, b = self.prior[0] + self.x, self.prior[1] + self.size - self.x
+        a, b = self.prior[0] + self.x, self.prior[1] + (self.size - self.x)
         gaps = np.diff(self.x, append=self.x[-1] + 1)
         return bool(np.all((gaps < np.sqrt(a * b / (a + b))) | (self.w < 1e-3)))

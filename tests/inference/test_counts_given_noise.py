@@ -10,7 +10,7 @@ from reference import Exact
 from scipy import special, stats
 from settings import deviations, exact, posterior, private_setting, setting, wide_deviations
 
-from opendp_bayes.inference import sums
+from opendp_bayes.inference import counts_given_noise, sums
 from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
 
 #: What is stated: means and standard deviations in units of the latter, cumulative probabilities.
@@ -185,7 +185,7 @@ def test_no_records_leave_the_prior():
     assert found.sample(5, np.random.default_rng(0)).tolist() == [[0, 0, 0]] * 5
 
 
-def test_a_private_number_of_records_that_nothing_bounds_is_refused():
+def test_a_private_number_of_records_that_nothing_bounds_is_refused(monkeypatch):
     noise, prior = DiscreteLaplace(1.0), (1.0, 1.0)
     with pytest.raises(ValueError, match="size_prior"):
         CountsGivenNoise((3, 4), prior, noise, noised=(True, False))
@@ -194,6 +194,7 @@ def test_a_private_number_of_records_that_nothing_bounds_is_refused():
     gappy = stats.rv_discrete(values=([1, 5 * 10**6], [0.5, 0.5]))
     with pytest.raises(ValueError, match="gaps"):
         CountsGivenNoise((3, 5 * 10**6), prior, noise, size_prior=gappy)
+    monkeypatch.setattr(counts_given_noise, "_MOST_PARTS", 5)
     with pytest.raises(ValueError, match="concentration"):
         CountsGivenNoise((10**7, 10**7), (1e8, 1e8), DiscreteLaplace(1e6))
 

@@ -1,0 +1,55 @@
+"""Draws of the true counts against their marginals, which other tests compare with exact ones."""
+
+import numpy as np
+import pytest
+from noise_laws import DiscreteGaussian, DiscreteLaplace
+from scipy import stats
+
+from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
+
+#: Of a false alarm of one test.
+LEVEL = 1e-4
+DRAWS = 4000
+
+
+def p_values(found, counts, rng, categories):
+    """Of uniform ranks of the draws in the marginals, ties broken at random."""
+    values = []
+    for i in categories:
+        law = found.counts.chosen(np.array([i]))
+        at = counts[:, i : i + 1]
+        low, high = law.cdf(at - 1)[:, 0], law.cdf(at)[:, 0]
+        ranks = low + rng.random(len(at)) * (high - low)
+        values.append(stats.kstest(ranks, "uniform").pvalue)
+    return np.array(values)
+
+
+SETTINGS = {
+    "sparse": ((40_000, 400_000, 560_000, 3, 2), (0.001,) * 5, DiscreteLaplace(1e6), 10**6, None),
+    "against the model": ((10, 10, 10), (1e-6, 1, 1), DiscreteLaplace(1.0), 10**9, None),
+    "private": ((30, 12, 0), (1, 0.1, 2), DiscreteLaplace(10.0), None, stats.poisson(2000)),
+    "two": ((30, 12), (1, 1), DiscreteGaussian(10.0), 50, None),
+    "alike": ((3,) * 40, (0.5,) * 40, DiscreteLaplace(2.0), 150, None),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_draws_have_the_marginals(name):
+    drawn, prior, noise, size, size_prior = SETTINGS[name]
+    rng = np.random.default_rng(0)
+    found = CountsGivenNoise(drawn, prior, noise, size=size, size_prior=size_prior)
+    counts = found.sample(DRAWS, rng)
+    assert counts.min() >= 0
+    if size is not None:
+        assert np.all(counts.sum(axis=1) == size)
+    categories = range(min(len(drawn), 5))
+    assert p_values(found, counts, rng, categories).min() > LEVEL / len(categories)
+
+
+def test_another_scale_is_noticed():
+    """Negative control: noise that is a third wider."""
+    drawn, prior, noise, size, _ = SETTINGS["alike"]
+    rng = np.random.default_rng(0)
+    found = CountsGivenNoise(drawn, prior, noise, size=size)
+    wider = CountsGivenNoise(drawn, prior, DiscreteLaplace(2.7), size=size)
+    assert p_values(found, wider.sample(DRAWS, rng), rng, [0]).min() < LEVEL
