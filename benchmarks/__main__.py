@@ -21,6 +21,7 @@ NAMES = (
     "accounting",
     "planning",
     "inference",
+    "wide",
     "smoothed",
 )
 PACKAGES = ("opendp", "polars", "numpy", "scipy")

@@ -5,9 +5,8 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from reporting import milliseconds, table
+from reporting import table
 
-import opendp_bayes as ob
 from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "inference"))
@@ -66,36 +65,12 @@ def marginals() -> None:
         "means and 95 % intervals, ms",
         f"{_DRAWS} draws of the counts, ms",
     ]
-    wanted = "Wanted: 300 ms at k = 100, 2 s at k = 1000; draws at k = 1000 in 20 s."
-    table("Posterior of wide releases", columns, rows, wanted)
-
-
-def beside_the_present() -> None:
-    """The same posterior as `release.posterior` computes it."""
-    rows = []
-    for k, size, scale in ((3, 10**4, 2.0), (10, 10**5, 2.0), (30, 10**5, 1.0)):
-        values = drawn(k, size, DiscreteLaplace(scale))
-        mechanism, loss = ob.LaplaceParameters(scale, total="private"), ob.PrivacyLoss(1, 1, 1)
-        labels, prior = tuple(range(k)), (0.5,) * k
-        counts = tuple(values.tolist())
-        release = ob.Release(counts, labels, prior, mechanism, None, 1, loss, "MaxDivergence")
-        law = DiscreteLaplace(scale)
-
-        def present(release: ob.Release = release) -> object:
-            return ob.noise_aware_posterior(release).interval(0.95)
-
-        def new(values: np.ndarray = values, law: DiscreteLaplace = law, k: int = k) -> object:
-            return CountsGivenNoise(values, np.full(k, 0.5), law).probabilities.interval(0.95)
-
-        times = milliseconds(new, present, repeats=3)
-        rows.append([f"Laplace, scale {scale:g}, n private", k, *times, times[1] / times[0]])
-    columns = ["noise", "k", "this, ms", "release.posterior, ms", "ratio"]
-    table("Beside the posterior of a release", columns, rows, "Means and 95 % intervals.")
+    note = "Marginals of all categories at once, nothing drawn; K-norm noise has twice the scale."
+    table("Posterior of wide releases", columns, rows, note)
 
 
 def main() -> None:
     marginals()
-    beside_the_present()
 
 
 if __name__ == "__main__":

@@ -295,11 +295,6 @@ class BetaMixture:
         lower, upper = self._one.interval(level)
         return float(lower[0]), float(upper[0])
 
-    def shortest_interval(self, level: float) -> tuple[float, float]:
-        """The shortest interval of probability `level`."""
-        lower, upper = self._one.shortest_interval(level)
-        return float(lower[0]), float(upper[0])
-
     @cached_property
     def _one(self) -> BetaMixtures:
         return BetaMixtures(self.a, self.b, self.weights, np.array([0, self.a.size]))
