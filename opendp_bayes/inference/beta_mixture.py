@@ -82,11 +82,9 @@ class BetaMixtures:
     @classmethod
     def joined(cls, mixtures: "Sequence[BetaMixture]") -> "BetaMixtures":
         """Several mixtures, each of them one."""
-        columns = zip(
-            *((mixture.a, mixture.b, mixture.weights) for mixture in mixtures), strict=True
-        )
-        start = np.cumsum([0, *(mixture.a.size for mixture in mixtures)])
-        return cls(*map(np.concatenate, columns), start)
+        start = np.cumsum([0, *(one.a.size for one in mixtures)])
+        a, b = (np.concatenate([getattr(one, name) for one in mixtures]) for name in "ab")
+        return cls(a, b, np.concatenate([one.weights for one in mixtures]), start)
 
     @property
     def m(self) -> int:
