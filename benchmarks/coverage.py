@@ -34,8 +34,8 @@ number of records is private it is $n$ in every simulation, and the posterior ha
 on it, under which every number is equally probable.
 
 Shares are over all categories of at least {DRAWS} simulations; of {FEW_DRAWS[3]} ($k = 3$) and
-{FEW_DRAWS[7]} ($k = 7$) where a posterior takes longer: for K-norm noise, for a private number of
-records, and for an exponential mechanism with too many data sets to list. The standard error of a
+{FEW_DRAWS[7]} ($k = 7$) where a posterior takes longer: for an exponential
+mechanism with too many data sets to list. The standard error of a
 nominal 95 % is at most 1.3, 2.2 and 3.4, of a nominal 50 % at most 2.9, 5.0 and 7.9, in percent;
 the categories of one simulation are not independent, but an average over them has a smaller error
 than one of them.

@@ -20,7 +20,11 @@ from opendp_bayes.mathematics.validation import (
     as_size,
 )
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
+from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
+from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
+from opendp_bayes.mechanisms.protocol import Lawful
 from opendp_bayes.samplers.categorical import ExactCategorical, draws, weight_error
 from opendp_bayes.samplers.integers import (
     bernoulli_exp,
@@ -33,8 +37,16 @@ from opendp_bayes.samplers.inversion import by_inversion
 __all__ = [
     "NO_BOUND",
     "NO_LOSS",
+    "AdditiveNoise",
+    "DiscreteLaplace",
     "ExactCategorical",
+    "ExponentialWeights",
+    "Flips",
+    "FlooredLaplace",
+    "Lawful",
+    "NoisyCounts",
     "PosteriorExponential",
+    "SimplexNoise",
     "as_choice",
     "as_counts",
     "as_distance",

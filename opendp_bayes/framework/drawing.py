@@ -17,7 +17,7 @@ from opendp_bayes.framework.boundary import ContractError, require_features
 from opendp_bayes.mathematics.validation import Floats, Integers, as_prior
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, saturated
-from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, law_of, projected
+from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, is_lawful, law_of, projected
 from opendp_bayes.mechanisms.scores import candidate, candidate_distances, number_of_candidates
 
 #: From counts, shape `(k,)`, and a number to so many draws, shape `(number, k)`.
@@ -34,7 +34,7 @@ def drawer(mechanism: Mechanism, *, size: int | None, prior: Floats) -> Drawer:
 
     def draw(counts: Integers, number: int) -> Integers:
         drawn = drawn_by(mechanism, counts, prior, number)
-        return _checked(drawn, law is None, number, prior.size)
+        return _checked(drawn, not is_lawful(mechanism), number, prior.size)
 
     return draw
 
@@ -92,7 +92,9 @@ def _noisy_max(scale: float, size: int, prior: Floats) -> Drawer:
 
 
 def _checked(draws: Integers, as_counts: bool, number: int, k: int) -> Integers:
-    """Draws, checked: a mechanism from a plugin may return anything."""
+    """Draws, checked: a mechanism from a plugin may return anything. Only what is drawn before a
+    projection may be negative; refusing that would tell what was drawn.
+    """
     shape = (number, k)
     valid = isinstance(draws, np.ndarray) and draws.shape == shape and draws.dtype.kind in "iu"
     if not valid or (as_counts and np.any(draws < 0)):

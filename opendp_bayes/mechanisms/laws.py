@@ -1,8 +1,9 @@
 """What mechanisms do, said once: the families of laws from which everything else follows.
 
-A mechanism states its law, and accounting, inference, planning and auditing read the family, never
-the mechanism. A new mechanism of a family here is one file and a line of the registry; a new family
-is a class here and a handler in each of these four readers.
+A mechanism states its law, and accounting, inference and planning read the family, never the
+mechanism; an audit, which must not believe it, reads its probabilities and its draws. A new
+mechanism of a family here is one file and a line of the registry; a new family is a class here and
+a handler in each of these three readers.
 """
 
 import math

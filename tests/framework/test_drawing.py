@@ -40,6 +40,19 @@ def test_the_law_is_the_mechanism_s(mechanism: Any) -> None:
         assert oracles.rejects(observed, oracles.law_of(wrong, COUNTS, tuple(PRIOR)))
 
 
+def test_draws_of_another_package_s_noise_may_be_negative() -> None:
+    """Where it states its law and projects what it draws; a refusal would depend on the data."""
+
+    class Doubled(ob.LaplaceParameters):
+        def project(self, drawn: Any, size: int | None) -> Any:
+            return 2 * np.maximum(drawn, 0)
+
+    draw = drawer(Doubled(5.0, total="private"), size=None, prior=PRIOR)
+    assert draw(np.array([0, 40, 0]), 200).min() < 0
+    sample = measured_sampler(Doubled(5.0, total="private"), size=None, prior=PRIOR)
+    assert sample([0, 40, 0], PRIOR, 200).min() == 0
+
+
 def test_a_sampler_that_returns_something_else_is_refused() -> None:
     class Broken(ob.LaplaceParameters):
         def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:
