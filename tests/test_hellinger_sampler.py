@@ -19,7 +19,7 @@ import pytest
 from scipy import stats
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential, hellinger_sampler, sampling
-from opendp_bayes.hellinger import hellinger_distance
+from opendp_bayes.hellinger import hellinger_distance, log_gamma_gap
 from opendp_bayes.hellinger_sampler import HellingerSampler, blocks, chords
 from opendp_bayes.mechanisms.exponential import exponent_error
 from opendp_bayes.sampling import log_uniforms
@@ -246,6 +246,32 @@ def test_tables_bound_every_coordinate(counts: oracles.Counts, prior: float) -> 
                         alpha = Fraction(prior)
                         truth = -slope * oracles.gap(alpha + counts[i], alpha + counts[i] + d) - tilt * d
                         assert float(oracles.real(float(log_density[i, block] + log_totals[i])) - truth) > -hellinger_sampler._MARGIN / 2
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-3, -1e-3, 0.4, -0.4])
+@pytest.mark.parametrize("slope", [0.0, 0.7, 90.0])
+def test_bounds_of_every_distance_of_every_block(slope: float, tilt: float) -> None:
+    """At least the value at every distance, and at slope 0 the largest of them.
+
+    Blocks hold up to 256 distances on either side of 0, so that their two ends differ.
+    """
+    counts, prior = np.array([300, 900, 4000]), np.array([0.5, 1.0, 3.0])
+    state = sampler(counts, prior, 5.0)
+    bounds, n = state._bounds(slope, tilt), int(counts.sum())
+    assert state._bits.max() == 8
+    for i, block in np.ndindex(bounds.shape):
+        first = int(state._first[block])
+        step = -1 if first < 0 else 1
+        distances = first + step * np.arange(2 ** int(state._bits[block]))
+        distances = distances[(counts[i] + distances >= 0) & (counts[i] + distances <= n)]
+        if not distances.size:
+            assert state._log_size[i, block] == -np.inf
+            continue
+        gaps = log_gamma_gap(prior[i] + counts[i], prior[i] + counts[i] + distances)
+        values = -slope * gaps - tilt * distances
+        assert bounds[i, block] >= values.max()
+        if slope == 0:
+            assert bounds[i, block] == pytest.approx(values.max(), rel=1e-14)
 
 
 def product_mixture(counts: list[int], prior: float, exponent: float) -> list[dict[int, float]]:

@@ -234,6 +234,22 @@ def test_a_plan_is_best_first_and_says_what_it_costs() -> None:
     assert repr(found).startswith("Plan(size=60, prior=[1.0, 2.0, 1.0], epsilon=1, recommended=KNormParameters(scale=1.0), rows=3)")
 
 
+@pytest.mark.parametrize("d_in", [1, 2, 5])
+def test_a_plan_states_the_losses_at_its_distance(d_in: int) -> None:
+    """Of `d_in` records, whose loss is what was asked for; that of one record is less."""
+    prior = [1.0, 1.0, 1.0]
+    mechanisms = [LaplaceParameters(1.0), KNormParameters(1.0), HellingerExponential(1.0)]
+    found = plan(size=20, prior=prior, epsilon=1.0, d_in=d_in, mechanisms=mechanisms)
+    assert found.d_in == d_in
+    assert len(found.rows) == len(mechanisms)
+    for row in found.rows:
+        assert row.loss is not None
+        assert row.loss == exact_loss(row.mechanism, size=20, prior=prior, d_in=d_in)
+        assert row.loss.epsilon == pytest.approx(1.0, rel=1e-6)
+        of_one = exact_loss(row.mechanism, size=20, prior=prior).epsilon
+        assert (of_one < 0.9) == (d_in > 1)
+
+
 def test_of_mechanisms_that_are_as_good_the_simplest_is_recommended() -> None:
     found = plan(size=50, prior=[1.0, 1.0], rho=0.5, mechanisms=[KNormParameters(1.0), LaplaceParameters(1.0)])
     assert isinstance(found.recommended, KNormParameters), "the first of two that are the same noise"

@@ -9,6 +9,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import oracles
@@ -62,6 +63,122 @@ def test_geometric(rate: Fraction) -> None:
     assert not oracles.rejects(observed, geometric_law(float(rate)))
     for factor in WRONG:
         assert oracles.rejects(observed, geometric_law(float(rate) * factor))
+
+
+# Exact laws, by trying every answer of the random source.
+
+
+class QuestionError(Exception):
+    """More randomness is asked for than the script holds; the argument is what may be answered."""
+
+
+class StartsAgainError(Exception):
+    """What a draw does after this is as from its beginning."""
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), [(0, 3), (1, 1), (1, 2), (2, 3), (3, 7)])
+def test_a_coin_is_exactly_exp(
+    numerator: int, denominator: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every answer to the first twelve questions; those that go on to another one are alike."""
+
+    def toss(script: list[int]) -> tuple[bool | None, int]:
+        """The outcome, or None where it asks for more; and the bound of the last question."""
+        answers, bounds = iter(script), []
+
+        def randbelow(bound: int) -> int:
+            bounds.append(bound)
+            for answer in answers:
+                return answer
+            raise QuestionError
+
+        monkeypatch.setattr(secrets, "randbelow", randbelow)
+        try:
+            return sampling._bernoulli_exp_unit(numerator, denominator), bounds[-1]
+        except QuestionError:
+            return None, bounds[-1]
+
+    heads, undecided = Fraction(0), Fraction(1)
+    for stage in range(12):
+        bound = toss([0] * stage)[1]
+        outcomes = [toss([*([0] * stage), answer])[0] for answer in range(bound)]
+        heads += undecided * Fraction(outcomes.count(True), bound)
+        undecided *= Fraction(outcomes.count(None), bound)
+        if not undecided:
+            break
+    truth = (-oracles.real(Fraction(numerator, denominator))).exp()
+    assert undecided < 1e-8
+    assert oracles.real(heads) <= truth <= oracles.real(heads + undecided)
+
+
+EXACT_RATES = [Fraction(1, 2), Fraction(1, 3), Fraction(2, 3), Fraction(3, 2), Fraction(2)]
+
+
+def exact_geometric_law(
+    rate: Fraction, smallest: float, monkeypatch: pytest.MonkeyPatch
+) -> dict[int, oracles.arb]:
+    """The law of `geometric` but for outcomes of probability below `smallest`, for exact coins."""
+    law: dict[int, oracles.arb] = {}
+    started = oracles.arb(0)  # the probability that it does not start again
+    scripts: list[tuple[list[int], oracles.arb]] = [([], oracles.arb(1))]
+    while scripts:
+        script, probability = scripts.pop()
+        answers, bounds = iter(script), []
+
+        def answer(possible: dict[int, oracles.arb], answers: Iterator[int] = answers) -> int:
+            for given in answers:
+                return given
+            raise QuestionError(possible)
+
+        def randbelow(bound: int, bounds: list[int] = bounds, answer: Any = answer) -> int:
+            bounds.append(bound)
+            if len(bounds) > 1:
+                raise StartsAgainError
+            return answer(dict.fromkeys(range(bound), oracles.real(Fraction(1, bound))))
+
+        def coin(numerator: int, denominator: int, answer: Any = answer) -> bool:
+            heads = (-oracles.real(Fraction(numerator, denominator))).exp()
+            return bool(answer({1: heads, 0: 1 - heads}))
+
+        monkeypatch.setattr(secrets, "randbelow", randbelow)
+        monkeypatch.setattr(sampling, "_bernoulli_exp_unit", coin)
+        try:
+            outcome = geometric(rate)
+        except StartsAgainError:
+            continue
+        except QuestionError as question:
+            for given, share in question.args[0].items():
+                if float(probability * share) > smallest:
+                    scripts.append(([*script, given], probability * share))
+                else:
+                    started += probability * share
+        else:
+            law[outcome] = law.get(outcome, oracles.arb(0)) + probability
+    total = sum(law.values(), start=started)
+    return {outcome: probability / total for outcome, probability in law.items()}
+
+
+@pytest.mark.parametrize("rate", EXACT_RATES)
+def test_geometric_is_exact(rate: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = exact_geometric_law(rate, 1e-13, monkeypatch)
+    q = (-oracles.real(rate)).exp()
+    assert len(found) > 10
+    for outcome in range(6):
+        truth = (1 - q) * q**outcome
+        assert abs(float(found[outcome] / truth) - 1) < 1e-9
+
+
+@pytest.mark.parametrize("draw", [discrete_laplace, floored_laplace])
+def test_noise_is_made_of_a_geometric_of_its_scale(
+    draw: Callable[[Fraction], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And of a fair sign: each outcome of the two has its place, once."""
+    rates: list[Fraction] = []
+    signs = iter([1, 0])
+    monkeypatch.setattr(sampling, "geometric", lambda rate: rates.append(rate) or 3)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(secrets, "randbits", lambda bits: [next(signs)][bits - 1])
+    assert [draw(Fraction(0.3)), draw(Fraction(0.3))] == [3, -3 - (draw is floored_laplace)]
+    assert rates == 2 * [1 / Fraction(0.3)]
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(20), Fraction(3.3)])

@@ -211,6 +211,9 @@ GROUPS: list[Case] = [
     (HellingerExponential(0.5), 4, (0.5, 0.5, 0.5)),
     (LaplaceParameters(1.5, noise="floored"), 8, (1.0, 1.0)),
     (LaplaceParameters(1.5), 6, (1.0, 1.0, 1.0)),
+    # Where neighbours, or data sets at distance 2, differ more than any at distance 3.
+    (SmoothHellingerExponential(0.14, gamma=0.42), 4, (0.03, 0.03)),
+    (HellingerExponential(0.28, sensitivity="local"), 4, (0.49, 0.14)),
 ]
 
 

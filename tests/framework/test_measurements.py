@@ -12,7 +12,10 @@ from opendp.mod import OpenDPException
 from scipy import stats
 
 import opendp_bayes as ob
+from opendp_bayes.accounting.exact import delta_from_bounds, feasible_loss
+from opendp_bayes.framework import measurements
 from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mechanisms import exponential, knorm_parameters, laplace_parameters
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROX, APPROX_ZCDP = dp.approximate(PURE), dp.approximate(ZCDP)
@@ -135,6 +138,28 @@ def test_the_smoothed_measure_gives_the_profile(name, accounting):
     assert sum(measurement(DATA).counts) >= 0
 
 
+@pytest.mark.parametrize("accounting", ["exact", "proven"])
+@pytest.mark.parametrize("name", CONSTRUCTORS)
+def test_the_smoothed_measure_gives_the_profile_at_every_distance(name, accounting):
+    _, _, mechanism, size = CONSTRUCTORS[name]
+    measurement = posterior(size) >> ob.then_mechanism(
+        dp.smoothed_max_divergence(), mechanism, accounting=accounting
+    )
+    found = []
+    for d_in in (0, 1, 2, 3):
+        arguments = {"size": size, "prior": np.array(PRIOR), "d_in": d_in}
+        profile = ob.privacy_profile(mechanism, **arguments)
+        proven = feasible_loss(mechanism, **arguments, accounting="proven")
+        curve = measurement.map(d_in)
+        for epsilon in (0.0, 0.1, 0.5):
+            exact, bound = profile(epsilon), delta_from_bounds(proven, epsilon)
+            assert curve.delta(epsilon) == (exact if accounting == "exact" else bound)
+        found.append(curve.delta(0.0))
+    assert found[0] == 0
+    if accounting == "exact" or name != "EHDL":  # of which nothing is proved
+        assert found[0] < found[1] < found[2] < found[3]
+
+
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_a_measurement_says_how_its_loss_was_obtained(name):
     _, _, mechanism, size = CONSTRUCTORS[name]
@@ -237,6 +262,83 @@ def test_opendp_s_own_casts_take_our_measurements():
     assert zcdp.map(1).epsilon(delta=1e-6) > 0
 
 
+# --- what the samplers are given -------------------------------------------------------------
+
+
+class Spy:
+    """Calls the function in its place and keeps the arguments and the results."""
+
+    def __init__(self, monkeypatch, module, name):
+        self.function, self.calls, self.results = getattr(module, name), [], []
+        monkeypatch.setattr(module, name, self)
+
+    def __call__(self, *arguments):
+        self.calls.append(arguments)
+        self.results.append(self.function(*arguments))
+        return self.results[-1]
+
+
+COUNTS = (2, 1, 3)  # of DATA
+
+
+@pytest.mark.parametrize("scale", [1.5, 0.1, 7.3])
+@pytest.mark.parametrize(
+    ("total", "size", "moved"), [("remainder", SIZE, 2), ("bounded", SIZE, 2), ("private", None, 1)]
+)
+def test_opendp_s_laplace_noise_has_the_scale_of_the_map(total, size, moved, scale, monkeypatch):
+    """What adds the noise has, by OpenDP's own account, the loss that the measurement states."""
+    spy = Spy(monkeypatch, measurements, "make_laplace")
+    made = posterior(size) >> ob.then_laplace_parameters(PURE, scale, total=total)
+    made(DATA)
+    [(_, _, drawn_with)], [noise] = spy.calls, spy.results
+    assert drawn_with == scale == made(DATA).mechanism.scale
+    for d_in in (1, 2, 5):
+        assert made.map(d_in) == pytest.approx(noise.map(moved * d_in), rel=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1.5, 0.1, 7.3])
+def test_opendp_s_noisy_max_has_the_scale_of_the_map(scale, monkeypatch):
+    spy = Spy(monkeypatch, measurements, "then_noisy_max")
+    made = posterior() >> ob.then_permute_and_flip(PURE, scale, accounting="proven")
+    made(DATA)
+    [(measure, drawn_with)] = spy.calls
+    assert (measure, drawn_with) == (PURE, scale)
+    scores = posterior() >> ob.then_hellinger_scores()
+    for d_in in (1, 2, 5):
+        by_opendp = (scores >> dp.m.then_noisy_max(PURE, drawn_with)).map(d_in)
+        assert made.map(d_in) == pytest.approx(by_opendp, rel=1e-14)
+
+
+SENSITIVITIES = {
+    "EHD": lambda: 1.0,
+    "EHDL": lambda: ob.local_sensitivity(COUNTS, PRIOR),
+    "EHDS": lambda: ob.smooth_sensitivity(COUNTS, PRIOR, gamma=1.0),
+    "EHDS gamma": lambda: ob.smooth_sensitivity(COUNTS, PRIOR, gamma=0.2),
+    "beta": lambda: ob.smooth_sensitivity(COUNTS, PRIOR, beta=0.1),
+}
+
+
+@pytest.mark.parametrize("name", SENSITIVITIES)
+def test_the_sampler_has_the_width_of_the_map(name, monkeypatch):
+    """The data, the prior and the width of the law that is accounted for, to the last bit."""
+    spy = Spy(monkeypatch, exponential, "HellingerSampler")
+    (posterior() >> ob.then_mechanism(PURE, CONSTRUCTORS[name][2]))(DATA)
+    [(counts, prior, width)] = spy.calls
+    assert (tuple(counts), prior.tolist()) == (COUNTS, PRIOR)
+    assert width == 1.5 * SENSITIVITIES[name]()
+
+
+def test_k_norm_and_floored_noise_have_the_scale_of_the_map(monkeypatch):
+    knorm = Spy(monkeypatch, knorm_parameters, "knorm_noise")
+    floored = Spy(monkeypatch, laplace_parameters, "floored_laplace")
+    for name, spy, drawn in (("K-norm", knorm, [(3, 0.1)]), ("laplace floored", floored, 2 * [(0.1,)])):
+        then, options, _, size = CONSTRUCTORS[name]
+        made = posterior(size) >> then(PURE, 0.1, **options)
+        made(DATA)
+        assert spy.calls == drawn
+        assert made.map(1) == (20.0 if name == "laplace floored" else 10.0)
+
+
 # --- the law of OpenDP's noise against ours --------------------------------------------------------------------------------------------------
 
 DRAWS = 4_000
@@ -246,18 +348,19 @@ SMALLEST_CELL = 10  # expected count; rarer outcomes are pooled into one cell
 
 def statistic(observed, log_p):
     """Pearson's chi-square of observed counts against probabilities, with the rarer cells pooled, and its threshold."""
-    expected = DRAWS * np.exp(log_p)
+    draws = observed.sum()
+    expected = draws * np.exp(log_p)
     rare = expected < SMALLEST_CELL
     observed = np.append(observed[~rare], observed[rare].sum())
-    expected = np.append(expected[~rare], max(DRAWS - expected[~rare].sum(), 1e-9))
+    expected = np.append(expected[~rare], max(draws - expected[~rare].sum(), 1e-9))
     if expected[-1] < SMALLEST_CELL:  # even together they are too few for the approximation
         observed, expected = observed[:-1], expected[:-1]
     return ((observed - expected) ** 2 / expected).sum(), stats.chi2.isf(FALSE_ALARM, expected.size - 1)
 
 
-def observed(measurement, concentration, candidates):
+def observed(measurement, concentration, candidates, draws=DRAWS):
     index = {tuple(row): i for i, row in enumerate(candidates.tolist())}
-    found = [index[measurement(concentration).counts] for _ in range(DRAWS)]
+    found = [index[measurement(concentration).counts] for _ in range(draws)]
     return np.bincount(found, minlength=len(index))
 
 
@@ -271,6 +374,20 @@ def test_discrete_laplace_of_opendp_has_the_law_of_log_pmf(total, counts):
     assert value <= threshold
     for wrong in (0.7, 1.3):  # negative control: the test tells scales apart that differ by 30 %
         _, log_p = ob.LaplaceParameters(wrong, total=total).log_pmf(counts, 1.0)
+        value, threshold = statistic(drawn, log_p)
+        assert value > threshold
+
+
+def test_noisy_max_of_opendp_has_the_law_of_permute_and_flip():
+    counts = [1, 2, 3]
+    space = posterior(prior=1.0)
+    measurement = ob.make_permute_and_flip(*space.output_space, PURE, 0.2)
+    candidates, log_p = ob.PermuteAndFlip(0.2).log_pmf(counts, 1.0)
+    drawn = observed(measurement, np.array(counts) + 1.0, candidates, draws=600)
+    value, threshold = statistic(drawn, log_p)
+    assert value <= threshold
+    for wrong in (0.5, 2.0):  # negative control
+        _, log_p = ob.PermuteAndFlip(wrong * 0.2).log_pmf(counts, 1.0)
         value, threshold = statistic(drawn, log_p)
         assert value > threshold
 

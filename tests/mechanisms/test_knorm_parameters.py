@@ -151,6 +151,33 @@ def test_noise(k: int, scale: float, largest: int) -> None:
         assert rejects(observed, noise_law(k, factor * scale, largest))
 
 
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_the_noise_is_made_of_parts_of_its_scale(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One squared binomial and 2 k - 1 geometrics, whose sum is the number that is shared out."""
+    scale, parts, totals = Fraction(0.3), [], []
+
+    def part(value: int) -> Any:
+        return lambda *arguments: parts.append(arguments) or value
+
+    monkeypatch.setattr(knorm, "squared_binomial", part(5))
+    monkeypatch.setattr(knorm, "geometric", part(2))
+    monkeypatch.setattr(
+        knorm, "composition", lambda total, k: totals.append((total, k)) or [total] + [0] * (k - 1)
+    )
+    assert knorm.knorm_noise(k, scale) == [0] * k
+    assert parts == [(k - 1, scale), *([(1 / scale,)] * (2 * k - 1))]
+    assert totals == [(5 + 2 * (2 * k - 1), k)] * 2
+
+
+def test_samples_have_noise_of_their_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, Fraction]] = []
+    monkeypatch.setattr(
+        knorm, "knorm_noise", lambda k, scale: asked.append((k, scale)) or [1] + [0] * (k - 2) + [-1]
+    )
+    assert KNormParameters(0.3).sample([4, 5, 6], 1.0, size=2).tolist() == [[5, 5, 5]] * 2
+    assert asked == [(3, Fraction(0.3))] * 2
+
+
 def norm_law(k: int, scale: float, largest: int) -> dict[int, float]:
     logs = [math.log(knorm.shell_size(norm, k)) - norm / scale for norm in range(largest)]
     weights = [math.exp(value - max(logs)) for value in logs]

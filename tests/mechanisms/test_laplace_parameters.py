@@ -1,6 +1,7 @@
 """Laplace noise on the counts: the law by summing Laplace cells, the published tables, the samples, the messages."""
 
 from collections import Counter
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from opendp_bayes import LaplaceParameters
 from opendp_bayes._validation import SCALES
-from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms import Mechanism, laplace_parameters
 
 NOISES, TOTALS = ("discrete", "floored"), ("remainder", "bounded")
 DATA = [((5, 7), 12), ((0, 6), 6), ((6, 0), 6), ((1, 0), 1), ((2, 3, 3), 8), ((0, 0, 4), 4), ((4, 0, 0), 4), ((1, 0, 2, 1), 4)]
@@ -95,6 +96,18 @@ def test_samples_with_a_private_total(noise: Any) -> None:
             wrong = {value: cell(value - count, factor * scale) for value in range(1, 80)}
             wrong[0] = sum(cell(value - count, factor * scale) for value in range(-80, 1))
             assert oracles.rejects(observed, wrong)
+
+
+@pytest.mark.parametrize("noise", ["discrete", "floored"])
+def test_samples_have_noise_of_their_scale(noise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the kind and exactly of the scale of the map, for each noised count of each release."""
+    asked: list[tuple[str, Fraction]] = []
+    for kind in ("discrete", "floored"):
+        draw = lambda scale, kind=kind: asked.append((kind, scale)) or len(asked)  # noqa: E731
+        monkeypatch.setattr(laplace_parameters, f"{kind}_laplace", draw)
+    samples = LaplaceParameters(0.3, noise).sample([10, 20, 30], 1.0, size=2)
+    assert samples.tolist() == [[11, 22, 27], [13, 24, 23]]
+    assert asked == [(noise, Fraction(0.3))] * 4
 
 
 def test_noise_is_independent_between_counts() -> None:

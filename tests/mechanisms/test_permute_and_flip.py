@@ -18,7 +18,7 @@ from scipy.special import gammaln
 
 from opendp_bayes import HellingerExponential, PermuteAndFlip, global_sensitivity
 from opendp_bayes._validation import SCALES
-from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms import Mechanism, permute_and_flip
 from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
 from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates, score_change, score_error
 
@@ -127,6 +127,18 @@ def test_samples_at_any_scale(scale: float) -> None:
     assert np.all(samples >= 0)
     if scale == SCALES[0]:
         assert np.all(samples == [3, 4, 5])
+
+
+def test_coins_are_of_the_distances_and_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exactly: every candidate's coin is tossed once, of `exp(-distance / scale)`."""
+    tossed: list[Fraction] = []
+    monkeypatch.setattr(
+        permute_and_flip, "bernoulli_exp", lambda x: tossed.append(x) or len(tossed) == 6
+    )
+    counts, prior = np.array([1, 4]), np.array([0.3, 2.0])
+    PermuteAndFlip(0.3).sample(counts, prior)
+    distances = candidate_distances(counts, prior).tolist()
+    assert sorted(tossed) == sorted(Fraction(distance) / Fraction(0.3) for distance in distances)
 
 
 def test_no_samples() -> None:

@@ -1,0 +1,40 @@
+"""A row of `test_every_argument.py`: one call, and one argument of it with another value."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+LARGER, SMALLER, DIFFERENT, REFUSED = "larger", "smaller", "different", "refused"
+
+
+@dataclass(frozen=True)
+class Row:
+    """`of(function(**base))` with `argument` at `other` is `then`, or the same for a reason."""
+
+    function: Callable[..., Any]
+    base: dict[str, Any]
+    argument: str
+    other: Any
+    then: str
+    of: Callable[[Any], Any]
+
+    def result(self, **changed: Any) -> Any:
+        found = self.of(self.function(**{**self.base, **changed}))
+        return found.tolist() if isinstance(found, np.ndarray) else found
+
+    def __str__(self) -> str:
+        return f"{self.function.__qualname__}-{self.argument}"
+
+
+def vary(argument: str, other: Any, then: str, of: Any = None, **base: Any) -> tuple[Any, ...]:
+    return argument, other, then, of, base
+
+
+def rows(function: Any, base: dict[str, Any], of: Any, *varied: tuple[Any, ...]) -> list[Row]:
+    """`base` and `of` are those of every row that has none of its own."""
+    made = []
+    for argument, other, then, own_of, own in varied:
+        made.append(Row(function, {**base, **own}, argument, other, then, own_of or of))
+    return made

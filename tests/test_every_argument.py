@@ -1,0 +1,95 @@
+"""Every argument matters: two values of each, whose results differ, and which of them is larger.
+
+A row changes one argument of a call that is otherwise the same. A result that stays the same is
+stated too, with its reason. A public function or an argument without a row fails.
+"""
+
+import inspect
+
+import pytest
+from argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row
+from argument_rows_of_constructors import CONSTRUCTORS, QUERIES
+from argument_rows_of_losses import LOSSES, PLAN
+from argument_rows_of_posteriors import POSTERIORS
+
+import opendp_bayes as ob
+from opendp_bayes import expected_error as errors
+from opendp_bayes.inference import posterior
+from opendp_bayes.inference.posterior import Comparison
+
+ROWS = [*LOSSES, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate more and draw less: no direction here depends on the last per cent."""
+    for name, value in {"_LARGEST_LAW": 1 << 12, "_LARGEST_NOISE": 1 << 12}.items():
+        monkeypatch.setattr(errors, name, value)
+    for name, value in {"_SIMULATED": 1 << 12, "_FEWEST_DRAWS": 1 << 10}.items():
+        monkeypatch.setattr(errors, name, value)
+    monkeypatch.setattr(posterior, "_DRAWS", 4000)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_an_argument_matters(row: Row) -> None:
+    if row.function is ob.privacy_loss_distribution:
+        pytest.importorskip("dp_accounting")
+    before = row.result()
+    if row.then == REFUSED:
+        with pytest.raises((TypeError, ValueError)):
+            row.result(**{row.argument: row.other})
+        return
+    after = row.result(**{row.argument: row.other})
+    if row.then == LARGER:
+        assert after > before
+    elif row.then == SMALLER:
+        assert after < before
+    else:
+        assert row.result() == before, "a result that changes by itself says nothing"
+        assert (after != before) == (row.then == DIFFERENT)
+
+
+@pytest.mark.parametrize("then", [LARGER, SMALLER, DIFFERENT, REFUSED])
+def test_notices_an_argument_that_is_ignored(then: str) -> None:
+    """Negative control; and a reason to be the same does not excuse a difference."""
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        test_an_argument_matters(Row(lambda ignored: 0.0, {"ignored": 1}, "ignored", 2, then, float))
+    with pytest.raises(AssertionError):
+        test_an_argument_matters(Row(lambda x: x, {"x": 1}, "x", 2, "the same", float))
+
+
+def test_progress_is_reported() -> None:
+    steps: list[tuple[str, int, int]] = []
+    ob.plan(**PLAN, progress=lambda *step: steps.append(step))
+    assert steps == [("LaplaceParameters", 0, 1)]
+
+
+#: Not called with what a loss, a plan or a posterior depends on.
+WITHOUT_ROWS = {"available_mechanisms", "enable", "load_mechanism", "on_disk"}
+#: Compares draws, which differ from call to call; `test_auditing.py` varies its arguments.
+DRAWS = {"audit"}
+
+
+def every_argument() -> set[tuple[str, str]]:
+    """Of all public functions, mechanisms and their losses, profiles and posteriors."""
+    public = [getattr(ob, name) for name in ob.__all__ if name not in WITHOUT_ROWS | DRAWS]
+    mechanisms = [kind for kind in public if hasattr(kind, "proven_loss")]
+    mechanisms.remove(ob.Mechanism)
+    functions = [*filter(inspect.isfunction, public), *mechanisms, ob.PrivacyProfile.__call__]
+    functions += [kind.proven_loss for kind in mechanisms]
+    for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, Comparison):
+        methods = filter(inspect.isfunction, vars(kind).values())
+        functions += [method for method in methods if not method.__name__.startswith("_")]
+    return {
+        (function.__qualname__, parameter.name)
+        for function in functions
+        if not function.__name__.startswith("then_")
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name != "self" and parameter.kind is not parameter.VAR_KEYWORD
+    }
+
+
+def test_every_argument_has_a_row() -> None:
+    stated = {(row.function.__qualname__, row.argument) for row in ROWS} | {("plan", "progress")}
+    options = {("posterior", "gamma")}  # of the mechanism named
+    assert every_argument() == stated - options
