@@ -78,7 +78,9 @@ class StartsAgainError(Exception):
 
 @pytest.mark.parametrize(("numerator", "denominator"), [(0, 3), (1, 1), (1, 2), (2, 3), (3, 7)])
 def test_a_coin_is_exactly_exp(
-    numerator: int, denominator: int, monkeypatch: pytest.MonkeyPatch
+    numerator: int,
+    denominator: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every answer to the first twelve questions; those that go on to another one are alike."""
 
@@ -115,7 +117,9 @@ EXACT_RATES = [Fraction(1, 2), Fraction(1, 3), Fraction(2, 3), Fraction(3, 2), F
 
 
 def exact_geometric_law(
-    rate: Fraction, smallest: float, monkeypatch: pytest.MonkeyPatch
+    rate: Fraction,
+    smallest: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> dict[int, oracles.arb]:
     """The law of `geometric` but for outcomes of probability below `smallest`, for exact coins."""
     law: dict[int, oracles.arb] = {}
@@ -170,12 +174,18 @@ def test_geometric_is_exact(rate: Fraction, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("draw", [discrete_laplace, floored_laplace])
 def test_noise_is_made_of_a_geometric_of_its_scale(
-    draw: Callable[[Fraction], int], monkeypatch: pytest.MonkeyPatch
+    draw: Callable[[Fraction], int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And of a fair sign: each outcome of the two has its place, once."""
     rates: list[Fraction] = []
     signs = iter([1, 0])
-    monkeypatch.setattr(sampling, "geometric", lambda rate: rates.append(rate) or 3)  # type: ignore[func-returns-value]
+
+    def three(rate: Fraction) -> int:
+        rates.append(rate)
+        return 3
+
+    monkeypatch.setattr(sampling, "geometric", three)
     monkeypatch.setattr(secrets, "randbits", lambda bits: [next(signs)][bits - 1])
     assert [draw(Fraction(0.3)), draw(Fraction(0.3))] == [3, -3 - (draw is floored_laplace)]
     assert rates == 2 * [1 / Fraction(0.3)]

@@ -142,9 +142,8 @@ def test_the_smoothed_measure_gives_the_profile(name, accounting):
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_the_smoothed_measure_gives_the_profile_at_every_distance(name, accounting):
     _, _, mechanism, size = CONSTRUCTORS[name]
-    measurement = posterior(size) >> ob.then_mechanism(
-        dp.smoothed_max_divergence(), mechanism, accounting=accounting
-    )
+    smoothed = dp.smoothed_max_divergence()
+    measurement = posterior(size) >> ob.then_mechanism(smoothed, mechanism, accounting=accounting)
     found = []
     for d_in in (0, 1, 2, 3):
         arguments = {"size": size, "prior": np.array(PRIOR), "d_in": d_in}
@@ -283,7 +282,8 @@ COUNTS = (2, 1, 3)  # of DATA
 
 @pytest.mark.parametrize("scale", [1.5, 0.1, 7.3])
 @pytest.mark.parametrize(
-    ("total", "size", "moved"), [("remainder", SIZE, 2), ("bounded", SIZE, 2), ("private", None, 1)]
+    ("total", "size", "moved"),
+    [("remainder", SIZE, 2), ("bounded", SIZE, 2), ("private", None, 1)],
 )
 def test_opendp_s_laplace_noise_has_the_scale_of_the_map(total, size, moved, scale, monkeypatch):
     """What adds the noise has, by OpenDP's own account, the loss that the measurement states."""
@@ -331,11 +331,12 @@ def test_the_sampler_has_the_width_of_the_map(name, monkeypatch):
 def test_k_norm_and_floored_noise_have_the_scale_of_the_map(monkeypatch):
     knorm = Spy(monkeypatch, knorm_parameters, "knorm_noise")
     floored = Spy(monkeypatch, laplace_parameters, "floored_laplace")
-    for name, spy, drawn in (("K-norm", knorm, [(3, 0.1)]), ("laplace floored", floored, 2 * [(0.1,)])):
+    drawn = {"K-norm": (knorm, [(3, 0.1)]), "laplace floored": (floored, 2 * [(0.1,)])}
+    for name, (spy, asked) in drawn.items():
         then, options, _, size = CONSTRUCTORS[name]
         made = posterior(size) >> then(PURE, 0.1, **options)
         made(DATA)
-        assert spy.calls == drawn
+        assert spy.calls == asked
         assert made.map(1) == (20.0 if name == "laplace floored" else 10.0)
 
 

@@ -161,9 +161,12 @@ def test_the_noise_is_made_of_parts_of_its_scale(k: int, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(knorm, "squared_binomial", part(5))
     monkeypatch.setattr(knorm, "geometric", part(2))
-    monkeypatch.setattr(
-        knorm, "composition", lambda total, k: totals.append((total, k)) or [total] + [0] * (k - 1)
-    )
+
+    def share_out(total: int, k: int) -> list[int]:
+        totals.append((total, k))
+        return [total] + [0] * (k - 1)
+
+    monkeypatch.setattr(knorm, "composition", share_out)
     assert knorm.knorm_noise(k, scale) == [0] * k
     assert parts == [(k - 1, scale), *([(1 / scale,)] * (2 * k - 1))]
     assert totals == [(5 + 2 * (2 * k - 1), k)] * 2
@@ -171,9 +174,12 @@ def test_the_noise_is_made_of_parts_of_its_scale(k: int, monkeypatch: pytest.Mon
 
 def test_samples_have_noise_of_their_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, Fraction]] = []
-    monkeypatch.setattr(
-        knorm, "knorm_noise", lambda k, scale: asked.append((k, scale)) or [1] + [0] * (k - 2) + [-1]
-    )
+
+    def noise(k: int, scale: Fraction) -> list[int]:
+        asked.append((k, scale))
+        return [1] + [0] * (k - 2) + [-1]
+
+    monkeypatch.setattr(knorm, "knorm_noise", noise)
     assert KNormParameters(0.3).sample([4, 5, 6], 1.0, size=2).tolist() == [[5, 5, 5]] * 2
     assert asked == [(3, Fraction(0.3))] * 2
 

@@ -132,9 +132,12 @@ def test_samples_at_any_scale(scale: float) -> None:
 def test_coins_are_of_the_distances_and_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exactly: every candidate's coin is tossed once, of `exp(-distance / scale)`."""
     tossed: list[Fraction] = []
-    monkeypatch.setattr(
-        permute_and_flip, "bernoulli_exp", lambda x: tossed.append(x) or len(tossed) == 6
-    )
+
+    def toss(x: Fraction) -> bool:
+        tossed.append(x)
+        return len(tossed) == 6
+
+    monkeypatch.setattr(permute_and_flip, "bernoulli_exp", toss)
     counts, prior = np.array([1, 4]), np.array([0.3, 2.0])
     PermuteAndFlip(0.3).sample(counts, prior)
     distances = candidate_distances(counts, prior).tolist()
