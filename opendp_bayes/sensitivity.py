@@ -188,13 +188,14 @@ def _g(t: ArrayLike) -> Floats:
 def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | None, distance: Distance) -> Floats:
     """The smooth sensitivity of every row of `counts`: `max over d` of the largest damped local sensitivity, in blocks of distances d.
 
-    For two categories the distance is exactly d, otherwise at most d, which comes to the same in the maximum.
+    For two categories the distance is exactly d, otherwise at most d, which comes to the same in the maximum. A distance at which no data set
+    needs to be considered has sensitivity 0.
     """
     size = int(counts[0].sum())
     largest = np.array(global_sensitivity(size, prior, distance=distance))
 
     def damped(sensitivity: Floats, distances: Integers | int) -> Floats:
-        with np.errstate(divide="ignore"):  # a distance at which no data set has a neighbour to show has sensitivity 0
+        with np.errstate(divide="ignore"):
             return 1 / (1 / sensitivity + gamma * distances) if gamma is not None else sensitivity * np.exp(-(beta or 0.0) * distances)
 
     best = damped(distance_from_divergence(_largest_gaps(counts, prior), distance), 0)
@@ -259,10 +260,14 @@ def _gaps_within_two(counts: Integers, prior: Floats, distances: Integers) -> Fl
 
 
 def _gaps_within(counts: Integers, prior: Floats, distances: Integers) -> Floats:
-    """Three or more categories, d >= 1: the best pair (i, j) after d records have left i and j for some third category; shape `(rows, distances)`.
+    """Three or more categories, d >= 1: the best pair (i, j) after one of them has been emptied.
 
-    A pair's gap is convex in how the d removals are split between i and j, so the best split takes as many as it can from one of the two first
-    (docs: Smooth sensitivity by search). `spare` counts the removals that leave at least the record that must be able to leave category i.
+    Shape `(rows, distances)`.
+    At most d records leave i and j for some third category. The gap is convex in how they are split
+    between the two, so the best split takes as many as it can from one first; and what the pair
+    costs is concave in d until that one is empty, so that nothing in between is better than both
+    ends (docs: Smooth sensitivity by search). `spare` counts the removals that leave at least the
+    record that must be able to leave category i.
     """
     spare = np.maximum(counts - 1, 0)
     return np.maximum(
@@ -272,16 +277,11 @@ def _gaps_within(counts: Integers, prior: Floats, distances: Integers) -> Floats
 
 
 def _drain_first(prior: Floats, drained: Integers, other: Integers, distances: Integers) -> Floats:
-    """`max over i != j` of the gap when `distances` records are removed from `i` (which has `drained_i`) and any rest from `j` (`other_j`)."""
-    start = prior + other
-    reach = prior[:, None] + np.maximum(drained[:, :, None] - distances, 0)  # (rows, k, d): i after the removal
-    # The whole of d fits into i: the other category keeps its records, so the smallest of each suffices.
-    best, rows = np.zeros((len(start), distances.size)), np.arange(len(start))
-    for j in np.argsort(start, axis=1, kind="stable")[:, :2].T:
-        apart = reach.copy()
-        apart[rows, j] = np.inf
-        best = np.maximum(best, _g(apart.min(axis=1)) + _g(start[rows, j])[:, None])
-    # i is emptied and the rest of d is taken from j. Only an i with fewer than d records can be emptied.
+    """`max over i != j` of the gap when i, which has `drained_i` records, is emptied.
+
+    The rest of `distances` is taken from j, which has `other_j`. 0 where no category has so few records that it can be emptied.
+    """
+    best = np.zeros((len(drained), distances.size))
     emptied = drained[:, :, None] <= distances
     for i in np.flatnonzero(emptied.any(axis=(0, 2))):
         rest = np.maximum(distances - drained[:, i, None], 0)[:, None]

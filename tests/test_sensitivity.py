@@ -7,6 +7,7 @@ import oracles
 import pytest
 
 from opendp_bayes import global_sensitivity, local_sensitivity, smooth_sensitivity
+from opendp_bayes._validation import LARGEST_CONCENTRATION, SMALLEST_PRIOR
 from opendp_bayes.sensitivity import (
     RELATIVE_ERROR,
     local_sensitivities,
@@ -67,6 +68,35 @@ def test_local_and_global(prior: tuple[float, ...]) -> None:
 def test_smooth(prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
     for size in (1, 3, QUICK[len(prior)]):
         check_smooth(size, prior, smoothness)
+
+
+def test_what_a_pair_costs_is_concave_while_a_category_is_drained() -> None:
+    """So that nothing halfway is best: the inequality of `docs/proofs.md`, for all concentrations.
+
+    An upper bound of its left side over each of the intervals that cover 1e-101 to 1e14.
+    """
+    half = oracles.real(0.5)
+
+    def logarithm(t: oracles.arb) -> tuple[oracles.arb, oracles.arb, oracles.arb]:
+        """phi at t, and the first two derivatives of its logarithm."""
+        phi = ((t + half).lgamma() - (t.lgamma() + (t + 1).lgamma()) / 2).exp()
+        first = (t + half).digamma() - (t.digamma() + (t + 1).digamma()) / 2
+        zeta = [oracles.real(2).zeta(at) for at in (t + half, t, t + 1)]
+        return phi, first, zeta[0] - (zeta[1] + zeta[2]) / 2
+
+    assert SMALLEST_PRIOR > 1e-101
+    assert 2 * LARGEST_CONCENTRATION < 1e14
+    oracles.ctx.prec = 400
+    try:
+        t = oracles.real(1e-101)
+        slope = logarithm(t)[1]
+        while t < 1e14:
+            t = (t * oracles.real(1.05)).mid()
+            phi, next_slope, curvature = logarithm(t)
+            assert curvature * (1 - phi) + slope**2 * (1 + phi / 2) < 0
+            slope = next_slope
+    finally:
+        oracles.ctx.prec = 200
 
 
 @pytest.mark.parametrize("prior", PRIORS, ids=label)
