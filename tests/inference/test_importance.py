@@ -149,3 +149,28 @@ def test_the_error_is_measured_and_mended(monkeypatch):
     better, error = LogNormaliser(mechanism, prior, corner).refined(middle)
     assert error > 0.3
     assert better.refined(more)[1] < error / 3
+
+
+@pytest.mark.parametrize(
+    ("errors", "accepted"),
+    [
+        ([0.09], 0.09),
+        ([0.9, 0.3, 0.09], 0.09),
+        ([0.9, 0.11, 0.1], 0.1),
+        ([0.9, 0.8, 0.7, 0.6], 0.6),
+    ],
+)
+def test_estimates_are_added_until_the_error_is_at_most_a_tenth(
+    errors,
+    accepted,
+    monkeypatch,
+    release,
+):
+    """Or four times."""
+    _, likelihood = exponential(release, *EXPONENTIAL[0])
+    left = list(errors)
+    monkeypatch.setattr(LogNormaliser, "refined", lambda self, counts: (self, left.pop(0)))
+    rng = np.random.default_rng(0)
+    weighted = by_interpolation(likelihood, np.array(PRIOR), 500, rng)
+    assert left == []
+    assert weighted.diagnostics.log_error == accepted

@@ -12,6 +12,8 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, PermuteAndFlip, SmoothHellingerExponential, noise_aware_posterior
+from opendp_bayes.inference import posterior as posterior_module
+from opendp_bayes.inference.dirichlet import dirichlet
 
 #: Standard errors that an estimate from draws may be off; further with probability 6e-7.
 STANDARD_ERRORS = 5.0
@@ -97,6 +99,83 @@ def test_draws_agree_with_the_marginals(size, release):
         assert posterior.cdf(places)[:, i] == pytest.approx(np.linspace(0.02, 0.98, 30), abs=STANDARD_ERRORS / 400)
     assert draws.mean(axis=0) == pytest.approx(posterior.mean(), abs=STANDARD_ERRORS * posterior.std().max() / 200)
     assert draws.std(axis=0) == pytest.approx(posterior.std(), rel=0.03)
+
+
+@pytest.fixture
+def unequal(release):
+    """A posterior in which the prior weighs as much as the twelve records."""
+    return release(LaplaceParameters(2.0), (3, 4, 5), 12, (0.3, 4.0, 9.0)).posterior
+
+
+def test_draws_agree_with_the_marginals_under_an_unequal_prior(unequal):
+    shares = np.linspace(0.05, 0.95, 19)
+    drawn = np.sort(unequal.sample(20_000, seed=0), axis=0)
+    places = drawn[(shares * 20_000).astype(int)]
+    for i in range(3):
+        # The largest deviation of an empirical distribution at one place is 1 / (2 sqrt(20 000)).
+        within = STANDARD_ERRORS / np.sqrt(80_000)
+        assert unequal.cdf(places[:, i])[:, i] == pytest.approx(shares, abs=within)
+
+
+def test_predictive_counts_under_an_unequal_prior(unequal):
+    counts = unequal.predictive(50, draws=20_000, seed=0)
+    mean, std = unequal.mean(), unequal.std()
+    variance = 50 * mean * (1 - mean) + 50 * 49 * std**2
+    within = STANDARD_ERRORS * np.sqrt(variance.max() / 20_000)
+    assert counts.mean(axis=0) == pytest.approx(50 * mean, abs=within)
+    assert counts.var(axis=0) == pytest.approx(variance, rel=0.1)
+
+
+def test_probabilities_of_events_under_an_unequal_prior(unequal):
+    for i, end in enumerate(unequal.mean()):
+        found = unequal.probability(lambda theta, i=i, end=end: theta[i] < end)
+        expected = unequal.cdf(end)[i]
+        assert found.value == pytest.approx(expected, abs=STANDARD_ERRORS * found.standard_error)
+
+
+def test_comparing_releases_of_different_priors(unequal, release):
+    """Against a double integral, which for the draws of either one with a prior of ones is off."""
+    other = release(LaplaceParameters(2.0), (4, 4, 4), 12, (5.0, 0.5, 2.0)).posterior
+    comparison = unequal.compare(other)
+    values = np.linspace(0, 1, 8001)
+    middle = (values[1:] + values[:-1]) / 2
+    larger = np.sum(np.diff(unequal.cdf(values), axis=0) * other.cdf(middle), axis=0)
+    error = STANDARD_ERRORS * comparison.standard_error + 1e-3
+    assert np.all(np.abs(comparison.probability - larger) < error)
+    reverse = other.compare(unequal)
+    assert np.all(np.abs(reverse.probability - (1 - larger)) < error)
+    assert comparison.mean == pytest.approx(unequal.mean() - other.mean())
+    lower, upper = comparison.interval(0.999)
+    assert np.all((lower < comparison.mean) & (comparison.mean < upper))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda posterior: posterior.sample(500),
+        lambda posterior: posterior.predictive(9, draws=500),
+        lambda posterior: posterior.probability(lambda theta: theta[0] > 0.5),
+        lambda posterior: posterior.compare(posterior),
+        lambda posterior: posterior.interval(0.9, "simultaneous"),
+    ],
+    ids=["sample", "predictive", "probability", "compare", "simultaneous interval"],
+)
+def test_every_draw_has_the_prior_plus_counts_of_the_size(answer, unequal, monkeypatch):
+    """What ranks are taken of, for simultaneous intervals, depends so little on the prior that
+    no number of draws would show it.
+    """
+    seen = []
+
+    def spy(concentration, rng):
+        seen.append(concentration)
+        return dirichlet(concentration, rng)
+
+    monkeypatch.setattr(posterior_module, "dirichlet", spy)
+    answer(unequal)
+    counts = np.concatenate(seen) - np.array(unequal.release.prior)
+    assert np.abs(counts - np.rint(counts)).max() < 1e-9
+    assert np.all(np.rint(counts) >= 0)
+    assert set(np.rint(counts).sum(axis=1)) == {12}
 
 
 def test_seeds(three):

@@ -106,6 +106,21 @@ def test_a_prior_on_the_number_of_records(release):
     assert np.abs(made.posterior.mean() - expected).max() > 1e-3  # the prior matters here
 
 
+def test_numbers_of_records_many_scales_above_the_release(release):
+    """Where the prior on their number expects them there, in spite of a release of (0, 1)."""
+    made = release(LaplaceParameters(0.5, total="private"), (0, 1), None)
+    size_prior = stats.nbinom(400, 0.95)
+    sets, weights = brute_force.data_sets(made, 50)
+    weights = weights * size_prior.pmf(sets.sum(axis=1))
+    a = 1.0 + sets
+    expected = (weights / weights.sum()) @ (a / a.sum(axis=1, keepdims=True))
+    posterior = noise_aware_posterior(made, size_prior=size_prior)
+    assert posterior.mean() == pytest.approx(expected, rel=1e-4)
+    sizes = posterior._true_counts.sample(4000, np.random.default_rng(0)).sum(axis=1)
+    mean = weights @ sets.sum(axis=1) / weights.sum()
+    assert sizes.mean() == pytest.approx(mean, abs=5 * sizes.std() / np.sqrt(4000))
+
+
 @pytest.mark.parametrize(
     "mechanism",
     [LaplaceParameters(3.0), LaplaceParameters(500.0), LaplaceParameters(1e5), SmoothHellingerExponential(40.0), HellingerExponential(0.67)],

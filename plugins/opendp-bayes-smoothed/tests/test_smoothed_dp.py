@@ -115,6 +115,17 @@ def test_never_above_the_bound_where_it_applies(rate: float, epsilon: float) -> 
             assert smoothed_delta(distributions, size, rate, epsilon) <= sampling_bound(distributions, size, rate, epsilon)
 
 
+@pytest.mark.parametrize(
+    ("size", "rate", "t", "first"),
+    [(200, 0.1, 4.0, 40 / 3), (2000, 0.4, 0.25, 25 / 6), (300, 0.25, 1.0, 12.5 / 2)],
+)
+def test_the_bound_for_t_below_and_above_1(size: int, rate: float, t: float, first: float) -> None:
+    """At ε = ln 2 and f = 1/2, so that `t = 1 / (2 rate) - 1` and the exponents are short."""
+    assert t == pytest.approx(0.5 / rate - 1)
+    expected = math.exp(-first) + 2 * math.exp(-size / 16)
+    assert sampling_bound([[0.5, 0.5]], size, rate, math.log(2)) == pytest.approx(expected)
+
+
 def remark_8(smallest: float, k: int, size: int, rate: float, epsilon: float) -> float:
     """As printed."""
     g = ((1 - math.exp(-epsilon)) / rate - 1) ** 2
