@@ -7,6 +7,7 @@ one (`ExactCategorical`) has an error, which `weight_error` bounds.
 
 import secrets
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,10 @@ from opendp_bayes._validation import Floats, Integers
 #: Bits of an integer weight. The sum over 2^20 candidates still fits into an int64.
 _WEIGHT_BITS = 42
 LARGEST_SUPPORT = 1 << 20
+#: Up to such a numerator and denominator of a rate, int64 holds nearly every integer of `geometrics`.
+_LARGEST_TERM = 1 << 57
+_LARGEST_INT64 = (1 << 63) - 1
+_FEW = 24  # so many numbers are drawn sooner one by one than at once
 
 _LN2 = float(np.log(2.0))
 _HEAD = 128  # halvings of the largest weight that the first draw resolves
@@ -65,6 +70,91 @@ def discrete_laplace(scale: Fraction) -> int:
             return draw
         if draw:
             return -draw
+
+
+def uniform_below(bounds: NDArray[Any]) -> NDArray[Any]:
+    """Independent uniform integers from 0 to below each bound, an array of shape `(m,)`.
+
+    Bounds are positive, of int64 or Python integers of any length (dtype object).
+    """
+    if bounds.dtype == object or bounds.size < _FEW:
+        return np.array([secrets.randbelow(bound) for bound in bounds.tolist()], dtype=bounds.dtype)
+    mask = bounds - 1
+    for shift in (1, 2, 4, 8, 16, 32):
+        mask = mask | mask >> shift
+    result = np.empty(bounds.size, dtype=np.int64)
+    undecided = np.arange(bounds.size)
+    while undecided.size:
+        words = (random_words(undecided.size) >> np.uint64(1)).astype(np.int64)
+        drawn = words & mask[undecided]
+        inside = drawn < bounds[undecided]
+        result[undecided[inside]] = drawn[inside]
+        undecided = undecided[~inside]
+    return result
+
+
+def _bernoulli_exp_units(numerators: NDArray[Any], denominator: int) -> NDArray[np.bool_]:
+    """`_bernoulli_exp_unit` for every numerator, shape `(m,)`."""
+    result = np.empty(numerators.size, dtype=np.bool_)
+    going, j = np.arange(numerators.size), 1
+    while going.size:
+        bound = denominator * j
+        dtype = numerators.dtype if bound <= _LARGEST_INT64 else object
+        bounds = np.full(going.size, bound, dtype=dtype)
+        successes = (uniform_below(bounds) < numerators[going]).astype(np.bool_)
+        result[going[~successes]] = j % 2 == 1
+        going, j = going[successes], j + 1
+    return result
+
+
+def geometrics(rate: Fraction, size: int) -> NDArray[Any]:
+    """`size` independent samples of the law of `geometric`, shape `(size,)`: the same steps, each for all samples at once.
+
+    Python integers (dtype object) where those of numpy might overflow.
+
+    >>> geometrics(Fraction(50), 3).tolist()
+    [0, 0, 0]
+    """
+    s, t = rate.numerator, rate.denominator
+    dtype: Any = np.int64 if max(s, t) <= _LARGEST_TERM else object
+    if size < _FEW:
+        return np.array([geometric(rate) for _ in range(size)], dtype=object)
+    remainder, undecided = np.empty(size, dtype=dtype), np.arange(size)
+    while undecided.size:
+        drawn = uniform_below(np.full(undecided.size, t, dtype=dtype))
+        accepted = _bernoulli_exp_units(drawn, t)
+        remainder[undecided[accepted]] = drawn[accepted]
+        undecided = undecided[~accepted]
+    quotient, going = np.zeros(size, dtype=np.int64), np.arange(size)
+    while going.size:
+        going = going[_bernoulli_exp_units(np.ones(going.size, dtype=np.int64), 1)]
+        quotient[going] += 1
+    if t * (1 + int(quotient.max(initial=0))) > _LARGEST_INT64:
+        remainder, quotient = remainder.astype(object), quotient.astype(object)
+    return (remainder + t * quotient) // s
+
+
+def floored_laplaces(scale: Fraction, size: int) -> NDArray[Any]:
+    """`size` independent samples of the law of `floored_laplace`, shape `(size,)`."""
+    magnitude = geometrics(1 / scale, size)
+    return np.where(_signs(size), magnitude, -1 - magnitude)
+
+
+def discrete_laplaces(scale: Fraction, size: int) -> NDArray[Any]:
+    """`size` independent samples of the law of `discrete_laplace`, shape `(size,)`."""
+    result = geometrics(1 / scale, size)
+    undecided = np.arange(size)
+    while undecided.size:
+        negative = undecided[~_signs(undecided.size)]
+        result[negative] = -result[negative]
+        undecided = negative[result[negative] == 0]
+        result[undecided] = geometrics(1 / scale, undecided.size)
+    return result
+
+
+def _signs(size: int) -> NDArray[np.bool_]:
+    """`size` independent fair coins."""
+    return np.asarray(random_words(size) >> np.uint64(63), dtype=np.bool_)
 
 
 class ExactCategorical:

@@ -21,15 +21,20 @@ Integers = NDArray[np.int64]
 _RANDOM = random.SystemRandom()
 
 
-def half_scale(honest: Any) -> Any:
-    """The mechanism with its law and its bound, and a sampler that uses half its scale: a factor of two lost between a paper and the code."""
+def rescaled(honest: Any, factor: float) -> Any:
+    """The mechanism with its law and its bound, and a sampler that uses `factor` times its scale."""
 
     @dataclass(frozen=True)
-    class HalfScale(type(honest)):  # type: ignore[misc]
+    class Rescaled(type(honest)):  # type: ignore[misc]
         def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-            return replace(honest, scale=self.scale / 2).sample(counts, prior, size)
+            return replace(honest, scale=self.scale * factor).sample(counts, prior, size)
 
-    return HalfScale(**asdict(honest))
+    return Rescaled(**asdict(honest))
+
+
+def half_scale(honest: Any) -> Any:
+    """A factor of two lost between a paper and the code."""
+    return rescaled(honest, 0.5)
 
 
 @dataclass(frozen=True)

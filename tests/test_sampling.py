@@ -20,9 +20,13 @@ from opendp_bayes.sampling import (
     ExactCategorical,
     bernoulli_exp,
     discrete_laplace,
+    discrete_laplaces,
     draws,
     floored_laplace,
+    floored_laplaces,
     geometric,
+    geometrics,
+    uniform_below,
     weight_error,
 )
 
@@ -62,6 +66,78 @@ def test_geometric(rate: Fraction) -> None:
     assert not oracles.rejects(observed, geometric_law(float(rate)))
     for factor in WRONG:
         assert oracles.rejects(observed, geometric_law(float(rate) * factor))
+
+
+#: As int64, as Python integers, and one by one.
+LIMITS = {"int64": {}, "any length": {"_LARGEST_TERM": 0}, "few": {"_FEW": 1 << 60}}
+BATCH_RATES = [Fraction(1, 2), Fraction(1, 3), Fraction(2, 3), Fraction(2, 7), Fraction(3)]
+
+
+@pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
+@pytest.mark.parametrize("rate", [*BATCH_RATES, Fraction(0.1), Fraction(1 / 3.3)])
+def test_many_geometrics(
+    rate: Fraction,
+    limits: dict[str, int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in limits.items():
+        monkeypatch.setattr(sampling, name, value)
+    drawn = geometrics(rate, NUMBER)
+    assert drawn.shape == (NUMBER,)
+    observed = Counter(drawn.tolist())
+    assert not oracles.rejects(observed, geometric_law(float(rate)))
+    for factor in WRONG:
+        assert oracles.rejects(observed, geometric_law(float(rate) * factor))
+
+
+def test_geometrics_that_int64_does_not_hold() -> None:
+    for rate in (Fraction(1, 1 << 57), Fraction((1 << 53) - 1, 1 << 57), Fraction(1, 1 << 62)):
+        drawn = np.array([float(value * rate) for value in geometrics(rate, 4000).tolist()])
+        # Standard exponential: mean and standard deviation 1.
+        assert drawn.mean() == pytest.approx(1, abs=5 / math.sqrt(4000))
+        assert drawn.max() > 5
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(20), Fraction(3.3)])
+@pytest.mark.parametrize(
+    ("draw", "cell"),
+    [
+        (floored_laplaces, oracles.floored_laplace_cell),
+        (discrete_laplaces, oracles.discrete_laplace_cell),
+    ],
+)
+def test_many_laplaces(
+    draw: Callable[[Fraction, int], np.ndarray],
+    cell: Callable[[int, float], float],
+    scale: Fraction,
+) -> None:
+    observed = Counter(draw(scale, NUMBER).tolist())
+    assert not oracles.rejects(observed, noise_law(cell, float(scale)))
+    for factor in WRONG:
+        assert oracles.rejects(observed, noise_law(cell, float(scale) * factor))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, object])
+@pytest.mark.parametrize("bound", [1, 2, 5, 8, 9])
+def test_uniform_below(bound: int, dtype: type) -> None:
+    observed = Counter(uniform_below(np.full(NUMBER, bound, dtype=dtype)).tolist())
+    assert set(observed) == set(range(bound))
+    if bound > 1:
+        assert not oracles.rejects(observed, dict.fromkeys(range(bound), 1 / bound))
+        wrong = {value: 1.3 if value == 0 else 1.0 for value in range(bound)}
+        total = sum(wrong.values())
+        wrong_law = {value: weight / total for value, weight in wrong.items()}
+        assert oracles.rejects(observed, wrong_law)
+
+
+def test_uniform_below_bounds_of_their_own() -> None:
+    bounds = np.tile([1, 3, (1 << 63) - 1, 1 << 40], 500)
+    drawn = uniform_below(bounds)
+    assert np.all((drawn >= 0) & (drawn < bounds))
+    assert set(drawn[1::4].tolist()) == {0, 1, 2}
+    for place in (2, 3):  # uniform: a mean of 1/2, with standard deviation 1 / sqrt(12)
+        share = drawn[place::4] / bounds[place::4]
+        assert share.mean() == pytest.approx(0.5, abs=5 / math.sqrt(12 * 500))
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(20), Fraction(3.3)])

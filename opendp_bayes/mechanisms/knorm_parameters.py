@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, pairwise
-from secrets import randbelow, randbits
+from itertools import accumulate
+from secrets import randbits
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from opendp_bayes._rounding import round_up
 from opendp_bayes._validation import Floats, Integers, as_counts, as_distance, as_prior, as_scale
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
 from opendp_bayes.privacy_loss import NO_LOSS, PrivacyLoss
-from opendp_bayes.sampling import geometric
+from opendp_bayes.sampling import geometrics, uniform_below
 from opendp_bayes.simplex import branches, candidates, ranks
 
 #: Integers that `log_pmf` may hold: noise vectors times categories.
@@ -25,6 +25,8 @@ LARGEST_ENUMERATION = 4_000_000
 #: `log_pmf` leaves out noise whose share of any candidate's probability is below `exp(-_NEGLIGIBLE)`, 4e-14.
 _NEGLIGIBLE = 31.0
 _BITS = 128
+#: Up to these int64 holds the noise, and k times the sum of noised counts; beyond, Python integers do.
+_LARGEST_SCALE, _LARGEST_SUM = 1 << 24, 1 << 40
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,10 @@ class KNormParameters:
         counts = as_counts(counts)
         as_prior(prior, counts.size)
         scale = Fraction(self.scale)
-        noise = [knorm_noise(counts.size, scale) for _ in range(size)]
-        noised = np.array(noise, dtype=object).reshape(size, counts.size) + counts.astype(object)  # Python integers, which do not overflow
-        return nearest_counts(noised, int(counts.sum())).astype(np.int64)
+        noise = knorm_noise(counts.size, scale, size)
+        if counts.sum() > _LARGEST_SUM:
+            noise = noise.astype(object)
+        return nearest_counts(noise + counts, int(counts.sum())).astype(np.int64)
 
     def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
         """`d_in / scale`, twice that for the range, both tight, and `epsilon^2 / 2` for rho (`docs/proofs.md`, "K-norm noise")."""
@@ -130,26 +133,29 @@ class KNormParameters:
         return reach + bisect_left(range(reach, affordable), True, key=enough)
 
 
-def knorm_noise(k: int, scale: Fraction) -> list[int]:
-    """A sample of `P(z) ∝ exp(-||z||_1 / (2 scale))` on the z in Z^k with sum 0: k integers, in about `20 k` microseconds at every scale.
+def knorm_noise(k: int, scale: Fraction, size: int) -> NDArray[Any]:
+    """`size` samples of `P(z) ∝ exp(-||z||_1 / (2 scale))` on the z in Z^k with sum 0, shape `(size, k)`.
 
     z is the difference of two independent uniform ways to write m as a sum of k ordered parts, with `P(m) ∝ C(m + k - 1, m)^2 exp(-m / scale)`;
     and m is a number i, `P(i) ∝ C(k - 1, i)^2 exp(-i / scale)`, plus 2k - 1 geometrics (`docs/proofs.md`, "K-norm noise").
     """
-    rate = 1 / scale
-    total = squared_binomial(k - 1, scale) + sum(geometric(rate) for _ in range(2 * k - 1))
-    return [up - down for up, down in zip(composition(total, k), composition(total, k), strict=True)]
+    dtype: Any = np.int64 if scale <= _LARGEST_SCALE else object
+    parts = geometrics(1 / scale, size * (2 * k - 1)).reshape(size, 2 * k - 1).astype(dtype)
+    first = np.array([squared_binomial(k - 1, scale) for _ in range(size)], dtype=dtype)
+    totals = first + parts.sum(axis=1)
+    return compositions(totals, k) - compositions(totals, k)
 
 
-def composition(total: int, k: int) -> list[int]:
-    """k non-negative integers that sum to `total`, uniformly: stars and bars, with the bars chosen by Floyd's algorithm."""
-    places = total + k - 1
-    bars: set[int] = set()
-    for last in range(places - k + 1, places):
-        bar = randbelow(last + 1)
-        bars.add(last if bar in bars else bar)
-    ends = [-1, *sorted(bars), places]
-    return [right - left - 1 for left, right in pairwise(ends)]
+def compositions(totals: NDArray[Any], k: int) -> NDArray[Any]:
+    """For each total k non-negative integers that sum to it, uniformly, shape `(m, k)`: stars and bars, with the bars chosen by Floyd's algorithm."""
+    bars = np.empty((totals.size, k - 1), dtype=totals.dtype)
+    for i in range(k - 1):
+        bar = uniform_below(totals + (i + 1))
+        taken = np.any(bars[:, :i] == bar[:, None], axis=1)
+        bars[:, i] = np.where(taken, totals + i, bar)
+    places = (totals + (k - 1))[:, None]
+    ends = np.concatenate([np.full_like(places, -1), np.sort(bars, axis=1), places], axis=1)
+    return np.diff(ends, axis=1) - 1
 
 
 def squared_binomial(n: int, scale: Fraction, bits: int = _BITS) -> int:

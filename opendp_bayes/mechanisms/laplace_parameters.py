@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes._rounding import round_up
 from opendp_bayes._validation import Floats, Integers, as_choice, as_counts, as_distance, as_prior, as_scale
 from opendp_bayes.privacy_loss import NO_LOSS, PrivacyLoss
-from opendp_bayes.sampling import discrete_laplace, floored_laplace
+from opendp_bayes.sampling import discrete_laplaces, floored_laplaces
 from opendp_bayes.simplex import LARGEST_ENUMERATION
 
 _SATURATION = 2**62
@@ -94,15 +94,12 @@ class LaplaceParameters:
         """`size` releases, shape `(size, k)`, with exact integer noise."""
         counts = as_counts(counts)
         as_prior(prior, counts.size)
-        part = self.noised_part(counts)
-        noised = np.array([self._add_noise(part) for _ in range(size)], dtype=np.int64).reshape(size, part.size)
-        return self.assemble(noised, int(counts.sum()))
-
-    def _add_noise(self, part: Integers) -> list[int]:
-        """Counts plus independent noise, exact for the rational value of `scale`; the sum is saturated, which is post-processing."""
-        scale = Fraction(self.scale)
-        draw = discrete_laplace if self.noise == "discrete" else floored_laplace
-        return [max(-_SATURATION, min(count + draw(scale), _SATURATION)) for count in part.tolist()]
+        part, scale = self.noised_part(counts), Fraction(self.scale)
+        draw = discrete_laplaces if self.noise == "discrete" else floored_laplaces
+        noised = draw(scale, size * part.size).reshape(size, part.size) + part
+        # Saturated, which is post-processing, so that sums stay within int64.
+        saturated = np.clip(noised, -_SATURATION, _SATURATION).astype(np.int64)
+        return self.assemble(saturated, int(counts.sum()))
 
     def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
         """`L1 / scale`, where L1 is the largest total movement of the noised counts; tight (`docs/proofs.md`, "Laplace noise").

@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from secrets import randbelow
+from secrets import randbits
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes._rounding import round_up
 from opendp_bayes._validation import Floats, Integers, as_counts, as_prior, as_scale, as_size
+from opendp_bayes.mechanisms.knorm_parameters import exp_enclosure
 from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates, score_change
 from opendp_bayes.privacy_loss import PrivacyLoss
-from opendp_bayes.sampling import bernoulli_exp
+from opendp_bayes.sampling import random_words, uniform_below
 from opendp_bayes.simplex import candidate, candidates
 
 #: Bound on the error of a log-probability: that of the quadrature weights, 7e-13, and of a sum over the candidates; besides the roundings of the
@@ -21,6 +22,8 @@ LAW_ERROR = 2.0**-38
 #: With this reach and this many nodes the quadrature of `log_pmf` has a truncation error below 1e-17 (docs: Numerics, "Permute-and-flip").
 _REACH = 40.0
 _NODES = 40
+_COIN_BITS = 62  # of a uniform number and of a probability, at first
+_LARGEST_BLOCK = 1 << 24  # flips of so many coins are remembered at a time
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,12 @@ class PermuteAndFlip:
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
         """`size` releases, shape `(size, k)`: the law of the computed distances, taken as rational numbers, exactly."""
         counts, prior = self._checked(counts, prior)
-        distances, scale = candidate_distances(counts, prior).tolist(), Fraction(self.scale)
-        chosen = [_first_heads(distances, scale) for _ in range(size)]
-        n = int(counts.sum())
-        return np.array([candidate(index, n, counts.size) for index in chosen], dtype=np.int64).reshape(size, counts.size)
+        scale = Fraction(self.scale)
+        exponents = [Fraction(distance) / scale for distance in candidate_distances(counts, prior)]
+        chosen, place = np.unique(_first_heads(_Coins(exponents), size), return_inverse=True)
+        n, k = int(counts.sum()), counts.size
+        released = [candidate(index, n, k) for index in chosen.tolist()]
+        return np.array(released, dtype=np.int64).reshape(-1, k)[place]
 
     def proven_loss(self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0) -> PrivacyLoss:
         """`epsilon = 2 d_in GS / scale` and the error of the scores; twice that for the range and `epsilon^2 / 2` for rho.
@@ -100,14 +105,59 @@ def log_permute_and_flip(exponents: Floats) -> Floats:
     return np.log(integral) - exponents
 
 
-def _first_heads(distances: list[float], scale: Fraction) -> int:
-    """The index of the first coin of probability `exp(-distance / scale)` that shows heads, in random order. A distance of 0 always does."""
-    moved: dict[int, int] = {}  # the positions that a Fisher-Yates shuffle of the indices has changed so far
-    left = 0
+def _first_heads(coins: "_Coins", size: int) -> Integers:
+    """The index of the first coin that shows heads in random order, for `size` releases.
+
+    Indices are drawn until one has heads; one that was drawn before is passed over, so that those
+    which are not are in random order.
+    """
+    number = len(coins.exponents)
+    chosen = np.empty(size, dtype=np.int64)
+    rows = max(1, _LARGEST_BLOCK // number)
+    for start in range(0, size, rows):
+        undecided = np.arange(min(rows, size - start))
+        flipped = np.zeros((undecided.size, number), dtype=np.bool_)
+        while undecided.size:
+            index = uniform_below(np.full(undecided.size, number))
+            fresh = ~flipped[undecided, index]
+            flipped[undecided, index] = True
+            heads = np.zeros(undecided.size, dtype=np.bool_)
+            heads[fresh] = coins.flip(index[fresh])
+            chosen[start + undecided[heads]] = index[heads]
+            undecided = undecided[~heads]
+    return chosen
+
+
+class _Coins:
+    """Coins of probabilities `exp(-x)`, exactly, for rational exponents `x >= 0`.
+
+    A coin shows heads if a uniform number, of which so many bits are drawn as are needed, is below
+    an integer enclosure of its probability, and tails if it is above.
+    """
+
+    def __init__(self, exponents: list[Fraction]) -> None:
+        self.exponents = exponents
+        self._low = np.full(len(exponents), -1, dtype=np.int64)
+        self._high = np.empty(len(exponents), dtype=np.int64)
+
+    def flip(self, index: Integers) -> NDArray[np.bool_]:
+        """Whether each of these coins, shape `(m,)`, shows heads; independent of each other."""
+        for i in np.unique(index[self._low[index] < 0]).tolist():
+            self._low[i], self._high[i] = exp_enclosure(self.exponents[i], _COIN_BITS)
+        words = (random_words(index.size) >> np.uint64(64 - _COIN_BITS)).astype(np.int64)
+        heads = words < self._low[index]
+        for place in np.flatnonzero(~heads & (words < self._high[index])).tolist():
+            heads[place] = _is_below_exp(int(words[place]), self.exponents[index[place]])
+        return heads
+
+
+def _is_below_exp(word: int, x: Fraction) -> bool:
+    """Whether a uniform number whose first `_COIN_BITS` bits are `word` is below `exp(-x)`."""
+    if x == 0:
+        return True
+    bits = _COIN_BITS
     while True:
-        right = left + randbelow(len(distances) - left)
-        index = moved.get(right, right)
-        if bernoulli_exp(Fraction(distances[index]) / scale):
-            return index
-        moved[right] = moved.get(left, left)
-        left += 1
+        word, bits = word << 64 | randbits(64), bits + 64
+        low, high = exp_enclosure(x, bits)
+        if word < low or word >= high:
+            return word < low

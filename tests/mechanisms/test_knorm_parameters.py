@@ -136,7 +136,7 @@ def test_cumulative_probabilities_are_enclosed(n: int, scale: float, bits: int) 
 @pytest.mark.parametrize(("total", "k"), [(0, 4), (1, 5), (5, 2), (6, 3), (3, 5)])
 def test_composition(total: int, k: int) -> None:
     sets = oracles.data_sets(total, k)
-    observed = Counter(tuple(knorm.composition(total, k)) for _ in range(DRAWS))
+    observed = Counter(map(tuple, knorm.compositions(np.full(DRAWS, total), k).tolist()))
     assert set(observed) <= set(sets)
     if len(sets) > 1:
         assert not rejects(observed, dict.fromkeys(sets, 1 / len(sets)))
@@ -145,10 +145,26 @@ def test_composition(total: int, k: int) -> None:
 @pytest.mark.parametrize(("k", "scale", "largest"), [(2, 0.4, 40), (2, 3.0, 150), (3, 0.7, 40), (3, 2.0, 70), (4, 1.0, 16)])
 def test_noise(k: int, scale: float, largest: int) -> None:
     """At level `oracles.FALSE_ALARM`; rejected where the scale is off by 30 %."""
-    observed = Counter(tuple(knorm.knorm_noise(k, Fraction(scale))) for _ in range(DRAWS))
+    observed = Counter(map(tuple, knorm.knorm_noise(k, Fraction(scale), DRAWS).tolist()))
     assert not rejects(observed, noise_law(k, scale, largest))
     for factor in (0.7, 1.3):
         assert rejects(observed, noise_law(k, factor * scale, largest))
+
+
+@pytest.mark.parametrize("limit", ["_LARGEST_SCALE", "_LARGEST_SUM"])
+def test_the_same_law_from_integers_of_any_length(
+    limit: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(knorm, limit, 0)
+    counts, scale = (2, 0, 1), 0.7
+    drawn = KNormParameters(scale).sample(counts, [1.0] * 3, 5000)
+    assert drawn.dtype == np.int64
+    observed = Counter(map(tuple, drawn.tolist()))
+    assert not rejects(observed, oracles.law_of(KNormParameters(scale), counts, (1.0,) * 3))
+    for factor in (0.7, 1.3):
+        wrong = oracles.law_of(KNormParameters(factor * scale), counts, (1.0,) * 3)
+        assert rejects(observed, wrong)
 
 
 def norm_law(k: int, scale: float, largest: int) -> dict[int, float]:
@@ -159,7 +175,7 @@ def norm_law(k: int, scale: float, largest: int) -> dict[int, float]:
 
 @pytest.mark.parametrize(("k", "scale", "largest"), [(7, 5.0, 600), (30, 0.5, 400), (30, 4.0, 1500)])
 def test_norm_of_the_noise(k: int, scale: float, largest: int) -> None:
-    draws = [knorm.knorm_noise(k, Fraction(scale)) for _ in range(2000)]
+    draws = knorm.knorm_noise(k, Fraction(scale), 2000).tolist()
     assert all(sum(z) == 0 for z in draws)
     observed = Counter(sum(map(abs, z)) // 2 for z in draws)
     assert not rejects(observed, norm_law(k, scale, largest))

@@ -18,7 +18,7 @@ from scipy.special import gammaln
 
 from opendp_bayes import HellingerExponential, PermuteAndFlip, global_sensitivity
 from opendp_bayes._validation import SCALES
-from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms import Mechanism, permute_and_flip
 from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
 from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates, score_change, score_error
 
@@ -318,3 +318,26 @@ def test_the_map_refuses_distances_and_sizes() -> None:
         value.proven_loss(1.5, size=10, prior=prior)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"size=0: must be between 1 and"):
         value.proven_loss(1, size=0, prior=prior)
+
+
+@pytest.mark.parametrize("x", [0.0, 0.1, 1.0, 5.0, 50.0])
+@pytest.mark.parametrize("bits", [1, 62])
+def test_coins(x: float, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one bit at first, most flips need more; both give the same law."""
+    monkeypatch.setattr(permute_and_flip, "_COIN_BITS", bits)
+    coins = permute_and_flip._Coins([Fraction(7), Fraction(x)])
+    heads = int(coins.flip(np.ones(DRAWS, dtype=np.int64)).sum())
+    if x in (0.0, 50.0):
+        assert heads == (DRAWS if x == 0 else 0)
+        return
+    observed = Counter({True: heads, False: DRAWS - heads})
+    assert not oracles.rejects(observed, {True: math.exp(-x), False: -math.expm1(-x)})
+    assert oracles.rejects(observed, {True: math.exp(-1.3 * x), False: -math.expm1(-1.3 * x)})
+
+
+def test_samples_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(permute_and_flip, "_LARGEST_BLOCK", 9 * 700)
+    samples = PermuteAndFlip(0.25).sample((3, 5), (1.0, 1.0), size=DRAWS)
+    observed: Counter[Any] = Counter(map(tuple, samples.tolist()))
+    law = oracles.law_of(PermuteAndFlip(0.25), (3, 5), (1.0, 1.0))
+    assert not oracles.rejects(observed, law)

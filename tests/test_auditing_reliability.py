@@ -1,0 +1,171 @@
+"""Whether an audit can be trusted: what it does with its draws, its false alarms, its power."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from broken_mechanisms import rescaled
+from scipy import stats
+
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+    audit,
+    auditing,
+    exact_loss,
+)
+from opendp_bayes.auditing import log_ratio_bound
+
+ONES, ONES_3 = (1.0, 1.0), (1.0, 1.0, 1.0)
+
+PAIRS_AND_DELTAS = [
+    (LaplaceParameters(1.0), 20, ONES, (), 1),
+    (LaplaceParameters(1.0), 20, ONES, (1e-6, 1e-3, 0.1), 1),
+    (LaplaceParameters(1.0, total="private"), None, ONES_3, (1e-6, 1e-3), 2),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "size", "prior", "deltas", "pairs"), PAIRS_AND_DELTAS)
+def test_the_confidence_is_shared_by_all_statements(
+    mechanism: Any,
+    size: int | None,
+    prior: tuple[float, ...],
+    deltas: tuple[float, ...],
+    pairs: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two orders of each pair at each δ have half of what may go wrong; the fits have the rest."""
+    levels, tests = set(), 0
+
+    def spy(a: Any, n: Any, b: Any, m: Any, delta: float, level: float) -> Any:
+        nonlocal tests
+        levels.add(level)
+        tests += np.ndim(a) == 0
+        return log_ratio_bound(a, n, b, m, delta, level)
+
+    monkeypatch.setattr(auditing, "log_ratio_bound", spy)
+    found = audit(mechanism, size=size, prior=prior, deltas=deltas, draws=1000, confidence=0.9)
+    statements = 2 * pairs * (1 + len(deltas))
+    assert (len(found.drawn), tests) == (pairs, statements)
+    assert len(levels) == 1
+    assert levels.pop() == pytest.approx(0.05 / statements)
+    assert found.level == pytest.approx(0.05 / max(len(found.fits), 1))
+    assert len(found.fits) == (2 * pairs if size else 0)
+
+
+def refuted(parts: list[tuple[list[int], list[int]]]) -> float:
+    """The ε refuted at δ = 0 by draws that come in parts, of two outcomes with so many each."""
+    sets = []
+    for side in (0, 1):
+        drawn = [np.repeat([[4, 0], [0, 4]], part[side], axis=0) for part in parts]
+        sets.append(np.concatenate(drawn))
+    pair = (2, 2), (1, 3)
+    return float(auditing._refuted(*sets, (None, None), pair, [0.0], 0.01)[0])
+
+
+def test_draws_that_choose_an_event_do_not_test_it() -> None:
+    """A quarter orders the outcomes, a quarter chooses where to cut, half tests."""
+    apart, alike = ([900, 100], [100, 900]), ([500, 500], [500, 500])
+    assert refuted([apart, apart, apart, apart]) > 1.5
+    # Where the testing half does not differ, nothing that was seen before it counts.
+    assert refuted([apart, apart, alike, alike]) == 0
+    # In each of its two quarters it counts by half.
+    assert 0.4 < refuted([apart, apart, alike, apart]) < 1
+    assert 0.4 < refuted([apart, apart, apart, alike]) < 1
+
+
+def test_the_event_is_chosen_before_the_testing_half_is_seen() -> None:
+    """Choosing draws that point the wrong way choose an event that refutes nothing."""
+    apart, opposite = ([900, 100], [100, 900]), ([100, 900], [900, 100])
+    assert refuted([opposite, opposite, apart, apart]) == 0
+
+
+def test_nearness_is_the_log_ratio_of_noise() -> None:
+    """Of two-sided geometric noise on each count, in units of 1 / scale."""
+    first, second = (5, 1, 2), (4, 2, 2)
+    outcomes = np.array([[7, 0, 1], [5, 1, 2], [4, 2, 2], [4, 1, 3], [0, 5, 3]])
+    towards, absolute = auditing._nearness(outcomes, first, second)
+    assert towards.tolist() == [7, 4, 2, 3, -5]
+    assert absolute.tolist() == [2, 2, -2, 0, -2]
+
+
+def test_noise_on_many_counts_is_seen_without_a_listed_law() -> None:
+    """The direction alone would refute no more than 0.55 of ε = 1, because it leaves out that one
+    count has to rise and another to fall.
+    """
+    mechanism, prior = KNormParameters(1.0), [1.0] * 7
+    pair = (400, *[100] * 6), (399, 101, *[100] * 5)
+    p, q = (mechanism.sample(counts, prior, 10_000) for counts in pair)
+    found = auditing._refuted(p, q, (None, None), pair, [0.0], 1e-7)[0]
+    assert 0.65 < found <= 1
+
+
+SOUND: list[tuple[Any, int | None, tuple[float, ...]]] = [
+    (LaplaceParameters(1.0), 20, ONES),
+    (LaplaceParameters(1.0, total="bounded"), 4, ONES_3),
+    (LaplaceParameters(1.0, total="private"), None, ONES),
+    (KNormParameters(1.0), 6, ONES_3),
+    (HellingerExponential(0.5), 10, ONES),
+    (HellingerExponential(2.0, sensitivity="local"), 20, ONES),
+    (SmoothHellingerExponential(4.0), 20, ONES),
+    (PermuteAndFlip(0.5), 10, ONES),
+]
+
+
+def upper_bound(events: int, trials: int) -> float:
+    """Of the probability of an event, at 99 % confidence (Clopper-Pearson, one-sided)."""
+    return float(stats.beta.isf(0.01, events + 1, trials - events))
+
+
+@pytest.mark.slow
+def test_false_alarms() -> None:
+    """2000 audits at 95 %: the upper bound on the rate is within 5 %, as it is up to 77 alarms.
+
+    The draws have 2.5 % at most and the fits 2.5 % nearly, so more than 77 have probability 1e-3.
+    """
+    each = 2000 // len(SOUND)
+    alarms = 0
+    for mechanism, size, prior in SOUND:
+        for _ in range(each):
+            found = audit(mechanism, size=size, prior=prior, draws=1000, confidence=0.95)
+            alarms += not found.passed
+    assert upper_bound(alarms, each * len(SOUND)) <= 0.05
+
+
+def test_the_bound_on_false_alarms() -> None:
+    assert upper_bound(77, 2000) <= 0.05 < upper_bound(78, 2000)
+
+
+#: What is released, and the size and prior of data sets, where the scale may be 20 % too small.
+POWER: dict[str, tuple[Any, int | None, tuple[float, ...]]] = {
+    "discrete Laplace": (LaplaceParameters(1.0), 100, ONES),
+    "floored Laplace, three categories": (LaplaceParameters(2.0, noise="floored"), 30, ONES_3),
+    "Laplace on every count": (LaplaceParameters(2.0, total="bounded"), 20, ONES_3),
+    "Laplace, private size": (LaplaceParameters(1.0, total="private"), None, ONES),
+    "Laplace, seven categories": (LaplaceParameters(2.0), 1000, (1.0,) * 7),
+    "K-norm": (KNormParameters(1.0), 30, ONES_3),
+    "K-norm, seven categories": (KNormParameters(1.0), 1000, (1.0,) * 7),
+    "EHD": (HellingerExponential(0.5), 100, ONES),
+    "EHD, three categories": (HellingerExponential(0.5), 20, (0.5, 1.0, 3.0)),
+    "EHDL": (HellingerExponential(2.0, sensitivity="local"), 100, ONES),
+    "EHDS": (SmoothHellingerExponential(4.0), 100, ONES),
+    "EHDS, γ = 0.2": (SmoothHellingerExponential(4.0, gamma=0.2), 100, ONES),
+    "β": (SmoothHellingerExponential(2.0, beta=0.1), 100, ONES),
+    "permute-and-flip": (PermuteAndFlip(0.5), 100, ONES),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", POWER)
+def test_a_scale_that_is_a_fifth_too_small_is_caught(name: str) -> None:
+    """In 20 audits of 20. If one in 20 were missed, that would happen with probability 0.36; it
+    does not, by far, in what `docs/audit.md` lists, where a scale 5 % too small is caught.
+    """
+    mechanism, size, prior = POWER[name]
+    epsilon = exact_loss(mechanism, size=size, prior=prior).epsilon
+    broken = rescaled(mechanism, 0.8)
+    for _ in range(20):
+        assert not audit(broken, size=size, prior=prior, epsilon=epsilon).passed
