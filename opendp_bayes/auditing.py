@@ -31,7 +31,7 @@ Law = tuple[Integers, Floats]
 #: Up to so many probabilities (data sets times outcomes) all neighbours are compared; beyond, the pairs that draws are taken from.
 LARGEST_TABLE = 1 << 18
 _FEWEST_DRAWS, _MOST_DRAWS = 1000, 10**7  # the most are what fits into memory and half an hour
-_CHUNKS = 50  # calls of `sample` for one data set
+_CHUNKS, _SMALLEST_CHUNK = 50, 1000  # calls of `sample` for one data set, and draws of one
 _CUTS = 128  # events tried for one order of the outcomes
 _SMALLEST_CELL = 20.0  # expected draws, where the chi-square tail is accurate
 _LOG_ERROR = 2.0**-40  # of a log-probability, relative; the mechanisms' own is below 2^-42
@@ -353,7 +353,7 @@ def _at(outcomes: Integers, listed: Integers, values: ArrayLike, missing: float 
 def _drawn(mechanism: Mechanism, counts: Counts, prior: tuple[float, ...], draws: int, tell: Callable[[int], None]) -> Integers:
     parts, done = [], 0
     while done < draws:
-        part = min(-(-draws // _CHUNKS), draws - done)
+        part = min(max(-(-draws // _CHUNKS), _SMALLEST_CHUNK), draws - done)
         parts.append(np.asarray(mechanism.sample(counts, prior, size=part)))
         done += part
         tell(done)
