@@ -67,9 +67,8 @@ class PermuteAndFlip:
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
         """`size` releases, shape `(size, k)`: the law of the computed distances, taken as rational numbers, exactly."""
         counts, prior = self._checked(counts, prior)
-        scale = Fraction(self.scale)
-        exponents = [Fraction(distance) / scale for distance in candidate_distances(counts, prior)]
-        chosen, place = np.unique(_first_heads(_Coins(exponents), size), return_inverse=True)
+        coins = _Coins(candidate_distances(counts, prior), Fraction(self.scale))
+        chosen, place = np.unique(_first_heads(coins, size), return_inverse=True)
         n, k = int(counts.sum()), counts.size
         released = [candidate(index, n, k) for index in chosen.tolist()]
         return np.array(released, dtype=np.int64).reshape(-1, k)[place]
@@ -111,7 +110,7 @@ def _first_heads(coins: "_Coins", size: int) -> Integers:
     Indices are drawn until one has heads; one that was drawn before is passed over, so that those
     which are not are in random order.
     """
-    number = len(coins.exponents)
+    number = coins.distances.size
     chosen = np.empty(size, dtype=np.int64)
     rows = max(1, _LARGEST_BLOCK // number)
     for start in range(0, size, rows):
@@ -129,26 +128,29 @@ def _first_heads(coins: "_Coins", size: int) -> Integers:
 
 
 class _Coins:
-    """Coins of probabilities `exp(-x)`, exactly, for rational exponents `x >= 0`.
+    """Coins of probabilities `exp(-distance / scale)`, exactly, for distances of shape `(c,)`.
 
     A coin shows heads if a uniform number, of which so many bits are drawn as are needed, is below
     an integer enclosure of its probability, and tails if it is above.
     """
 
-    def __init__(self, exponents: list[Fraction]) -> None:
-        self.exponents = exponents
-        self._low = np.full(len(exponents), -1, dtype=np.int64)
-        self._high = np.empty(len(exponents), dtype=np.int64)
+    def __init__(self, distances: Floats, scale: Fraction) -> None:
+        self.distances, self._scale = distances, scale
+        self._low = np.full(distances.size, -1, dtype=np.int64)
+        self._high = np.empty(distances.size, dtype=np.int64)
 
     def flip(self, index: Integers) -> NDArray[np.bool_]:
         """Whether each of these coins, shape `(m,)`, shows heads; independent of each other."""
         for i in np.unique(index[self._low[index] < 0]).tolist():
-            self._low[i], self._high[i] = exp_enclosure(self.exponents[i], _COIN_BITS)
+            self._low[i], self._high[i] = exp_enclosure(self._exponent(i), _COIN_BITS)
         words = (random_words(index.size) >> np.uint64(64 - _COIN_BITS)).astype(np.int64)
         heads = words < self._low[index]
         for place in np.flatnonzero(~heads & (words < self._high[index])).tolist():
-            heads[place] = _is_below_exp(int(words[place]), self.exponents[index[place]])
+            heads[place] = _is_below_exp(int(words[place]), self._exponent(index[place]))
         return heads
+
+    def _exponent(self, i: int) -> Fraction:
+        return Fraction(float(self.distances[i])) / self._scale
 
 
 def _is_below_exp(word: int, x: Fraction) -> bool:
