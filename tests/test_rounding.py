@@ -58,3 +58,19 @@ def test_ends_enclose_every_value_the_error_allows(truth: float, error: float, p
 def test_ends_are_tight(value: float, error: float) -> None:
     assert upper_end(value, error) <= value * (1 + 2.01 * error + 2.0**-52)
     assert lower_end(value, error) >= value * (1 - 2.01 * error - 2.0**-52)
+
+
+@pytest.mark.parametrize("error", [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)])
+@pytest.mark.parametrize("truth", [1.0, 3.0, 5 * 2.0**-40])
+def test_ends_of_a_large_error_enclose_the_furthest_values(truth: float, error: Fraction) -> None:
+    """The least and the largest float within the error; `v (1 + e)` would be below, and `v (1 - e)` above the truth by `e^2` of it."""
+    below, above = (float(Fraction(truth) * (1 + sign * error)) for sign in (-1, 1))
+    assert upper_end(below, float(error)) == truth
+    assert lower_end(above, float(error)) == truth
+    assert below * (1 + float(error)) < truth < above / (1 - float(error))
+
+
+@given(positive, small)
+def test_ends_are_rounded_outwards(value: float, error: float) -> None:
+    assert Fraction(upper_end(value, error)) * (1 - Fraction(error)) >= Fraction(value)
+    assert Fraction(lower_end(value, error)) * (1 + Fraction(error)) <= Fraction(value)

@@ -6,7 +6,8 @@ import numpy as np
 import oracles
 import pytest
 
-from opendp_bayes import global_sensitivity, local_sensitivity, smooth_sensitivity
+from opendp_bayes import global_sensitivity, local_sensitivity, sensitivity, smooth_sensitivity
+from opendp_bayes.hellinger import distance_from_divergence
 from opendp_bayes.sensitivity import (
     RELATIVE_ERROR,
     local_sensitivities,
@@ -307,3 +308,12 @@ def test_refuses_invalid_data() -> None:
         global_sensitivity(0, [1.0, 1.0])
     with pytest.raises(ValueError, match=r"prior=1\.0: must be a sequence"):
         smallest_local_sensitivity(10, 1.0)
+
+
+def test_the_smallest_local_sensitivity_is_a_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A distance that is computed too high by all of its error, twice that of a sensitivity, still gives a lower bound."""
+    truth = smallest_local_sensitivity(20, [0.3, 2.0])
+    monkeypatch.setattr(sensitivity, "RELATIVE_ERROR", 0.1)
+    assert smallest_local_sensitivity(20, [0.3, 2.0]) * 1.2 <= truth * (1 + 2.0**-40)
+    monkeypatch.setattr(sensitivity, "distance_from_divergence", lambda divergence: 1.2 * distance_from_divergence(divergence))
+    assert 0.999 * truth < smallest_local_sensitivity(20, [0.3, 2.0]) <= truth * (1 + 2.0**-40)

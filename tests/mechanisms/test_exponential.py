@@ -6,16 +6,18 @@ by 30 %, under another prior, and under another sensitivity.
 
 import re
 from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import oracles
 import pytest
+from scipy.special import log_softmax
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential, hellinger_distance
 from opendp_bayes._validation import SCALES
-from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.exponential import LARGEST_UNIFORM_SHARE, exponent_error, uniform_share
+from opendp_bayes.mechanisms import Mechanism, exponential
+from opendp_bayes.mechanisms.exponential import LARGEST_UNIFORM_SHARE, certified_loss, exponent_error, uniform_share
 
 #: A mechanism's constructor arguments beside the scale, and the oracle's name and parameter of the sensitivity that it divides by.
 KINDS: dict[str, tuple[Any, dict[str, Any], str, dict[str, float]]] = {
@@ -313,3 +315,54 @@ def test_the_map_refuses_distances_and_sizes(kind: str) -> None:
         value.proven_loss(1.5, size=10, prior=prior)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"size=0: must be between 1 and"):
         value.proven_loss(1, size=0, prior=prior)
+
+
+# The certificate of a sampler that errs.
+
+
+@pytest.mark.parametrize("k", [2, 3, 1000])
+@pytest.mark.parametrize("width", [2.0**-30, 0.3, 0.7, 1.0, 3.0, 2.0**40])
+@pytest.mark.parametrize("relative", [0.0, 2.0**-45, 0.01])
+def test_the_error_of_an_exponent_has_every_part(relative: float, width: float, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`docs/numerics.md`: of the exponent, the errors of distance and width, their roundings and 2^-47; and 2^-41 for each category."""
+    monkeypatch.setattr(exponential, "RELATIVE_ERROR", relative)
+    of_exponent = 2 * Fraction(relative) + Fraction(k + 8, 2**53) + Fraction(1, 2**47)
+    least = of_exponent / Fraction(width) + Fraction(k, 2**41)
+    assert least <= exponent_error(width, k) <= least * (1 + Fraction(1, 2**50))
+
+
+@pytest.mark.parametrize("ideal", [Fraction(1, 3), Fraction(2, 3), Fraction(1, 7), Fraction(10, 7), Fraction(0)])
+@pytest.mark.parametrize("error", [Fraction(1, 10), Fraction(2, 7), Fraction(1, 2**41)])
+def test_a_certified_loss_adds_the_error_of_two_probabilities_and_two_normalisers(ideal: Fraction, error: Fraction) -> None:
+    loss = certified_loss(ideal, error, delta=0.25)
+    bound = ideal + 4 * error
+    assert loss.delta == 0.25
+    for value, least in ((loss.epsilon, bound), (loss.range, bound), (loss.rho, bound**2 / 8)):
+        assert least <= Fraction(value) <= least * (1 + Fraction(1, 2**52))
+
+
+def perturbed(log_p: np.ndarray, up: np.ndarray, error: float) -> np.ndarray:
+    """The law whose weights are off by factors `exp(error)` where `up` and by `exp(-error)` elsewhere."""
+    return log_softmax(log_p + np.where(up, error, -error))
+
+
+def test_a_sampler_that_errs_against_us_keeps_its_certificate() -> None:
+    """Weights of one outcome too high for one data set and too low for its neighbour: ε grows by nearly four errors, no more."""
+    error, mechanism = 0.1, HellingerExponential(0.02)
+    p, q = (mechanism.log_pmf(counts, 1.0)[1] for counts in ((10, 10), (11, 9)))
+    ideal = oracles.epsilon_between(p, q)
+    rare = np.arange(p.size) == np.argmax(np.where(p < -20, np.abs(p - q), 0.0))
+    away = np.sign(p - q)[rare] > 0
+    observed = float(np.max(np.abs(perturbed(p, rare == away, error) - perturbed(q, rare != away, error))))
+    assert observed > np.abs(p - q)[rare] + 3.99 * error
+    assert observed <= certified_loss(Fraction(float(ideal)), Fraction(error)).epsilon
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_log_probabilities_are_as_computed_and_as_sampled(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the two is within twice the error of the exponents, at the smallest width."""
+    monkeypatch.setattr(exponential, "RELATIVE_ERROR", 0.003)
+    for scale in (0.3, 0.7, 2.0):
+        value, prior = mechanism(kind, scale), np.array([0.1, 2.0, 1.0])
+        error = exponent_error(value._smallest_width(9, prior), 3)  # type: ignore[attr-defined]
+        assert 4 * error <= Fraction(value.log_error(9, prior)) <= 4 * error * (1 + Fraction(1, 2**52))  # type: ignore[attr-defined]

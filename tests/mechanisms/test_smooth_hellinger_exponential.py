@@ -1,0 +1,112 @@
+"""The certificates of EHDS and of the β variant: their inequalities in exact arithmetic, with errors so large that each part shows."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+
+from opendp_bayes import SmoothHellingerExponential, global_sensitivity
+from opendp_bayes.mechanisms import smooth_hellinger_exponential as module
+from opendp_bayes.mechanisms.smooth_hellinger_exponential import _beta_change, _score_range
+from opendp_bayes.sensitivity import smallest_local_sensitivity
+from opendp_bayes.simplex import number_of_candidates
+
+SIZE, PRIOR = 12, np.array([0.7, 2.0, 0.7])
+OF_SAMPLER = Fraction(1, 10)
+
+
+def close_above(value: float, least: Fraction) -> bool:
+    return least <= Fraction(value) <= least * (1 + Fraction(1, 2**30))
+
+
+@pytest.mark.parametrize("change", [Fraction(10) ** 200, Fraction(1, 10**9), *(Fraction(i, 97) for i in range(1, 400, 3))], ids=str)
+def test_the_root_of_the_range_is_rounded_up(change: Fraction) -> None:
+    """`1 + sqrt(1 + change^2)`, compared by squares; above the range of floats less than `2 + change` will not do."""
+    assert (_score_range(change) - 1) ** 2 >= 1 + change**2
+    assert (_score_range(change) - 1) ** 2 <= (1 + change**2) * (1 + Fraction(1, 2**49))
+
+
+@pytest.mark.parametrize("d_in", [1, 3])
+@pytest.mark.parametrize("gamma", [0.1, 1.3])
+def test_the_loss_is_certified(gamma: float, d_in: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`d (1 + sqrt(1 + gamma^2)) / scale` and four times the sampler's error."""
+    monkeypatch.setattr(module, "exponent_error", lambda width, k: OF_SAMPLER)
+    for scale in (0.3, 0.7, 2.0):
+        loss = SmoothHellingerExponential(scale, gamma=gamma).proven_loss(d_in, size=SIZE, prior=PRIOR)
+        bound = d_in * _score_range(Fraction(gamma)) / Fraction(scale) + 4 * OF_SAMPLER
+        assert close_above(loss.epsilon, bound)
+        assert close_above(loss.range, bound)
+        assert close_above(loss.rho, bound**2 / 8)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 1.3])
+def test_the_smallest_width_is_certified(gamma: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What reaches from the largest sensitivity, computed too high by all of its error, and then the smallest one."""
+    largest, error = global_sensitivity(SIZE, PRIOR), 0.1
+    monkeypatch.setattr(module, "RELATIVE_ERROR", error)
+    for least in (2.0**-60, 0.4, 0.43):
+        monkeypatch.setattr(module, "smallest_local_sensitivity", lambda size, prior, least=least: least)
+        for scale in np.linspace(0.1, 2.0, 20).tolist():
+            for arguments, reached in (
+                ({"gamma": gamma}, 1 / (1 / largest + gamma * SIZE)),
+                ({"beta": gamma / 10}, largest * math.exp(-gamma / 10 * SIZE)),
+            ):
+                width = SmoothHellingerExponential(scale, **arguments)._smallest_width(SIZE, PRIOR)
+                assert Fraction(width) <= Fraction(scale) * max(Fraction(least), Fraction(reached) / (1 + 2 * Fraction(error)))
+
+
+# The β variant.
+
+
+def change_of(beta: float, score: Fraction, error: Fraction) -> Fraction:
+    return Fraction(math.expm1(-beta)) * -score / (1 - error)
+
+
+@pytest.mark.parametrize("beta", [0.01, 0.3, 2.0])
+def test_the_pure_loss_of_beta_is_certified(beta: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `1 - exp(-beta)` computed too low by all of its error."""
+    error = Fraction(1, 8)
+    monkeypatch.setattr(module, "_LIBM_ERROR", float(error))
+    monkeypatch.setattr(module, "exponent_error", lambda width, k: OF_SAMPLER)
+    largest_score = 1 / Fraction(smallest_local_sensitivity(SIZE, PRIOR))
+    for d_in in (1, 3):
+        loss = SmoothHellingerExponential(0.7, beta=beta).proven_loss(d_in, size=SIZE, prior=PRIOR)
+        bound = d_in * _score_range(change_of(beta, largest_score, error)) / Fraction(0.7) + 4 * OF_SAMPLER
+        assert close_above(loss.epsilon, bound)
+
+
+@pytest.mark.parametrize("d_in", [1, 2, 5])
+@pytest.mark.parametrize("beta", [1e-9, 0.003, 0.1, 0.7, 3.3, 33.3, 100.1])
+def test_the_change_of_a_score_is_above_the_sum(beta: float, d_in: int) -> None:
+    """`sum of e^(beta i) + (e^(beta d) - 1) score`, against ball arithmetic; a product `beta d` that is rounded down counts `beta d` times."""
+    for score in (Fraction(0), Fraction(1, 3), Fraction(10**6)):
+        for step in range(20):
+            at = beta * (1 + step * 2.0**-40)
+            truth = sum((oracles.real(Fraction(at) * i).exp() for i in range(d_in)), start=oracles.arb(0))
+            truth += (oracles.real(Fraction(at) * d_in).exp() - 1) * oracles.real(score)
+            assert truth <= oracles.real(_beta_change(at, d_in, score))
+
+
+def test_the_change_of_a_score_with_large_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The growth may have been computed too low, and what the steps are divided by too high."""
+    error = Fraction(1, 8)
+    monkeypatch.setattr(module, "_LIBM_ERROR", float(error))
+    growth = Fraction(math.expm1(0.5 * 3)) / (1 - error)
+    assert _beta_change(0.5, 3, Fraction(2)) >= growth / (Fraction(math.expm1(0.5)) / (1 + error)) + 2 * growth
+    assert _beta_change(0.5, 1, Fraction(2)) >= 1 + 2 * Fraction(math.expm1(0.5)) / (1 - error)
+
+
+@pytest.mark.parametrize("d_in", [1, 2])
+def test_the_loss_of_beta_with_delta_is_certified(d_in: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logarithms computed too low by all of their errors; where a score is typical, and the loss there, each with the sampler's error."""
+    beta, scale, delta, size, error = 0.003, 2.0, 0.01, 10**5, Fraction(1, 64)
+    monkeypatch.setattr(module, "_LIBM_ERROR", float(error))
+    monkeypatch.setattr(module, "exponent_error", lambda width, k: OF_SAMPLER)
+    loss = SmoothHellingerExponential(scale, beta=beta).proven_loss(d_in, size=size, prior=PRIOR, delta=delta)
+    assert loss.delta == delta
+    log_odds = Fraction(math.log(number_of_candidates(size, 3)) - math.log(delta)) / (1 - 8 * error)
+    score = (log_odds + 2 * OF_SAMPLER) * Fraction(scale)
+    log_loss = Fraction(-math.log1p(-delta)) / (1 - error)
+    assert close_above(loss.epsilon, 2 * _beta_change(beta, d_in, score) / Fraction(scale) + log_loss + 4 * OF_SAMPLER)
