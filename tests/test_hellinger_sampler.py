@@ -19,7 +19,7 @@ import pytest
 from scipy import stats
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential, hellinger_sampler, sampling
-from opendp_bayes.hellinger import hellinger_distance
+from opendp_bayes.hellinger import GAP_RELATIVE_ERROR, gap_above, hellinger_distance
 from opendp_bayes.hellinger_sampler import HellingerSampler, blocks, chords
 from opendp_bayes.mechanisms.exponential import exponent_error
 from opendp_bayes.sampling import log_uniforms
@@ -418,3 +418,67 @@ def test_randomness_comes_from_the_operating_system(monkeypatch: pytest.MonkeyPa
         return sampler([5, 3, 2], 1.0, 5.0).draw(20).tolist()
 
     assert draws() == draws()
+
+
+# Margins, made so large that each shows.
+
+
+@pytest.mark.parametrize("exponent", [0.1, 2.0, 30.0, 1e3])
+def test_terms_have_their_margin(exponent: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding may not take a term below the weight: the sum exceeds it by the margin at every divergence."""
+    monkeypatch.setattr(hellinger_sampler, "_MARGIN", 10.0)
+    assert np.min(excess(exponent, 50.0, exponent)) >= 10 * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(("counts", "prior", "exponent"), CASES[:6])
+def test_an_acceptance_has_a_margin_for_every_bound(
+    counts: oracles.Counts, prior: tuple[float, ...], exponent: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the terms, one of their integers, and one of the table of each category; a missing one would leave acceptances above this."""
+    monkeypatch.setattr(hellinger_sampler, "_MARGIN", 10.0)
+    outcomes = np.array(oracles.data_sets(sum(counts), len(counts)))
+    _, log_acceptance = all_proposals(sampler(counts, prior, exponent), outcomes)
+    least = 10.0 * (len(counts) + 2)
+    assert -least - 2 < np.max(log_acceptance) <= -least + 1e-9
+
+
+@pytest.mark.parametrize("k", [2, 3, 200])
+def test_gaps_of_blocks_are_lower_ends(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less the error of a gap, and `k` roundings of their sum."""
+    counts, prior = np.arange(k) % 7, np.full(k, 0.3)
+    plain = HellingerSampler(counts, prior, 0.1)
+    near = plain._near
+    gaps = gap_above(prior[:, None] + (counts[:, None] + np.minimum(near, 0)), np.abs(near) / 2)
+    rounding = k * 2.0**-51
+    assert np.all(plain._gaps <= gaps * (1 - hellinger_sampler._GAP_MARGIN - rounding) * (1 + 2.0**-52))
+    monkeypatch.setattr(hellinger_sampler, "_GAP_MARGIN", 0.05)
+    monkeypatch.setattr(hellinger_sampler, "gap_above", lambda lower, half: gap_above(lower, half) * 1.05)
+    assert np.all(HellingerSampler(counts, prior, 0.1)._gaps <= gaps)
+
+
+def test_the_margin_of_gaps_is_above_their_error() -> None:
+    assert hellinger_sampler._GAP_MARGIN >= 4 * GAP_RELATIVE_ERROR
+    assert hellinger_sampler._MARGIN >= 2.0**-24
+
+
+@pytest.mark.parametrize("counts", [(10**12, 37, 5), (10**11, 10**11, 3)])
+def test_bounds_of_blocks_are_rounded_up(counts: oracles.Counts) -> None:
+    """Without a slope the bound is the largest multiple of the tilt, in exact arithmetic, whichever way the product is rounded."""
+    state = sampler(counts, 0.7, 50.0)
+    for tilt in (0.1, -0.1, 1 / 3, -1e-7, 0.7):
+        bounds = state._bounds(0.0, tilt)
+        for bound, near, far in zip(bounds.ravel().tolist(), state._near.ravel().tolist(), state._far.ravel().tolist(), strict=True):
+            assert Fraction(bound) >= max(-Fraction(tilt) * Fraction(near), -Fraction(tilt) * Fraction(far))
+
+
+@pytest.mark.parametrize("number", [2, 1000, 100_000])
+def test_integer_weights_have_room_for_what_is_rounded_up(number: int) -> None:
+    """One weight of nearly all and many of nearly nothing, which are rounded up to 1: the first keeps its share of what is shared out."""
+    for rest in (-800.0, -60.0, math.log(1 / 2**44)):
+        logs = np.array([0.0] + [rest] * (number - 1))
+        weights = hellinger_sampler._integer_weights(logs)
+        assert weights.sum() == 2**44
+        shared_out = 2**44 - 8 * number
+        share = 1 / (1 + (number - 1) * Fraction(math.exp(rest)))
+        assert weights[0] >= share * shared_out * (1 - Fraction(1, 2**47))
+        assert hellinger_sampler._log_scale(weights) <= math.log(shared_out) + 2.0**-48

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,9 @@ from opendp_bayes import (
     privacy_profile,
 )
 from opendp_bayes.accounting import exact
+from opendp_bayes.accounting.divergences import Block, concentrated, hockey_stick
 from opendp_bayes.accounting.exact import delta_from_bounds, feasible_loss, worst_pair
+from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.privacy_loss import PrivacyLoss
 
 #: How far above the truth a certified bound may lie: of a loss, relative where it exceeds one; of a δ, absolute.
@@ -371,3 +375,170 @@ def test_a_scale_at_which_nothing_is_known_has_the_trivial_profile(size: int) ->
 def test_the_error_of_permute_and_flip_grows_with_its_exponents() -> None:
     pairs = exact._pairs(PermuteAndFlip(1e-8), 3, (1.0, 1.0), 1, 10**6)
     assert pairs.log_error > 2.0**-53 / 1e-8
+
+
+# Errors of the probabilities, so large that each part of a certificate shows.
+
+
+@dataclass(frozen=True)
+class Known:
+    """One pair whose log-probabilities are known within `log_error`."""
+
+    log_p: tuple[float, ...]
+    log_q: tuple[float, ...]
+    log_error: float
+    method: str = "exact"
+
+    def blocks(self) -> Iterator[Block]:
+        yield Block(np.array([[0, 1]]), np.array([[1, 0]]), np.array(self.log_p)[:, None], np.array(self.log_q)[:, None])
+
+
+def spoiled(p: Any, q: Any, up: Any, error: float) -> Known:
+    """The pair of laws computed wrongly by all of the error: P too low and Q too high where `up`, and the other way round elsewhere."""
+    change = np.where(up, error, -error)
+    return Known(tuple(np.log(p) - change), tuple(np.log(q) + change), error)
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    """Without what was kept, and keeping nothing of what a test has changed."""
+    caches = (exact._loss, exact._pairs, exact._examine, exact._delta)
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+P, Q = np.array([0.25, 0.6, 0.15]), np.array([0.2, 0.6, 0.2])
+
+
+@pytest.mark.parametrize("error", [1e-3, 0.05, 0.5])
+def test_a_delta_holds_for_every_law_within_the_error(error: float) -> None:
+    """At ε less twice the error: the ratios are off by two errors, which at some ε hides every outcome that counts."""
+    unnoticed = 0
+    for up in product((True, False), repeat=3):
+        pairs = spoiled(P, Q, up, error)
+        for epsilon in np.linspace(0, 0.3, 31):
+            truth = max(sum(max(a - math.exp(epsilon) * b, 0) for a, b in zip(*pair, strict=True)) for pair in ((P, Q), (Q, P)))
+            assert truth <= exact._delta_of(pairs, float(epsilon)) + 1e-16
+            unnoticed += float(np.max(hockey_stick(next(pairs.blocks()), float(epsilon)))) < (1 - 3 * error) * truth
+    assert unnoticed or error > 0.3  # negative control: the computed divergence itself is too small
+
+
+def test_a_delta_has_room_for_the_rounding_of_its_sum_and_is_never_zero() -> None:
+    """`2^-32` of it, which is above `2^20` roundings; and what is below the floats is not nothing."""
+    certain = Known(tuple(np.log(P)), tuple(np.log(Q)), 0.0)
+    computed = float(hockey_stick(next(certain.blocks()), 0.1)[0])
+    assert Fraction(exact._delta_of(certain, 0.1)) >= Fraction(computed) * (1 + Fraction(1, 2**32))
+    rare = Known((0.0, -800.0), (0.0, -900.0), 0.0)
+    assert hockey_stick(next(rare.blocks()), 0.1) == 0
+    assert exact._delta_of(rare, 0.1) >= math.exp(-700)
+    assert exact._delta_of(replace(certain, log_error=101.0), 0.1) == 1.0
+    loss = PrivacyLoss(epsilon=1.0, range=2.0, rho=1.0)
+    pure = -math.expm1(0.3 - 1.0) / (1 + math.exp(-1.0))
+    assert Fraction(delta_from_bounds(loss, 0.3)) >= Fraction(pure) * (1 + Fraction(1, 2**33))
+    close = PrivacyLoss(epsilon=1.0, range=1.0, rho=1.0)
+    spread = (math.exp(0.5) * -math.expm1((0.3 - 1.0) / 2)) ** 2 / math.expm1(1.0)
+    assert spread < pure
+    assert Fraction(delta_from_bounds(close, 0.3)) >= Fraction(spread) * (1 + Fraction(1, 2**33))
+
+
+@pytest.mark.parametrize("error", [1e-3, 0.05, 0.5])
+def test_a_loss_holds_for_every_law_within_the_error(error: float, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two errors of ε, four of the range, and the concentrated loss of every order."""
+    ratio = np.log(P / Q)
+    certain = Known(tuple(np.log(P)), tuple(np.log(Q)), 0.0)
+    renyi = float(concentrated(next(certain.blocks()), 0.0, np.max(np.abs(ratio), keepdims=True))[0])
+    for up in product((True, False), repeat=3):
+        pairs = spoiled(P, Q, up, error)
+        monkeypatch.setattr(exact, "_pairs", lambda *arguments, pairs=pairs: pairs)
+        exact._examine.cache_clear()
+        for with_renyi in (True, False):
+            found = exact._examine(HellingerExponential(1.0), 1, (1.0, 1.0), 1, with_renyi)
+            assert Fraction(found.epsilon) >= Fraction(float(np.max(np.abs(ratio)))) - Fraction(1, 2**50)
+            assert Fraction(found.range) >= Fraction(float(np.ptp(ratio))) - Fraction(1, 2**50)
+            assert found.rho >= min(renyi, float(np.ptp(ratio)) ** 2 / 8) * (1 - 1e-12)
+            assert found.rho <= found.range**2 / 8 * (1 + 1e-12)
+
+
+def test_the_errors_of_a_loss_are_added_exactly_and_rounded_up(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for error in np.linspace(1e-9, 0.3, 40).tolist():
+        pairs = Known((-1.0, -2.0), (-2.0, -1.0 - 2.0**-20), error)
+        monkeypatch.setattr(exact, "_pairs", lambda *arguments, pairs=pairs: pairs)
+        exact._examine.cache_clear()
+        found = exact._examine(HellingerExponential(1.0), 1, (1.0, 1.0), 1, False)
+        assert Fraction(found.epsilon) >= 1 + 2 * Fraction(error)
+        assert Fraction(found.range) >= 2 - Fraction(1, 2**20) + 4 * Fraction(error)
+        assert Fraction(found.rho) >= Fraction(found.range) ** 2 / 8
+
+
+def test_a_pair_is_passed_over_only_where_its_error_is_counted(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The concentrated loss is at least that of each pair, or what its range with four errors allows; pairs in between are there."""
+    error, second, between = 1e-3, 2.0, 0
+
+    def symmetric(spread: float) -> tuple[Any, Any]:
+        log_p = np.log([1 / (1 + math.exp(-spread / 2)), 1 / (1 + math.exp(spread / 2))])
+        return log_p, log_p[::-1]
+
+    class Several(Known):
+        def blocks(self) -> Iterator[Block]:
+            # The rare one has the largest range, which would otherwise bound all of them.
+            rare = np.array([0.0, -30 * math.log(10)]), np.array([0.0, -33 * math.log(10)])
+            for p, q in (symmetric(self.log_p[0]), rare, symmetric(second)):
+                yield Block(np.array([[0, 1]]), np.array([[1, 0]]), p[:, None], q[:, None])
+
+    for spread in np.linspace(1.5, 2.0, 101).tolist():
+        pairs = Several((spread,), (), error)
+        monkeypatch.setattr(exact, "_pairs", lambda *arguments, pairs=pairs: pairs)
+        exact._examine.cache_clear()
+        alone = [float(concentrated(block, error, np.nanmax(np.abs(block.log_ratio), axis=0))[0]) for block in pairs.blocks()]
+        allowed = min(alone[2], (second + 4 * error) ** 2 / 8)
+        assert exact._examine(HellingerExponential(1.0), 1, (1.0, 1.0), 1, True).rho >= max(alone[0], allowed) * (1 - 1e-12)
+        between += second**2 / 8 <= max(alone[:2]) < allowed
+    assert between > 0
+
+
+def test_groups_are_sums_rounded_up() -> None:
+    values = [0.1, 0.3, 0.7]
+    for number, rest in product(range(1, 12), range(3)):
+        largest = max(map(Fraction, values[:rest]), default=Fraction(0))
+        assert Fraction(exact._repeated(values, number, rest)) >= number * Fraction(0.7) + largest
+
+
+@pytest.mark.parametrize("prior", [(1.0, 1.0, 1.0), (0.3, 2.0)])
+def test_the_error_of_the_mechanism_is_that_of_its_pairs(prior: tuple[float, ...], fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (HellingerExponential, SmoothHellingerExponential):
+        monkeypatch.setattr(kind, "log_error", lambda self, size, prior: 0.1)
+        pairs = exact._pairs(kind(0.7), 5, prior, 1, 10**6)
+        assert pairs is not None
+        assert pairs.log_error >= 0.1
+    monkeypatch.setattr(exact, "LAW_ERROR", 0.1)
+    pairs = exact._pairs(PermuteAndFlip(2.0**-20), 5, prior, 1, 10**6)
+    assert pairs is not None
+    assert Fraction(pairs.log_error) >= Fraction(0.1) + Fraction(1, 2**30)
+
+
+def test_the_error_of_noise_is_that_of_every_count_that_moves(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "laplace_error", lambda moved, scale: 0.1 * moved)
+    monkeypatch.setattr(exact, "knorm_error", lambda k, scale: 0.1)
+    for mechanism, size, prior, d_in, error in (
+        (LaplaceParameters(1.0), 5, (1.0, 1.0), 3, 0.3),
+        (LaplaceParameters(1.0), 5, (1.0, 1.0, 1.0), 2, 0.4),
+        (LaplaceParameters(1.0, total="bounded"), 5, (1.0, 1.0), 1, 0.2),
+        (LaplaceParameters(1.0, total="private"), None, (1.0, 1.0), 2, 0.2),
+        (KNormParameters(1.0), 5, (1.0, 1.0, 1.0), 1, 0.1),
+    ):
+        pairs = exact._pairs(mechanism, size, prior, d_in, 10**6)
+        assert pairs is not None
+        assert pairs.log_error >= error
+
+
+def test_the_concentrated_loss_of_noise_counts_its_error_for_every_copy() -> None:
+    proven = PrivacyLoss(epsilon=5.0, range=9.0, rho=math.inf)
+    change = np.where(P > Q, 0.05, -0.05)
+    certain = exact._loss_of_noise(proven, NoisePairs((np.log(P), np.log(Q)), 0.0, copies=2))
+    wrong = exact._loss_of_noise(proven, NoisePairs((np.log(P) - change, np.log(Q) + change), 0.05, copies=2))
+    assert certain.rho <= wrong.rho
+    one = exact._loss_of_noise(proven, NoisePairs((np.log(P), np.log(Q)), 0.0))
+    assert certain.rho == pytest.approx(2 * one.rho, rel=1e-12)

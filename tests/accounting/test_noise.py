@@ -10,6 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 from opendp_bayes import HellingerExponential, KNormParameters, LaplaceParameters, SmoothHellingerExponential, exact_loss, privacy_profile
+from opendp_bayes.accounting import noise as noise_module
 from opendp_bayes.accounting.divergences import ORDERS_LESS_ONE, Block, concentrated, extremes, hockey_stick
 from opendp_bayes.accounting.noise import knorm_step, laplace_shift
 
@@ -192,3 +193,50 @@ def test_the_concentrated_loss(mechanism: Any) -> None:
     loss = exact_loss(mechanism, size=size, prior=prior)
     assert truth * (1 - 1e-6) <= loss.rho <= 1.05 * truth
     assert loss.rho <= loss.range**2 / 8 * (1 + 1e-12)
+
+
+# The errors of the laws.
+
+
+@pytest.mark.parametrize("noise", ["discrete", "floored"])
+@pytest.mark.parametrize("scale", [2.0**-40, 1.1e-6, 0.3, 7.7, 1e6, 2.0**60])
+@pytest.mark.parametrize("moved", [1, 2, 200])
+def test_laplace_error_bounds_the_largest_term(moved: int, scale: float, noise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few dozen roundings of the largest logarithm, that of the cell at a large scale and that of a far one at a small scale."""
+    log_p, log_q = laplace_shift(moved, scale, noise)
+    monkeypatch.setattr(noise_module, "_RELATIVE_ERROR", 0.1)
+    assert noise_module.laplace_error(moved, scale) >= 0.1 * max(16.0, float(np.max(np.abs([log_p, log_q]))))
+
+
+@pytest.mark.parametrize("noise", ["discrete", "floored"])
+@pytest.mark.parametrize("scale", [1.1e-6, 3.3e-4, 0.3, 7.7, 1e9])
+@pytest.mark.parametrize("moved", [1, 3])
+def test_laplace_shift_is_within_its_error(moved: int, scale: float, noise: str) -> None:
+    """Of the classes at both ends, in ball arithmetic: half of the noise is at least 0, or all but half of the cell at 0."""
+    log_p, log_q = laplace_shift(moved, scale, noise)
+    rate = 1 / oracles.real(scale)
+    half = -(1 + (-rate).exp()).log() if noise == "discrete" else -oracles.real(2).log()
+    for value, truth in ((log_p[0], half), (log_p[-1], half - rate * moved), (log_q[0], half - rate * moved), (log_q[-1], half)):
+        assert abs(oracles.real(float(value)) - truth) <= oracles.real(noise_module.laplace_error(moved, scale))
+
+
+@pytest.mark.parametrize("scale", [2.0**-40, 1.1e-6, 0.3, 7.7, 2.0**60])
+@pytest.mark.parametrize("k", [2, 3, 10, 400])
+def test_knorm_error_bounds_the_largest_term_and_their_number(k: int, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = [abs(2 * binomial - i / scale) for i, binomial in enumerate(noise_module._log_binomials(k - 1))]
+    log_p, _ = knorm_step(k, scale)
+    monkeypatch.setattr(noise_module, "_RELATIVE_ERROR", 0.1)
+    largest = max(max(terms), float(np.max(np.abs(log_p[np.isfinite(log_p)]))))
+    assert noise_module.knorm_error(k, scale) >= 0.1 * max(16.0 + k, largest)
+    assert noise_module.knorm_error(k, scale) >= 0.1 * (16 + 4 * k + k / scale) * (1 - 2.0**-50)
+
+
+@pytest.mark.parametrize("scale", [1.1e-6, 3.3e-4, 0.3, 7.7])
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_knorm_step_is_within_its_error(k: int, scale: float) -> None:
+    """The two ends, from sums of squared binomials in ball arithmetic."""
+    q = (-1 / oracles.real(scale)).exp()
+    below, here = (sum((math.comb(j, i) ** 2 * q**i for i in range(j + 1)), start=oracles.arb(0)) for j in (k - 2, k - 1))
+    log_p, _ = knorm_step(k, scale)
+    for value, truth in ((log_p[0], (below / here).log()), (log_p[2], (below / here).log() - 1 / oracles.real(scale))):
+        assert abs(oracles.real(float(value)) - truth) <= oracles.real(noise_module.knorm_error(k, scale))

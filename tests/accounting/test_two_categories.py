@@ -1,6 +1,7 @@
 """Windows and tables for two categories, against the distance in ball arithmetic, plain sums and the plain enumeration."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -210,3 +211,51 @@ def test_blocks_do_not_depend_on_the_cache(monkeypatch: pytest.MonkeyPatch) -> N
     for one, other in zip(cached, pairs.blocks(), strict=True):
         np.testing.assert_array_equal(one.log_p, other.log_p)
         np.testing.assert_array_equal(one.log_q, other.log_q)
+
+
+# The errors of the tables, so large that they show.
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    _pairs.cache_clear()
+    yield
+    _pairs.cache_clear()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+@pytest.mark.parametrize("prior", [(1.0, 1.0), (0.01, 3.0)])
+def test_log_probabilities_are_within_the_error_of_the_tables(
+    mechanism: Any, prior: tuple[float, float], fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables wrong by all of their error, upwards at one outcome and downwards at all others, which moves its probability most."""
+    size, error = 30, 0.02
+    exact_blocks = list(pairs_of(mechanism, size, prior).blocks())
+    _pairs.cache_clear()
+    monkeypatch.setattr(two_categories, "TABLE_ERROR", error)
+    pairs = pairs_of(mechanism, size, prior)
+    tables, furthest = two_categories.distance_tables, 0.0
+    for row in (0, 1, 29, 31, 58):
+
+        def wrong(*arguments: Any, row: int = row) -> Any:
+            for first, table in tables(*arguments):
+                change = np.full(table.shape, 1 - error)
+                change[row] = 1 + error
+                yield first, table * change
+
+        monkeypatch.setattr(two_categories, "distance_tables", wrong)
+        for block, exact_block in zip(pairs.blocks(), exact_blocks, strict=True):
+            for log_p, truth in ((block.log_p, exact_block.log_p), (block.log_q, exact_block.log_q)):
+                known = np.isfinite(truth)
+                furthest = max(furthest, float(np.max(np.abs(log_p[known] - truth[known]))))
+    of_tables = pairs.log_error - mechanism.log_error(size, np.array(prior))
+    assert 0.1 * of_tables < furthest <= of_tables
+    # As in `log_error`, an error of the exponents counts four times; and every sum over the window has its roundings.
+    assert of_tables >= 4 * error / float(np.min(pairs.widths)) + 2.0**-51 * size - 2.0**-52 * pairs.log_error
+
+
+def test_sums_over_a_window_are_rounded_as_often_as_they_have_terms(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_categories, "TABLE_ERROR", 0.0)
+    monkeypatch.setattr(HellingerExponential, "log_error", lambda self, size, prior: 0.0)
+    for size in (1, 30, 700):
+        assert pairs_of(HellingerExponential(1.0), size, (1.0, 1.0)).log_error >= 2.0**-51 * (size + 2)

@@ -1,0 +1,61 @@
+"""Divergences of laws that are known within an error: certified for every law within it, however large the error."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opendp_bayes.accounting.divergences import ORDERS_LESS_ONE, Block, concentrated, extremes, hockey_stick
+
+PAIRS: dict[str, Any] = {
+    "two outcomes": (np.log([0.7, 0.3]), np.log([0.4, 0.6])),
+    "rare": (np.log([0.9, 0.09, 0.01]), np.log([0.9, 0.0999, 0.0001])),
+    "nearly equal": (np.log([0.5, 0.5]), np.log([0.5 + 1e-6, 0.5 - 1e-6])),
+}
+
+
+def block_of(log_p: Any, log_q: Any) -> Block:
+    none = np.zeros((1, 0), dtype=np.int64)
+    return Block(none, none, np.asarray(log_p)[:, None], np.asarray(log_q)[:, None])
+
+
+def bound(log_p: Any, log_q: Any, error: float) -> float:
+    block = block_of(log_p, log_q)
+    low, high = extremes(block)
+    return float(concentrated(block, error, np.maximum(high, -low))[0])
+
+
+@pytest.mark.parametrize("error", [1e-9, 0.01, 0.2])
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_concentrated_loss_holds_for_every_law_within_the_error(name: str, error: float) -> None:
+    """P computed too low by all of the error, Q too high, so that every order's divergence is too low; and the other way round."""
+    log_p, log_q = PAIRS[name]
+    for sign in (-1, 1):
+        assert bound(log_p + sign * error, log_q - sign * error, error) >= bound(log_p, log_q, 0.0) * (1 - 1e-12)
+    assert bound(log_p, log_q, error) > bound(log_p, log_q, 0.0)
+
+
+@pytest.mark.parametrize("error", [0.01, 0.2])
+def test_the_error_grows_with_the_order(error: float) -> None:
+    """`K(t) = ln sum P^(1 + t) Q^(-t)` is off by `1 + 2 t` errors: for a single outcome the bound is that at the first order, or beyond the last."""
+    found = bound([0.0], [0.0], error)
+    first, last = ORDERS_LESS_ONE[0], ORDERS_LESS_ONE[-1]
+    assert found >= (1 + 2 * first) * error / (first * (1 + first))
+    high = concentrated(block_of([0.0], [0.0]), error, np.array([1e6]))[0]
+    assert Fraction(float(high)) >= (Fraction(10**6) + 2 * Fraction(error)) / (1 + Fraction(float(last)))
+
+
+def test_a_concentrated_loss_has_room_for_rounding() -> None:
+    """Where only what is beyond the last order counts, `ratio / (1 + t)`, the bound is above it by the margin."""
+    largest = np.geomspace(1e3, 1e6, 50)
+    for ratio in largest.tolist():
+        found = concentrated(block_of([0.0], [0.0]), 0.0, np.array([ratio]))[0]
+        assert Fraction(float(found)) >= Fraction(ratio) / (1 + Fraction(float(ORDERS_LESS_ONE[-1]))) * (1 + Fraction(1, 2**41))
+
+
+def test_a_hockey_stick_far_below_one() -> None:
+    """Relatively accurate, by `expm1`: the difference of the two terms would be lost."""
+    log_p, log_q = np.array([math.log(0.5)] * 2), np.array([math.log(0.5) - 1e-13, math.log(0.5)])
+    assert hockey_stick(block_of(log_p, log_q), 0.0)[0] == pytest.approx(0.5 * float(log_p[0] - log_q[0]), rel=1e-10)
