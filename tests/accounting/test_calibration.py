@@ -17,6 +17,7 @@ from opendp_bayes import (
     hellinger_distance,
     privacy_profile,
 )
+from opendp_bayes.accounting import calibration
 from opendp_bayes.accounting.calibration import counts_in_proportion
 from opendp_bayes.accounting.exact import delta_from_bounds
 
@@ -174,3 +175,24 @@ def test_refuses(arguments: dict[str, Any], message: str) -> None:
 def test_refuses_a_mechanism_without_a_bound() -> None:
     with pytest.raises(ValueError, match=r"its privacy loss exceeds what is asked for at every scale; choose another mechanism or a larger loss\."):
         calibrate(HellingerExponential(1.0, sensitivity="local"), size=10, prior=BETA_ONE, epsilon=1.0, accounting="proven")
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-3, 0.05])
+@pytest.mark.parametrize("mechanism", [HellingerExponential(1.0), SmoothHellingerExponential(1.0, gamma=0.3), LaplaceParameters(1.0)], ids=str)
+def test_the_inverse_of_the_profile_gives_no_more_than_was_asked(mechanism: Any, delta: float) -> None:
+    """ε found from δ has a tolerance of 1e-11 of the pure loss; the scale leaves room for it."""
+    for epsilon in (0.05, 0.3, 1.0):
+        found = calibrate(mechanism, size=7, prior=BETA_ONE, epsilon=epsilon, delta=delta, tune=False)
+        assert privacy_profile(found, size=7, prior=BETA_ONE).epsilon(delta) <= epsilon
+
+
+def test_the_profile_is_asked_for_a_smaller_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def profile(*arguments: Any, **options: Any) -> Any:
+        return lambda epsilon: asked.append(epsilon) or 0.5
+
+    monkeypatch.setattr(calibration, "privacy_profile", profile)
+    relative = calibration.relative_loss(epsilon=0.7, delta=0.25)(LaplaceParameters(1.0), 5, BETA_ONE, 1, "exact")
+    assert relative == 2.0
+    assert 0.7 * (1 - 2e-9) <= asked[0] <= 0.7 * (1 - 1e-9)
