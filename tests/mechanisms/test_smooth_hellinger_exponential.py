@@ -8,6 +8,7 @@ import oracles
 import pytest
 
 from opendp_bayes import SmoothHellingerExponential, global_sensitivity
+from opendp_bayes._rounding import upper_end
 from opendp_bayes.mechanisms import smooth_hellinger_exponential as module
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import _beta_change, _score_range
 from opendp_bayes.sensitivity import smallest_local_sensitivity
@@ -101,12 +102,15 @@ def test_the_change_of_a_score_with_large_errors(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("d_in", [1, 2])
 def test_the_loss_of_beta_with_delta_is_certified(d_in: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The logarithms computed too low by all of their errors; where a score is typical, and the loss there, each with the sampler's error."""
-    beta, scale, delta, size, error = 0.003, 2.0, 0.01, 10**5, Fraction(1, 64)
+    beta, scale, size, error = 0.003, 2.1, 10**5, Fraction(1, 64)
     monkeypatch.setattr(module, "_LIBM_ERROR", float(error))
     monkeypatch.setattr(module, "exponent_error", lambda width, k: OF_SAMPLER)
-    loss = SmoothHellingerExponential(scale, beta=beta).proven_loss(d_in, size=size, prior=PRIOR, delta=delta)
-    assert loss.delta == delta
-    log_odds = Fraction(math.log(number_of_candidates(size, 3)) - math.log(delta)) / (1 - 8 * error)
-    score = (log_odds + 2 * OF_SAMPLER) * Fraction(scale)
-    log_loss = Fraction(-math.log1p(-delta)) / (1 - error)
-    assert close_above(loss.epsilon, 2 * _beta_change(beta, d_in, score) / Fraction(scale) + log_loss + 4 * OF_SAMPLER)
+    for delta in np.linspace(0.01, 0.1, 10).tolist():
+        loss = SmoothHellingerExponential(scale, beta=beta).proven_loss(d_in, size=size, prior=PRIOR, delta=delta)
+        assert loss.delta == delta
+        log_odds = Fraction(math.log(number_of_candidates(size, 3)) - math.log(delta))
+        # Rounded up to a float like every end.
+        score = (Fraction(upper_end(float(log_odds), float(8 * error))) + 2 * OF_SAMPLER) * Fraction(scale)
+        assert score >= (log_odds / (1 - 8 * error) + 2 * OF_SAMPLER) * Fraction(scale)
+        log_loss = Fraction(upper_end(-math.log1p(-delta), float(error)))
+        assert close_above(loss.epsilon, 2 * _beta_change(beta, d_in, score) / Fraction(scale) + log_loss + 4 * OF_SAMPLER)

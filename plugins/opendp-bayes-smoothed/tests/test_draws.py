@@ -79,3 +79,33 @@ def test_steps_ratios_and_support_by_fractions(draw: WithoutReplacement | WithRe
             assert draw.ratio(at, *arrays)[0] == pytest.approx(float(ratio), rel=float(draw.ratio_error(*arrays)[0]))
             if k < high:
                 assert draw.step(at, *arrays)[0] == pytest.approx(float(pmf(k + 1, a, b, s) / pmf(k, a, b, s)), rel=1e-14)
+
+
+@pytest.mark.parametrize("draw", [WithoutReplacement(), WithReplacement()], ids=["without", "with"])
+def test_ratios_are_within_their_error(draw: WithoutReplacement | WithReplacement) -> None:
+    """Against ball arithmetic, for few and for many records; with replacement the error grows with the number drawn."""
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(300):
+        a, b = (int(10 ** rng.uniform(0.4, 8)) for _ in range(2))
+        s = int(rng.integers(1, a + b))
+        low, high = (int(end) for end in draw.support(np.array(a), np.array(b), np.array(s)))
+        k = int(rng.integers(low, high + 1))
+        arrays = [np.array([value]) for value in (k, a, b, s)]
+        found, bound = float(draw.ratio(*arrays)[0]), float(draw.ratio_error(*arrays[1:])[0])
+        if isinstance(draw, WithoutReplacement):
+            truth = oracles.real(Fraction(a - k, a) * Fraction(b + 1, b + 1 - s + k))
+            assert bound >= 3 * 2.0**-53
+        else:
+            truth = (k * oracles.real(Fraction(a - 1, a)).log() + (s - k) * oracles.real(Fraction(b + 1, b)).log()).exp()
+            assert bound >= 5 * 2.0**-53 * (2 * s / a + s / b)
+        if 1e-290 < found < 1e290:
+            error = float(abs(oracles.real(found) / truth - 1))
+            assert error <= bound
+            worst = max(worst, error / 2.0**-51)
+    assert worst > (0.3 if isinstance(draw, WithoutReplacement) else 100)
+
+
+def test_the_error_of_a_logarithm_grows_with_it() -> None:
+    logs = np.array([0.0, -1.0, -700.0, -1e9])
+    assert np.all(log_pmf_error(logs) >= 2.0**-44 + 2.0**-46 * (48 - logs))

@@ -12,6 +12,7 @@ import oracles
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes_smoothed import mechanisms
 from opendp_bayes_smoothed.mechanisms import amplified, noised
 from opendp_bayes_smoothed.sampling import binomial, draw_histogram, hypergeometric, invert
 
@@ -237,3 +238,68 @@ def test_scale_divides_the_rate() -> None:
 def test_bad_arguments(call, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         call()
+
+
+# Errors of logarithms and exponentials, made so large that each margin shows.
+
+
+class Low:
+    """`math` with functions whose values are too small by a relative error."""
+
+    def __init__(self, **errors: float) -> None:
+        self.errors = errors
+
+    def __getattr__(self, name: str) -> object:
+        function, error = getattr(math, name), self.errors.get(name)
+        return function if error is None else lambda *arguments: function(*arguments) * (1 - error)
+
+
+def test_the_share_drawn_with_replacement_is_an_upper_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`1 - (1 - d / n)^T`, exactly; with the functions of the C library as wrong as is allowed for."""
+    monkeypatch.setattr(mechanisms, "math", Low(log1p=2.0**-50, expm1=2.0**-50))
+    for size, rate, d_in in product((7, 10, 1000), (0.1, 0.5, 1.0), (1, 2, 3)):
+        mechanism = sampling(rate=rate, replacement="with")
+        delta = mechanism.proven_loss(d_in, size=size, prior=PRIOR, delta=0.5).delta
+        assert Fraction(delta) >= 1 - (1 - Fraction(d_in, size)) ** mechanism.samples(size)
+
+
+def test_the_share_drawn_without_replacement_is_rounded_up() -> None:
+    for size in range(3, 60):
+        mechanism = sampling(rate=0.3)
+        delta = mechanism.proven_loss(1, size=size, prior=PRIOR, delta=0.9).delta
+        assert Fraction(delta) >= Fraction(mechanism.samples(size), size)
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.3, 0.7, 1.0, 3.1, 1e3])
+def test_the_loss_of_the_noise_is_an_upper_end(scale: float) -> None:
+    q = (-1 / oracles.real(scale)).exp()
+    truth = 2 / oracles.real(scale) + (1 + q - q * q).log()
+    assert truth <= oracles.real(noisy(scale).noise_loss)
+    computed = 2 * (1 / scale) + math.log1p(-math.exp(-1 / scale) * math.expm1(-1 / scale))
+    assert Fraction(noisy(scale).noise_loss) * (1 - Fraction(1, 2**48)) >= Fraction(computed)
+
+
+@pytest.mark.parametrize("share", [1e-9, 0.1, 1 / 3, 0.998, 1.0])
+def test_amplification_has_room_for_its_errors(share: float) -> None:
+    """2^-50 of the share, whose rounding is one, and 2^-40 of the result."""
+    for epsilon in (1e-12, 0.1, 1.0, 30.0):
+        scaled = math.log1p(share * (1 + 2.0**-50) * math.expm1(epsilon))
+        assert Fraction(amplified(epsilon, share)) >= min(Fraction(epsilon), Fraction(scaled) / (1 - Fraction(1, 2**40)))
+
+
+def test_amplification_of_a_share_that_is_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the end of the result, the share alone is above its quotient."""
+    monkeypatch.setattr(mechanisms, "upper_end", lambda value, error: value)
+    truth = (1 + oracles.real(Fraction(1, 3)) * (oracles.real(1e-3).exp() - 1)).log()
+    assert truth <= oracles.real(amplified(1e-3, 1 / 3 * (1 - 2.0**-51)))
+
+
+@pytest.mark.parametrize("d_in", [1, 3, 7])
+def test_the_noisy_loss_is_rounded_up(d_in: int) -> None:
+    for scale in np.linspace(0.3, 5, 30).tolist():
+        mechanism = noisy(scale, 0.5)
+        each = Fraction(amplified(mechanism.noise_loss, mechanism.samples(9) / 9))
+        loss = mechanism.proven_loss(d_in, size=9, prior=PRIOR)
+        assert Fraction(loss.epsilon) >= d_in * each
+        assert Fraction(loss.range) >= 2 * d_in * each
+        assert Fraction(loss.rho) >= (d_in * each) ** 2 / 2

@@ -1,16 +1,19 @@
 """δ_ε(x) against its definition in rational arithmetic, and against ball arithmetic for an election."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import definitions
 import numpy as np
 import oracles
 import pytest
+from scipy.special import logsumexp
 
-from opendp_bayes_smoothed import database_profile, elections, log_database_profile
-from opendp_bayes_smoothed.draws import WithoutReplacement
-from opendp_bayes_smoothed.profile import log_profiles
+from opendp_bayes_smoothed import database_profile, elections, log_database_profile, profile
+from opendp_bayes_smoothed.draws import DRAWS, WithoutReplacement
+from opendp_bayes_smoothed.profile import exp_up, log_profiles, log_tail
 
 #: A certified bound may lie above the exact value by this much.
 ABOVE, ABOVE_RELATIVELY = 1e-14, 3e-12
@@ -169,3 +172,171 @@ def test_unknown_replacement() -> None:
 def test_a_rate_is_the_decimal_that_it_prints_as() -> None:
     """0.1 as a float is a little more than a tenth, which would draw 2 of 10."""
     assert database_profile([1, 9], 0.1, 0.0) == pytest.approx(0.1, rel=1e-12)
+
+
+# Errors, made so large that each part of the certificate shows.
+
+
+@dataclass(frozen=True)
+class Wrong(WithoutReplacement):
+    """Draws whose functions err downwards, each by no more than it says."""
+
+    of_log: float = 0.0
+    of_ratio: float = 0.0
+    of_step: float = 0.0
+    narrow: bool = False
+
+    def log_pmf(self, *arguments: Any) -> Any:
+        return super().log_pmf(*arguments) - self.of_log
+
+    def ratio(self, *arguments: Any) -> Any:
+        return super().ratio(*arguments) * (1 + self.of_ratio)
+
+    def ratio_error(self, *arguments: Any) -> Any:
+        return super().ratio_error(*arguments) + self.of_ratio
+
+    def step(self, *arguments: Any) -> Any:
+        return super().step(*arguments) * (1 - self.of_step)
+
+    def spread(self, a: int, b: int, s: int) -> float:
+        return -0.9 if self.narrow else super().spread(a, b, s)
+
+
+def with_draw(monkeypatch: pytest.MonkeyPatch, draw: Wrong) -> None:
+    monkeypatch.setitem(DRAWS, "without", draw)
+    monkeypatch.setattr(profile, "log_pmf_error", lambda log_p: draw.of_log + 0 * log_p)
+
+
+BOTH = [((4, 6), 5), ((3, 4, 3), 5), ((1, 9), 3), ((6, 2, 0), 4), ((40, 60), 60), ((30, 20, 10), 30)]
+
+
+@pytest.mark.parametrize(("counts", "samples"), BOTH)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.5])
+def test_probabilities_that_are_too_low_still_give_a_bound(
+    counts: tuple[int, ...], samples: int, epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the draw from two categories and, for three, those of how many are drawn from the two."""
+    plain = log_database_profile(counts, Fraction(samples, sum(counts)), epsilon)
+    error = 0.1
+    with_draw(monkeypatch, Wrong(of_log=error))
+    found = log_database_profile(counts, Fraction(samples, sum(counts)), epsilon)
+    assert plain - 1e-9 <= found <= plain + 1e-9
+
+
+@pytest.mark.parametrize(("counts", "samples"), BOTH[:4])
+@pytest.mark.parametrize("error", [0.02, 0.3])
+def test_ratios_that_are_too_high_still_give_a_bound(
+    counts: tuple[int, ...], samples: int, error: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The likelihood ratio enters the gain of an outcome, and decides which outcomes count."""
+    with_draw(monkeypatch, Wrong(of_ratio=error))
+    for epsilon in (*EPSILONS, *np.linspace(0.05, 1.5, 11).tolist()):
+        assert exact(counts, samples, epsilon, "without") <= Fraction(database_profile(counts, Fraction(samples, sum(counts)), epsilon))
+
+
+def half_tail(a: int, b: int, s: int) -> Fraction:
+    """`sum of P(k) (1 - r(k))+` for hypergeometric draws, in integers."""
+    ways = {k: (math.comb(a, k) * math.comb(b, s - k), Fraction(a - k, a) * Fraction(b + 1, b + 1 - s + k)) for k in range(max(0, s - b), min(a, s) + 1)}
+    return sum((w * (1 - r) for w, r in ways.values() if r < 1), Fraction(0)) / math.comb(a + b, s)
+
+
+def test_the_roundings_of_every_step_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight for each step, and for the sum: here the probabilities fall a little too fast, by as many, and nothing else is wrong."""
+    a, b, s = 1000, 1000, 1000
+    truth = half_tail(a, b, s)
+    draw = Wrong(of_step=2.0**-50)
+    with_draw(monkeypatch, draw)
+    monkeypatch.setattr(profile, "_excess", exact_excess)
+    log_delta = log_tail(draw, *(np.array([value]) for value in (a, b, s)), 0.0)[0]
+    assert oracles.real(truth).log() <= oracles.real(float(log_delta))
+
+
+def exact_excess(draw: Any, k: Any, a: Any, b: Any, s: Any, factor: float, relative_error: Any) -> Any:
+    ratio = draw.ratio(k, a, b, s)
+    return 1 - factor * ratio, 0.0 * ratio, ratio
+
+
+@pytest.mark.parametrize("negligible", [0.5, 1e6])
+def test_what_a_tail_leaves_out_is_added(negligible: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile, "_NEGLIGIBLE", negligible)
+    monkeypatch.setattr(profile, "_BLOCK", 1)
+    arrays = [np.array([value]) for value in (1000, 1000, 1000)]
+    truth = half_tail(1000, 1000, 1000)
+    found = math.exp(log_tail(WithoutReplacement(), *arrays, 0.0)[0])
+    assert float(truth) <= found
+    assert found > 1.001 * float(truth)  # negative control: something was left out
+
+
+def test_what_a_window_leaves_out_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window of 12 of the numbers drawn from two of three categories, when it is taken to be wide enough."""
+    for counts, samples in (((300, 300, 300), 450), ((500, 10, 300), 300)):
+        plain = log_database_profile(counts, Fraction(samples, sum(counts)), 0.05)
+        with monkeypatch.context() as patch:
+            patch.setattr(profile, "_NEGLIGIBLE", 1e9)
+            patch.setitem(DRAWS, "without", Wrong(narrow=True))
+            found = log_database_profile(counts, Fraction(samples, sum(counts)), 0.05)
+        assert plain - 1e-9 <= found
+
+
+@pytest.mark.parametrize("counts", [(3, 4, 3), (6, 2, 0), (2, 2, 2)])
+def test_the_rounding_of_a_logarithm_of_a_sum_is_counted(counts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^-40, here all used up, and nothing else is wrong; in a table too."""
+    size = sum(counts)
+    truth = oracles.real(exact(counts, size // 2, 0.2, "without")).log()
+    with_draw(monkeypatch, Wrong())
+    monkeypatch.setattr(profile, "logsumexp", lambda values, **options: logsumexp(values, **options) - 2.0**-40)
+    for found in (
+        log_database_profile(counts, Fraction(size // 2, size), 0.2),
+        log_profiles(WithoutReplacement(), size // 2, np.array([counts]), 0.2)[0],
+    ):
+        assert truth <= oracles.real(float(found)) <= truth + 2.0**-41
+
+
+@pytest.mark.parametrize(("a", "b", "s"), [(5, 5, 5), (30, 20, 25), (1000, 1000, 1000), (1, 9, 5)])
+@pytest.mark.parametrize("error", [0.0, 0.1])
+def test_the_ceiling_of_a_tail_is_above_it(a: int, b: int, s: int, error: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a probability that is too low by its error, and a first ratio so small that the series adds nothing."""
+    truth = half_tail(a, b, s)
+    draw = Wrong(of_log=error)
+    with_draw(monkeypatch, draw)
+    arrays = [np.array([value]) for value in (a, b, s)]
+    assert oracles.real(truth).log() <= oracles.real(float(profile._log_tail_ceiling(draw, *arrays, 0.0)[0]))
+    start = int(profile._first_positive(draw, *arrays, *draw.support(*arrays), 0.0)[0])
+    alone = float(WithoutReplacement().log_pmf(np.array([start]), *arrays)[0])
+    assert float(profile._log_tail_ceiling(draw, *arrays, 0.0)[0]) >= min(alone + 2.0**-41, 0.0)
+
+
+def test_a_gain_has_room_for_its_roundings() -> None:
+    """Of `1 - e^ε r`: the relative error of the product, which is at most 1, and a rounding of the difference."""
+    draw, rng = WithoutReplacement(), np.random.default_rng(0)
+    for _ in range(200):
+        a, b = (int(value) for value in rng.integers(1, 10**6, size=2))
+        s = int(rng.integers(1, a + b))
+        low, high = (int(end) for end in draw.support(np.array(a), np.array(b), np.array(s)))
+        k, epsilon = int(rng.integers(low, high + 1)), float(rng.uniform(0, 1))
+        arrays = [np.array([value]) for value in (k, a, b, s)]
+        relative = draw.ratio_error(*arrays[1:]) + 2.0**-51
+        excess, error, _ = profile._excess(draw, *arrays, profile._factor(epsilon), relative)
+        truth = 1 - oracles.real(epsilon).exp() * oracles.real(Fraction(a - k, a) * Fraction(b + 1, b + 1 - s + k))
+        if truth > 0:
+            assert truth <= oracles.real(float(excess[0])) + oracles.real(float(error[0]))
+        scaled = min(1 - float(excess[0]), 1.0)
+        assert error[0] >= scaled * relative[0] + 2.0**-54
+
+
+def test_an_outcome_in_doubt_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the gain is 0 within its error, the outcome is among those summed."""
+    arrays = [np.array([value]) for value in (3, 2, 2)]  # r(1) = 2/3 * 3/2 = 1
+    support = WithoutReplacement().support(*arrays)
+    assert profile._first_positive(WithoutReplacement(), *arrays, *support, 0.0).tolist() == [1]
+    monkeypatch.setattr(profile, "_excess", exact_excess)
+    assert profile._first_positive(WithoutReplacement(), *arrays, *support, 0.0).tolist() == [2]
+
+
+def test_exponentials_are_rounded_up() -> None:
+    for log_value in np.linspace(-50, -1e-3, 500).tolist():
+        assert oracles.real(log_value).exp() <= oracles.real(exp_up(log_value))
+        assert Fraction(exp_up(log_value)) >= Fraction(math.exp(log_value)) * (1 + Fraction(1, 2**51))
+    assert exp_up(-1000.0) > 0
+    assert exp_up(0.0) == exp_up(3.0) == 1.0
+    assert exp_up(-math.inf) == 0.0

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import combinations_with_replacement
 
 import definitions
 import numpy as np
@@ -15,6 +16,7 @@ from opendp_bayes_smoothed import (
     preprocessed,
     sampling_bound,
     smoothed_delta,
+    smoothed_dp,
     smoothed_epsilon,
     vertices,
 )
@@ -333,3 +335,66 @@ def test_preprocessing_of_whole_databases_is_not_covered() -> None:
     assert definitions.hockey_stick(here, there, factor) == 1
     # Under f(Π) every database has a single value, with the profile T/n.
     assert definitions.profile(lambda x: definitions.sampled(x, samples, "without"), (0, size), epsilon) == Fraction(samples, size)
+
+
+# Errors, made so large that each margin shows.
+
+
+@pytest.mark.parametrize("distributions", [TWO, THREE, TWO[:1]])
+def test_the_roundings_of_an_expectation_are_counted(distributions: list[tuple[Fraction, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step of the chain and every sum too low by a share of what is allowed for them."""
+    size, k = 6, len(distributions[0])
+    histograms = np.array(oracles.data_sets(size, k))
+    values = np.linspace(-900.0, -1e-3, len(histograms))
+    exact = {tuple(x): oracles.real(float(v)).exp() for x, v in zip(histograms.tolist(), values, strict=True)}
+
+    def expected(choice: tuple[tuple[Fraction, ...], ...]) -> oracles.arb:
+        law: definitions.Law = {(0,) * k: Fraction(1)}
+        for row in choice:
+            law = definitions.pushed(law, lambda x, row=row: {(*x[:i], x[i] + 1, *x[i + 1 :]): row[i] for i in range(k)})
+        return sum((oracles.real(p) * exact[x] for x, p in law.items()), start=oracles.arb(0))
+
+    truth = max((expected(choice) for choice in combinations_with_replacement(distributions, size)), key=float).log()
+    # Of numbers up to 2 * 900, as many roundings as a step has: an addition for each category, and their sum.
+    of_step, of_sum = 2.0**-50 * k * 900, 2.0**-32
+    add_record, log_sum = smoothed_dp._add_record, smoothed_dp._log_sum
+    monkeypatch.setattr(smoothed_dp, "_add_record", lambda *arguments: add_record(*arguments) - of_step)
+    monkeypatch.setattr(smoothed_dp, "_log_sum", lambda *arguments: log_sum(*arguments) - of_sum)
+    found = log_largest_expectation(values, histograms, np.array(as_floats(distributions)))
+    assert truth <= oracles.real(found)
+
+
+def test_the_margin_of_an_expectation_has_every_part() -> None:
+    """For a function that is constant the truth is its value: the chain, its last sum and the largest of the numbers that were added."""
+    for size, value in ((1, -1.0), (6, -1e6), (40, -1e12)):
+        histograms = np.array(oracles.data_sets(size, 2))
+        margin = log_largest_expectation(np.full(size + 1, value), histograms, np.array([[0.5, 0.5]])) - value
+        assert margin >= 0.9 * (2.0**-49 * (size * (2 * -value + 8) + 8 * -value) + 2.0**-30)
+
+
+def test_the_epsilon_found_is_on_the_private_side() -> None:
+    for delta in (0.1, 0.2, 0.3):
+        found = smoothed_epsilon(as_floats(TWO), 8, Fraction(1, 2), delta)
+        assert smoothed_delta(as_floats(TWO), 8, Fraction(1, 2), found) <= delta * (1 + 2.0**-45)
+        assert smoothed_delta(as_floats(TWO), 8, Fraction(1, 2), found * (1 - 2.0**-18)) > delta
+
+
+def test_sums_of_losses_are_rounded_up() -> None:
+    for number in range(2, 12):
+        epsilon, delta = composed([(0.1 * number, 0.01), (0.7, 0.03 / number), (1e-20, 1e-20)])
+        assert Fraction(epsilon) >= Fraction(0.1 * number) + Fraction(0.7) + Fraction(1e-20)
+        assert Fraction(delta) >= Fraction(0.01) + Fraction(0.03 / number) + Fraction(1e-20)
+
+
+@pytest.mark.parametrize(("rate", "epsilon"), [(0.5, 1.0), (0.3, 1.5), (0.05, 0.2)])
+def test_the_closed_bound_is_above_its_formula(rate: float, epsilon: float) -> None:
+    """`exp(-t^2 (T/n) f n / (2 max(3, 2 + t))) + m exp(-f n / 8)` in ball arithmetic, with room for its roundings."""
+    for smallest in (0.1, 0.3, 0.45):
+        for size in (200, 320, 1000):
+            share = Fraction(math.ceil(Fraction(str(rate)) * size), size)
+            f = Fraction(smallest)
+            t = (1 - (-oracles.real(epsilon)).exp()) / oracles.real(share) - 1
+            slope = max(oracles.real(3), 2 + t, key=float)
+            truth = (-t * t * oracles.real(share * f * size) / (2 * slope)).exp() + 2 * (-oracles.real(f * size) / 8).exp()
+            found = sampling_bound([[smallest, 1 - smallest]], size, rate, epsilon)
+            assert found == 1 or truth * (1 + 2.0**-41) <= oracles.real(found) <= truth * (1 + 2.0**-39)
