@@ -425,16 +425,19 @@ def test_randomness_comes_from_the_operating_system(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("exponent", [0.1, 2.0, 30.0, 1e3])
 def test_terms_have_their_margin(exponent: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounding may not take a term below the weight: the sum exceeds it by the margin at every divergence."""
+    """The sum of terms exceeds the weight by the margin at every divergence."""
     monkeypatch.setattr(hellinger_sampler, "_MARGIN", 10.0)
     assert np.min(excess(exponent, 50.0, exponent)) >= 10 * (1 - 1e-12)
 
 
 @pytest.mark.parametrize(("counts", "prior", "exponent"), CASES[:6])
 def test_an_acceptance_has_a_margin_for_every_bound(
-    counts: oracles.Counts, prior: tuple[float, ...], exponent: float, monkeypatch: pytest.MonkeyPatch
+    counts: oracles.Counts,
+    prior: tuple[float, ...],
+    exponent: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One of the terms, one of their integers, and one of the table of each category; a missing one would leave acceptances above this."""
+    """One of the terms, one of their integers, and one of the table of each category."""
     monkeypatch.setattr(hellinger_sampler, "_MARGIN", 10.0)
     outcomes = np.array(oracles.data_sets(sum(counts), len(counts)))
     _, log_acceptance = all_proposals(sampler(counts, prior, exponent), outcomes)
@@ -463,17 +466,22 @@ def test_the_margin_of_gaps_is_above_their_error() -> None:
 
 @pytest.mark.parametrize("counts", [(10**12, 37, 5), (10**11, 10**11, 3)])
 def test_bounds_of_blocks_are_rounded_up(counts: oracles.Counts) -> None:
-    """Without a slope the bound is the largest multiple of the tilt, in exact arithmetic, whichever way the product is rounded."""
+    """Without a slope it is the largest multiple of the tilt, however that is rounded."""
     state = sampler(counts, 0.7, 50.0)
     for tilt in (0.1, -0.1, 1 / 3, -1e-7, 0.7):
         bounds = state._bounds(0.0, tilt)
-        for bound, near, far in zip(bounds.ravel().tolist(), state._near.ravel().tolist(), state._far.ravel().tolist(), strict=True):
+        for bound, near, far in zip(
+            bounds.ravel().tolist(),
+            state._near.ravel().tolist(),
+            state._far.ravel().tolist(),
+            strict=True,
+        ):
             assert Fraction(bound) >= max(-Fraction(tilt) * Fraction(near), -Fraction(tilt) * Fraction(far))
 
 
 @pytest.mark.parametrize("number", [2, 1000, 100_000])
 def test_integer_weights_have_room_for_what_is_rounded_up(number: int) -> None:
-    """One weight of nearly all and many of nearly nothing, which are rounded up to 1: the first keeps its share of what is shared out."""
+    """Many weights of nearly nothing are rounded up to 1; the first keeps its share."""
     for rest in (-800.0, -60.0, math.log(1 / 2**44)):
         logs = np.array([0.0] + [rest] * (number - 1))
         weights = hellinger_sampler._integer_weights(logs)

@@ -63,7 +63,7 @@ def test_ends_are_tight(value: float, error: float) -> None:
 @pytest.mark.parametrize("error", [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)])
 @pytest.mark.parametrize("truth", [1.0, 3.0, 5 * 2.0**-40])
 def test_ends_of_a_large_error_enclose_the_furthest_values(truth: float, error: Fraction) -> None:
-    """The least and the largest float within the error; `v (1 + e)` would be below, and `v (1 - e)` above the truth by `e^2` of it."""
+    """`value (1 + e)` would be below the truth, and `value (1 - e)` above it, by `e^2`."""
     below, above = (float(Fraction(truth) * (1 + sign * error)) for sign in (-1, 1))
     assert upper_end(below, float(error)) == truth
     assert lower_end(above, float(error)) == truth

@@ -311,9 +311,13 @@ def test_refuses_invalid_data() -> None:
 
 
 def test_the_smallest_local_sensitivity_is_a_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A distance that is computed too high by all of its error, twice that of a sensitivity, still gives a lower bound."""
+    """With a distance computed too high by all of its error, twice that of a sensitivity."""
     truth = smallest_local_sensitivity(20, [0.3, 2.0])
     monkeypatch.setattr(sensitivity, "RELATIVE_ERROR", 0.1)
     assert smallest_local_sensitivity(20, [0.3, 2.0]) * 1.2 <= truth * (1 + 2.0**-40)
-    monkeypatch.setattr(sensitivity, "distance_from_divergence", lambda divergence: 1.2 * distance_from_divergence(divergence))
+    monkeypatch.setattr(
+        sensitivity,
+        "distance_from_divergence",
+        lambda divergence: 1.2 * distance_from_divergence(divergence),
+    )
     assert 0.999 * truth < smallest_local_sensitivity(20, [0.3, 2.0]) <= truth * (1 + 2.0**-40)

@@ -178,7 +178,11 @@ def test_refuses_a_mechanism_without_a_bound() -> None:
 
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-3, 0.05])
-@pytest.mark.parametrize("mechanism", [HellingerExponential(1.0), SmoothHellingerExponential(1.0, gamma=0.3), LaplaceParameters(1.0)], ids=str)
+@pytest.mark.parametrize(
+    "mechanism",
+    [HellingerExponential(1.0), SmoothHellingerExponential(1.0, gamma=0.3), LaplaceParameters(1.0)],
+    ids=str,
+)
 def test_the_inverse_of_the_profile_gives_no_more_than_was_asked(mechanism: Any, delta: float) -> None:
     """ε found from δ has a tolerance of 1e-11 of the pure loss; the scale leaves room for it."""
     for epsilon in (0.05, 0.3, 1.0):

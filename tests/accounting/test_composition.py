@@ -120,11 +120,14 @@ def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_composition_leaves_out_counts_against_it() -> None:
-    """The estimate is pessimistic: probability that a long composition truncates is moved to an infinite loss, not lost."""
+    """Probability that a long composition truncates is moved to an infinite loss."""
     mechanism = HellingerExponential(0.4)
     pld = privacy_loss_distribution(mechanism, size=10, prior=(1.0, 1.0), interval=0.02)
     largest = privacy_profile(mechanism, size=10, prior=(1.0, 1.0)).loss.epsilon
-    whole, truncated = pld.self_compose(12, tail_mass_truncation=0), pld.self_compose(12, tail_mass_truncation=0.01)
+    whole, truncated = (
+        pld.self_compose(12, tail_mass_truncation=0),
+        pld.self_compose(12, tail_mass_truncation=0.01),
+    )
     for share in (0.0, 0.1, 0.3, 0.6, 1.0):
         assert truncated.get_delta_for_epsilon(12 * share * largest) >= whole.get_delta_for_epsilon(12 * share * largest) - 1e-13
     assert truncated.get_delta_for_epsilon(13 * largest) > 1e-4

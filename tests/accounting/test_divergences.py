@@ -1,4 +1,4 @@
-"""Divergences of laws that are known within an error: certified for every law within it, however large the error."""
+"""Divergences of laws known within an error, certified for every law within it."""
 
 import math
 from fractions import Fraction
@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes.accounting.divergences import ORDERS_LESS_ONE, Block, concentrated, extremes, hockey_stick
+from opendp_bayes.accounting.divergences import (
+    ORDERS_LESS_ONE,
+    Block,
+    concentrated,
+    extremes,
+    hockey_stick,
+)
 
 PAIRS: dict[str, Any] = {
     "two outcomes": (np.log([0.7, 0.3]), np.log([0.4, 0.6])),
@@ -30,7 +36,7 @@ def bound(log_p: Any, log_q: Any, error: float) -> float:
 @pytest.mark.parametrize("error", [1e-9, 0.01, 0.2])
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_concentrated_loss_holds_for_every_law_within_the_error(name: str, error: float) -> None:
-    """P computed too low by all of the error, Q too high, so that every order's divergence is too low; and the other way round."""
+    """P computed too low by all of the error and Q too high; and the other way round."""
     log_p, log_q = PAIRS[name]
     for sign in (-1, 1):
         assert bound(log_p + sign * error, log_q - sign * error, error) >= bound(log_p, log_q, 0.0) * (1 - 1e-12)
@@ -39,7 +45,7 @@ def test_a_concentrated_loss_holds_for_every_law_within_the_error(name: str, err
 
 @pytest.mark.parametrize("error", [0.01, 0.2])
 def test_the_error_grows_with_the_order(error: float) -> None:
-    """`K(t) = ln sum P^(1 + t) Q^(-t)` is off by `1 + 2 t` errors: for a single outcome the bound is that at the first order, or beyond the last."""
+    """`ln sum P^(1 + t) Q^(-t)` by `1 + 2 t`: at the first order, and beyond the last."""
     found = bound([0.0], [0.0], error)
     first, last = ORDERS_LESS_ONE[0], ORDERS_LESS_ONE[-1]
     assert found >= (1 + 2 * first) * error / (first * (1 + first))
@@ -48,7 +54,7 @@ def test_the_error_grows_with_the_order(error: float) -> None:
 
 
 def test_a_concentrated_loss_has_room_for_rounding() -> None:
-    """Where only what is beyond the last order counts, `ratio / (1 + t)`, the bound is above it by the margin."""
+    """Where only what is beyond the last order counts, which is `ratio / (1 + t)`."""
     largest = np.geomspace(1e3, 1e6, 50)
     for ratio in largest.tolist():
         found = concentrated(block_of([0.0], [0.0]), 0.0, np.array([ratio]))[0]

@@ -390,11 +390,16 @@ class Known:
     method: str = "exact"
 
     def blocks(self) -> Iterator[Block]:
-        yield Block(np.array([[0, 1]]), np.array([[1, 0]]), np.array(self.log_p)[:, None], np.array(self.log_q)[:, None])
+        yield Block(
+            np.array([[0, 1]]),
+            np.array([[1, 0]]),
+            np.array(self.log_p)[:, None],
+            np.array(self.log_q)[:, None],
+        )
 
 
 def spoiled(p: Any, q: Any, up: Any, error: float) -> Known:
-    """The pair of laws computed wrongly by all of the error: P too low and Q too high where `up`, and the other way round elsewhere."""
+    """Laws computed wrongly by all of the error: P too low and Q too high where `up`."""
     change = np.where(up, error, -error)
     return Known(tuple(np.log(p) - change), tuple(np.log(q) + change), error)
 
@@ -415,7 +420,7 @@ P, Q = np.array([0.25, 0.6, 0.15]), np.array([0.2, 0.6, 0.2])
 
 @pytest.mark.parametrize("error", [1e-3, 0.05, 0.5])
 def test_a_delta_holds_for_every_law_within_the_error(error: float) -> None:
-    """At ε less twice the error: the ratios are off by two errors, which at some ε hides every outcome that counts."""
+    """Ratios are off by two errors, which at some ε hides every outcome that counts."""
     unnoticed = 0
     for up in product((True, False), repeat=3):
         pairs = spoiled(P, Q, up, error)
@@ -427,7 +432,7 @@ def test_a_delta_holds_for_every_law_within_the_error(error: float) -> None:
 
 
 def test_a_delta_has_room_for_the_rounding_of_its_sum_and_is_never_zero() -> None:
-    """`2^-32` of it, which is above `2^20` roundings; and what is below the floats is not nothing."""
+    """`2^-32` is above `2^20` roundings; and what is below the floats is not nothing."""
     certain = Known(tuple(np.log(P)), tuple(np.log(Q)), 0.0)
     computed = float(hockey_stick(next(certain.blocks()), 0.1)[0])
     assert Fraction(exact._delta_of(certain, 0.1)) >= Fraction(computed) * (1 + Fraction(1, 2**32))
@@ -474,7 +479,7 @@ def test_the_errors_of_a_loss_are_added_exactly_and_rounded_up(fresh: None, monk
 
 
 def test_a_pair_is_passed_over_only_where_its_error_is_counted(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The concentrated loss is at least that of each pair, or what its range with four errors allows; pairs in between are there."""
+    """The loss is at least that of each pair, or what its range with four errors allows."""
     error, second, between = 1e-3, 2.0, 0
 
     def symmetric(spread: float) -> tuple[Any, Any]:

@@ -202,7 +202,7 @@ def test_the_concentrated_loss(mechanism: Any) -> None:
 @pytest.mark.parametrize("scale", [2.0**-40, 1.1e-6, 0.3, 7.7, 1e6, 2.0**60])
 @pytest.mark.parametrize("moved", [1, 2, 200])
 def test_laplace_error_bounds_the_largest_term(moved: int, scale: float, noise: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few dozen roundings of the largest logarithm, that of the cell at a large scale and that of a far one at a small scale."""
+    """That of the cell at a large scale, and that of a far value at a small one."""
     log_p, log_q = laplace_shift(moved, scale, noise)
     monkeypatch.setattr(noise_module, "_RELATIVE_ERROR", 0.1)
     assert noise_module.laplace_error(moved, scale) >= 0.1 * max(16.0, float(np.max(np.abs([log_p, log_q]))))
@@ -212,11 +212,16 @@ def test_laplace_error_bounds_the_largest_term(moved: int, scale: float, noise: 
 @pytest.mark.parametrize("scale", [1.1e-6, 3.3e-4, 0.3, 7.7, 1e9])
 @pytest.mark.parametrize("moved", [1, 3])
 def test_laplace_shift_is_within_its_error(moved: int, scale: float, noise: str) -> None:
-    """Of the classes at both ends, in ball arithmetic: half of the noise is at least 0, or all but half of the cell at 0."""
+    """Of the classes at both ends, in ball arithmetic."""
     log_p, log_q = laplace_shift(moved, scale, noise)
     rate = 1 / oracles.real(scale)
     half = -(1 + (-rate).exp()).log() if noise == "discrete" else -oracles.real(2).log()
-    for value, truth in ((log_p[0], half), (log_p[-1], half - rate * moved), (log_q[0], half - rate * moved), (log_q[-1], half)):
+    for value, truth in (
+        (log_p[0], half),
+        (log_p[-1], half - rate * moved),
+        (log_q[0], half - rate * moved),
+        (log_q[-1], half),
+    ):
         assert abs(oracles.real(float(value)) - truth) <= oracles.real(noise_module.laplace_error(moved, scale))
 
 
@@ -238,5 +243,8 @@ def test_knorm_step_is_within_its_error(k: int, scale: float) -> None:
     q = (-1 / oracles.real(scale)).exp()
     below, here = (sum((math.comb(j, i) ** 2 * q**i for i in range(j + 1)), start=oracles.arb(0)) for j in (k - 2, k - 1))
     log_p, _ = knorm_step(k, scale)
-    for value, truth in ((log_p[0], (below / here).log()), (log_p[2], (below / here).log() - 1 / oracles.real(scale))):
+    for value, truth in (
+        (log_p[0], (below / here).log()),
+        (log_p[2], (below / here).log() - 1 / oracles.real(scale)),
+    ):
         assert abs(oracles.real(float(value)) - truth) <= oracles.real(noise_module.knorm_error(k, scale))

@@ -228,7 +228,7 @@ def fresh() -> Iterator[None]:
 def test_log_probabilities_are_within_the_error_of_the_tables(
     mechanism: Any, prior: tuple[float, float], fresh: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tables wrong by all of their error, upwards at one outcome and downwards at all others, which moves its probability most."""
+    """Tables too high at one outcome and too low at all others, by all of their error."""
     size, error = 30, 0.02
     exact_blocks = list(pairs_of(mechanism, size, prior).blocks())
     _pairs.cache_clear()
@@ -245,12 +245,15 @@ def test_log_probabilities_are_within_the_error_of_the_tables(
 
         monkeypatch.setattr(two_categories, "distance_tables", wrong)
         for block, exact_block in zip(pairs.blocks(), exact_blocks, strict=True):
-            for log_p, truth in ((block.log_p, exact_block.log_p), (block.log_q, exact_block.log_q)):
+            for log_p, truth in (
+                (block.log_p, exact_block.log_p),
+                (block.log_q, exact_block.log_q),
+            ):
                 known = np.isfinite(truth)
                 furthest = max(furthest, float(np.max(np.abs(log_p[known] - truth[known]))))
     of_tables = pairs.log_error - mechanism.log_error(size, np.array(prior))
     assert 0.1 * of_tables < furthest <= of_tables
-    # As in `log_error`, an error of the exponents counts four times; and every sum over the window has its roundings.
+    # As in `log_error`, an error of the exponents counts four times.
     assert of_tables >= 4 * error / float(np.min(pairs.widths)) + 2.0**-51 * size - 2.0**-52 * pairs.log_error
 
 

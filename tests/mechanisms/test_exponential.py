@@ -324,7 +324,7 @@ def test_the_map_refuses_distances_and_sizes(kind: str) -> None:
 @pytest.mark.parametrize("width", [2.0**-30, 0.3, 0.7, 1.0, 3.0, 2.0**40])
 @pytest.mark.parametrize("relative", [0.0, 2.0**-45, 0.01])
 def test_the_error_of_an_exponent_has_every_part(relative: float, width: float, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`docs/numerics.md`: of the exponent, the errors of distance and width, their roundings and 2^-47; and 2^-41 for each category."""
+    """Those of distance and width, their roundings, and the sampler's (`docs/numerics.md`)."""
     monkeypatch.setattr(exponential, "RELATIVE_ERROR", relative)
     of_exponent = 2 * Fraction(relative) + Fraction(k + 8, 2**53) + Fraction(1, 2**47)
     least = of_exponent / Fraction(width) + Fraction(k, 2**41)
@@ -342,12 +342,12 @@ def test_a_certified_loss_adds_the_error_of_two_probabilities_and_two_normaliser
 
 
 def perturbed(log_p: np.ndarray, up: np.ndarray, error: float) -> np.ndarray:
-    """The law whose weights are off by factors `exp(error)` where `up` and by `exp(-error)` elsewhere."""
+    """The law with weights too high by `exp(error)` where `up` and too low elsewhere."""
     return log_softmax(log_p + np.where(up, error, -error))
 
 
 def test_a_sampler_that_errs_against_us_keeps_its_certificate() -> None:
-    """Weights of one outcome too high for one data set and too low for its neighbour: ε grows by nearly four errors, no more."""
+    """One outcome too likely for one data set and too rare for its neighbour."""
     error, mechanism = 0.1, HellingerExponential(0.02)
     p, q = (mechanism.log_pmf(counts, 1.0)[1] for counts in ((10, 10), (11, 9)))
     ideal = oracles.epsilon_between(p, q)

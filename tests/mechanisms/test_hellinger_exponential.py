@@ -1,4 +1,4 @@
-"""EHD's certificate: its inequality in exact arithmetic, with errors so large that each of its parts shows."""
+"""EHD's certificate in exact arithmetic, with errors so large that each part shows."""
 
 from fractions import Fraction
 
@@ -14,10 +14,18 @@ SIZE, PRIOR = 12, np.array([0.7, 2.0, 0.7])
 @pytest.mark.parametrize("d_in", [1, 3])
 @pytest.mark.parametrize("scale", [0.3, 0.7, 2.0])
 def test_the_loss_is_certified(scale: float, d_in: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sensitivity that is computed too low by all of its error still gives `2 d GS / scale`, and the sampler adds four times its own error."""
-    truth, error, of_sampler = Fraction(global_sensitivity(SIZE, PRIOR)), Fraction(1, 8), Fraction(1, 10)
+    """`2 d GS / scale` for a sensitivity computed too low, and four errors of the sampler."""
+    truth, error, of_sampler = (
+        Fraction(global_sensitivity(SIZE, PRIOR)),
+        Fraction(1, 8),
+        Fraction(1, 10),
+    )
     monkeypatch.setattr(hellinger_exponential, "RELATIVE_ERROR", float(error))
-    monkeypatch.setattr(hellinger_exponential, "global_sensitivity", lambda size, prior: float(truth * (1 - error)) * (1 + 2.0**-52))
+    monkeypatch.setattr(
+        hellinger_exponential,
+        "global_sensitivity",
+        lambda size, prior: float(truth * (1 - error)) * (1 + 2.0**-52),
+    )
     monkeypatch.setattr(hellinger_exponential, "exponent_error", lambda width, k: of_sampler)
     loss = HellingerExponential(scale).proven_loss(d_in, size=SIZE, prior=PRIOR)
     bound = 2 * d_in * truth / Fraction(scale) + 4 * of_sampler
@@ -25,7 +33,9 @@ def test_the_loss_is_certified(scale: float, d_in: int, monkeypatch: pytest.Monk
         assert least <= Fraction(value) <= least * (1 + Fraction(1, 2**40))
 
 
-def test_the_error_of_the_sampler_is_that_of_the_smallest_width(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_the_sampler_is_that_of_the_smallest_width(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(exponential, "RELATIVE_ERROR", 0.01)
     for scale in (0.3, 2.0):
         loss = HellingerExponential(scale).proven_loss(1, size=SIZE, prior=PRIOR)
@@ -35,7 +45,11 @@ def test_the_error_of_the_sampler_is_that_of_the_smallest_width(monkeypatch: pyt
 @pytest.mark.parametrize("sensitivity", ["global", "local"])
 def test_the_smallest_width_is_rounded_down(sensitivity: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for least in np.linspace(0.1, 0.9, 20).tolist():
-        monkeypatch.setattr(hellinger_exponential, "smallest_local_sensitivity", lambda size, prior, least=least: least)
+        monkeypatch.setattr(
+            hellinger_exponential,
+            "smallest_local_sensitivity",
+            lambda size, prior, least=least: least,
+        )
         for scale in (0.3, 0.7, 1.1):
             width = HellingerExponential(scale, sensitivity)._smallest_width(SIZE, PRIOR)  # type: ignore[arg-type]
             assert Fraction(width) <= Fraction(scale) * (Fraction(least) if sensitivity == "local" else 1)

@@ -1,4 +1,4 @@
-"""What a change of records may do to a computed score: the certified inequality, with errors so large that each of its parts shows."""
+"""The certified change of a computed score, with errors so large that each part shows."""
 
 from fractions import Fraction
 
@@ -22,10 +22,14 @@ def test_the_error_of_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("d_in", [1, 2, 7])
 @pytest.mark.parametrize("error", [0.1, 0.3])
 def test_the_change_of_a_score_is_certified(d_in: int, error: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sensitivity that is computed too low by all of its error still gives a bound, and each of the two scores adds its own error."""
+    """With a sensitivity computed too low by all of its error; both scores add their own."""
     truth = Fraction(global_sensitivity(12, PRIOR))
     monkeypatch.setattr(scores, "RELATIVE_ERROR", error)
-    monkeypatch.setattr(scores, "global_sensitivity", lambda size, prior: float(truth * (1 - Fraction(error))) * (1 + 2.0**-52))
+    monkeypatch.setattr(
+        scores,
+        "global_sensitivity",
+        lambda size, prior: float(truth * (1 - Fraction(error))) * (1 + 2.0**-52),
+    )
     change = Fraction(scores.score_change(d_in, size=12, prior=PRIOR))
     assert d_in * truth + 2 * Fraction(error) <= change <= (d_in * truth + 2 * Fraction(error)) * (1 + Fraction(1, 2**40))
 

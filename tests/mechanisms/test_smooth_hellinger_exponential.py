@@ -1,4 +1,4 @@
-"""The certificates of EHDS and of the β variant: their inequalities in exact arithmetic, with errors so large that each part shows."""
+"""Certificates of EHDS and of the β variant, with errors so large that each part shows."""
 
 import math
 from fractions import Fraction
@@ -22,9 +22,13 @@ def close_above(value: float, least: Fraction) -> bool:
     return least <= Fraction(value) <= least * (1 + Fraction(1, 2**30))
 
 
-@pytest.mark.parametrize("change", [Fraction(10) ** 200, Fraction(1, 10**9), *(Fraction(i, 97) for i in range(1, 400, 3))], ids=str)
+@pytest.mark.parametrize(
+    "change",
+    [Fraction(10) ** 200, Fraction(1, 10**9), *(Fraction(i, 97) for i in range(1, 400, 3))],
+    ids=str,
+)
 def test_the_root_of_the_range_is_rounded_up(change: Fraction) -> None:
-    """`1 + sqrt(1 + change^2)`, compared by squares; above the range of floats less than `2 + change` will not do."""
+    """`1 + sqrt(1 + change^2)`, compared by squares; also above the range of floats."""
     assert (_score_range(change) - 1) ** 2 >= 1 + change**2
     assert (_score_range(change) - 1) ** 2 <= (1 + change**2) * (1 + Fraction(1, 2**49))
 
@@ -44,7 +48,7 @@ def test_the_loss_is_certified(gamma: float, d_in: int, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("gamma", [0.1, 1.3])
 def test_the_smallest_width_is_certified(gamma: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What reaches from the largest sensitivity, computed too high by all of its error, and then the smallest one."""
+    """Also where the largest sensitivity was computed too high by all of its error."""
     largest, error = global_sensitivity(SIZE, PRIOR), 0.1
     monkeypatch.setattr(module, "RELATIVE_ERROR", error)
     for least in (2.0**-60, 0.4, 0.43):
@@ -81,7 +85,7 @@ def test_the_pure_loss_of_beta_is_certified(beta: float, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("d_in", [1, 2, 5])
 @pytest.mark.parametrize("beta", [1e-9, 0.003, 0.1, 0.7, 3.3, 33.3, 100.1])
 def test_the_change_of_a_score_is_above_the_sum(beta: float, d_in: int) -> None:
-    """`sum of e^(beta i) + (e^(beta d) - 1) score`, against ball arithmetic; a product `beta d` that is rounded down counts `beta d` times."""
+    """Against ball arithmetic; a product `beta d` rounded down counts `beta d` times."""
     for score in (Fraction(0), Fraction(1, 3), Fraction(10**6)):
         for step in range(20):
             at = beta * (1 + step * 2.0**-40)
@@ -101,7 +105,7 @@ def test_the_change_of_a_score_with_large_errors(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("d_in", [1, 2])
 def test_the_loss_of_beta_with_delta_is_certified(d_in: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The logarithms computed too low by all of their errors; where a score is typical, and the loss there, each with the sampler's error."""
+    """With logarithms computed too low; the typical score and the loss both err."""
     beta, scale, size, error = 0.003, 2.1, 10**5, Fraction(1, 64)
     monkeypatch.setattr(module, "_LIBM_ERROR", float(error))
     monkeypatch.setattr(module, "exponent_error", lambda width, k: OF_SAMPLER)
@@ -113,4 +117,7 @@ def test_the_loss_of_beta_with_delta_is_certified(d_in: int, monkeypatch: pytest
         score = (Fraction(upper_end(float(log_odds), float(8 * error))) + 2 * OF_SAMPLER) * Fraction(scale)
         assert score >= (log_odds / (1 - 8 * error) + 2 * OF_SAMPLER) * Fraction(scale)
         log_loss = Fraction(upper_end(-math.log1p(-delta), float(error)))
-        assert close_above(loss.epsilon, 2 * _beta_change(beta, d_in, score) / Fraction(scale) + log_loss + 4 * OF_SAMPLER)
+        assert close_above(
+            loss.epsilon,
+            2 * _beta_change(beta, d_in, score) / Fraction(scale) + log_loss + 4 * OF_SAMPLER,
+        )

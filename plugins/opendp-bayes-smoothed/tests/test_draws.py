@@ -83,7 +83,7 @@ def test_steps_ratios_and_support_by_fractions(draw: WithoutReplacement | WithRe
 
 @pytest.mark.parametrize("draw", [WithoutReplacement(), WithReplacement()], ids=["without", "with"])
 def test_ratios_are_within_their_error(draw: WithoutReplacement | WithReplacement) -> None:
-    """Against ball arithmetic, for few and for many records; with replacement the error grows with the number drawn."""
+    """Against ball arithmetic; with replacement the error grows with the number drawn."""
     rng = np.random.default_rng(0)
     worst = 0.0
     for _ in range(300):

@@ -255,7 +255,7 @@ class Low:
 
 
 def test_the_share_drawn_with_replacement_is_an_upper_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`1 - (1 - d / n)^T`, exactly; with the functions of the C library as wrong as is allowed for."""
+    """`1 - (1 - d / n)^T`, with functions of the C library as wrong as is allowed for."""
     monkeypatch.setattr(mechanisms, "math", Low(log1p=2.0**-50, expm1=2.0**-50))
     for size, rate, d_in in product((7, 10, 1000), (0.1, 0.5, 1.0), (1, 2, 3)):
         mechanism = sampling(rate=rate, replacement="with")

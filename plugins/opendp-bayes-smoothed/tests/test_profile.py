@@ -207,7 +207,14 @@ def with_draw(monkeypatch: pytest.MonkeyPatch, draw: Wrong) -> None:
     monkeypatch.setattr(profile, "log_pmf_error", lambda log_p: draw.of_log + 0 * log_p)
 
 
-BOTH = [((4, 6), 5), ((3, 4, 3), 5), ((1, 9), 3), ((6, 2, 0), 4), ((40, 60), 60), ((30, 20, 10), 30)]
+BOTH = [
+    ((4, 6), 5),
+    ((3, 4, 3), 5),
+    ((1, 9), 3),
+    ((6, 2, 0), 4),
+    ((40, 60), 60),
+    ((30, 20, 10), 30),
+]
 
 
 @pytest.mark.parametrize(("counts", "samples"), BOTH)
@@ -215,7 +222,7 @@ BOTH = [((4, 6), 5), ((3, 4, 3), 5), ((1, 9), 3), ((6, 2, 0), 4), ((40, 60), 60)
 def test_probabilities_that_are_too_low_still_give_a_bound(
     counts: tuple[int, ...], samples: int, epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of the draw from two categories and, for three, those of how many are drawn from the two."""
+    """Of the draw from two categories and, for three, of how many are drawn from the two."""
     plain = log_database_profile(counts, Fraction(samples, sum(counts)), epsilon)
     error = 0.1
     with_draw(monkeypatch, Wrong(of_log=error))
@@ -225,9 +232,7 @@ def test_probabilities_that_are_too_low_still_give_a_bound(
 
 @pytest.mark.parametrize(("counts", "samples"), BOTH[:4])
 @pytest.mark.parametrize("error", [0.02, 0.3])
-def test_ratios_that_are_too_high_still_give_a_bound(
-    counts: tuple[int, ...], samples: int, error: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ratios_that_are_too_high_still_give_a_bound(counts: tuple[int, ...], samples: int, error: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The likelihood ratio enters the gain of an outcome, and decides which outcomes count."""
     with_draw(monkeypatch, Wrong(of_ratio=error))
     for epsilon in (*EPSILONS, *np.linspace(0.05, 1.5, 11).tolist()):
@@ -236,12 +241,18 @@ def test_ratios_that_are_too_high_still_give_a_bound(
 
 def half_tail(a: int, b: int, s: int) -> Fraction:
     """`sum of P(k) (1 - r(k))+` for hypergeometric draws, in integers."""
-    ways = {k: (math.comb(a, k) * math.comb(b, s - k), Fraction(a - k, a) * Fraction(b + 1, b + 1 - s + k)) for k in range(max(0, s - b), min(a, s) + 1)}
+    ways = {
+        k: (
+            math.comb(a, k) * math.comb(b, s - k),
+            Fraction(a - k, a) * Fraction(b + 1, b + 1 - s + k),
+        )
+        for k in range(max(0, s - b), min(a, s) + 1)
+    }
     return sum((w * (1 - r) for w, r in ways.values() if r < 1), Fraction(0)) / math.comb(a + b, s)
 
 
 def test_the_roundings_of_every_step_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight for each step, and for the sum: here the probabilities fall a little too fast, by as many, and nothing else is wrong."""
+    """Probabilities fall too fast by as many as are allowed; nothing else is wrong."""
     a, b, s = 1000, 1000, 1000
     truth = half_tail(a, b, s)
     draw = Wrong(of_step=2.0**-50)
@@ -268,7 +279,7 @@ def test_what_a_tail_leaves_out_is_added(negligible: float, monkeypatch: pytest.
 
 
 def test_what_a_window_leaves_out_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A window of 12 of the numbers drawn from two of three categories, when it is taken to be wide enough."""
+    """A window of 12 of the numbers drawn from two of three categories is taken to do."""
     for counts, samples in (((300, 300, 300), 450), ((500, 10, 300), 300)):
         plain = log_database_profile(counts, Fraction(samples, sum(counts)), 0.05)
         with monkeypatch.context() as patch:
@@ -295,7 +306,7 @@ def test_the_rounding_of_a_logarithm_of_a_sum_is_counted(counts: tuple[int, ...]
 @pytest.mark.parametrize(("a", "b", "s"), [(5, 5, 5), (30, 20, 25), (1000, 1000, 1000), (1, 9, 5)])
 @pytest.mark.parametrize("error", [0.0, 0.1])
 def test_the_ceiling_of_a_tail_is_above_it(a: int, b: int, s: int, error: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a probability that is too low by its error, and a first ratio so small that the series adds nothing."""
+    """With a probability too low by its error, and where the series adds nothing."""
     truth = half_tail(a, b, s)
     draw = Wrong(of_log=error)
     with_draw(monkeypatch, draw)
@@ -307,7 +318,7 @@ def test_the_ceiling_of_a_tail_is_above_it(a: int, b: int, s: int, error: float,
 
 
 def test_a_gain_has_room_for_its_roundings() -> None:
-    """Of `1 - e^ε r`: the relative error of the product, which is at most 1, and a rounding of the difference."""
+    """Of `1 - e^ε r`: the relative error of the product, and a rounding of the difference."""
     draw, rng = WithoutReplacement(), np.random.default_rng(0)
     for _ in range(200):
         a, b = (int(value) for value in rng.integers(1, 10**6, size=2))

@@ -354,8 +354,11 @@ def test_the_roundings_of_an_expectation_are_counted(distributions: list[tuple[F
             law = definitions.pushed(law, lambda x, row=row: {(*x[:i], x[i] + 1, *x[i + 1 :]): row[i] for i in range(k)})
         return sum((oracles.real(p) * exact[x] for x, p in law.items()), start=oracles.arb(0))
 
-    truth = max((expected(choice) for choice in combinations_with_replacement(distributions, size)), key=float).log()
-    # Of numbers up to 2 * 900, as many roundings as a step has: an addition for each category, and their sum.
+    truth = max(
+        (expected(choice) for choice in combinations_with_replacement(distributions, size)),
+        key=float,
+    ).log()
+    # Of numbers up to 2 * 900: an addition for each category, and their sum.
     of_step, of_sum = 2.0**-50 * k * 900, 2.0**-32
     add_record, log_sum = smoothed_dp._add_record, smoothed_dp._log_sum
     monkeypatch.setattr(smoothed_dp, "_add_record", lambda *arguments: add_record(*arguments) - of_step)
@@ -365,7 +368,7 @@ def test_the_roundings_of_an_expectation_are_counted(distributions: list[tuple[F
 
 
 def test_the_margin_of_an_expectation_has_every_part() -> None:
-    """For a function that is constant the truth is its value: the chain, its last sum and the largest of the numbers that were added."""
+    """For a function that is constant the truth is its value."""
     for size, value in ((1, -1.0), (6, -1e6), (40, -1e12)):
         histograms = np.array(oracles.data_sets(size, 2))
         margin = log_largest_expectation(np.full(size + 1, value), histograms, np.array([[0.5, 0.5]])) - value
@@ -373,7 +376,7 @@ def test_the_margin_of_an_expectation_has_every_part() -> None:
 
 
 def test_the_epsilon_found_is_on_the_private_side() -> None:
-    for delta in (0.1, 0.2, 0.3):
+    for delta in (0.28, 0.3, 0.34):
         found = smoothed_epsilon(as_floats(TWO), 8, Fraction(1, 2), delta)
         assert smoothed_delta(as_floats(TWO), 8, Fraction(1, 2), found) <= delta * (1 + 2.0**-45)
         assert smoothed_delta(as_floats(TWO), 8, Fraction(1, 2), found * (1 - 2.0**-18)) > delta
@@ -388,7 +391,7 @@ def test_sums_of_losses_are_rounded_up() -> None:
 
 @pytest.mark.parametrize(("rate", "epsilon"), [(0.5, 1.0), (0.3, 1.5), (0.05, 0.2)])
 def test_the_closed_bound_is_above_its_formula(rate: float, epsilon: float) -> None:
-    """`exp(-t^2 (T/n) f n / (2 max(3, 2 + t))) + m exp(-f n / 8)` in ball arithmetic, with room for its roundings."""
+    """In ball arithmetic, and with room for the roundings."""
     for smallest in (0.1, 0.3, 0.45):
         for size in (200, 320, 1000):
             share = Fraction(math.ceil(Fraction(str(rate)) * size), size)
