@@ -1,6 +1,7 @@
 """Laplace noise on the counts: the law by summing Laplace cells, the published tables, the samples, the messages."""
 
 from collections import Counter
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -190,3 +191,14 @@ def test_refuses_data() -> None:
         LaplaceParameters(scale=1.0).log_pmf([1, 2], [1.0, 1.0, 1.0])
     with pytest.raises(ValueError, match=r"d_in=-1: must be 0 or greater\."):
         LaplaceParameters(scale=1.0).proven_loss(-1, size=10, prior=np.ones(2))
+
+
+@pytest.mark.parametrize(("total", "size", "moved"), [("remainder", 10, 1), ("bounded", 10, 2), ("private", None, 1)])
+def test_map_is_rounded_up(total: Any, size: int | None, moved: int) -> None:
+    for scale in (3.0, 0.1, 1e-3, 0.7, 7e9):
+        for d_in in (1, 3, 10**6):
+            loss = LaplaceParameters(scale, total=total).proven_loss(d_in, size=size, prior=np.ones(2))
+            each = d_in / Fraction(scale)
+            assert moved * each <= Fraction(loss.epsilon) <= moved * each * (1 + Fraction(1, 2**52))
+            assert 2 * moved * each <= Fraction(loss.range)
+            assert moved * each**2 / 2 <= Fraction(loss.rho)
