@@ -19,7 +19,7 @@ from opendp_bayes import (
 from opendp_bayes.accounting.exact import worst_pair
 
 pytest.importorskip("dp_accounting")
-from dp_accounting.pld.privacy_loss_distribution import from_two_probability_mass_functions
+from dp_accounting.pld.privacy_loss_distribution import from_laplace_mechanism, from_two_probability_mass_functions
 
 CASES: list[tuple[Any, int, tuple[float, ...]]] = [
     (HellingerExponential(0.4), 10, (1.0, 1.0)),
@@ -130,5 +130,8 @@ def test_what_a_composition_leaves_out_counts_against_it() -> None:
     )
     for share in (0.0, 0.1, 0.3, 0.6, 1.0):
         assert truncated.get_delta_for_epsilon(12 * share * largest) >= whole.get_delta_for_epsilon(12 * share * largest) - 1e-13
+    # Only another pessimistic estimate may be composed with it.
+    both = pld.compose(from_laplace_mechanism(2.0, value_discretization_interval=0.02))
+    assert both.get_delta_for_epsilon(0.3) > pld.get_delta_for_epsilon(0.3)
     assert truncated.get_delta_for_epsilon(13 * largest) > 1e-4
     assert whole.get_delta_for_epsilon(13 * largest) < 1e-12

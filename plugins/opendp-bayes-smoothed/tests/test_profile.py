@@ -307,14 +307,15 @@ def test_the_rounding_of_a_logarithm_of_a_sum_is_counted(counts: tuple[int, ...]
 @pytest.mark.parametrize("error", [0.0, 0.1])
 def test_the_ceiling_of_a_tail_is_above_it(a: int, b: int, s: int, error: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a probability too low by its error, and where the series adds nothing."""
-    truth = half_tail(a, b, s)
     draw = Wrong(of_log=error)
     with_draw(monkeypatch, draw)
     arrays = [np.array([value]) for value in (a, b, s)]
-    assert oracles.real(truth).log() <= oracles.real(float(profile._log_tail_ceiling(draw, *arrays, 0.0)[0]))
+    ceiling = float(profile._log_tail_ceiling(draw, *arrays, 0.0)[0])
     start = int(profile._first_positive(draw, *arrays, *draw.support(*arrays), 0.0)[0])
+    ways = sum(math.comb(a, k) * math.comb(b, s - k) for k in range(start, min(a, s) + 1))
+    assert oracles.real(Fraction(ways, math.comb(a + b, s))).log() <= oracles.real(ceiling)
     alone = float(WithoutReplacement().log_pmf(np.array([start]), *arrays)[0])
-    assert float(profile._log_tail_ceiling(draw, *arrays, 0.0)[0]) >= min(alone + 2.0**-41, 0.0)
+    assert ceiling >= min(alone + 2.0**-41, 0.0)
 
 
 def test_a_gain_has_room_for_its_roundings() -> None:
@@ -342,6 +343,42 @@ def test_an_outcome_in_doubt_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert profile._first_positive(WithoutReplacement(), *arrays, *support, 0.0).tolist() == [1]
     monkeypatch.setattr(profile, "_excess", exact_excess)
     assert profile._first_positive(WithoutReplacement(), *arrays, *support, 0.0).tolist() == [2]
+
+
+class Level(WithoutReplacement):
+    """Nearly no outcome tells anything: every ratio is a little below 1, exactly."""
+
+    def ratio(self, k: Any, a: Any, b: Any, s: Any) -> Any:
+        return np.full(np.broadcast(k, a, b, s).shape, 1 - 2.0**-52)
+
+    def ratio_error(self, a: Any, b: Any, s: Any) -> Any:
+        return np.zeros(np.shape(a))
+
+
+def test_the_rounding_of_the_factor_is_in_doubt_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At ε = 0 with `e^ε` too high by 2^-51: all outcomes gain 2^-52, none as computed."""
+    monkeypatch.setattr(profile, "_factor", lambda epsilon: 1 + 2.0**-51)
+    arrays = [np.array([value]) for value in (5, 5, 5)]
+    support = WithoutReplacement().support(*arrays)
+    assert profile._first_positive(Level(), *arrays, *support, 0.0).tolist() == [0]
+    assert log_tail(Level(), *arrays, 0.0)[0] >= -52 * math.log(2)
+    monkeypatch.setattr(profile, "_first_positive", lambda *arguments: support[0])
+    assert log_tail(Level(), *arrays, 0.0)[0] >= -52 * math.log(2)
+
+
+def test_what_a_window_leaves_out_is_added_where_every_tail_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then the sum is 1; the window has a few of the numbers drawn, whose deviation is 50."""
+    ones = {"log_tail": 2, "_log_tail_ceiling": 2}
+    for name, place in ones.items():
+        monkeypatch.setattr(profile, name, lambda *given, at=place: np.zeros(given[at].shape))
+    monkeypatch.setattr(profile, "_NEGLIGIBLE", 1e9)
+    for both, samples in ((20_000, 20_000), (10_000, 20_000), (30_000, 11_000)):
+        arguments = (40_000, samples, both // 2, both - both // 2, 0.1, -math.inf)
+        assert profile._log_mixture(Wrong(narrow=True), *arguments) >= -1e-9
 
 
 def test_exponentials_are_rounded_up() -> None:
