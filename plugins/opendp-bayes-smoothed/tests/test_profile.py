@@ -381,6 +381,41 @@ def test_what_a_window_leaves_out_is_added_where_every_tail_is_one(
         assert profile._log_mixture(Wrong(narrow=True), *arguments) >= -1e-9
 
 
+class Telling(WithoutReplacement):
+    """Every outcome counts in full."""
+
+    def ratio(self, k: Any, a: Any, b: Any, s: Any) -> Any:
+        return np.zeros(np.broadcast(k, a, b, s).shape)
+
+
+def test_what_follows_a_block_is_below_a_geometric_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With gains of 1 all of it is needed: the next probability alone is not enough."""
+    monkeypatch.setattr(profile, "_NEGLIGIBLE", 1e6)
+    monkeypatch.setattr(profile, "_BLOCK", 1)
+    monkeypatch.setattr(profile, "_first_positive", lambda draw, a, *others: a // 2)
+    arrays = [np.array([value]) for value in (1000, 1000, 1000)]
+    ways = sum(math.comb(1000, k) ** 2 for k in range(500, 1001))
+    truth = oracles.real(Fraction(ways, math.comb(2000, 1000))).log()
+    assert truth <= oracles.real(float(log_tail(Telling(), *arrays, 0.0)[0]))
+
+
+def test_a_table_counts_the_errors_of_both_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.array(oracles.data_sets(6, 3))
+    plain = log_profiles(WithoutReplacement(), 3, rows, 0.3)
+    with_draw(monkeypatch, Wrong(of_log=0.1))
+    found = log_profiles(Wrong(of_log=0.1), 3, rows, 0.3)
+    assert np.all(found >= plain - 1e-9)
+
+
+def test_a_weighted_gain_counts_the_error_of_the_ratio() -> None:
+    """A weight that is `1 - r` itself, for a ratio computed too high by all of its error."""
+    for error in (0.01, 0.1):
+        arrays = [np.array([value]) for value in (30, 20, 25)]
+        draw = Wrong(of_ratio=error)
+        found = log_tail(draw, *arrays, 0.0, weight=lambda gain, likelihood: 1 - likelihood)
+        assert oracles.real(half_tail(30, 20, 25)).log() <= oracles.real(float(found[0]))
+
+
 def test_exponentials_are_rounded_up() -> None:
     for log_value in np.linspace(-50, -1e-3, 500).tolist():
         assert oracles.real(log_value).exp() <= oracles.real(exp_up(log_value))
