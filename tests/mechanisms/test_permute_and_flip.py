@@ -18,7 +18,7 @@ from scipy.special import gammaln
 
 from opendp_bayes import HellingerExponential, PermuteAndFlip, global_sensitivity
 from opendp_bayes._validation import SCALES
-from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms import Mechanism, permute_and_flip
 from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
 from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates, score_change, score_error
 
@@ -318,3 +318,14 @@ def test_the_map_refuses_distances_and_sizes() -> None:
         value.proven_loss(1.5, size=10, prior=prior)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"size=0: must be between 1 and"):
         value.proven_loss(1, size=0, prior=prior)
+
+
+def test_the_error_of_the_law_covers_the_weights_of_the_quadrature() -> None:
+    """Of numpy's nodes and weights, against those in ball arithmetic, which enter each term."""
+    points, weights = np.polynomial.legendre.leggauss(permute_and_flip._NODES)
+    worst = 0.0
+    for at, (point, weight) in enumerate(zip(points.tolist(), weights.tolist(), strict=True)):
+        root, truth = arb.legendre_p_root(permute_and_flip._NODES, len(points) - 1 - at, weight=True)
+        assert abs(oracles.real(point) - root) < 2.0**-50
+        worst = max(worst, oracles.relative_error(weight, truth))
+    assert 2.0**-50 < worst <= permute_and_flip.LAW_ERROR / 4
