@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -364,3 +365,52 @@ def test_refuses_data() -> None:
         KNormParameters(1.0).log_pmf([1, 2], [1.0, 1.0, 1.0])
     with pytest.raises(ValueError, match=r"d_in=-1: must be 0 or greater\."):
         KNormParameters(1.0).proven_loss(-1, size=10, prior=np.ones(2))
+
+
+# Enclosures where they are tightest: the directions of their roundings.
+
+
+@pytest.mark.parametrize("bits", [4, 16, 40])
+def test_exp_enclosure_next_to_an_integer(bits: int) -> None:
+    """`2^bits exp(-x)` a little below or above a whole number, by less than the decimals hold."""
+    rng = np.random.default_rng(0)
+    oracles.ctx.prec = 2000
+    try:
+        for _ in range(300):
+            whole = int(rng.integers(1, 8))
+            off = Fraction(float(10.0 ** -(bits // 3 + rng.uniform(8, 12)) * rng.choice([-1, 1])))
+            wide = Context(prec=60)
+            exact = Fraction(wide.ln(Decimal(1 << bits))) - Fraction(wide.ln(to_decimal(whole + off)))
+            low, high = knorm.exp_enclosure(exact, bits)
+            assert low <= (-oracles.real(exact)).exp() * 2**bits <= high
+    finally:
+        oracles.ctx.prec = 200
+
+
+def to_decimal(value: Fraction) -> Decimal:
+    return Context(prec=60).divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+@pytest.mark.parametrize("bits", [2, 5, 8, 16])
+@pytest.mark.parametrize("n", [1, 7, 40, 300])
+def test_cumulative_bounds_are_rounded_outwards(n: int, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For `q = 1/2`, which is given exactly, so that all weights are rational."""
+    monkeypatch.setattr(knorm, "exp_enclosure", lambda x, bits: (1 << (bits - 1),) * 2)
+    first, below, above = knorm._cumulative.__wrapped__(n, Fraction(1 / math.log(2)), bits)
+    weights = [Fraction(math.comb(n, i) ** 2, 2**i) for i in range(n + 1)]
+    # The one that is given in full is the unit.
+    steps = zip(np.diff(below).tolist(), np.diff(above).tolist(), strict=True)
+    units = [i for i, step in enumerate(steps) if step[0] == 1 << bits]
+    assert units
+    assert any(
+        all(
+            low <= sum(weights[first : first + j]) * 2**bits / weights[first + unit]
+            and sum(weights[: first + j]) * 2**bits / weights[first + unit] <= high
+            for j, (low, high) in enumerate(zip(below, above[:-1], strict=False))
+        )
+        and below[-1] <= sum(weights) * 2**bits / weights[first + unit] <= above[-1]
+        for unit in units
+    )
+    # Each of those beyond the last is at most it, and it is at most one unit where there are any.
+    beyond = n - (first + len(below) - 2)
+    assert above[-1] - above[-2] >= 1 + beyond
