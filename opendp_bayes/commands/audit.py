@@ -14,8 +14,8 @@ from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
 from opendp_bayes.framework.drawing import measured_sampler
 from opendp_bayes.mathematics.validation import as_prior
-from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
-from opendp_bayes.mechanisms.neighbours import default_total
+from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.protocol import default_options
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.report import terminal
 
@@ -169,7 +169,6 @@ def _mechanism(
         if parameter not in accepted:
             remedy = f"must be one of {', '.join(accepted)}" if accepted else "it has none"
             fail(f"--parameter {parameter}: is not a parameter of {name}; {remedy}.")
-    if kind is LaplaceParameters:
-        parameters = {"total": default_total(size), **parameters}
+    parameters = {**default_options(kind, size), **parameters}
     described: Mechanism = kind(scale=1.0 if scale is None else scale, **parameters)
     return described

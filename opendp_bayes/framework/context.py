@@ -130,18 +130,12 @@ def posterior(
             f" {type(query).__name__}."
         )
     stable, base = stable_plan(query)
-    counted: dict[str, Any] = {
-        "column": column,
-        "categories": categories,
-        "size": size,
-        "nulls": nulls,
-        "unknown": unknown,
-    }
-    counts = (
-        then_categorical_counts(**counted)
-        if by is None
-        else then_grouped_counts(by=by, keys=keys, **counted)
-    )
+    counted: dict[str, Any] = {"column": column, "categories": categories, "size": size}
+    counted |= {"nulls": nulls, "unknown": unknown}
+    if by is None:
+        counts = then_categorical_counts(**counted)
+    else:
+        counts = then_grouped_counts(by=by, keys=keys, **counted)
     chain = stable >> counts >> then_dirichlet_multinomial(prior=prior)
     space = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
     return PosteriorQuery(

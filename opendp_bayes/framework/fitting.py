@@ -10,10 +10,10 @@ from typing import Any, cast
 from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, smallest_scale
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mathematics.validation import SCALES
-from opendp_bayes.mechanisms import LaplaceParameters, Mechanism
-from opendp_bayes.mechanisms.neighbours import default_total
+from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
 from opendp_bayes.mechanisms.registry import load_mechanism
-from opendp_bayes.planning.automatic import choose
+from opendp_bayes.planning.automatic import choose, usual
 
 #: A parameter of a mechanism, as a user gives it by name.
 Option = float | str | None
@@ -47,14 +47,12 @@ def fit_of(mechanism: str | Mechanism, options: dict[str, Option], space: Poster
         return lambda loss: choose(
             lambda template: smallest_scale(template, loss), space.size, prior
         )
-    if kind is LaplaceParameters:
-        options = {"total": default_total(space.size), **options}
-    parameters: dict[str, Any] = {"scale": 1.0, **options}
+    open_to_choice = space.size is not None and not options
+    parameters: dict[str, Any] = {"scale": 1.0, **default_options(kind, space.size), **options}
     template: Mechanism = kind(**parameters)
     # The scale found is checked when the measurement is made.
     replace(template, scale=SCALES[0]).check(size=space.size, prior=prior)
     # A smoothness that is not given is chosen for equal proportions.
-    open_to_choice = space.size is not None and not options
     guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None
     return lambda loss: fitted(template, loss, guess, prior)
 
@@ -87,14 +85,16 @@ def mechanism_for_groups(
     The other mechanisms need the public number of records of each group, which a changed record can
     change.
     """
-    name = mechanism if isinstance(mechanism, str) else getattr(mechanism, "name", None)
-    total = getattr(mechanism, "total", options.get("total", "private"))
-    if name not in ("auto", LaplaceParameters.name) or total != "private":
-        shown = (
-            f"total={total!r}"
-            if name in ("auto", LaplaceParameters.name)
-            else f"mechanism={mechanism!r}"
-        )
+    for_private = usual(None, 2)
+    if isinstance(mechanism, str):
+        total = options.get("total", "private")
+        shown = f"mechanism={mechanism!r}" if total == "private" else f"total={total!r}"
+        suits = mechanism in ("auto", for_private.name) and total == "private"
+    else:
+        total = getattr(mechanism, "total", "private")
+        shown = f"mechanism={mechanism!r}" if total == "private" else f"total={total!r}"
+        suits = isinstance(mechanism, Mechanism) and noises_every_count(mechanism)
+    if not suits:
         raise ValueError(
             f"{shown}: needs a public number of records, and those of the groups are private: a"
             " record may be in any group, and a changed one may move to another. Use"
@@ -102,4 +102,4 @@ def mechanism_for_groups(
         )
     if not isinstance(mechanism, str):
         return mechanism, options
-    return LaplaceParameters.name, {**options, "total": "private"}
+    return for_private.name, {**options, "total": "private"}

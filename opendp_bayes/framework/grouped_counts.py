@@ -16,7 +16,7 @@ from opendp_bayes.framework.columns import CategoricalColumn, public_values
 from opendp_bayes.framework.counts import counting, public_size, source_column, type_of_column
 from opendp_bayes.framework.spaces import GroupedCountsSpace, PosteriorSpace, groups_and_labels
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.mechanisms import LaplaceParameters
+from opendp_bayes.mechanisms.protocol import noises_every_count
 from opendp_bayes.released.data import Key, Label
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
@@ -102,7 +102,7 @@ def grouped_release(input_domain: Domain) -> Function:
 
     def split(release: Release) -> GroupedRelease:
         mechanism = release.mechanism
-        if not (isinstance(mechanism, LaplaceParameters) and mechanism.total == "private"):
+        if not noises_every_count(mechanism):
             raise ContractError(
                 "the release of the cells must be by LaplaceParameters with total='private'."
             )

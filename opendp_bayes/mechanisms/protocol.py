@@ -4,10 +4,12 @@ OpenDP constructors, the release.
 
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.laws import Law
+from opendp_bayes.mechanisms.laws import AdditiveNoise, Law
+from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
 
@@ -126,6 +128,23 @@ def nominal_epsilon(mechanism: Mechanism, size: int | None, prior: Floats) -> fl
     """The ε that is stated for the scale of a mechanism where it comes from; None where none is."""
     stated = getattr(mechanism, "nominal_epsilon", None)
     return None if stated is None else stated(size, prior)
+
+
+def noises_every_count(mechanism: Mechanism) -> bool:
+    """Whether the mechanism adds independent noise to every count whatever their number of records,
+    so that cells of a table, whose numbers of records are private, can be released at once.
+    """
+    try:
+        law = law_of(mechanism, None, np.ones(2))
+    except ValueError:  # it needs a public number of records
+        return False
+    return isinstance(law, AdditiveNoise) and all(law.noised)
+
+
+def default_options(kind: type[Mechanism], size: int | None) -> dict[str, str]:
+    """Options of a kind of mechanism that follow from whether the number of records is public."""
+    has_total = "total" in kind.__dataclass_fields__
+    return {"total": default_total(size)} if has_total else {}
 
 
 def _place(mechanism: Mechanism, method: str) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.mathematics.validation import as_size
-from opendp_bayes.mechanisms import LaplaceParameters
+from opendp_bayes.mechanisms.protocol import Mechanism, noises_every_count
 from opendp_bayes.released.data import Key, Label
 from opendp_bayes.released.document import GroupedReleaseDocument
 from opendp_bayes.released.promise import Promise, Promised
@@ -50,7 +50,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
     drawn: tuple[tuple[int, ...], ...]
     categories: tuple[Label, ...]
     prior: tuple[float, ...]
-    mechanism: LaplaceParameters
+    mechanism: Mechanism
     promise: Promise
 
     @property
@@ -165,7 +165,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         """
         values = GroupedReleaseDocument.read(text).values()
         mechanism = values["mechanism"]
-        if not (isinstance(mechanism, LaplaceParameters) and mechanism.total == "private"):
+        if not noises_every_count(mechanism):
             raise ValueError(
                 f"mechanism={mechanism!r}: must be LaplaceParameters with total='private'."
             )
