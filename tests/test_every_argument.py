@@ -68,8 +68,9 @@ def test_progress_is_reported() -> None:
 
 #: Not called with what a loss, a plan or a posterior depends on.
 WITHOUT_ROWS = {"available_mechanisms", "enable", "load_mechanism", "on_disk"}
-#: Compares draws, which differ from call to call; `test_auditing.py` varies its arguments.
-DRAWS = {"audit"}
+#: Give or compare draws, which differ from call to call; `tests/auditing` and
+#: `tests/framework/test_drawing.py` vary their arguments.
+DRAWS = {"audit", "measured_sampler"}
 
 
 def every_argument() -> set[tuple[str, str]]:

@@ -2,6 +2,7 @@
 losses. See `docs/plugins.md`. What needs OpenDP is in `opendp_bayes.extend.framework`.
 """
 
+from opendp_bayes.mathematics.hellinger import entropy_gap
 from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
 from opendp_bayes.mathematics.simplex import (
     candidate,
@@ -63,6 +64,7 @@ __all__ = [
     "check_enumerable",
     "discrete_laplace",
     "draws",
+    "entropy_gap",
     "exponent_error",
     "floored_laplace",
     "geometric",

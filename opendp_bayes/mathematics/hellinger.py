@@ -149,17 +149,19 @@ def _bregman(a: Floats, d: Floats, m: Floats, total_d: Floats, total_m: Floats) 
     # Then the small differences carry the digits, otherwise the small concentrations do.
     close = np.abs(total_d) < total_m / 2
     difference = np.where(close, total_d * m - d * total_m, a * total_m - total_a * m)
-    return m * (total_a / total_m) * _entropy_gap(difference / (m * total_a)) / 2
+    return m * (total_a / total_m) * entropy_gap(difference / (m * total_a)) / 2
 
 
-def _entropy_gap(x: Floats) -> Floats:
-    """`(1 + x) ln(1 + x) - x >= 0` for `x > -1`, by its series near 0."""
+def entropy_gap(x: Floats) -> Floats:
+    """`(1 + x) ln(1 + x) - x >= 0` for `x >= -1`, elementwise, by its series near 0."""
     small = np.abs(x) < 0.1
-    series = np.zeros(x.shape)
+    near = np.where(small, x, 0.0)
+    series = np.zeros(np.shape(x))
     for n in range(18, 1, -1):
-        series = 1 / (n * (n - 1)) - x * series
-    direct = np.where(small, 0.5, x)
-    return np.where(small, series * x * x, (1 + direct) * np.log1p(direct) - direct)
+        series = 1 / (n * (n - 1)) - near * series
+    direct = np.where(small | (x <= -1), 1.0, x)
+    far = np.where(x <= -1, 1.0, (1 + direct) * np.log1p(direct) - direct)
+    return np.where(small, series * near * near, far)
 
 
 def log_gamma_gap(a: ArrayLike, b: ArrayLike) -> Floats:

@@ -43,7 +43,8 @@ def local_sensitivity(
     an empty data set, which has no neighbour.
 
     `counts` has shape `(k,)`; `prior` is a scalar or has shape `(k,)`; `distance` is `"hellinger"`
-    or `"angle"` (`bhattacharyya_angle`). Raises `ValueError`/`TypeError` for other input.
+    or `"angle"` (`bhattacharyya_angle`), which no mechanism of this package uses. Raises
+    `ValueError`/`TypeError` for other input.
 
     Source: tailoring paper, section 4.2.2; `docs/proofs.md`, "Sensitivities".
 

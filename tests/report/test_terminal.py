@@ -116,7 +116,7 @@ def test_without_a_noise_aware_posterior_a_report_says_why() -> None:
         200,
     )
     low, high = stats.beta(8, 4.5).interval(0.95)
-    assert "There is no noise-aware posterior of this release: counts=" in shown
+    assert "There is no noise-aware posterior of this release: drawn=" in shown
     assert cells(next(line for line in shown.splitlines() if "yes" in line)) == [
         "[red]yes",
         "7",

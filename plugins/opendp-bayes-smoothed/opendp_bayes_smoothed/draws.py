@@ -13,6 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from opendp_bayes.extend import entropy_gap
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Replacement = Literal["without", "with"]
@@ -142,19 +144,4 @@ def _deviance(cell: Integers, row: Integers, column: Integers, total: Integers) 
     excess = cell * total - expected
     known = expected > 0
     relative = np.where(known, excess / np.where(known, expected, 1), 0.0)
-    return np.where(known, expected / np.maximum(total, 1) * _entropy_gap(relative), 0.0)
-
-
-def _entropy_gap(v: Floats) -> Floats:
-    """`(1 + v) ln(1 + v) - v >= 0` for `v >= -1`, by its series near 0."""
-    small = np.abs(v) < 0.1
-    series = np.zeros_like(v)
-    near = np.where(small, v, 0.0)
-    for n in range(18, 1, -1):
-        series = 1 / (n * (n - 1)) - near * series
-    direct = np.where(small | (v <= -1), 1.0, v)
-    return np.where(
-        small,
-        series * near * near,
-        np.where(v <= -1, 1.0, (1 + direct) * np.log1p(direct) - direct),
-    )
+    return np.where(known, expected / np.maximum(total, 1) * entropy_gap(relative), 0.0)

@@ -8,11 +8,10 @@ exact, and the cost is that of a few standard deviations of big-integer steps, w
 of records.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable
 from itertools import accumulate
-from secrets import randbits
 
+from opendp_bayes.extend import by_inversion
 from opendp_bayes_smoothed.draws import Replacement
 
 _BITS = 128
@@ -61,15 +60,7 @@ def invert(first: int, last: int, mode: int, ratio: Ratio) -> int:
     """A sample of the law on `first..last` with the given ratios, which fall, and a largest
     probability at `mode`.
     """
-    bits = _BITS
-    uniform, drawn = randbits(bits), bits
-    while True:
-        start, below, above = _cumulative(first, last, mode, ratio, bits)
-        at_least, at_most = uniform * below[-1], (uniform + 1) * above[-1]
-        place = bisect_right(above, at_least >> drawn, hi=len(above) - 1) - 1
-        if place >= 0 and place + 1 < len(below) and at_most <= below[place + 1] << drawn:
-            return start + place
-        uniform, drawn, bits = uniform << bits | randbits(bits), drawn + bits, 2 * bits
+    return by_inversion(lambda bits: _cumulative(first, last, mode, ratio, bits), _BITS)
 
 
 def _cumulative(
