@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from opendp_bayes.inference.beta_mixture import BetaMixture
 from opendp_bayes.inference.completions import (
     Law,
     ListedTotals,
@@ -29,6 +30,8 @@ _NARROW = 0.1
 _WIDEST = 0.2
 #: Relative weights of cells and of components that are left out.
 _NEGLIGIBLE = 1e-13
+#: More components than this are grouped at once.
+_MOST_APART = 1 << 12
 #: An odd number without a pattern, for keys.
 _MIXER = np.int64(-7046029254386353131)
 
@@ -173,4 +176,9 @@ def _keyed(a: Floats, b: Floats, weights: Floats, own: Floats, rest: Floats) -> 
     for column in (width, place, *small):  # two of the 2^64 keys hardly ever agree
         key = (key ^ column.astype(np.int64)) * _MIXER
         key ^= key >> 29
-    return Components(a, b, weights, key)
+    if key.size <= _MOST_APART:
+        return Components(a, b, weights, key)
+    seen = weights > _NEGLIGIBLE * weights.sum() / weights.size
+    grouped = BetaMixture.grouped(a[seen], b[seen], weights[seen], key[seen])
+    total = weights[seen].sum()
+    return Components(grouped.a, grouped.b, grouped.weights * total, np.unique(key[seen]))

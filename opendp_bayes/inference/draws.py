@@ -53,7 +53,7 @@ def _laters(windows: Windows, deviations: Floats) -> Iterator[Law]:
         laws = zip(*(grid.later() for grid in grids), strict=True)
         for row in range(1, k - 1):
             ends = float(lowest[row]), float(highest[row])
-            yield SumLaw(list(next(laws)), *ends, float(deviations[row]))
+            yield SumLaw(list(next(laws)), *ends, float(deviations[row]), k - row)
     yield OneCount(windows, k - 1)
 
 

@@ -11,6 +11,8 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 #: A law is smooth whose largest density is at most `_FLAT` over its deviation (0.4 for a normal
 #: law) and changes by at most a share `_STEADY` of it over `SHORT` of its deviation.
 SHORT, _FLAT, _STEADY = 1 / 24, 0.6, 0.1
+#: And it is of at least so many counts: fewer have edges where the law is small.
+_MANY = 6
 
 
 def cubic_weights(place: Floats) -> tuple[Integers, Floats]:
@@ -60,6 +62,7 @@ class SumLaw:
     lowest: float
     highest: float
     deviation: float
+    counts: int
 
     def bulk(self, depth: float) -> tuple[float, float]:
         """The smallest and the largest sum with a density above `exp(-depth)` of the largest."""
@@ -84,7 +87,7 @@ class SumLaw:
     @cached_property
     def is_smooth(self) -> bool:
         """Whether the law has neither an atom nor an edge, only the bulk of its deviation."""
-        if len(self.grids) > 1 or self.lowest <= 0:
+        if self.counts < _MANY or len(self.grids) > 1 or self.lowest <= 0:
             return False
         values, step = self.grids[0].values, self.grids[0].step
         most = float(values.max())

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from opendp_bayes.inference.sum_laws import GridLaw, cubic_weights
+from opendp_bayes.inference.totals import Total
 from opendp_bayes.inference.windows import Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Sums are left out whose probability, in all, is below `exp(-_DEPTH)`.
 _DEPTH = 36.0
 #: The longest cycles for few and for many categories, and the entries of all together.
-_LONGEST, _LONGEST_OF_MANY, _ENTRIES = 1 << 18, 1 << 14, 1 << 21
+_LONGEST, _LONGEST_OF_MANY, _ENTRIES = 1 << 20, 1 << 14, 1 << 22
 #: Entries of the transforms that are held at once.
 _BLOCK = 1 << 22
 #: A finer grid near 0 has steps `_FINER` times shorter and reaches `_ZOOM` steps; a coarser one is
@@ -26,8 +27,8 @@ _FINER, _ZOOM = 32, 4096
 _DAMPED = 14.0
 #: Relative to the largest, the error of a transform.
 _ROUNDING = 1e-15
-#: Exponents of the bounds on the tails of sums, in units of one over the standard deviation.
-_EXPONENTS = 2.0 ** np.arange(-6, 11)
+#: The smallest deviation, in records, for which the tails of a sum are bounded.
+_SMALLEST = 0.05
 
 Complexes = NDArray[np.complex128]
 
@@ -41,12 +42,15 @@ def tails(windows: Windows, multiplicity: Integers) -> tuple[Floats, Floats]:
     log_masses = windows.log_masses
     away = cells.nodes - windows.mean[cells.category][:, None]
     starts = np.flatnonzero(np.diff(cells.category, prepend=-1))
-    deviation = max(float(np.sqrt(multiplicity @ windows.variance)), 1e-6)
+    deviations = np.sqrt(np.maximum(_less_one(windows.variance, multiplicity), _SMALLEST**2))
+    # From those that suit the widest sum to those that suit the narrowest.
+    steps = np.arange(-6, 11 + np.log2(deviations.max() / deviations.min()))
+    exponents = 2.0**steps / deviations.max()
     mean, first, last = windows.mean, *windows.ends
     bounds = []
     for sign, ends in ((-1, first), (1, last)):
         best = _less_one(ends.astype(np.float64), multiplicity)
-        for exponent in sign * _EXPONENTS / deviation:
+        for exponent in sign * exponents:
             values = log_masses + exponent * away
             top = np.maximum.reduceat(values.max(axis=1), starts)
             scaled = np.exp(values - top[cells.category][:, None]).sum(axis=1)
@@ -62,6 +66,28 @@ def _less_one(values: Floats, multiplicity: Integers) -> Floats:
     """The sum of all, then the sums without one of each row."""
     whole = float(multiplicity @ values)
     return np.append(whole, whole - values)
+
+
+def trimmed(
+    windows: Windows, multiplicity: Integers, total: Total
+) -> tuple[Windows, tuple[Floats, Floats]]:
+    """Windows without the counts that no sum of the others completes to the total, and the bounds
+    of the sums: the widest category given the sum is no wider than the others together.
+    """
+    bounds = tails(windows, multiplicity)
+    lowest, highest = windows.ends
+    for _ in range(2):
+        low, high = bounds
+        lower = np.maximum(lowest, max(total.lowest, low[0]) - high[1:]).astype(np.int64)
+        # A count that may be all there is has no edge there, as far as the others reach.
+        beyond = np.where(low[1:] < total.margin, np.minimum(total.margin, high[1:]), 0)
+        upper = np.minimum(highest, min(total.highest, high[0]) - low[1:] + beyond).astype(np.int64)
+        if np.all((lower == lowest) & (upper == highest)):
+            break
+        windows = windows.within(np.minimum(lower, highest), np.maximum(upper, lowest))
+        bounds = tails(windows, multiplicity)
+        lowest, highest = windows.ends
+    return windows, bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +125,11 @@ class Grid:
         cells = self.windows.cells
         edges = np.searchsorted(cells.category, [start, stop])
         cells = cells.where(np.arange(*edges))
-        if self.zoom:
-            end = np.full(stop, _ZOOM * self.step)
-            cells = cells.within(np.zeros_like(end), end)
+        lower, upper = np.zeros(stop, dtype=np.int64), np.full(stop, _ZOOM * self.step)
+        if not self.zoom:  # what is further from the mean than a cycle is long weighs nothing
+            middle = self.windows.mean[:stop].astype(np.int64)
+            lower, upper = middle - self.length * self.step, middle + self.length * self.step
+        cells = cells.within(lower, upper)
         cells = cells.cut(-(-cells.length // self.step))
         used = cells.used
         category = np.broadcast_to(cells.category[:, None], used.shape)[used]

@@ -18,7 +18,7 @@ from opendp_bayes.inference.conditionals import Components, Joint, Prior, margin
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.draws import draws_given
 from opendp_bayes.inference.sum_laws import SHORT, SumLaw
-from opendp_bayes.inference.sums import Grid, grids_of, tails
+from opendp_bayes.inference.sums import Grid, grids_of, tails, trimmed
 from opendp_bayes.inference.totals import Total, balanced
 from opendp_bayes.inference.weights import Categories
 from opendp_bayes.inference.windows import NOTHING, Cells, Windows, refined
@@ -61,7 +61,7 @@ class Tilted:
     def _tilted_to(self, categories: Categories, total: Total, tilt: float) -> None:
         self.total = total
         windows = balanced(categories, self._multiplicity, total, tilt)
-        self._windows, self._bounds = _trimmed(windows, self._multiplicity, total)
+        self._windows, self._bounds = trimmed(windows, self._multiplicity, total)
         least, most = self._bounds[0][0], self._bounds[1][0]
         if total.lowest > most or total.highest < least:
             raise ValueError(
@@ -90,7 +90,8 @@ class Tilted:
         variance = float(self._multiplicity @ self._windows.variance) - self._windows.variance
         for row, laws in enumerate(zip(*(grid.others() for grid in self._grids), strict=True)):
             ends = float(lowest[row + 1]), float(highest[row + 1])
-            yield SumLaw(list(laws), *ends, float(np.sqrt(max(variance[row], 0.0))))
+            deviation = float(np.sqrt(max(variance[row], 0.0)))
+            yield SumLaw(list(laws), *ends, deviation, self._row.size - 1)
 
     @cached_property
     def _typical(self) -> tuple[float, float]:
@@ -180,7 +181,8 @@ class Tilted:
         """The law of the sum of all counts."""
         ends = float(self._bounds[0][0]), float(self._bounds[1][0])
         deviation = float(np.sqrt(self._multiplicity @ self._windows.variance))
-        return SumLaw([grid.whole() for grid in self._grids], *ends, deviation)
+        laws = [grid.whole() for grid in self._grids]
+        return SumLaw(laws, *ends, deviation, self._row.size)
 
     @cached_property
     def size(self) -> CountLaws:
@@ -271,30 +273,9 @@ class Tilted:
         grids = grids_of(windows, times, lowest[:1], highest[:1])
         laws = [grid.whole() for grid in grids]
         deviation = float(np.sqrt(times @ windows.variance))
-        return SumLaw(laws, float(lowest[0]), float(highest[0]), deviation)
+        return SumLaw(laws, float(lowest[0]), float(highest[0]), deviation, int(times.sum()))
 
     def sample(self, size: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the counts, shape `(size, k)`."""
         sizes = self.size.draw(np.zeros(size, dtype=np.int64), rng)[0]
         return draws_given(self._windows.chosen(self._row), sizes, rng)
-
-
-def _trimmed(
-    windows: Windows, multiplicity: Integers, total: Total
-) -> tuple[Windows, tuple[Floats, Floats]]:
-    """Windows without the counts that no sum of the others completes to the total, and the bounds
-    of the sums: the widest category given the sum is no wider than the others together.
-    """
-    bounds = tails(windows, multiplicity)
-    lowest, highest = windows.ends
-    most = total.highest + total.margin
-    for _ in range(2):
-        low, high = bounds
-        lower = np.maximum(lowest, max(total.lowest, low[0]) - high[1:]).astype(np.int64)
-        upper = np.minimum(highest, min(most, high[0]) - low[1:]).astype(np.int64)
-        if np.all((lower == lowest) & (upper == highest)):
-            break
-        windows = windows.within(np.minimum(lower, highest), np.maximum(upper, lowest))
-        bounds = tails(windows, multiplicity)
-        lowest, highest = windows.ends
-    return windows, bounds

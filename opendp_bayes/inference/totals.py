@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ _LARGEST = 10**15
 #: The longest range of numbers that are looked at one by one for gaps in a prior.
 _LONGEST_RANGE = 10**6
 #: Quantiles of a prior of the number of records between which it is smooth.
-_LEVELS = np.concatenate([10.0 ** -np.arange(12, 1, -2), np.linspace(0.02, 0.98, 25)])
+_LEVELS = np.linspace(0.01, 0.99, 33)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +107,7 @@ def private(categories: Categories, size_prior: Any) -> Total:
     lowest, seeds = 0, [_graded(0, highest)]
     if size_prior is not None:
         lowest = int(min(max(size_prior.support()[0], 0), highest))
-        quantiles = [*size_prior.ppf(_LEVELS), *size_prior.isf(_LEVELS)]
+        quantiles = _quantiles(size_prior)
         seeds += [_graded(lowest, highest), np.clip(quantiles, lowest, highest).astype(np.int64)]
         seeds += [highest - seed + lowest for seed in seeds[1:2]]
 
@@ -139,6 +140,15 @@ def private(categories: Categories, size_prior: Any) -> Total:
     every = np.arange(lowest, highest + 1)
     every = every[log_weight(every.astype(np.float64)) > NOTHING / 2]
     return Total(lowest, highest, log_weight, every, all=True)
+
+
+def _quantiles(size_prior: Any) -> list[float]:
+    """Those that scipy finds: its search fails at some levels of some laws."""
+    found = []
+    for level in _LEVELS:
+        with suppress(RuntimeError):
+            found.append(float(size_prior.ppf(level)))
+    return found
 
 
 def _highest(categories: Categories, size_prior: Any) -> int:

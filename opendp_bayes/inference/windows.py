@@ -223,8 +223,12 @@ class Windows:
         return np.asarray(weight + along - self.log_norm[category])
 
     def within(self, lower: Integers, upper: Integers) -> "Windows":
-        """The same probabilities with cells only between bounds, of shape `(k,)`."""
-        return replace(self, cells=self.cells.within(lower, upper))
+        """The same probabilities with cells only between bounds, of shape `(k,)`; mean and
+        variance are those of the part.
+        """
+        part = replace(self, cells=self.cells.within(lower, upper))
+        _, mean, variance = _moments(part.cells, part.log_masses, part.anchor)
+        return replace(part, mean=mean, variance=variance)
 
     def cut(self, longest: Floats) -> "Windows":
         """The same probabilities in cells no longer than so many counts, of shape `(k,)`."""

@@ -50,6 +50,39 @@ def test_random_settings_of_two_categories_and_up_to_1e9_records(seed):
     assert max(found.values()) <= ERROR, (found, made)
 
 
+@pytest.mark.parametrize(
+    ("scale", "drawn", "prior", "size"),
+    [
+        (4.771, (407479854, 797673481), (2.126e-06, 1.66e5), 990500517),
+        (8671.0, (822109456, -822114133), (2.813e-06, 5.397e-06), 822114133),
+        (0.298, (127210137, 21847285), (3.468e5, 3.468e5), 631223746),
+        (4.46, (566162975, 422700784), (1.0, 1.0), 637500536),
+    ],
+)
+def test_draws_whose_sum_is_far_from_the_number_of_records(scale, drawn, prior, size):
+    made = {
+        "law": "gaussian",
+        "scale": scale,
+        "drawn": np.array(drawn),
+        "prior": np.array(prior),
+        "size": size,
+        "noised": np.array([True, True]),
+    }
+    found = wide_deviations(made)
+    assert max(found.values()) <= ERROR, found
+
+
+def test_a_prior_of_the_number_of_records_whose_quantiles_scipy_finds_only_in_part():
+    size_prior = stats.logser(0.999)
+    with pytest.raises(RuntimeError):
+        size_prior.ppf(0.898125)
+    found = CountsGivenNoise((3, 2), (1, 1), DiscreteLaplace(2.0), size_prior=size_prior)
+    shown = found.counts.mean().sum()
+    assert shown == pytest.approx(found.size.mean()[0], rel=1e-3)
+    flat = CountsGivenNoise((3, 2), (1, 1), DiscreteLaplace(2.0))
+    assert shown < flat.size.mean()[0]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_coarse_grids_and_their_zoom_near_zero(seed, monkeypatch):
     """The grids of wide sums, made so short that a reference can reach them."""

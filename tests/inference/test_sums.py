@@ -31,7 +31,7 @@ def direct(made, times, last=400):
 
 
 def law_of(grid_laws, lowest, highest):
-    return SumLaw(list(grid_laws), float(lowest), float(highest), 1.0)
+    return SumLaw(list(grid_laws), float(lowest), float(highest), 1.0, 3)
 
 
 @pytest.mark.parametrize("step", [1, 3])
