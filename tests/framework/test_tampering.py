@@ -52,12 +52,12 @@ PRECISE: dict[str, Callable[[], ob.Mechanism]] = {
 }
 
 
-def tamper(value: Any, seen: set[int] | None = None) -> int:
+def tamper(value: Any, seen: dict[int, Any] | None = None) -> int:
     """Change every plain value within reach by public names, frozen or not; return how many."""
-    seen = set() if seen is None else seen
+    seen = {} if seen is None else seen
     if id(value) in seen:
         return 0
-    seen.add(id(value))
+    seen[id(value)] = value  # kept, so that no other object gets its identity
     if isinstance(value, (tuple, dict)):
         inner = value.values() if isinstance(value, dict) else value
         return sum(tamper(part, seen) for part in inner)
