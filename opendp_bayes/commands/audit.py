@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import opendp.prelude as dp
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from opendp_bayes.accounting.calibration import calibrate
 from opendp_bayes.auditing import audit as auditing
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
+from opendp_bayes.commands.progress import bar
 from opendp_bayes.framework.drawing import measured_sampler
 from opendp_bayes.mathematics.validation import as_prior
 from opendp_bayes.mechanisms import Mechanism
@@ -19,7 +19,7 @@ from opendp_bayes.mechanisms.protocol import default_options
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.report import terminal
 
-_MODEL, _CLAIM, _TEST, _OUTPUT = "Model", "Claim", "Test", "Output"
+_CLAIM, _TEST = "Claim", "Test"
 
 
 def audit(
@@ -35,26 +35,9 @@ def audit(
             show_default=False,
         ),
     ],
-    prior: Annotated[
-        str,
-        typer.Option(
-            help="Prior concentration, a number for each category: 1,1.",
-            rich_help_panel=_MODEL,
-            show_default=False,
-        ),
-    ],
-    size: Annotated[
-        int | None,
-        typer.Option(help="The number of records, if it is public.", rich_help_panel=_MODEL),
-    ] = None,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="A parameter of the mechanism, such as gamma=0.2; may be repeated.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
+    prior: options.Prior,
+    size: options.Size = None,
+    parameter: options.Parameter = None,
     scale: Annotated[
         float | None,
         typer.Option(
@@ -87,7 +70,9 @@ def audit(
     ] = 0.999,
     json: Annotated[
         bool,
-        typer.Option("--json", help="Print the audit as a JSON object.", rich_help_panel=_OUTPUT),
+        typer.Option(
+            "--json", help="Print the audit as a JSON object.", rich_help_panel=options.OUTPUT
+        ),
     ] = False,
 ) -> None:
     """Check that MECHANISM loses no more than it claims. Needs no data.
@@ -110,19 +95,7 @@ def audit(
     with option_errors():
         concentration = as_prior(options.prior(prior))
         audited = _mechanism(mechanism, options.parameters(parameter or []), scale, epsilon, size)
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with (
-        option_errors(),
-        Progress(
-            *columns, console=console, transient=True, disable=json or not console.is_terminal
-        ) as progress,
-    ):
-        task = progress.add_task("Accounting", total=None)
-
-        def show(step: str, done: int, total: int) -> None:
-            progress.update(task, description=step, completed=done, total=total)
-
+    with option_errors(), bar("Accounting", quiet=json) as show:
         if scale is None:
             audited = calibrate(
                 audited, size=size, prior=concentration, epsilon=epsilon, tune=False

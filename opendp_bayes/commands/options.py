@@ -1,6 +1,41 @@
-"""Options that several commands read the same way."""
+"""Options that several commands have, and how they are read."""
+
+from typing import Annotated
+
+import typer
 
 from opendp_bayes.commands.errors import fail
+
+MODEL, PRIVACY, OUTPUT = "Model", "Privacy", "Output"
+
+Prior = Annotated[
+    str,
+    typer.Option(
+        help="Prior concentration, a number for each category: 1,1.",
+        rich_help_panel=MODEL,
+        show_default=False,
+    ),
+]
+Size = Annotated[
+    int | None,
+    typer.Option(help="The number of records, if it is public.", rich_help_panel=MODEL),
+]
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="A parameter of the mechanism, such as gamma=0.2; may be repeated.",
+        rich_help_panel=MODEL,
+    ),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Budget ε. Give either this or --rho.", rich_help_panel=PRIVACY),
+]
+Rho = Annotated[
+    float | None,
+    typer.Option(help="Budget ρ of zero-concentrated privacy.", rich_help_panel=PRIVACY),
+]
 
 
 def parameters(settings: list[str]) -> dict[str, float | str]:

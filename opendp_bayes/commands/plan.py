@@ -5,36 +5,25 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
+from opendp_bayes.commands.progress import bar
 from opendp_bayes.mathematics.validation import as_prior
 from opendp_bayes.planning import plan as planning
 from opendp_bayes.planning import smallest
 from opendp_bayes.report import terminal
 
-_MODEL, _PRIVACY, _OUTPUT = "Model", "Privacy", "Output"
-
 
 def plan(
-    prior: Annotated[
-        str,
-        typer.Option(
-            help="Prior concentration, a number for each category: 1,1.",
-            rich_help_panel=_MODEL,
-            show_default=False,
-        ),
-    ],
-    size: Annotated[
-        int | None,
-        typer.Option(help="The number of records, if it is public.", rich_help_panel=_MODEL),
-    ] = None,
+    prior: options.Prior,
+    size: options.Size = None,
     guess_size: Annotated[
         int | None,
         typer.Option(
-            help="A guess of the number of records, if it is private.", rich_help_panel=_MODEL
+            help="A guess of the number of records, if it is private.",
+            rich_help_panel=options.MODEL,
         ),
     ] = None,
     proportions: Annotated[
@@ -44,23 +33,19 @@ def plan(
                 "A guess of the proportions of the categories, such as 0.2,0.8, to compare"
                 " errors at."
             ),
-            rich_help_panel=_MODEL,
+            rich_help_panel=options.MODEL,
         ),
     ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="Budget ε. Give either this or --rho.", rich_help_panel=_PRIVACY),
-    ] = None,
-    rho: Annotated[
-        float | None,
-        typer.Option(help="Budget ρ of zero-concentrated privacy.", rich_help_panel=_PRIVACY),
-    ] = None,
+    epsilon: options.Epsilon = None,
+    rho: options.Rho = None,
     delta: Annotated[
-        float | None, typer.Option(help="The δ that goes with ε.", rich_help_panel=_PRIVACY)
+        float | None, typer.Option(help="The δ that goes with ε.", rich_help_panel=options.PRIVACY)
     ] = None,
     contributions: Annotated[
         int,
-        typer.Option(help="The most rows that one person has.", min=1, rich_help_panel=_PRIVACY),
+        typer.Option(
+            help="The most rows that one person has.", min=1, rich_help_panel=options.PRIVACY
+        ),
     ] = 1,
     error: Annotated[
         float | None,
@@ -69,12 +54,14 @@ def plan(
                 "Find the smallest ε, and the smallest number of records, with at most this"
                 " Hellinger error."
             ),
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=options.OUTPUT,
         ),
     ] = None,
     json: Annotated[
         bool,
-        typer.Option("--json", help="Print the plan as a JSON object.", rich_help_panel=_OUTPUT),
+        typer.Option(
+            "--json", help="Print the plan as a JSON object.", rich_help_panel=options.OUTPUT
+        ),
     ] = False,
 ) -> None:
     """Compare the mechanisms for a number of records, a prior and a budget, and recommend one.
@@ -95,52 +82,24 @@ def plan(
 
         opendp-bayes plan --guess-size 5000 --prior 1,1,1 --rho 0.1 --json
     """
-    if error is not None and (epsilon is None or delta is not None):
-        fail(
-            f"--error {error}: needs --epsilon, without --delta; the ε and the number of records"
-            " found are for that."
-        )
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    needed = {}
-    with (
-        option_errors(),
-        Progress(
-            *columns, console=console, transient=True, disable=json or not console.is_terminal
-        ) as progress,
-    ):
-        concentration, shares = as_prior(options.prior(prior)), options.proportions(proportions)
-        task = progress.add_task("Planning", total=None)
-
-        def show(step: str, done: int, total: int) -> None:
-            progress.update(task, description=step, completed=done, total=total)
-
-        if error is not None and epsilon is not None:
-            progress.update(task, description="Smallest ε and number of records")
-            setting: dict[str, Any] = {
-                "prior": concentration,
-                "d_in": contributions,
-                "proportions": shares,
-            }
-            needed = {
-                "error": error,
-                "smallest_epsilon": smallest.smallest_epsilon(
-                    error, size=size, guess_size=guess_size, **setting
-                ),
-                "smallest_size": smallest.smallest_size(
-                    error, epsilon=epsilon, private=size is None, **setting
-                ),
-            }
+    with option_errors(), bar("Planning", quiet=json) as show:
+        setting: dict[str, Any] = {
+            "prior": as_prior(options.prior(prior)),
+            "d_in": contributions,
+            "proportions": options.proportions(proportions),
+        }
+        needed = {}
+        if error is not None:
+            show("Smallest ε and number of records", 0, 0)
+            needed = _needed(error, _lone_epsilon(error, epsilon, delta), size, guess_size, setting)
         found = planning.plan(
             size=size,
-            prior=concentration,
             epsilon=epsilon,
             delta=delta,
             rho=rho,
-            d_in=contributions,
-            proportions=shares,
             guess_size=guess_size,
             progress=show,
+            **setting,
         )
     if json:
         typer.echo(msgspec.json.encode({**msgspec.json.decode(found.to_json()), **needed}))
@@ -154,3 +113,28 @@ def plan(
                 f" {epsilon:.6g}, with mechanism auto."
             )
         )
+
+
+def _lone_epsilon(error: float, epsilon: float | None, delta: float | None) -> float:
+    """The ε that `error` is to be reached for."""
+    if epsilon is None or delta is not None:
+        fail(
+            f"--error {error}: needs --epsilon, without --delta; the ε and the number of records"
+            " found are for that."
+        )
+    return epsilon
+
+
+def _needed(
+    error: float, epsilon: float, size: int | None, guess_size: int | None, setting: dict[str, Any]
+) -> dict[str, float]:
+    """The smallest ε, and the smallest number of records, with that error."""
+    return {
+        "error": error,
+        "smallest_epsilon": smallest.smallest_epsilon(
+            error, size=size, guess_size=guess_size, **setting
+        ),
+        "smallest_size": smallest.smallest_size(
+            error, epsilon=epsilon, private=size is None, **setting
+        ),
+    }

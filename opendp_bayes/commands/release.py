@@ -20,7 +20,7 @@ from opendp_bayes.report import terminal
 from opendp_bayes.results.release import Release
 
 _MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 32 bits
-_DATA, _MODEL, _PRIVACY, _OUTPUT = "Data", "Model", "Privacy", "Output"
+_DATA = "Data"
 
 
 def release(
@@ -64,7 +64,7 @@ def release(
         str,
         typer.Option(
             help="Prior concentration: one number, or one for each category, new ones included.",
-            rich_help_panel=_MODEL,
+            rich_help_panel=options.MODEL,
         ),
     ] = "1",
     mechanism: Annotated[
@@ -76,37 +76,25 @@ def release(
                 "knorm_parameters, permute_and_flip, hellinger_exponential or"
                 " smooth_hellinger_exponential. Its scale follows from the budget."
             ),
-            rich_help_panel=_MODEL,
+            rich_help_panel=options.MODEL,
         ),
     ] = "auto",
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="A parameter of the mechanism named, such as gamma=0.2; may be repeated.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="Budget ε. Give either this or --rho.", rich_help_panel=_PRIVACY),
-    ] = None,
-    rho: Annotated[
-        float | None,
-        typer.Option(help="Budget ρ of zero-concentrated privacy.", rich_help_panel=_PRIVACY),
-    ] = None,
+    parameter: options.Parameter = None,
+    epsilon: options.Epsilon = None,
+    rho: options.Rho = None,
     delta: Annotated[
-        float | None, typer.Option(help="The δ that goes with ε or ρ.", rich_help_panel=_PRIVACY)
+        float | None,
+        typer.Option(help="The δ that goes with ε or ρ.", rich_help_panel=options.PRIVACY),
     ] = None,
     size: Annotated[
         int | None,
-        typer.Option(help="The number of rows, if it is public.", rich_help_panel=_PRIVACY),
+        typer.Option(help="The number of rows, if it is public.", rich_help_panel=options.PRIVACY),
     ] = None,
     contributions: Annotated[
         int,
         typer.Option(
             help="The most rows that one person has. A promise: it is not enforced.",
-            rich_help_panel=_PRIVACY,
+            rich_help_panel=options.PRIVACY,
         ),
     ] = 1,
     json: Annotated[
@@ -114,7 +102,7 @@ def release(
         typer.Option(
             "--json",
             help="Print the release as JSON, for Release.from_json.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=options.OUTPUT,
         ),
     ] = False,
 ) -> None:

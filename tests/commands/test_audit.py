@@ -4,36 +4,20 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
-
-from opendp_bayes.commands.app import app
+from command_line import run
 
 EHDL = ("hellinger_exponential", "--parameter", "sensitivity=local")
 
 
-@pytest.fixture(autouse=True)
-def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same output wherever the tests run."""
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.setenv("COLUMNS", "150")
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    """Standard output where the audit was made, standard error where the options are wrong."""
-    result = CliRunner().invoke(app, ["audit", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return re.sub(r"\x1b\[[\d;]*m", "", result.stderr if code == 2 else result.stdout)
-
-
 def document(*arguments: object, code: int = 0) -> dict[str, object]:
-    found = json.loads(run(*arguments, "--draws", 1000, "--json", code=code))
+    found = json.loads(run("audit", *arguments, "--draws", 1000, "--json", code=code))
     assert isinstance(found, dict)
     return found
 
 
 def test_an_audit_that_passes_is_shown_as_tables() -> None:
     shown = run(
+        "audit",
         "smooth_hellinger_exponential",
         "--size",
         20,
@@ -69,6 +53,7 @@ def test_an_audit_that_passes_is_shown_as_tables() -> None:
 
 def test_a_refuted_claim_ends_with_exit_code_1() -> None:
     shown = run(
+        "audit",
         *EHDL,
         "--size",
         500,
@@ -91,6 +76,7 @@ def test_a_refuted_claim_ends_with_exit_code_1() -> None:
 def test_a_claim_that_nothing_proves_is_not_called_certified() -> None:
     """A mechanism of another package has no exact accounting, and its proven bound is 2 / scale."""
     shown = run(
+        "audit",
         "hamming_exponential",
         "--size",
         20,
@@ -112,7 +98,7 @@ def test_a_claim_that_nothing_proves_is_not_called_certified() -> None:
 
 
 def test_without_listed_outcomes_two_checks_are_left() -> None:
-    shown = run("laplace_parameters", "--prior", "1,1,1", "--epsilon", 1, "--draws", 1000)
+    shown = run("audit", "laplace_parameters", "--prior", "1,1,1", "--epsilon", 1, "--draws", 1000)
     assert "A private number of records" in shown
     assert "one record added or removed" in shown
     assert re.search(r"Law +– +The mechanism does not list its outcomes\.", shown)
@@ -219,7 +205,7 @@ def test_as_json() -> None:
     ],
 )
 def test_wrong_options_end_in_one_line_and_exit_code_2(options: str, message: str) -> None:
-    shown = run(*options.split(), code=2)
+    shown = run("audit", *options.split(), code=2)
     assert len(shown.splitlines()) == 1
     with pytest.raises(ValueError, match=message):
         raise ValueError(shown)

@@ -4,29 +4,22 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
-
-from opendp_bayes.commands.app import app
-
-
-@pytest.fixture(autouse=True)
-def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same output wherever the tests run."""
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.setenv("COLUMNS", "150")
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    """Standard output where the plan was made, standard error where the options are wrong."""
-    result = CliRunner().invoke(app, ["plan", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return re.sub(r"\x1b\[[\d;]*m", "", result.stderr if code == 2 else result.stdout)
+from command_line import run
 
 
 def test_a_plan_is_shown_as_tables() -> None:
     shown = run(
-        "--size", 100, "--prior", "1,1", "--epsilon", 1, "--proportions", "1,4", "--error", 0.1
+        "plan",
+        "--size",
+        100,
+        "--prior",
+        "1,1",
+        "--epsilon",
+        1,
+        "--proportions",
+        "1,4",
+        "--error",
+        0.1,
     )
     for line in (
         r"Plan for ε = 1\n",
@@ -49,7 +42,9 @@ def test_a_plan_is_shown_as_tables() -> None:
 
 
 def test_what_cannot_be_used_is_listed_with_the_reason_and_what_is_simulated_is_marked() -> None:
-    shown = run("--guess-size", 500, "--prior", "1,1,1,1", "--rho", 0.1, "--contributions", 2)
+    shown = run(
+        "plan", "--guess-size", 500, "--prior", "1,1,1,1", "--rho", 0.1, "--contributions", 2
+    )
     assert (
         "A private number of records, guessed to be 500, prior (1, 1, 1, 1). Neighbours differ by 2"
         " records added or removed." in shown
@@ -63,7 +58,7 @@ def test_what_cannot_be_used_is_listed_with_the_reason_and_what_is_simulated_is_
 
 
 def test_an_epsilon_without_noise_has_no_error_to_compare() -> None:
-    shown = run("--size", 9, "--prior", "1,1", "--epsilon", 1e300)
+    shown = run("plan", "--size", 9, "--prior", "1,1", "--epsilon", 1e300)
     assert re.search(
         r"Recommended: LaplaceParameters\(.*\) has an\s+expected Hellinger error of 0 on average.*"
         r" is within 1 % of it \(0\)",
@@ -74,7 +69,7 @@ def test_an_epsilon_without_noise_has_no_error_to_compare() -> None:
 
 def test_names_and_reasons_are_whole_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    shown = run("--guess-size", 30, "--prior", "1,1", "--epsilon", 1)
+    shown = run("plan", "--guess-size", 30, "--prior", "1,1", "--epsilon", 1)
     assert "…" not in shown
     assert max(map(len, shown.splitlines())) <= 60
     assert shown.count("HellingerExponential: ") == 2, (
@@ -84,7 +79,7 @@ def test_names_and_reasons_are_whole_in_a_narrow_terminal(monkeypatch: pytest.Mo
 
 def test_as_json() -> None:
     found = json.loads(
-        run("--size", 20, "--prior", "1,1", "--epsilon", 1, "--error", 0.1, "--json")
+        run("plan", "--size", 20, "--prior", "1,1", "--epsilon", 1, "--error", 0.1, "--json")
     )
     assert found["recommended"] == {
         "name": "laplace_parameters",
@@ -141,7 +136,7 @@ def test_as_json() -> None:
     ],
 )
 def test_wrong_options_end_in_one_line_and_exit_code_2(options: str, message: str) -> None:
-    shown = run(*options.split(), code=2)
+    shown = run("plan", *options.split(), code=2)
     assert len(shown.splitlines()) == 1
     with pytest.raises(ValueError, match=message):
         raise ValueError(shown)

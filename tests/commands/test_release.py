@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from command_line import run
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
@@ -22,13 +23,8 @@ from opendp_bayes.framework.context import PosteriorQuery
 VOTES = ["a"] * 30 + ["b"] * 20 + ["c"] * 10 + [None] * 4 + ["zz"] * 6
 # Noise of scale 2e-4 at most differs from 0 with probability below e^-4999.
 EXACT = ("--epsilon", "10000")
-
-
-@pytest.fixture(autouse=True)
-def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same output wherever the tests run."""
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.setenv("COLUMNS", "120")
+COLUMN = ("--column", "vote", "--categories", "a,b,c")
+PUBLIC = (*COLUMN, "--size", 70, "--nulls", "a", "--unknown", "b", "--epsilon", 5)
 
 
 @pytest.fixture(scope="module")
@@ -53,15 +49,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for extension in ("ipc", "arrow", "feather"):
         typed.write_ipc(directory / f"votes.{extension}")
     return directory
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    """Standard output of a successful command, standard error of a failed one."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    # Typer styles help and errors in some CI systems.
-    return re.sub(r"\x1b\[[\d;]*m", "", result.stdout if code == 0 else result.stderr)
 
 
 def released(*arguments: object) -> ob.Release:
@@ -618,23 +605,9 @@ def test_a_csv_file_without_a_header_keeps_its_first_record_to_itself(tmp_path: 
 
 
 def test_parameters_of_a_mechanism(files: Path) -> None:
-    options = (
-        "--column",
-        "vote",
-        "--categories",
-        "a,b,c",
-        "--size",
-        70,
-        "--nulls",
-        "a",
-        "--unknown",
-        "b",
-        "--epsilon",
-        5,
-    )
     smooth = released(
         files / "votes.csv",
-        *options,
+        *PUBLIC,
         "--mechanism",
         "smooth_hellinger_exponential",
         "--parameter",
@@ -644,7 +617,7 @@ def test_parameters_of_a_mechanism(files: Path) -> None:
     assert smooth.mechanism.gamma == 0.2
     floored = released(
         files / "votes.csv",
-        *options,
+        *PUBLIC,
         "--mechanism",
         "laplace_parameters",
         "--parameter",
@@ -664,24 +637,10 @@ def test_parameters_of_a_mechanism(files: Path) -> None:
     ],
 )
 def test_wrong_parameters_of_a_mechanism(files: Path, setting: str, message: str) -> None:
-    options = (
-        "--column",
-        "vote",
-        "--categories",
-        "a,b,c",
-        "--size",
-        70,
-        "--nulls",
-        "a",
-        "--unknown",
-        "b",
-        "--epsilon",
-        5,
-    )
     text = run(
         "release",
         files / "votes.csv",
-        *options,
+        *PUBLIC,
         "--mechanism",
         "smooth_hellinger_exponential",
         "--parameter",
@@ -705,10 +664,7 @@ def test_the_report_says_which_rows_were_left_out(
     text = run(
         "release",
         files / "votes.csv",
-        "--column",
-        "vote",
-        "--categories",
-        "a,b,c",
+        *COLUMN,
         "--epsilon",
         1,
         *policy,

@@ -223,9 +223,9 @@ def test_guarded_passes_results_and_public_messages():
 BITS = pl.LazyFrame({"x": [True, False, True, True]})
 
 
-def posterior(size: int | None = 4) -> Any:
+def counts_of_bits(size: int | None = None) -> Any:
     metric = dp.symmetric_distance() if size is None else dp.change_one_distance()
-    counts = ob.make_categorical_counts(
+    return ob.make_categorical_counts(
         dp.domain_of(BITS, infer=True),
         metric,
         column="x",
@@ -233,7 +233,10 @@ def posterior(size: int | None = 4) -> Any:
         nulls=True,
         size=size,
     )
-    return counts >> ob.then_beta_binomial(prior=1.0)
+
+
+def posterior(size: int | None = 4) -> Any:
+    return counts_of_bits(size) >> ob.then_beta_binomial(prior=1.0)
 
 
 # Looks like nothing else, so that finding it in a message means that data got there
@@ -266,13 +269,7 @@ def test_wrong_members_give_a_public_message_without_data(name):
     "value", [np.array([1, 2, 3]), np.array([np.nan, 1.0]), np.array([-1, 5]), np.array([2.5, 1.5])]
 )
 def test_wrong_counts_give_a_public_message(value):
-    counts = ob.make_categorical_counts(
-        dp.domain_of(BITS, infer=True),
-        dp.symmetric_distance(),
-        column="x",
-        categories=[True, False],
-        nulls=True,
-    )
+    counts = counts_of_bits()
     for then in (ob.then_beta_binomial(prior=1.0), ob.then_count_vector()):
         after = counts.output_space >> then
         with pytest.raises(
@@ -310,13 +307,7 @@ CALLERS = {
 @pytest.mark.parametrize("caller", [*CALLERS, "posterior"])
 def test_a_missing_feature_is_named_with_what_to_type(caller, feature):
     post, query = posterior(None), context().query()
-    counts = ob.make_categorical_counts(
-        dp.domain_of(BITS, infer=True),
-        dp.symmetric_distance(),
-        column="x",
-        categories=[True, False],
-        nulls=True,
-    )
+    counts = counts_of_bits()
     call = CALLERS.get(
         caller, lambda _, __: ob.posterior(query, "x", categories=[True, False], nulls=True)
     )
