@@ -11,17 +11,30 @@ from opendp_bayes.framework.boundary import (
     guarded_map,
     require_features,
 )
+from opendp_bayes.framework.cells import Cells, cells_of
+from opendp_bayes.framework.columns import CategoricalColumn
+from opendp_bayes.framework.counts import checked_size, counting, records_of_bounds
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
+from opendp_bayes.framework.question import Countable, Question, Variable
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 
 __all__ = [
+    "CategoricalColumn",
+    "Cells",
     "ContractError",
+    "Countable",
     "CountsSpace",
     "PosteriorSpace",
+    "Question",
+    "Variable",
+    "cells_of",
+    "checked_size",
+    "counting",
     "deferred_interrupts",
     "descriptor_of",
     "guarded",
     "guarded_map",
     "interruptible",
+    "records_of_bounds",
     "require_features",
 ]

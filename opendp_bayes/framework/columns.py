@@ -1,6 +1,4 @@
-"""A categorical column: which values it can hold, in which category each is counted, and the polars
-query that counts them.
-"""
+"""A categorical column: which values it can hold, and in which category each is counted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,23 +70,13 @@ class CategoricalColumn:
             )
         return cls(column, dtype, own, tuple(labels), positions[0], positions[1])
 
-    def count(self, frame: pl.LazyFrame) -> Integers:
-        """The number of records of each label, shape `(k,)`, in one streaming pass.
-
-        Grouping by the value itself, and giving each group its category afterwards, costs no more
-        than counting in plain polars. The cast changes nothing unless the frame has another type
-        than OpenDP's domain says: polars makes `fill_null` with a string a String of an Enum.
-        """
-        groups = frame.select(value=self.value).group_by("value").len().collect(engine="streaming")
-        counts = np.zeros(len(self.labels), dtype=np.int64)
-        np.add.at(
-            counts, self.positions(groups["value"]), groups["len"].to_numpy().astype(np.int64)
-        )
-        return counts
-
     @property
     def value(self) -> pl.Expr:
-        """The column, of the type that the domain says it has."""
+        """The column, of the type that the domain says it has.
+
+        The cast changes nothing unless the frame has another type than OpenDP's domain says: polars
+        makes `fill_null` with a string a String of an Enum.
+        """
         return pl.col(self.column).cast(self.dtype, strict=False)
 
     def positions(self, values: pl.Series) -> Integers:

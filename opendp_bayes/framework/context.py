@@ -2,50 +2,32 @@
 whose scale fits the budget.
 """
 
-import re
 from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import replace
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, overload
 
 from numpy.typing import ArrayLike
 from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
-from opendp.mod import Function, Measurement, OpenDPException, Transformation
+from opendp.mod import Measurement
 
-from opendp_bayes.accounting.profile import feasible_loss
-from opendp_bayes.framework.boundary import ReleaseError, descriptor_of, require_features
-from opendp_bayes.framework.budget import (
-    as_tuple,
-    check_remaining,
-    delta_of,
-    loss_in,
-    relative_to_budget,
-    shown,
-)
-from opendp_bayes.framework.counts import then_categorical_counts
-from opendp_bayes.framework.fitting import Fit, Option, fit_of, mechanism_for_groups
-from opendp_bayes.framework.grouped_counts import grouped_release, then_grouped_counts
-from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
-from opendp_bayes.framework.measurements import make_mechanism
-from opendp_bayes.framework.posteriors import then_dirichlet_multinomial
-from opendp_bayes.framework.query_plan import stable_plan, ungrouped
-from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.framework.asked import Asked, ask, submitted
+from opendp_bayes.framework.boundary import require_features
+from opendp_bayes.framework.budget import as_tuple
+from opendp_bayes.framework.fitting import Option
+from opendp_bayes.framework.interrupts import deferred_interrupts
+from opendp_bayes.framework.question import Countable, Question, Variable
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.released.data import Key, Label
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 
 R = TypeVar("R", Release, GroupedRelease)
-#: What `guarded` raises, in OpenDP's account of it.
-_CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
 
 
 # `context.query()` is typed as either kind of query; a `Query` that is none on a frame is refused.
 @overload
 def posterior(  # type: ignore[overload-overlap]
-    query: Query | LazyFrameQuery,
+    query: Query | LazyFrameQuery | Countable,
     column: str,
     *,
     keys: None = None,
@@ -61,7 +43,7 @@ def posterior(  # type: ignore[overload-overlap]
 
 @overload
 def posterior(
-    query: Query | LazyGroupByQuery,
+    query: Query | LazyGroupByQuery | Countable,
     column: str,
     *,
     keys: Sequence[Key] | None = None,
@@ -77,7 +59,7 @@ def posterior(
 
 @deferred_interrupts()
 def posterior(
-    query: Query | LazyFrameQuery | LazyGroupByQuery,
+    query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
     column: str,
     *,
     keys: Sequence[Key] | None = None,
@@ -115,36 +97,9 @@ def posterior(
     any data is read or budget spent.
     """
     require_features("posterior")
-    by: str | None = None
-    if isinstance(query, LazyGroupByQuery):
-        query, by = ungrouped(query)
-        mechanism, options = mechanism_for_groups(mechanism, options)
-    elif keys is not None:
-        raise ValueError(
-            f"keys={keys!r}: belongs to a query per group; group it by a column, as in"
-            " `query.group_by('region')`."
-        )
-    if not isinstance(query, LazyFrameQuery):
-        raise TypeError(
-            "query: must be a query on a polars frame, as `context.query()` gives, not"
-            f" {type(query).__name__}."
-        )
-    stable, base = stable_plan(query)
-    counted: dict[str, Any] = {"column": column, "categories": categories, "size": size}
-    counted |= {"nulls": nulls, "unknown": unknown}
-    if by is None:
-        counts = then_categorical_counts(**counted)
-    else:
-        counts = then_grouped_counts(by=by, keys=keys, **counted)
-    chain = stable >> counts >> then_dirichlet_multinomial(prior=prior)
-    space = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
-    return PosteriorQuery(
-        chain,
-        space,
-        base,
-        fit_of(mechanism, options, space),
-        None if by is None else grouped_release(chain.output_domain),
-    )
+    variable = Variable(column, categories, nulls, unknown)
+    question = Question((variable,), prior=prior, size=size, keys=keys)
+    return PosteriorQuery(ask(query, question, mechanism, options))
 
 
 class ReleaseInterrupted(KeyboardInterrupt):
@@ -166,20 +121,10 @@ class PosteriorQuery(Query, Generic[R]):
     the `Release` or `GroupedRelease`.
     """
 
-    def __init__(
-        self,
-        chain: Transformation,
-        space: PosteriorSpace,
-        base: Query,
-        mechanism: Fit,
-        postprocess: Function | None = None,
-    ) -> None:
-        super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
-        self._space = space
-        self._mechanism = mechanism
-        self._postprocess = postprocess
-        self._distance: int = chain.map(self._d_in)
-        self._delta = delta_of(base._output_measure, base._d_out)
+    def __init__(self, asked: Asked) -> None:
+        base = asked.base
+        super().__init__(asked.chain, base._output_measure, base._d_in, base._d_out, base._context)
+        self._asked = asked
 
     @deferred_interrupts()
     def resolve(
@@ -200,18 +145,7 @@ class PosteriorQuery(Query, Generic[R]):
             raise ValueError(
                 f"query: has a budget of {self._d_out}; epsilon or rho must be greater than 0."
             )
-        mechanism = self._fitted()
-        chain = cast(Transformation, self._chain)
-        measurement = chain >> make_mechanism(
-            *chain.output_space,
-            self._output_measure,
-            mechanism,
-            delta=self._delta,
-        )
-        if self._postprocess is not None:
-            measurement = measurement >> self._postprocess
-        measurement.param = mechanism.scale
-        return measurement
+        return self._asked.measurement(self._d_out)
 
     def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
         """Make the release and debit the Context, after checking that its remaining budget
@@ -235,44 +169,8 @@ class PosteriorQuery(Query, Generic[R]):
         return released
 
     def _released(self, context: Context) -> R:
-        measurement = self.resolve()
-        check_remaining(context, measurement.map(self._d_in))
-        try:
-            released: R = context(measurement)
-        except OpenDPException as error:
-            ours = _CALLBACK_MESSAGE.search(str(error))
-            if ours is None:
-                raise
-            raise ReleaseError(ours[1]) from None
-        loss = self._loss(deepcopy(released.mechanism))  # a key of caches, so out of reach
-        promise = replace(released.promise, d_in=self._distance, loss=loss)
-        return released.with_promise(promise)
-
-    def _loss(self, mechanism: Mechanism) -> PrivacyLoss:
-        loss = feasible_loss(
-            mechanism,
-            size=self._space.size,
-            prior=self._space.prior_array,
-            d_in=self._distance,
-            delta=self._delta,
-        )
-        return replace(loss)  # a value that nobody can change for others
-
-    def _fitted(self) -> Mechanism:
-        if isinstance(self._mechanism, Mechanism):
-            spent = loss_in(self._output_measure)(self._loss(self._mechanism))
-            budget = as_tuple(self._d_out)
-            if any(loss > limit for loss, limit in zip(spent, budget, strict=True)):
-                raise ValueError(
-                    f"mechanism={self._mechanism}: its privacy loss {shown(spent)} exceeds the"
-                    f" budget of the query, {shown(budget)}. Raise its scale, or name the"
-                    " mechanism to have the scale found."
-                )
-            return self._mechanism
-        loss = relative_to_budget(self._output_measure, self._d_out)
-        size, prior = self._space.size, self._space.prior_array
-        with interruptible():
-            return self._mechanism(lambda mechanism: loss(mechanism, size, prior, self._distance))
+        released: R = submitted(context, self.resolve(), self._d_in)
+        return self._asked.restated(released, self._d_out)
 
 
 class _BayesNamespace:

@@ -21,8 +21,9 @@ from opendp.mod import (
 from opendp.transformations import make_user_transformation
 
 from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
-from opendp_bayes.framework.columns import CategoricalColumn
+from opendp_bayes.framework.cells import cells_of
 from opendp_bayes.framework.interrupts import interruptible
+from opendp_bayes.framework.question import Question, Variable
 from opendp_bayes.framework.spaces import CountsSpace
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
 from opendp_bayes.released.data import Label
@@ -63,70 +64,57 @@ def make_categorical_counts(
 
     Raises `ValueError`/`TypeError` for a column, metric or policy that does not fit.
     """
-    source = source_column(
-        input_domain, input_metric, column, categories=categories, nulls=nulls, unknown=unknown
-    )
-    space = CountsSpace(source.labels, public_size(input_domain, input_metric, size))
-    return counting(input_domain, input_metric, space, source.count, "make_categorical_counts")
-
-
-def source_column(
-    domain: Domain,
-    metric: Metric,
-    column: str,
-    *,
-    categories: Sequence[Label] | None,
-    nulls: Label | None,
-    unknown: Label | None,
-) -> CategoricalColumn:
-    """Check the input space and the column, and apply the policy for nulls and unknown values to
-    it.
-    """
     require_features("make_categorical_counts")
+    variable = Variable(column, categories, nulls, unknown)
+    return make_counts(
+        input_domain, input_metric, Question((variable,), size=size), "make_categorical_counts"
+    )
+
+
+def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str) -> Transformation:
+    """The transformation from a frame to the counts that a question asks for, with the stability
+    map of `make_categorical_counts`.
+
+    Raises `ValueError`/`TypeError` for a question that does not fit the space.
+    """
     if not isinstance(domain, LazyFrameDomain):
         raise TypeError(
             f"input_domain={domain}: must be a LazyFrameDomain, as `dp.domain_of(frame,"
             " infer=True)` makes."
         )
     _counted_distance(metric)
-    dtype = type_of_column(domain, column, "column")
-    nullable = domain.get_series_domain(column).nullable
-    return CategoricalColumn.build(
-        column, dtype, nullable=nullable, categories=categories, nulls=nulls, unknown=unknown
-    )
-
-
-def type_of_column(domain: LazyFrameDomain, column: Any, argument: str) -> pl.DataType:
-    """The type of a column that an argument names; `TypeError`/`ValueError` if it is not the name
-    of one.
-    """
-    if not isinstance(column, str):
-        raise TypeError(
-            f"{argument}={column!r}: must be the name of a column, a str; compute it in the plan"
-            " first."
-        )
     schema = _lazyframe_from_domain(domain).collect_schema()
-    if column not in schema:
-        raise ValueError(
-            f"{argument}={column!r}: is not in the frame; its columns are"
-            f" {', '.join(map(repr, schema))}."
-        )
-    return schema[column]
+    is_public = metric == change_one_distance() or domain.get_margin([]).invariant == "lengths"
+    cells = cells_of(
+        question,
+        schema,
+        lambda column: domain.get_series_domain(column).nullable,
+        checked_size(question.size, is_public=is_public),
+    )
+    return counting(domain, metric, cells.space, cells.count, made_by)
 
 
 def counting(
     domain: Domain,
     metric: Metric,
     space: CountsSpace,
-    count: Callable[[pl.LazyFrame], Integers],
+    count: Callable[[Any], Integers],
     made_by: str,
 ) -> Transformation:
     """The transformation to `space` by a function that counts each row once, in one of the
-    categories (`docs/proofs.md`, "Counts").
+    categories that its own values decide, with its stability map (`docs/proofs.md`, "Counts").
+
+    Parameters
+    ----------
+    domain, metric : of the data, whatever holds them; the metric as in `make_categorical_counts`.
+    count : from the data to int64 counts of shape `(k,)`. It is guarded.
+    made_by : the name that messages give.
+
+    Raises `ValueError` for a metric that does not bound a number of records.
     """
     distance = _counted_distance(metric)
 
-    def function(frame: pl.LazyFrame) -> Integers:
+    def function(frame: Any) -> Integers:
         with interruptible():
             counts = count(frame)
         return space.counts(counts)
@@ -234,9 +222,10 @@ def records_of_bounds(bounds: Any) -> int:
     return min(proven)
 
 
-def public_size(domain: LazyFrameDomain, metric: Metric, size: int | None) -> int | None:
-    """Check `size` against what the space says of the number of records, and return it."""
-    is_public = metric == change_one_distance() or domain.get_margin([]).invariant == "lengths"
+def checked_size(size: int | None, *, is_public: bool) -> int | None:
+    """Return `size`, the number of records that a user states, checked against whether it is public
+    in the space that is counted; `ValueError`/`TypeError` where they disagree.
+    """
     if size is not None:
         size = as_size(size)
     if is_public and size is None:

@@ -3,19 +3,15 @@ split into one release for each group.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-import polars as pl
 from opendp.core import new_function
 from opendp.extras._utilities import to_then
 from opendp.mod import Domain, Function, Metric, Transformation
 
 from opendp_bayes.framework.boundary import ContractError, descriptor_of, guarded, require_features
-from opendp_bayes.framework.columns import CategoricalColumn, public_values
-from opendp_bayes.framework.counts import counting, public_size, source_column, type_of_column
-from opendp_bayes.framework.spaces import GroupedCountsSpace, PosteriorSpace, groups_and_labels
-from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.framework.counts import make_counts
+from opendp_bayes.framework.question import Question, Variable
+from opendp_bayes.framework.spaces import PosteriorSpace, groups_and_labels
 from opendp_bayes.mechanisms.protocol import noises_every_count
 from opendp_bayes.released.data import Key, Label
 from opendp_bayes.results.grouped_release import GroupedRelease
@@ -54,30 +50,9 @@ def make_grouped_counts(
     Raises `ValueError`/`TypeError` for a column, key, metric or policy that does not fit.
     """
     require_features("make_grouped_counts")
-    values = source_column(
-        input_domain, input_metric, column, categories=categories, nulls=nulls, unknown=unknown
-    )
-    column_of_groups, groups = _groups(by, type_of_column(input_domain, by, "by"), keys)
-    k, cells = len(values.labels), len(groups) * len(values.labels)
-    space = GroupedCountsSpace.build(
-        groups, values.labels, public_size(input_domain, input_metric, size)
-    )
-
-    def count(frame: pl.LazyFrame) -> Integers:
-        found = (
-            frame.select(group=column_of_groups.value, value=values.value)
-            .group_by("group", "value")
-            .len()
-            .collect(engine="streaming")
-        )
-        cell = np.minimum(
-            column_of_groups.positions(found["group"]) * k + values.positions(found["value"]), cells
-        )
-        counts = np.zeros(cells + 1, dtype=np.int64)
-        np.add.at(counts, cell, found["len"].to_numpy().astype(np.int64))
-        return counts
-
-    return counting(input_domain, input_metric, space, count, "make_grouped_counts")
+    variable = Variable(column, categories, nulls, unknown)
+    question = Question((variable,), size=size, by=(by,), keys=keys)
+    return make_counts(input_domain, input_metric, question, "make_grouped_counts")
 
 
 def grouped_release(input_domain: Domain) -> Function:
@@ -119,20 +94,3 @@ def grouped_release(input_domain: Domain) -> Function:
 
 
 then_grouped_counts = to_then(make_grouped_counts)
-
-
-def _groups(by: str, dtype: pl.DataType, keys: Any) -> tuple[CategoricalColumn, tuple[Key, ...]]:
-    """The column that says which group a row is in, and the groups; the position after the last is
-    that of the rows in no group.
-    """
-    if isinstance(keys, (pl.Series, np.ndarray)):
-        keys = keys.tolist() if isinstance(keys, np.ndarray) else keys.to_list()
-    nulls = isinstance(keys, Sequence) and not isinstance(keys, str) and None in keys
-    if nulls and keys.count(None) > 1:
-        raise ValueError(f"keys={keys!r}: must not repeat a key.")
-    known = public_values(
-        by, dtype, [key for key in keys if key is not None] if nulls else keys, "keys"
-    )
-    groups = (*known, None) if nulls else known
-    column = CategoricalColumn(by, dtype, known, known, nulls=len(known), unknown=len(groups))
-    return column, groups

@@ -1,7 +1,10 @@
-"""The user's plan before `posterior`: read from the query, and made a stable transformation."""
+"""OpenDP's polars queries: the user's plan, read from the query and made a stable transformation,
+then the counts that are asked for.
+"""
 
 import io
 import json
+from dataclasses import replace
 from typing import cast
 
 import polars as pl
@@ -21,7 +24,30 @@ from opendp.mod import (
 from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes.framework.boundary import silenced
-from opendp_bayes.framework.counts import records_of_bounds
+from opendp_bayes.framework.counts import make_counts, records_of_bounds
+from opendp_bayes.framework.question import Question
+
+
+def counts_of_frame(
+    query: LazyFrameQuery | LazyGroupByQuery, question: Question
+) -> tuple[Transformation, Query]:
+    """What `Countable.counts_of` returns, of a query on a polars frame.
+
+    Raises `ValueError`/`TypeError` for a plan that is not stable or a question that does not fit
+    it.
+    """
+    if isinstance(query, LazyGroupByQuery):
+        query, by = ungrouped(query)
+        question, made_by = replace(question, by=(by,)), "make_grouped_counts"
+    elif question.keys is not None:
+        raise ValueError(
+            f"keys={question.keys!r}: belongs to a query per group; group it by a column, as in"
+            " `query.group_by('region')`."
+        )
+    else:
+        made_by = "make_categorical_counts"
+    stable, base = stable_plan(query)
+    return stable >> make_counts(*stable.output_space, question, made_by), base
 
 
 def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:

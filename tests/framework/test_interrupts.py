@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +264,7 @@ def test_an_interrupt_stops_the_search_for_a_scale(monkeypatch: pytest.MonkeyPat
         strike()
         pytest.fail("the search went on")
 
-    monkeypatch.setattr(query, "_mechanism", search)
+    monkeypatch.setattr(query, "_asked", replace(query._asked, fit=search))
     with pytest.raises(KeyboardInterrupt):
         query.resolve()
 

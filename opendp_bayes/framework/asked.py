@@ -1,0 +1,166 @@
+"""A question put to a query: the chain to the posterior, and the measurement of a mechanism that
+fits a budget.
+"""
+
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from opendp.context import Context, Query
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.mod import Function, Measurement, OpenDPException, Transformation
+
+from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.framework.boundary import ReleaseError, descriptor_of
+from opendp_bayes.framework.budget import (
+    as_tuple,
+    check_remaining,
+    delta_of,
+    loss_in,
+    relative_to_budget,
+    shown,
+)
+from opendp_bayes.framework.fitting import Fit, Option, fit_of, mechanism_for_groups
+from opendp_bayes.framework.grouped_counts import grouped_release
+from opendp_bayes.framework.interrupts import interruptible
+from opendp_bayes.framework.measurements import make_mechanism
+from opendp_bayes.framework.posteriors import then_dirichlet_multinomial
+from opendp_bayes.framework.query_plan import counts_of_frame
+from opendp_bayes.framework.question import Countable, Question
+from opendp_bayes.framework.spaces import PosteriorSpace, groups_and_labels
+from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import Release
+
+R = TypeVar("R", Release, GroupedRelease)
+#: What `guarded` raises, in OpenDP's account of it.
+_CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A question put to a query.
+
+    Attributes
+    ----------
+    base : the query with the budget and the Context; `chain` starts at its space.
+    chain : from there to the posterior, which `space` describes.
+    d_in : the records that one privacy unit changes, or adds and removes.
+    fit : a mechanism, or the one that fits a budget.
+    postprocess : from the release of the measurement to what the user gets; None where that is it.
+    """
+
+    base: Query
+    chain: Transformation
+    space: PosteriorSpace
+    d_in: int
+    fit: Fit
+    postprocess: Function | None
+
+    def measurement(self, budget: Any) -> Measurement:
+        """The measurement on the space of the base query, with the smallest scale whose loss is
+        within `budget`, in the measure of the query; its attribute `param` is the scale.
+
+        Several of them compose. Raises `ValueError` if no scale satisfies the budget.
+        """
+        mechanism = self.fitted(budget)
+        measurement = self.chain >> make_mechanism(
+            *self.chain.output_space,
+            self.base._output_measure,
+            mechanism,
+            delta=self._delta(budget),
+        )
+        if self.postprocess is not None:
+            measurement = measurement >> self.postprocess
+        measurement.param = mechanism.scale
+        return measurement
+
+    def fitted(self, budget: Any) -> Mechanism:
+        """The mechanism of the measurement for `budget`."""
+        delta = self._delta(budget)
+        if isinstance(self.fit, Mechanism):
+            spent = loss_in(self.base._output_measure)(self.loss(self.fit, delta))
+            limits = as_tuple(budget)
+            if any(loss > limit for loss, limit in zip(spent, limits, strict=True)):
+                raise ValueError(
+                    f"mechanism={self.fit}: its privacy loss {shown(spent)} exceeds the budget of"
+                    f" the query, {shown(limits)}. Raise its scale, or name the mechanism to have"
+                    " the scale found."
+                )
+            return self.fit
+        loss = relative_to_budget(self.base._output_measure, budget)
+        size, prior = self.space.size, self.space.prior_array
+        with interruptible():
+            return self.fit(lambda mechanism: loss(mechanism, size, prior, self.d_in))
+
+    def loss(self, mechanism: Mechanism, delta: float) -> PrivacyLoss:
+        """The loss of one privacy unit of the Context; uses up to `delta` where it helps."""
+        loss = feasible_loss(
+            mechanism,
+            size=self.space.size,
+            prior=self.space.prior_array,
+            d_in=self.d_in,
+            delta=delta,
+        )
+        return replace(loss)  # a value that nobody can change for others
+
+    def restated(self, released: R, budget: Any) -> R:
+        """A release of the measurement for `budget`, which promises for one record, with what is
+        promised to one privacy unit of the Context.
+        """
+        mechanism = deepcopy(released.mechanism)  # a key of caches, so out of reach
+        loss = self.loss(mechanism, self._delta(budget))
+        return released.with_promise(replace(released.promise, d_in=self.d_in, loss=loss))
+
+    def _delta(self, budget: Any) -> float:
+        return delta_of(self.base._output_measure, budget)
+
+
+def ask(
+    query: Any,
+    question: Question,
+    mechanism: str | Mechanism = "auto",
+    options: Mapping[str, Option] | None = None,
+) -> Asked:
+    """Put a question to an OpenDP query on a polars frame, or to any other `Countable`.
+
+    `mechanism` and `options` are those of `posterior`. Raises `ValueError`/`TypeError` for
+    arguments that do not fit each other or the query. Reads no data.
+    """
+    if isinstance(query, (LazyFrameQuery, LazyGroupByQuery)):
+        counts, base = counts_of_frame(query, question)
+    elif isinstance(query, Countable):
+        counts, base = query.counts_of(question)
+    else:
+        raise TypeError(
+            "query: must be a query on a polars frame, as `context.query()` gives, not"
+            f" {type(query).__name__}."
+        )
+    chain = counts >> then_dirichlet_multinomial(prior=question.prior)
+    space = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
+    given, postprocess = dict(options or {}), None
+    if groups_and_labels(space.categories)[0]:
+        mechanism, given = mechanism_for_groups(mechanism, given)
+        postprocess = grouped_release(chain.output_domain)
+    d_in: int = chain.map(base._d_in)
+    return Asked(base, chain, space, d_in, fit_of(mechanism, given, space), postprocess)
+
+
+def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
+    """What a measurement releases, debited from the Context, after checking that its remaining
+    budget suffices.
+
+    Raises `ValueError` where it does not, and `ReleaseError` if reading the data fails, with a
+    message that does not depend on them.
+    """
+    check_remaining(context, measurement.map(d_in))
+    try:
+        return context(measurement)
+    except OpenDPException as error:
+        ours = _CALLBACK_MESSAGE.search(str(error))
+        if ours is None:
+            raise
+        raise ReleaseError(ours[1]) from None

@@ -1,0 +1,119 @@
+"""In which cell each record is counted: the columns to group by, and from the sizes of their groups
+to counts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from opendp_bayes.framework.columns import CategoricalColumn, public_values
+from opendp_bayes.framework.question import Question
+from opendp_bayes.framework.spaces import CountsSpace, GroupedCountsSpace
+from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.released.data import Key
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Every record is in one cell, which its own values decide (`docs/proofs.md`, "Counts").
+
+    Attributes
+    ----------
+    columns : the columns to group the records by.
+    index : the number of the cell of every combination of positions, an array with an axis for
+        each column.
+    space : of the counts of the cells.
+    """
+
+    columns: tuple[CategoricalColumn, ...]
+    index: Integers
+    space: CountsSpace
+
+    def counts(self, groups: pl.DataFrame) -> Integers:
+        """The number of records of each cell, shape `(k,)`, from a frame with a row for every
+        combination of values that occurs: the values in the order of `columns`, and last the number
+        of records. Rows of the same combination are added up.
+        """
+        *values, numbers = groups.get_columns()
+        positions = [of.positions(value) for of, value in zip(self.columns, values, strict=True)]
+        counts = np.zeros(self.space.k, dtype=np.int64)
+        np.add.at(counts, self.index[tuple(positions)], numbers.to_numpy().astype(np.int64))
+        return counts
+
+    def count(self, frame: pl.LazyFrame) -> Integers:
+        """The number of records of each cell, shape `(k,)`, in one streaming pass.
+
+        Grouping by the values themselves, and giving each group its cell afterwards, costs no more
+        than counting in plain polars.
+        """
+        values = {f"value_{at}": column.value for at, column in enumerate(self.columns)}
+        groups = frame.select(**values).group_by(*values).len("number")
+        return self.counts(groups.collect(engine="streaming"))
+
+
+def cells_of(
+    question: Question,
+    schema: Mapping[str, pl.DataType],
+    nullable: Callable[[str], bool],
+    size: int | None,
+) -> Cells:
+    """The cells that a question asks for.
+
+    `schema` has the type of every column as polars has it, `nullable` says whether a column may
+    hold nulls, and `size` is the number of records where it is public.
+
+    Raises `ValueError`/`TypeError` for a column, key or policy that does not fit.
+    """
+    variable = question.variables[0]
+    column = CategoricalColumn.build(
+        variable.column,
+        schema[_named(variable.column, schema, "column")],
+        nullable=nullable(variable.column),
+        categories=variable.categories,
+        nulls=variable.nulls,
+        unknown=variable.unknown,
+    )
+    k = len(column.labels)
+    if not question.by:
+        return Cells((column,), np.arange(k), CountsSpace(column.labels, size))
+    by = question.by[0]
+    of_groups, groups = _groups(by, schema[_named(by, schema, "by")], question.keys)
+    within = np.arange(len(groups) * k).reshape(len(groups), k)
+    elsewhere = np.full((1, k), within.size)  # the rows in no group
+    space = GroupedCountsSpace.build(groups, column.labels, size)
+    return Cells((of_groups, column), np.concatenate([within, elsewhere]), space)
+
+
+def _named(column: Any, schema: Mapping[str, pl.DataType], argument: str) -> str:
+    """The name of a column; `TypeError`/`ValueError` if the argument is not the name of one."""
+    if not isinstance(column, str):
+        raise TypeError(
+            f"{argument}={column!r}: must be the name of a column, a str; compute it in the plan"
+            " first."
+        )
+    if column not in schema:
+        raise ValueError(
+            f"{argument}={column!r}: is not in the frame; its columns are"
+            f" {', '.join(map(repr, schema))}."
+        )
+    return column
+
+
+def _groups(by: str, dtype: pl.DataType, keys: Any) -> tuple[CategoricalColumn, tuple[Key, ...]]:
+    """The column that says which group a row is in, and the groups; the position after the last is
+    that of the rows in no group.
+    """
+    if isinstance(keys, (pl.Series, np.ndarray)):
+        keys = keys.tolist() if isinstance(keys, np.ndarray) else keys.to_list()
+    nulls = isinstance(keys, Sequence) and not isinstance(keys, str) and None in keys
+    if nulls and keys.count(None) > 1:
+        raise ValueError(f"keys={keys!r}: must not repeat a key.")
+    known = public_values(
+        by, dtype, [key for key in keys if key is not None] if nulls else keys, "keys"
+    )
+    groups = (*known, None) if nulls else known
+    column = CategoricalColumn(by, dtype, known, known, nulls=len(known), unknown=len(groups))
+    return column, groups
