@@ -10,6 +10,8 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.inference.comparison import Comparison
+from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
+from opendp_bayes.inference.one_category import CategoryPosterior
 
 LAPLACE = ob.LaplaceParameters(1.0)
 
@@ -79,6 +81,18 @@ POSTERIORS = [
                 [vary("size", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
             ),
             (
+                "merged",
+                {"groups": {"x": ["a", "c"]}},
+                first_mean,
+                [vary("groups", {"x": ["b", "c"]}, SMALLER)],
+            ),
+            (
+                "given",
+                {"categories": ["a", "c"]},
+                first_mean,
+                [vary("categories", ["b", "c"], SMALLER)],
+            ),
+            (
                 "predictive",
                 {"size": 50, "draws": 5, "seed": 0},
                 np.array,
@@ -116,6 +130,42 @@ POSTERIORS = [
         )
         for method in [getattr(ob.NoiseAwarePosterior, name)]
         for row in rows(method, {"self": POSTERIOR, **base}, of, *varied)
+    ),
+    *(
+        row
+        for kind, made in (
+            (CategoryPosterior, POSTERIOR["a"]),
+            (CountsPosterior, PRIVATE.posterior.counts),
+            (NumberPosterior, PRIVATE.posterior.size),
+        )
+        for name, base, of, varied in (
+            (
+                "interval",
+                {},
+                lambda ends: float(np.sum(ends[1]) - np.sum(ends[0])),
+                [vary("level", 0.99, LARGER)]
+                + [vary("kind", "highest density", SMALLER)] * (kind is CategoryPosterior),
+            ),
+            (
+                "pdf" if kind is CategoryPosterior else "pmf",
+                {"values": 1.0},
+                lambda p: float(np.sum(p)),
+                [vary("values", 0.5, DIFFERENT)],
+            ),
+            ("cdf", {"values": 0.5}, lambda p: float(np.sum(p)), [vary("values", 1.0, LARGER)]),
+            (
+                "sample",
+                {"size": 5, "seed": 0},
+                np.array,
+                [vary("size", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
+            ),
+        )
+        for row in rows(
+            getattr(kind, name),
+            {"self": made, **base},
+            of,
+            *varied,
+        )
     ),
     *rows(Comparison.interval, {"self": COMPARED}, first_width, vary("level", 0.99, LARGER)),
     *rows(

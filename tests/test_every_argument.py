@@ -15,6 +15,8 @@ from argument_rows_of_posteriors import POSTERIORS
 import opendp_bayes as ob
 from opendp_bayes.inference import posterior
 from opendp_bayes.inference.comparison import Comparison
+from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
+from opendp_bayes.inference.one_category import CategoryPosterior
 from opendp_bayes.planning import release_law
 
 ROWS = [*LOSSES, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
@@ -80,7 +82,8 @@ def every_argument() -> set[tuple[str, str]]:
     mechanisms.remove(ob.Mechanism)
     functions = [*filter(inspect.isfunction, public), *mechanisms, ob.PrivacyProfile.__call__]
     functions += [kind.proven_loss for kind in mechanisms]
-    for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, Comparison):
+    answers = (CategoryPosterior, Comparison, CountsPosterior, NumberPosterior)
+    for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, *answers):
         methods = filter(inspect.isfunction, vars(kind).values())
         functions += [method for method in methods if not method.__name__.startswith("_")]
     return {

@@ -23,6 +23,19 @@ class CountLaws:
     masses: Floats
 
     @classmethod
+    def of_rows(cls, rows: Integers, weights: Floats) -> "CountLaws":
+        """The laws of the columns of weighted rows of counts, shape `(m, k)`."""
+        laws = []
+        for column in rows.T:
+            counts, place = np.unique(column, return_inverse=True)
+            masses = np.zeros((counts.size, 4))
+            masses[:, 1] = np.bincount(place, weights)  # a cell of one count is its second node
+            seen = masses[:, 1] > 0
+            cells = Cells(np.zeros_like(counts), counts, counts).where(seen)
+            laws.append(cls(cells, masses[seen] / masses.sum()))
+        return cls.joined(laws)
+
+    @classmethod
     def joined(cls, laws: "Sequence[CountLaws]") -> "CountLaws":
         """Several laws, each of them one."""
         sizes = [law.cells.first.size for law in laws]

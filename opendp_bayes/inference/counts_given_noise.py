@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.conditionals import Components
 from opendp_bayes.inference.count_laws import CountLaws
+from opendp_bayes.inference.merged import Groups, Merged
 from opendp_bayes.inference.tilted import Tilted
 from opendp_bayes.inference.totals import Total, private, public
 from opendp_bayes.inference.weights import Categories
@@ -174,24 +175,38 @@ class CountsGivenNoise:
         drawn = np.concatenate([part.sample(count, rng) for part, count in pairs if count])
         return drawn if len(self._parts) == 1 else rng.permutation(drawn)
 
-    def merged(self, categories: Sequence[int]) -> tuple[CountLaws, BetaMixture]:
-        """The law of the count of some categories together, and of their probability.
-
-        Not of all of them, nor of none.
+    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
+        """The laws of the counts of groups of categories, and of their probabilities; of no group
+        that holds all categories, or none.
         """
-        inside = np.isin(np.arange(self.categories.k), categories)
-        found = [part.merged(inside) for part in self._parts]
-        law = CountLaws.mixed([law for law, _ in found], self._shares)
-        return law, self._mixtures([[components] for _, components in found])[0]
+        every = np.arange(self.categories.k)
+        found = [[part.merged(np.isin(every, group)) for group in groups] for part in self._parts]
+        laws = [[law for law, _ in part] for part in found]
+        mixtures = self._mixtures([[components for _, components in part] for part in found])
+        return [
+            (CountLaws.mixed(list(each), self._shares), mixtures[i])
+            for i, each in enumerate(zip(*laws, strict=True))
+        ]
 
-    def given(self, categories: Sequence[int]) -> "CountsGivenNoise":
+    def merged(self, groups: Groups) -> Merged:
+        """The counts and the probabilities of groups of categories; every category is in one
+        group, and no group holds all.
+        """
+        return Merged(self, groups)
+
+    def given(self, categories: Sequence[int]) -> "CountsGivenNoise | Merged":
         """The posterior of some categories among themselves: of their counts, and of their
-        probabilities divided by the sum of these. At least two, and not all of them.
+        probabilities divided by the sum of these. At least two.
 
         It is that of a private number of records, whose weight is what the other categories and the
         number of all records say of it.
         """
         inside = np.isin(np.arange(self.categories.k), categories)
+        some = self if np.all(inside) else self._some(inside)
+        order = np.argsort(np.argsort(categories))
+        return some if np.all(np.diff(order) > 0) else some.merged([[i] for i in order.tolist()])
+
+    def _some(self, inside: NDArray[np.bool_]) -> "CountsGivenNoise":
         seeds = np.unique(np.concatenate([part.sums_of_some(inside) for part in self._parts]))
 
         def log_weight(sums: Floats) -> Floats:

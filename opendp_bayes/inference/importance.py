@@ -59,6 +59,9 @@ class Weighted(Listed):
         ess = float(1 / (self._weights**2).sum())
         self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts), log_error)
 
+    def _of(self, counts: Integers, prior: Floats) -> "Weighted":
+        return Weighted(counts, self._log_weights, prior, self.diagnostics.log_error)
+
 
 class Proposals:
     """The prior, the prior divided by `SPARSER`, and laws `exp(-H(x, release) / w)` whose widths

@@ -7,19 +7,13 @@ is; `docs/posterior.md` says why. What is kept are the counts after every move.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import special, stats
 
-from opendp_bayes.inference.beta_mixture import BetaMixtures
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial
 from opendp_bayes.inference.likelihood import Tabulated
-from opendp_bayes.inference.true_counts import (
-    Generator,
-    log_prior_weight,
-    marginals_of_draws,
-)
+from opendp_bayes.inference.true_counts import Generator, Listed, log_prior_weight
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 Kernel = Callable[[Integers, Generator], Integers]
@@ -50,23 +44,19 @@ class Diagnostics:
     draws: int
 
 
-class Chains:
+class Chains(Listed):
     """Counts drawn by Markov chains, shape `(chains, draws, k)`."""
 
-    def __init__(self, counts: Integers, prior: Floats) -> None:
-        self.counts, self._prior = counts, prior
-        self._rows = counts.reshape(-1, prior.size)
-        expected = (prior + counts) / (prior + counts).sum(axis=-1, keepdims=True)
+    def __init__(self, chains: Integers, prior: Floats) -> None:
+        rows = chains.reshape(-1, prior.size)
+        super().__init__(rows, np.zeros(len(rows)), prior)
+        self.chains = chains
+        expected = (prior + chains) / (prior + chains).sum(axis=-1, keepdims=True)
         r_hat, ess = zip(*(r_hat_and_ess(expected[..., i]) for i in range(prior.size)), strict=True)
-        self.diagnostics = Diagnostics(np.array(r_hat), np.array(ess), *counts.shape[:2])
+        self.diagnostics = Diagnostics(np.array(r_hat), np.array(ess), *chains.shape[:2])
 
-    @cached_property
-    def probabilities(self) -> BetaMixtures:
-        weights = np.full(len(self._rows), 1 / len(self._rows))
-        return marginals_of_draws(self._rows, weights, self._prior)
-
-    def sample(self, size: int, rng: Generator) -> Integers:
-        return self._rows[rng.integers(len(self._rows), size=size)]
+    def _of(self, counts: Integers, prior: Floats) -> "Chains":
+        return Chains(counts.reshape(*self.chains.shape[:2], prior.size), prior)
 
 
 def run(kernel: Kernel, start: Integers, prior: Floats, effective: int, rng: Generator) -> Chains:

@@ -1,7 +1,8 @@
 """The noise-aware posterior of a release, as its user sees it."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -10,11 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from opendp_bayes.inference.beta_mixture import BetaMixtures
 from opendp_bayes.inference.comparison import Comparison, Probability, standard_error
 from opendp_bayes.inference.dirichlet import dirichlet
+from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.importance import WeightDiagnostics, Weighted
+from opendp_bayes.inference.labels import grouped_positions, position_of, positions_of
 from opendp_bayes.inference.markov_chain import Chains, Diagnostics
+from opendp_bayes.inference.one_category import CategoryPosterior
+from opendp_bayes.inference.simultaneous import pointwise_level
 from opendp_bayes.inference.true_counts import TrueCounts
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
-from opendp_bayes.released.data import ReleasedData
+from opendp_bayes.released.data import Label, ReleasedData
 
 Interval = Literal["equal-tailed", "highest density", "simultaneous"]
 
@@ -26,20 +31,30 @@ class NoiseAwarePosterior:
     r"""The posterior of the category probabilities given a release: `p(θ | r) ∝ sum_x P(r | x) p(x)
     Dirichlet(θ; prior + x)` over the possible counts x.
 
-    Made by `release.posterior` or `noise_aware_posterior`. Arrays over categories have shape
-    `(k,)`, in the order of `release.categories`.
+    Made by `release.posterior` or `noise_aware_posterior`, and by `merged` and `given` of another.
+    Arrays over categories have shape `(k,)`, in the order of `categories`.
 
     Attributes
     ----------
     release : the release.
+    categories : the labels of the categories: the release's, unless `merged` or `given` made it.
+    prior : concentration of the prior of their probabilities.
     diagnostics : of Markov chains (`Diagnostics`) or of weighted draws (`WeightDiagnostics`), or
         None where the posterior was computed without any.
 
     Source: `docs/posterior.md`.
     """
 
-    def __init__(self, release: ReleasedData, true_counts: TrueCounts) -> None:
+    def __init__(
+        self,
+        release: ReleasedData,
+        true_counts: TrueCounts,
+        categories: tuple[Label, ...] | None = None,
+        prior: tuple[float, ...] | None = None,
+    ) -> None:
         self.release = release
+        self.categories = release.categories if categories is None else categories
+        self.prior = release.prior if prior is None else prior
         self._true_counts = true_counts
 
     @property
@@ -50,6 +65,64 @@ class NoiseAwarePosterior:
             if isinstance(self._true_counts, (Chains, Weighted))
             else None
         )
+
+    def __getitem__(self, label: Label) -> CategoryPosterior:
+        """The probability of one category. Raises `KeyError` for what is none."""
+        place = position_of(label, self.categories)
+        return CategoryPosterior(label, self._marginals.chosen(np.array([place])))
+
+    @cached_property
+    def counts(self) -> CountsPosterior:
+        """The posterior of the true counts, those of the records that were counted."""
+        return CountsPosterior(self.categories, self._true_counts.counts, self._true_counts.sample)
+
+    @cached_property
+    def size(self) -> NumberPosterior:
+        """The posterior of the number of records; a certainty where that is public."""
+        return NumberPosterior(
+            "records",
+            self._true_counts.size,
+            lambda size, rng: self._true_counts.sample(size, rng).sum(axis=1),
+        )
+
+    def merged(self, groups: Mapping[Label, Iterable[Label]]) -> "NoiseAwarePosterior":
+        """The posterior with groups of categories as one category each.
+
+        `groups` maps the label of each group to the categories in it; the categories of no group
+        stay what they are and come last. The probabilities of groups are Dirichlet given the
+        counts as those of categories are, so nothing is lost.
+
+        Raises `ValueError`/`TypeError` for groups that are empty or overlap, or leave less than
+        two categories.
+
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+        >>> promise = Promise(9, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        >>> labels = ("left", "green", "right")
+        >>> release = Release((3, 2, 4), labels, (1.0,) * 3, LaplaceParameters(2.0), promise)
+        >>> release.posterior.merged({"coalition": ["left", "green"]}).categories
+        ('coalition', 'right')
+        """
+        labels, members = grouped_positions(groups, self.categories)
+        prior = tuple(sum(self.prior[i] for i in group) for group in members)
+        found = self._true_counts.merged(members)
+        return NoiseAwarePosterior(self.release, found, labels, prior)
+
+    def given(self, categories: Iterable[Label]) -> "NoiseAwarePosterior":
+        """The posterior of the probabilities within some categories: of each divided by the sum of
+        all of these.
+
+        Its `counts` are those of the categories, and its `size` is their number of records.
+        Raises `ValueError`/`TypeError` for less than two categories, or what is none.
+        """
+        places = positions_of(categories, self.categories, "categories")
+        if len(places) < 2:
+            raise ValueError(
+                f"categories={[self.categories[i] for i in places]!r}: must be at least 2; the"
+                " probability of one among itself is 1."
+            )
+        labels = tuple(self.categories[i] for i in places)
+        prior = tuple(self.prior[i] for i in places)
+        return NoiseAwarePosterior(self.release, self._true_counts.given(places), labels, prior)
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
@@ -139,12 +212,12 @@ class NoiseAwarePosterior:
         """The difference of the probabilities of each category, this posterior's minus the other's,
         for two independent data sets.
 
-        Raises `ValueError` if the two releases do not have the same categories in the same order.
+        Raises `ValueError` if the two do not have the same categories in the same order.
         """
-        if self.release.categories != other.release.categories:
+        if self.categories != other.categories:
             raise ValueError(
-                f"other: has the categories {other.release.categories}, not"
-                f" {self.release.categories}; compare releases of the same categories."
+                f"other: has the categories {other.categories}, not"
+                f" {self.categories}; compare posteriors of the same categories."
             )
         first, second = np.random.SeedSequence(seed).spawn(2)
         draws = self._draws(first) - other._draws(second)
@@ -171,14 +244,14 @@ class NoiseAwarePosterior:
         except ImportError:
             raise ImportError("to_arviz needs arviz: pip install 'opendp-bayes[arviz]'.") from None
         rng = np.random.default_rng(seed)
-        chains = self._true_counts.counts if isinstance(self._true_counts, Chains) else None
+        chains = self._true_counts.chains if isinstance(self._true_counts, Chains) else None
         counts = (
             self._true_counts.sample(4 * draws, rng).reshape(4, draws, -1)
             if chains is None
             else chains
         )
         theta = self._given(counts.reshape(-1, counts.shape[-1]), rng).reshape(counts.shape)
-        labels = [str(label) for label in self.release.categories]
+        labels = [str(label) for label in self.categories]
         return arviz.from_dict(
             posterior={"theta": theta}, coords={"category": labels}, dims={"theta": ["category"]}
         )
@@ -186,9 +259,7 @@ class NoiseAwarePosterior:
     def __repr__(self) -> str:
         means = ", ".join(
             f"{label!r}: {mean:.4g} ± {std:.2g}"
-            for label, mean, std in zip(
-                self.release.categories, self.mean(), self.std(), strict=True
-            )
+            for label, mean, std in zip(self.categories, self.mean(), self.std(), strict=True)
         )
         how = "exact"
         if isinstance(self.diagnostics, Diagnostics):
@@ -205,7 +276,7 @@ class NoiseAwarePosterior:
         return self._true_counts.probabilities
 
     def _given(self, counts: Integers, rng: np.random.Generator) -> Floats:
-        return dirichlet(np.array(self.release.prior) + counts, rng)
+        return dirichlet(np.array(self.prior) + counts, rng)
 
     def _draws(self, seed: np.random.SeedSequence) -> Floats:
         rng = np.random.default_rng(seed)
@@ -225,14 +296,6 @@ class NoiseAwarePosterior:
         """The level at which equal-tailed intervals hold for all categories at once with
         probability `level`, from ranks of draws.
         """
-        if self.release.k == 2:
+        if len(self.categories) == 2:
             return level
-        draws = self._draws(np.random.SeedSequence(0))
-        # Of equal draws, as there are where all of them round to 1, the rank that is nearest to the
-        # middle counts: an interval that holds one of them holds all.
-        place = np.empty(draws.shape)
-        for column, drawn in enumerate(draws.T):
-            ascending = np.sort(drawn)
-            first, last = (np.searchsorted(ascending, drawn, side) for side in ("left", "right"))
-            place[:, column] = np.clip(len(draws) / 2, first + 0.5, last - 0.5) / len(draws)
-        return float(np.quantile(np.abs(2 * place - 1).max(axis=1), level))
+        return pointwise_level(self._draws(np.random.SeedSequence(0)), level)

@@ -148,7 +148,7 @@ def test_merged_categories_and_some_given_the_others_by_brute_force(law):
     sets, weights = brute_force(law, drawn, prior, size)
     found = CountsGivenNoise(drawn, prior, law, size=size)
     together = sets[:, [0, 2]].sum(axis=1)
-    counts, theta = found.merged([0, 2])
+    counts, theta = found.together([[0, 2]])[0]
     right = np.bincount(together, weights, minlength=size + 1)
     assert counts.pmf(np.arange(size + 1)[:, None])[:, 0] == pytest.approx(right, abs=1e-6)
     a, b = 0.52 + together, 4.0 + size - together
@@ -169,7 +169,7 @@ def test_some_given_the_others_with_a_private_number_of_records():
     some = found.given([0, 1, 2])
     at = np.arange(45)[:, None]
     assert some.counts.cdf(at) == pytest.approx(found.counts.cdf(at)[:, :3], abs=ERROR)
-    merged = found.merged([0, 1, 2])[0]
+    merged = found.together([[0, 1, 2]])[0][0]
     assert some.size.cdf(at * 2)[:, 0] == pytest.approx(merged.cdf(at * 2)[:, 0], abs=ERROR)
 
 

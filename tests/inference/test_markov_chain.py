@@ -30,7 +30,7 @@ def off(chains, made, largest=None):
     brute force; shape `(2, k)`.
     """
     sets, weights = brute_force.data_sets(made, largest)
-    rows = chains.counts.reshape(-1, sets.shape[1])
+    rows = chains.chains.reshape(-1, sets.shape[1])
     result = []
     for power in (1, 2):
         expected = weights @ sets**power
@@ -60,7 +60,7 @@ def test_metropolis_where_most_data_sets_are_impossible():
         return np.where(np.abs(counts - released).max(axis=1) <= 2, 0.0, -np.inf)
 
     chains = by_metropolis(Tabulated(released, near), np.ones(3), 1000, rng)
-    assert np.abs(chains.counts[:, -1] - released).max() <= 2
+    assert np.abs(chains.chains[:, -1] - released).max() <= 2
     with pytest.raises(
         ValueError, match=r"counts=\[30, 5, 1\]: the mechanism's log_likelihood is -inf"
     ):
@@ -79,7 +79,7 @@ def test_runs_grow_until_there_are_enough_draws(monkeypatch):
     chains = run(kernel, start, prior, 2000, np.random.default_rng(0))
     assert chains.diagnostics.ess.min() >= 2000
     monkeypatch.setattr(markov_chain, "_DOUBLINGS", 1)
-    assert run(kernel, start, prior, 10**9, np.random.default_rng(0)).counts.shape == (4, 150, 2)
+    assert run(kernel, start, prior, 10**9, np.random.default_rng(0)).chains.shape == (4, 150, 2)
 
 
 def test_draws_from_chains_are_rows_of_them():

@@ -1,0 +1,252 @@
+"""Merged categories, some categories among themselves, counts and their sum: against brute force,
+for every way of finding a posterior.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import brute_force
+import numpy as np
+import oracles
+import pytest
+from scipy import special
+
+from opendp_bayes import (
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    PermuteAndFlip,
+    noise_aware_posterior,
+)
+from opendp_bayes.inference import noise_aware
+from opendp_bayes.inference.markov_chain import Chains
+
+VALUES = np.array([0.02, 0.1, 0.3, 0.5, 0.8, 0.97])
+PRIOR = (0.5, 1.0, 0.3, 2.0)
+#: What counts in cells and components in groups may change a probability by.
+ERROR = 1e-3
+#: Standard errors that an estimate from chains may be off; further with probability 6e-7.
+STANDARD_ERRORS = 5.0
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A mechanism that states no law but has a likelihood."""
+
+    scale: float
+    name: ClassVar[str] = "rounded"
+    check = log_pmf = sample = proven_loss = lambda self, *arguments, **keywords: None
+
+    def log_likelihood(self, released, counts, prior):
+        return -(((counts - released) / self.scale) ** 2).sum(axis=1) / 2
+
+
+RELEASES = {
+    "engine": (LaplaceParameters(2.0), (3, 4, 0, 2), 9),
+    "engine, private": (LaplaceParameters(0.7, total="private"), (3, 4, -1, 2), None),
+    "K-norm": (KNormParameters(1.5), (5, 4, -2, 2), 9),
+    "listed": (HellingerExponential(0.3), (3, 4, 0, 2), 9),
+    "coins": (PermuteAndFlip(0.3), (3, 4, 0, 2), 9),
+}
+
+
+def weighted(made):
+    sets, weights = brute_force.data_sets(made, 13 if made.size is None else None)
+    return sets, weights / weights.sum()
+
+
+def cdf(values, a, b, weights):
+    return special.betainc(a, b, np.asarray(values)[:, None]) @ weights
+
+
+@pytest.fixture(params=RELEASES, ids=str)
+def made(request, release):
+    return release(*RELEASES[request.param], PRIOR)
+
+
+def test_merged_categories(made):
+    sets, weights = weighted(made)
+    found = made.posterior.merged({"x": ["d", "a"]})
+    assert found.categories == ("x", "b", "c")
+    assert found.prior == pytest.approx((2.5, 1.0, 0.3))
+    together, sizes = sets[:, 0] + sets[:, 3], sets.sum(axis=1)
+    a, b = 2.5 + together, 1.3 + sizes - together
+    assert found.cdf(VALUES)[:, 0] == pytest.approx(cdf(VALUES, a, b, weights), abs=ERROR)
+    assert found.mean()[0] == pytest.approx(weights @ (a / (a + b)), rel=1e-4)
+    assert found["x"].mean() == found.mean()[0]
+    assert found.mean()[1:] == pytest.approx(made.posterior.mean()[1:3])
+    right = np.bincount(together, weights, minlength=12)[:12]
+    assert found.counts.pmf(np.arange(12))[:, 0] == pytest.approx(right, abs=1e-5)
+
+
+def test_merged_of_merged_and_some_of_merged(made):
+    sets, weights = weighted(made)
+    found = made.posterior.merged({"x": ["a", "d"]}).merged({"y": ["b", "x"]})
+    assert found.categories == ("y", "c")
+    assert found["c"].mean() == pytest.approx(made.posterior["c"].mean(), rel=1e-4)
+    some = made.posterior.merged({"x": ["d", "a"]}).given(["c", "x"])
+    a, b = 0.3 + sets[:, 2], 2.5 + sets[:, 0] + sets[:, 3]
+    assert some["c"].cdf(VALUES) == pytest.approx(cdf(VALUES, a, b, weights), abs=ERROR)
+
+
+def test_some_categories_among_themselves(made):
+    sets, weights = weighted(made)
+    found = made.posterior.given(["d", "a", "c"])
+    assert found.categories == ("d", "a", "c")
+    a, b = 2.0 + sets[:, 3], 0.8 + sets[:, 0] + sets[:, 2]
+    assert found.cdf(VALUES)[:, 0] == pytest.approx(cdf(VALUES, a, b, weights), abs=ERROR)
+    assert found.std()[0] == pytest.approx(
+        np.sqrt(
+            weights @ ((a / (a + b)) ** 2 + a * b / (a + b) ** 2 / (a + b + 1))
+            - (weights @ (a / (a + b))) ** 2
+        ),
+        rel=1e-3,
+    )
+    number = sets[:, [0, 2, 3]].sum(axis=1)
+    right = np.bincount(number, weights, minlength=12)[:12]
+    assert found.size.pmf(np.arange(12)) == pytest.approx(right, abs=1e-4)
+
+
+def test_counts_and_the_number_of_records(made):
+    sets, weights = weighted(made)
+    counts, size = made.posterior.counts, made.posterior.size
+    mean = weights @ sets
+    std = np.sqrt(weights @ (sets - mean) ** 2)
+    assert counts.mean() == pytest.approx(mean, rel=1e-4)
+    assert counts.std() == pytest.approx(std, rel=1e-4)
+    assert counts["b"].mean() == pytest.approx(mean[1], rel=1e-4)
+    own = np.bincount(sets[:, 1], weights, minlength=60)
+    assert counts["b"].pmf(np.arange(60)) == pytest.approx(own, abs=1e-5)
+    assert counts["b"].pmf(1.5) == counts["b"].pmf(-1) == 0
+    lower, upper = counts["b"].interval(0.8)
+    assert np.cumsum(own)[upper] >= 0.9 - 1e-6 > np.cumsum(own)[upper - 1]
+    assert [int(end[1]) for end in counts.interval(0.8)] == [lower, upper]
+    sizes = np.bincount(sets.sum(axis=1), weights, minlength=60)
+    assert size.pmf(np.arange(60)) == pytest.approx(sizes, abs=1e-5)
+    assert size.cdf(4) == pytest.approx(sizes[:5].sum(), abs=1e-5)
+    if made.size is not None:
+        assert (size.mean(), size.std(), size.interval()) == (made.size, 0, (made.size, made.size))
+
+
+def test_draws_of_merged_counts(made):
+    sets, weights = weighted(made)
+    found = made.posterior.merged({"x": ["d", "a"]})
+    law = {}
+    for row, weight in zip(sets.tolist(), weights, strict=True):
+        key = row[0] + row[3], row[1], row[2]
+        law[key] = law.get(key, 0.0) + weight
+    drawn = found.counts.sample(20_000, seed=3)
+    assert not oracles.rejects(map(tuple, drawn.tolist()), law)
+    other = made.posterior.merged({"x": ["d", "b"]}).counts.sample(20_000, seed=3)
+    assert oracles.rejects(map(tuple, other.tolist()), law)
+    theta = found.sample(20_000, seed=4)
+    assert theta.mean(axis=0) == pytest.approx(found.mean(), abs=5 * 0.3 / np.sqrt(20_000))
+
+
+def test_by_chains(release, monkeypatch):
+    monkeypatch.setattr(noise_aware, "LARGEST_LIST", 10)
+    made = release(Rounded(2.0), (3, 4, 0, 2), 9, PRIOR)
+    exact = release(Rounded(2.0), (3, 4, 0, 2), 9, PRIOR)
+    posterior = noise_aware_posterior(made, effective_draws=8000)
+    monkeypatch.undo()
+    assert isinstance(posterior._true_counts, Chains)
+    for of in (
+        lambda p: p.merged({"x": ["d", "a"]}),
+        lambda p: p.given(["d", "a", "c"]),
+        lambda p: p,
+    ):
+        found, right = of(posterior), of(exact.posterior)
+        error = STANDARD_ERRORS / np.sqrt(found.diagnostics.ess.min())
+        assert np.abs(found.mean() - right.mean()).max() < error * right.std().max()
+        assert np.abs(found.counts.mean() - right.counts.mean()).max() < error * 2
+        assert found.diagnostics.ess.size == len(found.categories)
+        assert found.to_arviz().posterior["theta"].shape[0] == 64
+
+
+def test_two_categories_of_an_exponential_mechanism(release):
+    posterior = release(HellingerExponential(0.3), (3, 6), 9, (0.5, 2.0)).posterior
+    turned = posterior.given(["b", "a"])
+    assert turned.categories == ("b", "a")
+    assert turned.mean() == pytest.approx(posterior.mean()[::-1])
+    assert posterior.given(["a", "b"]).mean() == pytest.approx(posterior.mean())
+    renamed = posterior.merged({"y": ["b"]})
+    assert renamed.categories == ("y", "a")
+    assert renamed["y"].std() == posterior["b"].std()
+    assert posterior.counts.mean().sum() == pytest.approx(9)
+    assert posterior.counts.sample(6, seed=0).sum(axis=1).tolist() == [9] * 6
+    assert posterior.size.sample(3).tolist() == [9] * 3
+
+
+def test_many_records_of_two_categories_in_cells(release):
+    size = 100_000
+    posterior = release(HellingerExponential(0.05), (300, size - 300), size).posterior
+    drawn = posterior.counts.sample(20_000, seed=0)
+    error = STANDARD_ERRORS * drawn.std() / np.sqrt(20_000)
+    assert posterior.counts.mean() == pytest.approx(drawn.mean(axis=0), abs=error)
+    assert posterior.counts.mean().sum() == pytest.approx(size)
+    for i in range(2):
+        for value in np.quantile(drawn[:, i], [0.1, 0.5, 0.9]):
+            share = (drawn[:, i] <= value).mean()
+            assert posterior.counts.cdf(value)[i] == pytest.approx(share, abs=0.02)
+
+
+def test_one_category_by_its_label(made):
+    posterior = made.posterior
+    one = posterior["c"]
+    assert (one.mean(), one.std()) == (posterior.mean()[2], posterior.std()[2])
+    assert one.interval(0.9) == tuple(end[2] for end in posterior.interval(0.9))
+    shortest = [end[2] for end in posterior.interval(0.9, "highest density")]
+    assert one.interval(0.9, "highest density") == pytest.approx(shortest)
+    assert one.cdf(VALUES) == pytest.approx(posterior.cdf(VALUES)[:, 2])
+    assert one.pdf(VALUES) == pytest.approx(posterior.pdf(VALUES)[:, 2])
+    drawn = one.sample(20_000, seed=1)
+    assert drawn.shape == (20_000,)
+    assert (drawn < 0.1).mean() == pytest.approx(one.cdf(0.1), abs=5 * 0.5 / np.sqrt(20_000))
+
+
+def test_what_they_say_of_themselves(release):
+    posterior = release(LaplaceParameters(2.0), (30, 60), 90).posterior
+    assert repr(posterior["a"]).startswith("CategoryPosterior('a': 0.3")
+    assert repr(posterior.size) == "NumberPosterior('records': 90 ± 0)"
+    assert repr(posterior.counts).startswith("CountsPosterior({'a': 30.")
+    assert repr(posterior.counts["b"]).startswith("NumberPosterior('b': 6")
+
+
+def test_labels_and_groups_are_checked(release):
+    posterior = release(LaplaceParameters(2.0), (3, 4, 2), 9).posterior
+    with pytest.raises(KeyError, match="'z': is not a category; the categories are 'a', 'b', 'c'"):
+        posterior["z"]
+    with pytest.raises(KeyError, match="is not a category"):
+        posterior.counts["z"]
+    with pytest.raises(ValueError, match=r"categories=\['a', 'z'\]: 'z': is not a category"):
+        posterior.given(["a", "z"])
+    with pytest.raises(ValueError, match="must name every category once"):
+        posterior.given(["a", "a"])
+    with pytest.raises(ValueError, match=r"categories=\['a'\]: must be at least 2"):
+        posterior.given(["a"])
+    with pytest.raises(TypeError, match="categories='ab': must be a list of categories"):
+        posterior.given("ab")
+    with pytest.raises(TypeError, match="groups='ab': must be a list of categories"):
+        posterior.merged({"x": "ab"})
+    with pytest.raises(TypeError, match="must be a mapping from labels"):
+        posterior.merged(["a", "b"])
+    with pytest.raises(ValueError, match="every group must have a category"):
+        posterior.merged({"x": [], "y": ["a"]})
+    with pytest.raises(ValueError, match="none may be in two"):
+        posterior.merged({"x": ["a", "b"], "y": ["b"]})
+    with pytest.raises(ValueError, match="at least 2 must remain"):
+        posterior.merged({"x": ["a", "b", "c"]})
+    with pytest.raises(ValueError, match="name it otherwise"):
+        posterior.merged({"c": ["a", "b"]})
+    with pytest.raises(ValueError, match="level=2"):
+        posterior.counts.interval(2)
+    with pytest.raises(ValueError, match="kind='simultaneous'"):
+        posterior["a"].interval(0.9, "simultaneous")
+
+
+def test_labels_that_are_equal_to_python(release):
+    """True == 1 for Python, not for a label."""
+    posterior = release(LaplaceParameters(2.0), (3, 4, 2), 9).posterior
+    posterior.categories = (True, 1, 0)
+    assert posterior[1].mean() == posterior.mean()[1]
+    assert posterior[True].mean() == posterior.mean()[0]
