@@ -1,0 +1,100 @@
+"""The verdicts on the papers' claims: complete, and their commands print what they say.
+
+`docs/papers.csv` has a row for each claim. A command `python SCRIPT ID` prints one line, which the
+row's note contains; with several ids a script prints a line for each, in the order given.
+"""
+
+import csv
+import importlib.util
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+with (ROOT / "docs" / "papers.csv").open(newline="", encoding="utf-8") as _file:
+    ROWS = list(csv.DictReader(_file))
+#: How many claims a document makes, by the letter of their ids; some figures have parts.
+NUMBERED = {"N": 41, "I": 23, "T": 61, "P": 43, "S": 30}
+FIGURES = {
+    *("F1", "F2", "F3a", "F3b", "F3c", "F4", "F5a", "F5b", "F5c", "F5d", "F5e"),
+    *("F6a", "F6b", "F6c", "F6d", "F6e", "F6f", "F7", "F8"),
+}
+CLAIMS = {f"{letter}{i}" for letter, last in NUMBERED.items() for i in range(1, last + 1)} | FIGURES
+
+
+def test_a_row_for_each_claim() -> None:
+    found = [row["id"] for row in ROWS]
+    assert len(found) == len(set(found))
+    assert set(found) <= CLAIMS
+
+
+def test_a_verdict_a_reason_and_a_command() -> None:
+    for row in ROWS:
+        assert row["verdict"] in {"T", "C", "F", "N"}, row
+        assert len(row["note"]) > 20, row
+        # Only what cannot be checked has no check.
+        assert row["command"] or row["verdict"] == "N", row
+        assert re.fullmatch(rf"(python \S+\.py {row['id']})?", row["command"]), row
+
+
+def commands() -> dict[str, list[str]]:
+    """The claims that each script shows."""
+    claims = defaultdict(list)
+    for row in ROWS:
+        if row["command"]:
+            claims[row["command"].split()[1]].append(row["id"])
+    return claims
+
+
+@pytest.mark.parametrize("script", commands())
+def test_commands_print_what_the_notes_say(script: str) -> None:
+    claims = commands()[script]
+    lines = printed(script, claims)
+    assert len(lines) == len(claims)
+    notes = {row["id"]: row["note"] for row in ROWS}
+    different = [
+        (claim, line) for claim, line in zip(claims, lines, strict=True) if line not in notes[claim]
+    ]
+    assert not different
+    # The negative control: another number would not be in the note.
+    other = re.sub(r"\d", lambda digit: str((int(digit[0]) + 1) % 10), lines[0])
+    assert other != lines[0]
+    assert other not in notes[claims[0]]
+
+
+def test_an_unknown_claim_is_refused() -> None:
+    arguments = [sys.executable, "examples/papers/checks.py", "N1", "N999"]
+    result = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "no check of N999; there are N1, " in result.stderr
+
+
+def printed(script: str, claims: list[str]) -> list[str]:
+    result = subprocess.run(
+        [sys.executable, "-X", "utf8", script, *claims],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=600,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+def test_the_page_shows_these_verdicts() -> None:
+    specification = importlib.util.spec_from_file_location(
+        "papers_page", ROOT / "examples" / "papers" / "page.py"
+    )
+    assert specification
+    assert specification.loader
+    page = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(page)
+    text = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    assert page.filled(text) == text, "run python examples/papers/page.py"
+    shown = re.findall(r"^\| ([NITFPS]\d+[a-f]?) \| ([TCFN]) \|", text, flags=re.MULTILINE)
+    assert sorted(shown) == sorted((row["id"], row["verdict"]) for row in ROWS)
