@@ -180,7 +180,8 @@ class CountsGivenNoise:
         that holds all categories, or none.
         """
         every = np.arange(self.categories.k)
-        found = [[part.merged(np.isin(every, group)) for group in groups] for part in self._parts]
+        inside = np.stack([np.isin(every, group) for group in groups])
+        found = [part.merged(inside) for part in self._parts]
         laws = [[law for law, _ in part] for part in found]
         mixtures = self._mixtures([[components for _, components in part] for part in found])
         return [
@@ -208,10 +209,11 @@ class CountsGivenNoise:
 
     def _some(self, inside: NDArray[np.bool_]) -> "CountsGivenNoise":
         seeds = np.unique(np.concatenate([part.sums_of_some(inside) for part in self._parts]))
+        weights = [part.weight_of_rest(inside) for part in self._parts]
 
         def log_weight(sums: Floats) -> Floats:
             sums = np.asarray(sums, dtype=np.float64)
-            found = [part.log_weight_of_rest(inside, sums) for part in self._parts]
+            found = [weight(sums) for weight in weights]
             return np.maximum(special.logsumexp(found, axis=0), NOTHING)
 
         some = self.categories.chosen(np.flatnonzero(inside))

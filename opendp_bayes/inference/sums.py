@@ -52,9 +52,9 @@ def tails(windows: Windows, multiplicity: Integers) -> tuple[Floats, Floats]:
         best = _less_one(ends.astype(np.float64), multiplicity)
         for exponent in sign * exponents:
             values = log_masses + exponent * away
-            top = np.maximum.reduceat(values.max(axis=1), starts)
-            scaled = np.exp(values - top[cells.category][:, None]).sum(axis=1)
-            cumulant = top + np.log(np.add.reduceat(scaled, starts))
+            top = np.maximum.reduceat(values.ravel(), 4 * starts)
+            scaled = np.exp(values - top[cells.category][:, None])
+            cumulant = top + np.log(np.add.reduceat(scaled.ravel(), 4 * starts))
             reach = (_less_one(cumulant, multiplicity) + _DEPTH) / exponent
             bound = _less_one(mean, multiplicity) + reach
             best = np.maximum(best, bound) if sign < 0 else np.minimum(best, bound)
@@ -175,6 +175,23 @@ class Grid:
             for row, law in enumerate(values):
                 yield self._finished(law, whole - int(self.origins[block[0] + row]))
 
+    def groups(self, times: Integers) -> Iterator[tuple["GridLaw", "GridLaw"]]:
+        """The laws of sums in which each row is so many times, shape `(groups, rows)`, and of all
+        without them. No count is in two groups.
+        """
+        left = self.multiplicity - times.sum(axis=0)
+        factors = np.ones((len(times) + 1, self.length // 2 + 1), dtype=np.complex128)
+        for block in self.blocks():
+            transformed = self._transformed(*block)
+            for factor, each in zip(factors, np.vstack([times, left]), strict=True):
+                own = each[slice(*block)]
+                some = own > 0
+                factor *= np.prod(_power(transformed[some], own[some]), axis=0)
+        whole, origins = int(self.multiplicity @ self.origins), times @ self.origins
+        outside = _all_but_one(factors)
+        for factor, rest, origin in zip(factors, outside, origins.tolist(), strict=False):
+            yield self._law(factor, origin), self._law(rest, whole - origin)
+
     def later(self) -> Iterator["GridLaw"]:
         """The law of the sum of all rows after each; of nothing after the last."""
         blocks, products = self.blocks(), self._products
@@ -219,6 +236,11 @@ def _all_but_one(factors: Complexes) -> Complexes:
     return np.asarray(before * after)
 
 
+def is_fine_from(step: int) -> float:
+    """The sum from which on a grid with such steps needs no zoom."""
+    return step * _ZOOM / _FINER
+
+
 def grids_of(
     windows: Windows, multiplicity: Integers, lowest: Floats, highest: Floats
 ) -> list[Grid]:
@@ -230,7 +252,7 @@ def grids_of(
     step = max(1, int(np.ceil(span / longest)))
     length = fft.next_fast_len(max(int(np.ceil(span / step)) + 8, 16), real=True)
     grids = [Grid(windows, multiplicity, step, length)]
-    while step > 1 and lowest.min() < step * _ZOOM / _FINER:
+    while step > 1 and lowest.min() < is_fine_from(step):
         step = -(-step // _FINER)
         grids.insert(0, Grid(windows, multiplicity, step, 2 * _ZOOM, zoom=True))
     return grids

@@ -1,6 +1,6 @@
 """The posterior of counts whose sum is known, or known to be where one tilt serves it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from opendp_bayes.inference.completions import (
 from opendp_bayes.inference.conditionals import Components, Joint, Prior, marginal
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.draws import draws_given
+from opendp_bayes.inference.group_sums import on_one_grid
 from opendp_bayes.inference.sum_laws import SHORT, SumLaw
 from opendp_bayes.inference.sums import Grid, grids_of, tails, trimmed
 from opendp_bayes.inference.totals import Total, balanced
@@ -219,11 +220,25 @@ class Tilted:
             parts.append(part)
         return laws, parts
 
-    def merged(self, inside: NDArray[np.bool_]) -> tuple[CountLaws, Components]:
-        """The same for the sum of some categories."""
+    def merged(self, groups: NDArray[np.bool_]) -> list[tuple[CountLaws, Components]]:
+        """The same for the sums of groups of categories, shape `(groups, k)`."""
         alpha = self._windows.categories.prior[self._row]
-        own, rest = self.sum_of(inside), self.sum_of(~inside)
-        return self._marginal(own, rest, float(alpha[inside].sum()), float(alpha[~inside].sum()))
+        shared = self._shared(groups)
+        found = []
+        for inside in groups:
+            own, rest = next(shared) if shared else (self.sum_of(inside), self.sum_of(~inside))
+            priors = float(alpha[inside].sum()), float(alpha[~inside].sum())
+            found.append(self._marginal(own, rest, *priors))
+        return found
+
+    def _shared(self, groups: NDArray[np.bool_]) -> Iterator[tuple[SumLaw, SumLaw]] | None:
+        """The laws of the sums of groups and of the others; None where they share no grid."""
+        if self._row.size == 2 or len(self._grids) > 1:
+            return None
+        rows = self._multiplicity.size
+        times = np.stack([np.bincount(self._row[inside], minlength=rows) for inside in groups])
+        lowest, highest = self._bounds
+        return on_one_grid(self._grids[0], times, float(lowest[0]), float(highest[0]))
 
     def _marginal(
         self, own: Law, rest: Law, alpha: float, others: float
@@ -232,9 +247,9 @@ class Tilted:
         prior = Prior(alpha, others, size, deviation)
         return marginal(self._joint(own, rest, prior), prior)
 
-    def log_weight_of_rest(self, inside: NDArray[np.bool_], sums: Floats) -> Floats:
-        """Logarithms of the weights that the other categories and the number of records give to
-        sums of the counts of some.
+    def weight_of_rest(self, inside: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
+        """The logarithms of the weights that the other categories and the number of records give
+        to sums of the counts of some.
         """
         rest, outside = (
             self.sum_of(~inside),
@@ -247,9 +262,13 @@ class Tilted:
         constant = float(outside @ (at_anchor + windows.log_norm)) + log_weight
         constant += windows.tilt * (float(outside @ windows.anchor) - size)
         sizes, log_sizes = self._listed.totals[0], self._listed.log_weights
-        left = log_sizes + rest.log_density(sizes - sums[..., None])
-        found = np.maximum(special.logsumexp(left, axis=-1), NOTHING)
-        return np.where(found > NOTHING / 2, found + windows.tilt * sums + constant, NOTHING)
+
+        def log_weight_of(sums: Floats) -> Floats:
+            left = log_sizes + rest.log_density(sizes - sums[..., None])
+            found = np.maximum(special.logsumexp(left, axis=-1), NOTHING)
+            return np.where(found > NOTHING / 2, found + windows.tilt * sums + constant, NOTHING)
+
+        return log_weight_of
 
     def sums_of_some(self, inside: NDArray[np.bool_]) -> Integers:
         """Sums of the counts of some categories between which their law has no narrow peak, and

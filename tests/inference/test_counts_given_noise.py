@@ -10,7 +10,7 @@ from reference import Exact
 from scipy import special, stats
 from settings import deviations, exact, posterior, private_setting, setting, wide_deviations
 
-from opendp_bayes.inference import counts_given_noise, sums
+from opendp_bayes.inference import counts_given_noise, sums, tilted
 from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
 
 #: What is stated: means and standard deviations in units of the latter, cumulative probabilities.
@@ -160,6 +160,41 @@ def test_merged_categories_and_some_given_the_others_by_brute_force(law):
     a, b = 0.5 + sets[:, 0], 0.02 + sets[:, 2]
     right_cdf = special.betainc(a, b, at[:, None]) @ weights
     assert some.probabilities.cdf(at[:, None])[:, 0] == pytest.approx(right_cdf, abs=ERROR)
+
+
+@pytest.mark.parametrize("scale", [2.0, 300.0, 20_000.0])
+@pytest.mark.parametrize("size", [400_000, None], ids=["public", "private"])
+def test_groups_on_the_grid_of_all_are_those_on_grids_of_their_own(scale, size, monkeypatch):
+    """Of steps of one count, of several, and where the grid is too coarse for a group."""
+    rng, prior = np.random.default_rng(5), np.full(60, 0.3)
+    counts = rng.multinomial(400_000, rng.dirichlet(prior))
+    drawn = counts + np.rint(rng.laplace(0, scale, 60)).astype(np.int64)
+    monkeypatch.setattr(sums, "_ENTRIES", 1 << 16)
+    found = CountsGivenNoise(drawn, prior, DiscreteLaplace(scale), size=size)
+    groups = [list(range(9)), list(range(9, 40)), [40, 41]]
+    shared = found.together(groups)
+    monkeypatch.setattr(tilted, "on_one_grid", lambda *arguments: None)
+    for (law, theta), (own_law, own_theta) in zip(shared, found.together(groups), strict=True):
+        assert law.mean() == pytest.approx(own_law.mean(), abs=ERROR * own_law.std()[0])
+        assert law.std() == pytest.approx(own_law.std(), rel=ERROR)
+        assert theta.variance() == pytest.approx(own_theta.variance(), rel=2 * ERROR)
+        at = own_theta.quantile(np.array([0.01, 0.3, 0.5, 0.9]))
+        assert theta.cdf(at) == pytest.approx(own_theta.cdf(at), abs=ERROR)
+
+
+def test_a_group_that_is_too_narrow_for_the_grid_has_one_of_its_own(monkeypatch):
+    """Two counts without noise among many that are wide."""
+    monkeypatch.setattr(sums, "_LONGEST_OF_MANY", 256)
+    monkeypatch.setattr(sums, "_ENTRIES", 1)
+    prior, drawn = np.array([1e-3] * 3 + [1.0] * 20), np.array([0, 900, 40] + [1000] * 20)
+    found = CountsGivenNoise(drawn, prior, DiscreteLaplace(60.0), size=20_940)
+    assert found._parts[0]._grids[-1].step > 1
+    together = found.together([[0, 2]])[0][0]
+    monkeypatch.undo()
+    fine = CountsGivenNoise(drawn, prior, DiscreteLaplace(60.0), size=20_940)
+    assert fine._parts[0]._grids[-1].step == 1
+    at = np.array([[0], [1], [5], [60], [200]])
+    assert together.cdf(at) == pytest.approx(fine.together([[0, 2]])[0][0].cdf(at), abs=ERROR)
 
 
 def test_some_given_the_others_with_a_private_number_of_records():
