@@ -13,8 +13,11 @@ FOR_TOOLS := $(VENV)/.tools
 # A file at a time and a process a core: tests of one file share what they computed. Every process calculates in one thread.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
+# Mistakes to plant in each module; 0 for all, which takes days.
+NUMBER ?= 10
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint types docs images bench lock check clean
+.PHONY: help demo test test-slow lint types docs images mutants bench lock check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -60,6 +63,10 @@ images: $(FOR_TOOLS) ## Draw the pictures of the documentation again; needs Pang
 	$(PIP) --group images
 	$(BIN)/python docs/make_images.py
 
+mutants: $(FOR_TOOLS) ## Plant mistakes and see which no test notices: NUMBER= of each module
+	$(PIP) --group mutants
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutants --number $(NUMBER)
+
 bench: $(FOR_TESTS) ## Measure cost against what a user would use instead
 	$(BIN)/python -m benchmarks
 
@@ -67,7 +74,8 @@ check: demo lint types test docs ## Everything CI runs
 
 lock: ## Resolve the newest versions again and write constraints.txt
 	rm -rf $(VENV) && : > constraints.txt && $(MAKE) $(FOR_TOOLS)
+	$(PIP) --group mutants
 	$(BIN)/python -m pip freeze --all --exclude-editable | grep -v '^opendp-bayes' > constraints.txt
 
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) site dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .mutants site dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
