@@ -10,6 +10,7 @@ from benchmarks.reporting import MARKDOWN
 
 HERE = Path(__file__).parent
 NAMES = (
+    "startup",
     "counting",
     "memory",
     "hellinger",

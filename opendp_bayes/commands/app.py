@@ -1,13 +1,18 @@
 """The commands of `opendp-bayes`, one a file, and what they share: `errors` for how they fail,
-`opendp_bayes.report.terminal` for how they print.
+`output` for where results go, `opendp_bayes.report.terminal` for how they look.
+
+A command imports what it needs when it runs, so that help and version need not wait for OpenDP,
+polars and SciPy.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from opendp_bayes import __version__
-from opendp_bayes.commands import audit, demo, plan, release
+from opendp_bayes.commands import audit, demo, plan, release, show
+from opendp_bayes.commands.errors import fail
 
 app = typer.Typer(
     help=(
@@ -17,7 +22,8 @@ app = typer.Typer(
         "`opendp-bayes COMMAND --help` explains a command, with examples.\n\nResults go to standard"
         " output, errors and progress to standard error, with `--json` too. Exit code: 0 for"
         " success, 1 for a release that could not be made or a claim that an audit refutes, 2 for"
-        " wrong options, 130 for Ctrl-C."
+        " wrong options, 3 for a result that could not be written, 130 for"
+        " Ctrl-C."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -25,10 +31,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(release.release)
-app.command()(plan.plan)
-app.command()(audit.audit)
-app.command()(demo.demo)
+
+
+class _Command(TyperCommand):
+    """A command that refuses an option given twice, of which click keeps the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option in given:
+            twice = given.count(option) > 1
+            if twice and option.param_type_name == "option" and not option.multiple:
+                fail(f"{option.opts[0]}: is given more than once; give it once.")
+        return super().parse_args(ctx, args)
+
+
+for _command in (release.release, show.show, plan.plan, audit.audit, demo.demo):
+    app.command(cls=_Command)(_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,23 +1,16 @@
 """`opendp-bayes audit`: what a mechanism claims, against what it loses."""
 
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import opendp.prelude as dp
 import typer
-from rich.console import Console
 
-from opendp_bayes.accounting.calibration import calibrate
-from opendp_bayes.auditing import audit as auditing
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
-from opendp_bayes.commands.progress import bar
-from opendp_bayes.framework.drawing import measured_sampler
-from opendp_bayes.mathematics.validation import as_prior
-from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.protocol import default_options
-from opendp_bayes.mechanisms.registry import load_mechanism
-from opendp_bayes.report import terminal
+from opendp_bayes.commands.output import display, echo
+
+if TYPE_CHECKING:
+    from opendp_bayes.mechanisms import Mechanism
 
 _CLAIM, _TEST = "Claim", "Test"
 
@@ -92,6 +85,15 @@ def audit(
 
         opendp-bayes audit laplace_parameters --prior 1,1 --scale 1 --epsilon 0.9
     """
+    import opendp.prelude as dp
+
+    from opendp_bayes.accounting.calibration import calibrate
+    from opendp_bayes.auditing import audit as auditing
+    from opendp_bayes.commands.progress import bar
+    from opendp_bayes.framework.drawing import measured_sampler
+    from opendp_bayes.mathematics.validation import as_prior
+    from opendp_bayes.report import terminal
+
     with option_errors():
         concentration = as_prior(options.prior(prior))
         audited = _mechanism(mechanism, options.parameters(parameter or []), scale, epsilon, size)
@@ -113,9 +115,9 @@ def audit(
             progress=show,
         )
     if json:
-        typer.echo(found.to_json())
+        echo(found.to_json())
     else:
-        Console().print(terminal.rendered(found.sheet()))
+        display(terminal.rendered(found.sheet()))
     if not found.passed:
         raise typer.Exit(1)
 
@@ -126,8 +128,11 @@ def _mechanism(
     scale: float | None,
     epsilon: float | None,
     size: int | None,
-) -> Mechanism:
+) -> "Mechanism":
     """The mechanism that the options describe, at scale 1 if that is to follow from `epsilon`."""
+    from opendp_bayes.mechanisms.protocol import default_options
+    from opendp_bayes.mechanisms.registry import load_mechanism
+
     if scale is None and epsilon is None:
         fail(
             "--scale, --epsilon: neither is given; give the scale to audit, or the ε that the"

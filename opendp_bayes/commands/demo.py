@@ -3,20 +3,17 @@ public.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import opendp.prelude as dp
-import polars as pl
 import typer
-from rich.console import Console, Group
-from rich.text import Text
 
 from opendp_bayes.commands.errors import fail, release_errors
-from opendp_bayes.framework.context import posterior
-from opendp_bayes.framework.interrupts import deferred_interrupts
-from opendp_bayes.framework.on_disk import on_disk
-from opendp_bayes.report import terminal
-from opendp_bayes.results.release import Release
+from opendp_bayes.commands.output import display, echo
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from opendp_bayes.results.release import Release
 
 # Codes 0, 1, 2, ... of the survey, as its documentation names them.
 _VOTES = ("Clinton", "Dole")
@@ -63,6 +60,12 @@ def demo(
 
         opendp-bayes demo --json
     """
+    import opendp.prelude as dp
+
+    from opendp_bayes.commands.progress import waiting
+    from opendp_bayes.framework.interrupts import deferred_interrupts
+    from opendp_bayes.report import terminal
+
     dp.enable_features("contrib", "honest-but-curious")
     try:
         penguins, survey = _penguins(), _survey()
@@ -72,21 +75,18 @@ def demo(
             " 'opendp-bayes[demo]'",
             code=1,
         )
-    with release_errors(), Console(stderr=True).status("Releasing"), deferred_interrupts():
+    with release_errors(), waiting("Releasing"), deferred_interrupts():
         releases = dict([*_penguin_releases(penguins), *_survey_releases(survey)])
     if json:
-        typer.echo(f"[{','.join(release.to_json() for release in releases.values())}]")
+        echo(f"[{','.join(release.to_json() for release in releases.values())}]")
         return
-    with Console(stderr=True).status("Computing the posteriors"):
-        reports = [
-            part
-            for title, release in releases.items()
-            for part in (terminal.rendered(release.sheet(title=title)), Text())
-        ]
-    Console().print(Group(*reports, Text(_NOTE)))
+    with waiting("Computing the posteriors"):
+        sheets = [release.sheet(title=title) for title, release in releases.items()]
+    display(*(part for sheet in sheets for part in (terminal.rendered(sheet), "")), _NOTE)
 
 
-def _penguins() -> pl.DataFrame:
+def _penguins() -> "pl.DataFrame":
+    import polars as pl
     from palmerpenguins import load_penguins
 
     return pl.DataFrame(
@@ -94,7 +94,8 @@ def _penguins() -> pl.DataFrame:
     )
 
 
-def _survey() -> pl.DataFrame:
+def _survey() -> "pl.DataFrame":
+    import polars as pl
     from statsmodels.datasets import anes96
 
     answers = anes96.load_pandas().data
@@ -108,13 +109,23 @@ def _survey() -> pl.DataFrame:
     )
 
 
-def _penguin_releases(penguins: pl.DataFrame) -> Iterator[tuple[str, Release]]:
+def _penguin_releases(penguins: "pl.DataFrame") -> Iterator[tuple[str, "Release"]]:
+    import opendp.prelude as dp
+
+    from opendp_bayes.framework.context import posterior
+    from opendp_bayes.framework.on_disk import on_disk
+
     with on_disk(penguins) as scan:
         context = _context(scan, penguins.schema, dp.unit_of(contributions=1), releases=1)
         yield "Species of Palmer penguins", posterior(context.query(), "species").release()
 
 
-def _survey_releases(survey: pl.DataFrame) -> Iterator[tuple[str, Release]]:
+def _survey_releases(survey: "pl.DataFrame") -> Iterator[tuple[str, "Release"]]:
+    import opendp.prelude as dp
+
+    from opendp_bayes.framework.context import posterior
+    from opendp_bayes.framework.on_disk import on_disk
+
     size = survey.height  # published with the survey
     with on_disk(survey) as scan:
         context = _context(scan, survey.schema, dp.unit_of(changes=1), releases=2)
@@ -128,10 +139,13 @@ def _survey_releases(survey: pl.DataFrame) -> Iterator[tuple[str, Release]]:
         )
 
 
-def _context(scan: pl.LazyFrame, schema: pl.Schema, unit: Any, *, releases: int) -> Any:
+def _context(scan: "pl.LazyFrame", schema: "pl.Schema", unit: Any, *, releases: int) -> Any:
     """A Context that allows that many releases at ε = 1 each. Its domain says what the data sets
     document: no value is missing.
     """
+    import opendp.prelude as dp
+    import polars as pl
+
     columns = [
         dp.series_domain(name, dp.enum_domain(dtype.categories))
         for name, dtype in schema.items()

@@ -1,16 +1,13 @@
 """How a command fails: one line on standard error; exit code 2 where an option is wrong, 1 where
-the release could not be made, 130 for Ctrl-C.
+the release could not be made, 3 where it could not be written, 130 for Ctrl-C.
 """
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 import typer
-from opendp.mod import OpenDPException
-
-from opendp_bayes.framework.boundary import ReleaseError
 
 _ARGUMENT = re.compile(
     r"\b(categories|column|confidence|contributions|delta|draws|epsilon|error|guess_size"
@@ -22,9 +19,15 @@ _ARGUMENT = re.compile(
 _VALUE, _PARAMETER = re.compile(r"\bmechanism=(?=[A-Z])"), re.compile(r"^(?=\w+=)")
 
 
+def say(message: str) -> None:
+    """Print `message` as one line on standard error, if that can be written to."""
+    with suppress(OSError):
+        typer.echo(f"opendp-bayes: {' '.join(message.split())}", err=True)
+
+
 def fail(message: str, *, code: int = 2) -> NoReturn:
     """Print `message` as one line on standard error and exit with `code`."""
-    typer.echo(f"opendp-bayes: {' '.join(message.split())}", err=True)
+    say(message)
     raise typer.Exit(code)
 
 
@@ -33,6 +36,8 @@ def option_errors() -> Iterator[None]:
     """Report an error of the library, raised before data is read, in terms of the options:
     `prior=-1` is `--prior -1`.
     """
+    from opendp.mod import OpenDPException
+
     try:
         yield
     except OpenDPException as error:
@@ -46,8 +51,12 @@ def release_errors() -> Iterator[None]:
     """Report a failure while data is read. Only messages that are known not to depend on the data
     are repeated.
     """
+    from opendp_bayes.framework.boundary import ReleaseError
+
     try:
         yield
+    except typer.Exit:  # it was made, but could not be written
+        raise
     except ReleaseError as error:
         fail(_in_options(str(error)), code=1)
     except Exception:  # noqa: BLE001 - a traceback may depend on the data, whatever the error

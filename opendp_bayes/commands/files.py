@@ -1,5 +1,11 @@
-"""One column of a file, as a scan: nothing is read but the names and types of the columns."""
+"""The columns of a file, as a scan: nothing is read but their names and types."""
 
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -8,80 +14,146 @@ from opendp_bayes.commands.errors import fail
 
 EXTENSIONS = {
     ".csv": "CSV",
+    ".tsv": "CSV",
+    ".csv.gz": "CSV",
+    ".tsv.gz": "CSV",
+    ".csv.zst": "CSV",
+    ".tsv.zst": "CSV",
     ".parquet": "Parquet",
     ".ipc": "Arrow IPC",
     ".arrow": "Arrow IPC",
     ".feather": "Arrow IPC",
 }
+STANDARD_INPUT = Path("-")
 
 
-def scan_column(path: Path, column: str) -> tuple[pl.LazyFrame, pl.DataType]:
-    """The column as a frame of its own, and its type: Enum, String, Boolean or Int64, which stands
-    for every integer type.
+@dataclass(frozen=True)
+class Source:
+    """A file, and how it is read.
 
-    Exits with a message for an unknown extension, an unreadable file, a column that is not there or
-    one of another type.
+    Attributes
+    ----------
+    path : where it is.
+    name : what messages call it.
+    extension : in `EXTENSIONS`.
+    separator : between the values of a line of CSV.
     """
-    if path.suffix.lower() not in EXTENSIONS:
+
+    path: Path
+    name: str
+    extension: str
+    separator: str
+
+    @property
+    def kind(self) -> str:
+        return EXTENSIONS[self.extension]
+
+    def scan(self) -> pl.LazyFrame:
+        """All columns; nothing is read yet."""
+        if self.kind == "Parquet":
+            return pl.scan_parquet(self.path, glob=False)
+        if self.kind == "Arrow IPC":
+            return pl.scan_ipc(self.path, glob=False)
+        # Every value is read as text: inferring types would look at the data. A line with invalid
+        # text or too many fields is read as far as it goes, because whether a release succeeds must
+        # not depend on the records.
+        return pl.scan_csv(
+            self.path,
+            separator=self.separator,
+            infer_schema=False,
+            encoding="utf8-lossy",
+            truncate_ragged_lines=True,
+            glob=False,
+        )
+
+
+def source(path: Path, separator: str | None) -> Source:
+    """How FILE is to be read, by its extension; standard input is CSV.
+
+    Exits with a message for an unknown extension, a path that is no file, and a separator that does
+    not fit.
+    """
+    name = path.name.lower()
+    known = (extension for extension in EXTENSIONS if name.endswith(extension))
+    extension = ".csv" if path == STANDARD_INPUT else next(known, "")
+    if not extension:
         fail(
             f"FILE {path}: has extension {path.suffix!r}; must be one of {', '.join(EXTENSIONS)}."
             " Convert the file, or rename it to what it is."
         )
-    if not path.is_file():
+    if path != STANDARD_INPUT and not path.is_file():
         fail(f"FILE {path}: is not a file; check the path.")
-    scan = _scan(path)
+    found = Source(path, path.name, extension, "\t" if extension.startswith(".tsv") else ",")
+    if separator is None:
+        return found
+    if found.kind != "CSV":
+        fail(f"--separator {separator!r}: is for CSV, and {path.name} is {found.kind}.")
+    separator = {"\\t": "\t", "tab": "\t"}.get(separator, separator)
+    if len(separator.encode()) != 1 or separator in '"\r\n':
+        fail(
+            f"--separator {separator!r}: must be one ASCII character that is no quote, such as"
+            " --separator ';', or tab."
+        )
+    return replace(found, separator=separator)
+
+
+@contextmanager
+def scannable(found: Source) -> Iterator[Source]:
+    """A source that can be read more than once: standard input as a temporary file, which only its
+    owner can read and which is removed after the block.
+    """
+    if found.path != STANDARD_INPUT:
+        yield found
+        return
+    with tempfile.TemporaryDirectory(prefix="opendp-bayes-") as directory:  # mode 0700
+        path = Path(directory) / "standard-input"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield replace(found, path=path, name="standard input")
+
+
+def scan_columns(found: Source, columns: Sequence[str]) -> pl.LazyFrame:
+    """These columns, each as Enum, String, Boolean or Int64, which stands for every integer type.
+
+    Exits with a message for a file that cannot be read, and for a column that is not there or is of
+    another type.
+    """
+    scan = found.scan()
     try:
         schema = scan.collect_schema()
     except (pl.exceptions.PolarsError, OSError):
         fail(
-            f"FILE {path}: cannot be read as {EXTENSIONS[path.suffix.lower()]}; check that it is"
-            " what its extension says."
+            f"FILE {found.path}: cannot be read as {found.kind}; check that it is what its"
+            " extension says."
         )
-    if column not in schema:
-        # Without a header line the names are somebody's record, so they are not shown.
-        if path.suffix.lower() == ".csv":
-            fail(
-                f"--column {column!r}: is not in the first line of {path.name}, which must name the"
-                " columns; check the spelling and the header."
-            )
-        fail(
-            f"--column {column!r}: is not in {path.name}; must be one of"
-            f" {', '.join(map(repr, schema))}."
-        )
-    dtype = _plain(schema[column])
-    if dtype is None:
-        fail(
-            f"--column {column!r}: has type {schema[column]}; must be text, Enum, Boolean or"
-            " integer. Bin or convert its values first."
-        )
-    return scan.select(pl.col(column).cast(dtype, strict=False)), dtype
+    types = {column: _plain_type(found, schema, column) for column in columns}
+    return scan.select(pl.col(name).cast(dtype, strict=False) for name, dtype in types.items())
 
 
-def _scan(path: Path) -> pl.LazyFrame:
-    match EXTENSIONS[path.suffix.lower()]:
-        case "CSV":
-            # Every value is read as text: inferring types would look at the data. A line with
-            # invalid text or too many fields is read as far as it goes, because whether a release
-            # succeeds must not depend on the records.
-            return pl.scan_csv(
-                path,
-                infer_schema=False,
-                encoding="utf8-lossy",
-                truncate_ragged_lines=True,
-                glob=False,
-            )
-        case "Parquet":
-            return pl.scan_parquet(path, glob=False)
-        case _:
-            return pl.scan_ipc(path, glob=False)
-
-
-def _plain(dtype: pl.DataType) -> pl.DataType | None:
+def _plain_type(found: Source, schema: pl.Schema, column: str) -> pl.DataType:
     """The type in which a column is counted. A Categorical becomes text, because its encoding
     depends on the data.
     """
+    if column not in schema:
+        # Without a header line the names are somebody's record, so they are not shown.
+        if found.kind == "CSV":
+            fail(
+                f"--column {column!r}: is not in the first line of {found.name}, which must name"
+                " the columns; check the spelling, the header and the separator"
+                f" ({found.separator!r})."
+            )
+        fail(
+            f"--column {column!r}: is not in {found.name}; must be one of"
+            f" {', '.join(map(repr, schema))}."
+        )
+    dtype = schema[column]
     if isinstance(dtype, pl.Enum) or dtype in (pl.String, pl.Boolean):
         return dtype
     if isinstance(dtype, pl.Categorical):
         return pl.String()
-    return pl.Int64() if dtype.is_integer() else None
+    if dtype.is_integer():
+        return pl.Int64()
+    fail(
+        f"--column {column!r}: has type {dtype}; must be text, Enum, Boolean or integer. Bin or"
+        " convert its values first."
+    )

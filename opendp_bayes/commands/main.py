@@ -2,11 +2,15 @@
 optional extra `cli`.
 """
 
+import sys
+
 
 def main() -> None:
     """Run the command line; exits with a message saying what to install where typer or rich is
     missing.
     """
+    if sys.stdout is None:  # closed by the caller
+        raise SystemExit("opendp-bayes: standard output is closed; open it, as in `> FILE`.")
     try:
         from opendp_bayes.commands.app import app
 

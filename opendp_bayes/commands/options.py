@@ -7,6 +7,8 @@ import typer
 from opendp_bayes.commands.errors import fail
 
 MODEL, PRIVACY, OUTPUT = "Model", "Privacy", "Output"
+#: By how much proportions of two decimals may miss 1.
+_ROUNDING = 0.01 + 1e-9
 
 Prior = Annotated[
     str,
@@ -65,14 +67,24 @@ def prior(text: str) -> list[float] | float:
 
 
 def proportions(text: str | None) -> list[float] | None:
-    """Numbers separated by commas, where there are some."""
+    """Numbers separated by commas, where there are some, that add up to 1 but for rounding."""
+    if text is None:
+        return None
     try:
-        return None if text is None else _numbers(text)
+        numbers = _numbers(text)
     except ValueError:
         fail(
             f"--proportions {text}: must be numbers separated by commas, such as --proportions"
             " 0.2,0.8."
         )
+    total = sum(numbers)
+    if not abs(total - 1) <= _ROUNDING:
+        shares = ",".join(f"{number / total:.4g}" for number in numbers) if total > 0 else "0.2,0.8"
+        fail(
+            f"--proportions {text}: add up to {total:.6g}; must add up to 1, such as --proportions"
+            f" {shares}."
+        )
+    return numbers
 
 
 def _numbers(text: str) -> list[float]:

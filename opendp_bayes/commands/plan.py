@@ -2,18 +2,11 @@
 
 from typing import Annotated, Any
 
-import msgspec
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
-from opendp_bayes.commands.progress import bar
-from opendp_bayes.mathematics.validation import as_prior
-from opendp_bayes.planning import plan as planning
-from opendp_bayes.planning import smallest
-from opendp_bayes.report import terminal
+from opendp_bayes.commands.output import display, echo
 
 
 def plan(
@@ -82,6 +75,13 @@ def plan(
 
         opendp-bayes plan --guess-size 5000 --prior 1,1,1 --rho 0.1 --json
     """
+    import msgspec
+
+    from opendp_bayes.commands.progress import bar
+    from opendp_bayes.mathematics.validation import as_prior
+    from opendp_bayes.planning import plan as planning
+    from opendp_bayes.report import terminal
+
     with option_errors(), bar("Planning", quiet=json) as show:
         setting: dict[str, Any] = {
             "prior": as_prior(options.prior(prior)),
@@ -102,16 +102,14 @@ def plan(
             **setting,
         )
     if json:
-        typer.echo(msgspec.json.encode({**msgspec.json.decode(found.to_json()), **needed}))
+        echo(msgspec.json.encode({**msgspec.json.decode(found.to_json()), **needed}).decode())
         return
-    Console().print(terminal.rendered(found.sheet()))
+    display(terminal.rendered(found.sheet()))
     if needed:
-        Console().print(
-            Text(
-                f"An error of {error:.6g} takes ε = {needed['smallest_epsilon']:.4g} with"
-                f" {found.records} records, or {needed['smallest_size']} records at ε ="
-                f" {epsilon:.6g}, with mechanism auto."
-            )
+        display(
+            f"An error of {error:.6g} takes ε = {needed['smallest_epsilon']:.4g} with"
+            f" {found.records} records, or {needed['smallest_size']} records at ε ="
+            f" {epsilon:.6g}, with mechanism auto."
         )
 
 
@@ -129,6 +127,8 @@ def _needed(
     error: float, epsilon: float, size: int | None, guess_size: int | None, setting: dict[str, Any]
 ) -> dict[str, float]:
     """The smallest ε, and the smallest number of records, with that error."""
+    from opendp_bayes.planning import smallest
+
     return {
         "error": error,
         "smallest_epsilon": smallest.smallest_epsilon(

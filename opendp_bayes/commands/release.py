@@ -1,25 +1,15 @@
-"""`opendp-bayes release`: one column of a file, through an OpenDP Context, to a release."""
+"""`opendp-bayes release`: a column of a file, through an OpenDP Context, to a release."""
 
-import csv
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import opendp.prelude as dp
-import polars as pl
 import typer
-from rich.console import Console
 
 from opendp_bayes.commands import options
-from opendp_bayes.commands.errors import fail, option_errors, release_errors
-from opendp_bayes.commands.files import scan_column
-from opendp_bayes.framework.context import PosteriorQuery, posterior
-from opendp_bayes.framework.interrupts import deferred_interrupts
-from opendp_bayes.mathematics.validation import as_positive
-from opendp_bayes.released.data import Label
-from opendp_bayes.report import terminal
-from opendp_bayes.results.release import Release
+from opendp_bayes.commands.errors import option_errors, release_errors
+from opendp_bayes.commands.output import Kept, display, echo
 
-_MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 32 bits
 _DATA = "Data"
 
 
@@ -28,7 +18,10 @@ def release(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A .csv, .parquet, .ipc, .arrow or .feather file.",
+            help=(
+                "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow or .feather file, or - for"
+                " CSV from standard input."
+            ),
             show_default=False,
         ),
     ],
@@ -40,8 +33,8 @@ def release(
         str | None,
         typer.Option(
             help=(
-                "All categories, separated by commas, in the order of the output. An Enum column"
-                " has its own."
+                "All categories, separated by commas, in the order of the output. An Enum or"
+                " Boolean column has its own."
             ),
             rich_help_panel=_DATA,
         ),
@@ -57,6 +50,30 @@ def release(
         str | None,
         typer.Option(
             help="Count rows with any other value as this category, which may be a new one.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            help="A posterior for each group: the column that says which group a row is in.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "The groups, separated by commas; rows of others are left out. An Enum or Boolean"
+                " column has its own."
+            ),
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(
+            help="Between the values of a line of CSV: one character, or tab.",
             rich_help_panel=_DATA,
         ),
     ] = None,
@@ -93,18 +110,45 @@ def release(
     contributions: Annotated[
         int,
         typer.Option(
-            help="The most rows that one person has. A promise: it is not enforced.",
+            help=(
+                "The most rows, or with --identifier the most identifiers, that one person has. A"
+                " promise: it is not enforced."
+            ),
             rich_help_panel=options.PRIVACY,
         ),
     ] = 1,
+    identifier: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says whose a row is. Needs --rows-per-identifier.",
+            rich_help_panel=options.PRIVACY,
+        ),
+    ] = None,
+    rows_per_identifier: Annotated[
+        int | None,
+        typer.Option(
+            help="Keep at most so many rows of each identifier, drawn at random.",
+            rich_help_panel=options.PRIVACY,
+        ),
+    ] = None,
     json: Annotated[
         bool,
         typer.Option(
             "--json",
-            help="Print the release as JSON, for Release.from_json.",
+            help="Print the release as JSON, for `opendp-bayes show` and Release.from_json.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the JSON to this file too, which must not exist yet.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
 ) -> None:
     """Release the posterior of the category probabilities of one column of FILE.
 
@@ -116,14 +160,17 @@ def release(
     Every row must be counted, so --nulls is needed, and --unknown too, unless the type of the
     column excludes other values: `--size 944 --nulls NA --unknown NA`.
 
+    With --identifier the privacy unit is everything that has one identifier, and what is estimated
+    is the rows that are kept (docs: Known limits).
+
     The first line of a CSV file names the columns. All its values are text, empty ones are nulls.
 
-    To limit the rows of a person by an identifier, use the Python interface (docs: The guarantee).
+    Each run spends its own budget: what several runs reveal about the same people adds up. A
+    release that was made is not lost: where it cannot be printed, it goes to a file, and a message
+    says which.
 
-    Each run spends its own budget: what several runs reveal about the same people adds up.
-
-    Exit code: 0 if the release was made, 1 if it failed when the data was read, 2 for wrong
-    options.
+    Exit code: 0 if the release was made, 1 if it failed while data was read, 2 for wrong options, 3
+    if it was made and could not be written where it was to go.
 
     Examples, of which the first makes the file for the others:
 
@@ -133,152 +180,42 @@ def release(
 
         opendp-bayes release votes.csv --column vote --categories yes,no --rho 0.1
     """
-    with option_errors(), deferred_interrupts():
-        loss, model = (
-            _budget(epsilon, rho, delta),
-            {
+    from opendp_bayes.commands import query
+    from opendp_bayes.commands.files import scannable, source
+    from opendp_bayes.commands.progress import waiting
+    from opendp_bayes.framework.interrupts import deferred_interrupts
+    from opendp_bayes.report import terminal
+
+    with option_errors():
+        asked = query.Asked(
+            column=column,
+            categories=categories,
+            nulls=nulls,
+            unknown=unknown,
+            group_by=group_by,
+            groups=groups,
+            size=size,
+            contributions=contributions,
+            identifier=identifier,
+            rows_per_identifier=rows_per_identifier,
+            loss=query.budget(epsilon, rho, delta),
+            model={
                 "prior": options.prior(prior),
                 "mechanism": mechanism,
                 **options.parameters(parameter or []),
             },
         )
-        query = _query(file, column, categories, nulls, unknown, size, contributions, loss, model)
-        query.resolve()
-    with release_errors(), Console(stderr=True).status("Counting"):
-        released = query.release()
-    if json:
-        typer.echo(released.to_json())
-    else:
-        with Console(stderr=True).status("Computing the posterior"):
-            report = terminal.rendered(released.sheet(title=column))
-        Console().print(report)
-        if size is None and (nulls is None or unknown is None):
-            left_out = " and ".join(
-                name
-                for name, label in (
-                    ("without a value", nulls),
-                    ("with a value that is not a category", unknown),
-                )
-                if label is None
-            )
-            typer.echo(f"Rows {left_out} were left out.")
-
-
-def _query(
-    file: Path,
-    column: str,
-    categories: str | None,
-    nulls: str | None,
-    unknown: str | None,
-    size: int | None,
-    contributions: int,
-    loss: Any,
-    model: dict[str, Any],
-) -> PosteriorQuery[Release]:
-    """The query for the posterior in a Context of its own, whose whole budget is `loss`."""
-    dp.enable_features("contrib", "honest-but-curious")
-    frame, dtype = scan_column(file, column)
-    labels = _labels(categories, column, dtype)
-    null_label, other_label = _bucket(nulls, labels), _bucket(unknown, labels)
-    if not 1 <= contributions <= _MOST_CONTRIBUTIONS:
-        fail(f"--contributions {contributions}: must be between 1 and {_MOST_CONTRIBUTIONS} rows.")
-    unit = (
-        dp.unit_of(contributions=contributions)
-        if size is None
-        else dp.unit_of(changes=contributions)
-    )
-    plan: Any = dp.Context.compositor(
-        data=frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
-    ).query()
-    if size is None:
-        plan = _without_uncounted(plan, column, labels, nulls is None, unknown is None)
-        # Nothing is left for a bucket that was not asked for, so it may be any category.
-        null_label = labels[0] if null_label is None else null_label
-        other_label = labels[0] if other_label is None else other_label
-    elif nulls is None:
-        fail(
-            f"--nulls: is missing; with --size every row must be counted, and {column!r} may hold"
-            " nulls. Name a category for them: --nulls missing."
-        )
-    return posterior(
-        plan, column, categories=labels, size=size, nulls=null_label, unknown=other_label, **model
-    )
-
-
-def _without_uncounted(
-    plan: Any, column: str, labels: list[Label], drop_nulls: bool, drop_unknown: bool
-) -> Any:
-    """Filter out the rows that are not to be counted, which brings no two data sets further
-    apart.
-    """
-    value = pl.col(column)
-    known = (
-        value.cast(pl.String)
-        .cast(pl.Enum([_text(label) for label in labels]), strict=False)
-        .is_not_null()
-    )
-    if drop_unknown:
-        return plan.filter(known if drop_nulls else known | value.is_null())
-    return plan.filter(value.is_not_null()) if drop_nulls else plan
-
-
-def _labels(categories: str | None, column: str, dtype: pl.DataType) -> list[Label]:
-    """The categories in the type of the column."""
-    if categories is None:
-        if isinstance(dtype, pl.Enum):
-            return list(dtype.categories)
-        fail(
-            f"--categories: is missing; column {column!r} of type {dtype} does not list its"
-            " categories. Name all of them: --categories a,b,c."
-        )
-    texts = next(csv.reader([categories], skipinitialspace=True), [])
-    if not texts or "" in texts:
-        fail(
-            f"--categories {categories!r}: must be labels separated by commas, none of them empty,"
-            " such as --categories a,b,c."
-        )
-    labels: list[Label] = [*texts]
-    if dtype == pl.Boolean:
-        if not set(texts) <= {"true", "false"}:
-            fail(
-                f"--categories {categories}: column {column!r} is Boolean, so its categories must"
-                " be true,false."
-            )
-        labels = [text == "true" for text in texts]
-    elif dtype == pl.Int64:
-        try:
-            labels = [int(text) for text in texts]
-        except ValueError:
-            fail(
-                f"--categories {categories}: column {column!r} holds integers, so every category"
-                " must be one, such as --categories 0,1."
-            )
-    if len(set(labels)) < len(labels):
-        fail(f"--categories {categories}: must not repeat a label.")
-    return labels
-
-
-def _bucket(name: str | None, labels: list[Label]) -> Label | None:
-    """The category called `name`, or, if there is none, `name` itself."""
-    return next((label for label in labels if _text(label) == name), name)
-
-
-def _text(label: Label) -> str:
-    return str(label).lower() if isinstance(label, bool) else str(label)
-
-
-def _budget(epsilon: float | None, rho: float | None, delta: float | None) -> Any:
-    """The privacy loss in OpenDP's terms."""
-    if (epsilon is None) == (rho is None):
-        fail(
-            f"--epsilon, --rho: {'neither is' if epsilon is None else 'both are'} given; give"
-            " exactly one, such as --epsilon 1."
-        )
-    if delta is not None and not 0 < delta < 1:
-        fail(f"--delta {delta}: must be greater than 0 and less than 1; leave it out for 0.")
-    limits = {
-        name: as_positive(value, name)
-        for name, value in (("epsilon", epsilon), ("rho", rho))
-        if value is not None
-    }
-    return dp.loss_of(**limits, delta=delta)
+        found = source(file, separator)
+    with Kept(output) as kept, scannable(found) as readable:
+        with option_errors(), deferred_interrupts():
+            posterior = query.posterior_query(readable, asked)
+            posterior.resolve()
+        with release_errors(), waiting("Counting"), deferred_interrupts():
+            released = posterior.release()
+            kept.keep(released.to_json())
+        if json:
+            echo(released.to_json())
+            return
+        with waiting("Computing the posterior"):
+            sheet = replace(released.sheet(), title=asked.title)
+        display(terminal.rendered(sheet), *asked.left_out)

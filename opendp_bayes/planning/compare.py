@@ -263,8 +263,8 @@ def records_of(size: int | None, guess_size: int | None) -> int:
     """The number of records that errors are for: the public one, or the guess of a private one."""
     if (size is None) == (guess_size is None):
         raise ValueError(
-            f"size={size!r}, guess_size={guess_size!r}: give the public number of records, or"
-            " size=None and a guess of the private one."
+            f"size={size!r}, guess_size={guess_size!r}: give one of them: size= with the public"
+            " number of records, or guess_size= with a guess of a private one."
         )
     return as_size(guess_size, "guess_size") if size is None else as_size(size)
 

@@ -17,7 +17,7 @@ def test_a_plan_is_shown_as_tables() -> None:
         "--epsilon",
         1,
         "--proportions",
-        "1,4",
+        "0.2,0.8",
         "--error",
         0.1,
     )
@@ -102,17 +102,25 @@ def test_as_json() -> None:
         ("--size 9 --prior 1,1 --epsilon -1", r"--epsilon -1.0: must be finite and greater than 0"),
         (
             "--prior 1,1 --epsilon 1",
-            r"--guess-size: give the public number of records, or --size and a guess",
+            r"--size, --guess-size: give one of them: --size with .* or --guess-size with a guess",
         ),
         (
             "--size 9 --guess-size 9 --prior 1,1 --epsilon 1",
-            r"--size 9, --guess-size 9: give the public number",
+            r"--size 9, --guess-size 9: give one of them",
         ),
         ("--guess-size 0 --prior 1,1 --epsilon 1", r"--guess-size 0: must be between 1"),
         ("--size 9 --prior 1 --epsilon 1", r"--prior 1.0: must be a sequence"),
         (
             "--size 9 --prior 1,1 --epsilon 1 --proportions 1",
             r"--proportions \[1.0\]: must be 2 numbers of at least 0",
+        ),
+        (
+            "--size 9 --prior 1,1 --epsilon 1 --proportions 20,80",
+            r"--proportions 20,80: add up to 100; must add up to 1, such as --proportions 0.2,0.8",
+        ),
+        (
+            "--size 9 --prior 1,1 --epsilon 1 --proportions nan,1",
+            r"--proportions nan,1: add up to nan; must add up to 1",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --proportions a,b",

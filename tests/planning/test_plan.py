@@ -471,8 +471,8 @@ def test_the_smallest_epsilon_and_size_reach_the_error_and_little_less_does_not(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"size": None}, "size=None, guess_size=None: give the public number of records"),
-        ({"guess_size": 5}, "size=9, guess_size=5: give the public number of records"),
+        ({"size": None}, "size=None, guess_size=None: give one of them"),
+        ({"guess_size": 5}, "size=9, guess_size=5: give one of them"),
         ({"size": 0}, "size=0: must be between 1"),
         ({"epsilon": None}, "give epsilon, delta, both of these, or rho alone"),
         ({"proportions": [1.0]}, "proportions=.*must be 2 numbers of at least 0"),

@@ -1,0 +1,180 @@
+"""Where results go: standard output, and files that are there whole or not at all.
+
+A release has been paid for once it was made. From then on it is not lost, whatever fails: a disk, a
+pipe, the posterior, or the patience of whoever waits for it.
+"""
+
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import typer
+
+from opendp_bayes.commands.errors import fail, say
+
+#: Exit code of a command that did what it was to do, but could not write its result.
+NOT_WRITTEN = 3
+
+
+def display(*renderables: Any) -> None:
+    """Print texts and what rich renders, one below the other, on standard output."""
+    from rich.console import Console
+    from rich.text import Text
+
+    # Into a buffer: rich ends the process at a closed pipe.
+    buffer = _LikeStandardOutput()
+    console = Console(file=buffer)
+    for shown in renderables:
+        console.print(Text(shown) if isinstance(shown, str) else shown)
+    echo(buffer.getvalue(), newline=False)
+
+
+def echo(text: str, *, newline: bool = True) -> None:
+    """Print a text on standard output and make sure that it arrived; exits with a message and
+    `NOT_WRITTEN` if it did not.
+    """
+    with _reported("standard output"):
+        try:
+            typer.echo(text, nl=newline)
+            sys.stdout.flush()
+        except OSError:
+            _discard_standard_output()
+            raise
+
+
+class _LikeStandardOutput(io.StringIO):
+    """A buffer that is a terminal, and of the encoding, that standard output is."""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return sys.stdout.encoding
+
+    def isatty(self) -> bool:
+        return sys.stdout.isatty()
+
+
+class Kept:
+    """A block in which a release is made, and kept once it was.
+
+    `path` is the file for it. It is opened before the block, so that a place that cannot be written
+    to is found before data are read. Without `path`, and where writing it fails after all, the
+    release goes to a file in the working or the temporary directory if the block fails.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._file = None if path is None else NewFile(path)
+        self._unsaved: str | None = None
+
+    def __enter__(self) -> "Kept":
+        return self
+
+    def keep(self, text: str) -> None:
+        """Keep the JSON of the release, which has just been made."""
+        self._unsaved = text
+        if self._file is not None:
+            with _reported(str(self._file.path)):
+                self._file.write(text.encode() + b"\n")
+            self._unsaved = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._unsaved is not None and error is not None:
+            say(f"the release was made, and is paid for; {_rescued(self._unsaved)}")
+        if self._file is not None:
+            self._file.close()
+
+
+class NewFile:
+    """A file that is there whole or not at all, and that replaces no other.
+
+    It is written under another name beside its own, which is opened at once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if os.path.lexists(path):
+            fail(
+                f"--output {path}: exists already, and may hold what was paid for; name a new"
+                " file, or move that one."
+            )
+        try:
+            self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed by `close`
+                dir=path.parent, prefix=f".{path.name}-", delete=False
+            )
+        except OSError as error:
+            fail(f"--output {path}: cannot be written ({_reason(error)}); name another file.")
+
+    def write(self, content: bytes) -> None:
+        """Put the file, with this content, in its place."""
+        with self._file as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(file.name, 0o666 & ~_umask())
+        try:
+            os.link(file.name, self.path)  # unlike a new name, never replaces
+        except OSError:
+            if os.path.lexists(self.path):
+                raise
+            os.rename(file.name, self.path)  # a file system without links
+
+    def close(self) -> None:
+        """Remove what is there under the other name."""
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            os.unlink(self._file.name)
+
+
+def _umask() -> int:
+    """The permissions that new files do not have, which can only be read by setting them."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _rescued(text: str) -> str:
+    """Write the release where there is room for it; a sentence that says where."""
+    for directory in (Path.cwd(), Path(tempfile.gettempdir())):
+        with suppress(OSError):
+            number, name = tempfile.mkstemp(".json", "opendp-bayes-release-", directory)
+            try:
+                with open(number, "w", encoding="utf-8") as file:
+                    file.write(f"{text}\n")
+                    file.flush()
+                    os.fsync(number)
+            except OSError:
+                os.unlink(name)
+                continue
+            return f"it is in {name}, and `opendp-bayes show` prints it."
+    return f"no file could be written, so it is here: {text}"
+
+
+@contextmanager
+def _reported(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        fail(f"{what}: cannot be written ({_reason(error)}).", code=NOT_WRITTEN)
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _discard_standard_output() -> None:
+    """Let the interpreter not fail a second time at its end, with what is left in the buffer."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,207 @@
+"""From the options of `opendp-bayes release` to a query in a Context of its own."""
+
+import csv
+from dataclasses import dataclass
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+
+from opendp_bayes.commands.errors import fail
+from opendp_bayes.commands.files import Source, scan_columns
+from opendp_bayes.framework.context import PosteriorQuery, posterior
+from opendp_bayes.mathematics.validation import as_positive
+from opendp_bayes.released.data import Label
+
+_MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 32 bits
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the options of `opendp-bayes release` ask for; those that say how to count are checked
+    as they need no file.
+    """
+
+    column: str
+    categories: str | None
+    nulls: str | None
+    unknown: str | None
+    group_by: str | None
+    groups: str | None
+    size: int | None
+    contributions: int
+    identifier: str | None
+    rows_per_identifier: int | None
+    loss: Any
+    model: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        most = _MOST_CONTRIBUTIONS
+        if not 1 <= self.contributions <= most:
+            fail(f"--contributions {self.contributions}: must be between 1 and {most} rows.")
+        if self.groups is not None and self.group_by is None:
+            fail(f"--groups {self.groups}: needs --group-by, the column that holds them.")
+        if (self.identifier is None) != (self.rows_per_identifier is None):
+            fail(
+                "--identifier, --rows-per-identifier: one needs the other; the rows of an"
+                " identifier must be limited, as in --identifier person --rows-per-identifier 1."
+            )
+        if self.identifier is not None and self.size is not None:
+            fail(
+                f"--size {self.size}: does not go with --identifier; how many rows are kept of each"
+                " identifier is private, and so is their number. Leave out --size."
+            )
+        if self.rows_per_identifier is not None and self.rows_per_identifier < 1:
+            fail(f"--rows-per-identifier {self.rows_per_identifier}: must be at least 1.")
+
+    @property
+    def title(self) -> str:
+        """What the release is of."""
+        return self.column if self.group_by is None else f"{self.column} by {self.group_by}"
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        named = (self.column, self.group_by, self.identifier)
+        return list(dict.fromkeys(column for column in named if column is not None))
+
+    @property
+    def left_out(self) -> list[str]:
+        """Sentences on the rows that are not counted."""
+        kinds = [
+            kind
+            for kind, counted in (
+                ("without a value", self.nulls is not None or self.size is not None),
+                ("with a value that is not a category", self.unknown or self.size is not None),
+                ("of no group", self.group_by is None),
+            )
+            if not counted
+        ]
+        return [f"Rows {' and '.join(kinds)} were left out."] if kinds else []
+
+
+def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
+    """The query in a Context whose whole budget it is; reads the names and types of the columns."""
+    dp.enable_features("contrib", "honest-but-curious")
+    frame = scan_columns(found, asked.columns)
+    schema = frame.collect_schema()
+    labels = _labels("--categories", asked.categories, asked.column, schema[asked.column])
+    nulls, unknown = _bucket(asked.nulls, labels), _bucket(asked.unknown, labels)
+    plan: Any = dp.Context.compositor(
+        data=frame, privacy_unit=_unit(asked), privacy_loss=asked.loss, split_evenly_over=1
+    ).query()
+    if asked.size is None:
+        plan = _without_uncounted(plan, asked.column, labels, nulls is None, unknown is None)
+        # Nothing is left for a bucket that was not asked for, so it may be any category.
+        nulls = labels[0] if nulls is None else nulls
+        unknown = labels[0] if unknown is None else unknown
+    elif nulls is None:
+        fail(
+            f"--nulls: is missing; with --size every row must be counted, and {asked.column!r} may"
+            " hold nulls. Name a category for them: --nulls missing."
+        )
+    if asked.rows_per_identifier is not None:
+        plan = plan.truncate_per_group(asked.rows_per_identifier)
+    keys = None
+    if asked.group_by is not None:
+        keys = _labels("--groups", asked.groups, asked.group_by, schema[asked.group_by])
+        plan = plan.group_by(asked.group_by)
+    return posterior(
+        plan,
+        asked.column,
+        keys=keys,
+        categories=labels,
+        size=asked.size,
+        nulls=nulls,
+        unknown=unknown,
+        **asked.model,
+    )
+
+
+def _unit(asked: Asked) -> Any:
+    """The privacy unit in OpenDP's terms."""
+    if asked.size is not None:
+        return dp.unit_of(changes=asked.contributions)
+    return dp.unit_of(contributions=asked.contributions, identifier=asked.identifier)
+
+
+def _without_uncounted(
+    plan: Any, column: str, labels: list[Label], drop_nulls: bool, drop_unknown: bool
+) -> Any:
+    """Filter out the rows that are not to be counted, which brings no two data sets further
+    apart.
+    """
+    value = pl.col(column)
+    known = (
+        value.cast(pl.String)
+        .cast(pl.Enum([_text(label) for label in labels]), strict=False)
+        .is_not_null()
+    )
+    if drop_unknown:
+        return plan.filter(known if drop_nulls else known | value.is_null())
+    return plan.filter(value.is_not_null()) if drop_nulls else plan
+
+
+def _labels(option: str, listed: str | None, column: str, dtype: pl.DataType) -> list[Label]:
+    """The labels that an option lists, in the type of the column."""
+    what, one = ("categories", "category") if option == "--categories" else ("groups", "group")
+    if listed is None:
+        if isinstance(dtype, pl.Enum):
+            return list(dtype.categories)
+        if dtype == pl.Boolean:
+            return [True, False]
+        fail(
+            f"{option}: is missing; column {column!r} of type {dtype} does not list its {what}."
+            f" Name all of them: {option} a,b,c."
+        )
+    texts = next(csv.reader([listed], skipinitialspace=True), [])
+    if not texts or "" in texts:
+        fail(
+            f"{option} {listed!r}: must be labels separated by commas, none of them empty, such as"
+            f" {option} a,b,c."
+        )
+    labels: list[Label] = [*texts]
+    if dtype == pl.Boolean:
+        if not set(texts) <= {"true", "false"}:
+            fail(
+                f"{option} {listed}: column {column!r} is Boolean, so its {what} must be"
+                " true,false."
+            )
+        labels = [text == "true" for text in texts]
+    elif dtype == pl.Int64:
+        try:
+            labels = [int(text) for text in texts]
+        except ValueError:
+            fail(
+                f"{option} {listed}: column {column!r} holds integers, so every {one} must be one,"
+                f" such as {option} 0,1."
+            )
+    if len(set(labels)) < len(labels):
+        fail(f"{option} {listed}: must not repeat a label.")
+    return labels
+
+
+def _bucket(name: str | None, labels: list[Label]) -> Label | None:
+    """The category called `name`, or, if there is none, `name` itself."""
+    return next((label for label in labels if _text(label) == name), name)
+
+
+def _text(label: Label) -> str:
+    return str(label).lower() if isinstance(label, bool) else str(label)
+
+
+def budget(epsilon: float | None, rho: float | None, delta: float | None) -> Any:
+    """The privacy loss in OpenDP's terms."""
+    if (epsilon is None) == (rho is None):
+        fail(
+            f"--epsilon, --rho: {'neither is' if epsilon is None else 'both are'} given; give"
+            " exactly one, such as --epsilon 1."
+        )
+    if delta is not None and not 0 < delta < 1:
+        fail(f"--delta {delta}: must be greater than 0 and less than 1; leave it out for 0.")
+    limits = {
+        name: as_positive(value, name)
+        for name, value in (("epsilon", epsilon), ("rho", rho))
+        if value is not None
+    }
+    return dp.loss_of(**limits, delta=delta)

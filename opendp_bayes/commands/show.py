@@ -1,0 +1,113 @@
+"""`opendp-bayes show`: a release that was saved, as a table and as a picture."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opendp_bayes.commands import options
+from opendp_bayes.commands.errors import fail, option_errors
+from opendp_bayes.commands.output import display
+
+if TYPE_CHECKING:
+    from opendp_bayes.results.grouped_release import GroupedRelease
+    from opendp_bayes.results.release import Release
+
+_STANDARD_INPUT = Path("-")
+
+
+def show(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="JSON of a release, or - for standard input.",
+            show_default=False,
+        ),
+    ],
+    level: Annotated[
+        float, typer.Option(help="Probability of the intervals.", rich_help_panel=options.OUTPUT)
+    ] = 0.95,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PICTURE",
+            help="Draw the posterior into this file: .png, .svg, .pdf, ... (extra `plot`).",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            help="The installed mechanism that made the release, if it is none of this package.",
+            rich_help_panel=options.MODEL,
+        ),
+    ] = None,
+) -> None:
+    """Print the release in FILE, and draw it with --plot. Needs no data and costs nothing.
+
+    FILE is what `opendp-bayes release` wrote with --output or printed with --json, or what
+    `to_json` of a release returned.
+
+    Exit code: 0 if it was shown, 2 for wrong options or a file that is no release.
+
+    Examples, of which the first two make the file for the others:
+
+        printf '%s\\n' a yes no yes yes no > v.csv
+
+        opendp-bayes release v.csv --column a --categories yes,no --rho 1 -o v.json
+
+        opendp-bayes show v.json
+
+        opendp-bayes show v.json --level 0.5 --plot vote.svg
+    """
+    from opendp_bayes.commands.progress import waiting
+    from opendp_bayes.mechanisms.registry import load_mechanism
+    from opendp_bayes.report import terminal
+    from opendp_bayes.results.reading import release_from_json
+
+    with option_errors():
+        if mechanism is not None:
+            load_mechanism(mechanism)
+        text = _content(file)
+        try:
+            released = release_from_json(text)
+        except ValueError as error:
+            fail(f"FILE {file}: {error}")
+        with waiting("Computing the posterior"):
+            sheet = released.sheet(level)
+            if plot is not None:
+                _draw(released, level, plot)
+    display(terminal.rendered(sheet))
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == _STANDARD_INPUT else file.read_bytes()
+    except OSError as error:
+        fail(f"FILE {file}: cannot be read ({error.strerror}).")
+
+
+def _draw(released: "Release | GroupedRelease", level: float, path: Path) -> None:
+    """Draw the picture into the file."""
+    try:
+        import matplotlib
+        from matplotlib import pyplot
+    except ImportError:
+        fail("--plot needs matplotlib: pip install 'opendp-bayes[plot]'.")
+    from opendp_bayes.results.release import Release
+
+    matplotlib.use("agg")  # no window
+    if isinstance(released, Release):
+        released.plot(level=level)
+    elif level == 0.95:
+        released.plot()
+    else:
+        fail(f"--level {level}: the picture of groups has intervals of 95 %; leave out --plot.")
+    try:
+        pyplot.savefig(path, dpi=200)
+    except (OSError, ValueError) as error:
+        fail(f"--plot {path}: cannot be written ({error}); name another file.")
+    finally:
+        pyplot.close()

@@ -1,0 +1,246 @@
+"""Where results go, and that a release that was made is not lost."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import run
+
+import opendp_bayes as ob
+from opendp_bayes.commands import output
+from opendp_bayes.framework.context import PosteriorQuery
+from opendp_bayes.results.release import Release
+
+RELEASE = ("--column", "vote", "--categories", "a,b", "--epsilon", "1")
+
+
+@pytest.fixture
+def votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file, in a working directory of its own."""
+    path = tmp_path / "votes.csv"
+    path.write_text("vote\n" + "a\nb\n" * 10)
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Grows with every release that is made."""
+    made: list[None] = []
+    release = PosteriorQuery.release
+
+    def watched(self: PosteriorQuery[Any]) -> Any:
+        made.append(None)
+        return release(self)
+
+    monkeypatch.setattr(PosteriorQuery, "release", watched)
+    return made
+
+
+def rescued(message: str) -> Release:
+    """The release in the file that the message names."""
+    name = re.search(r"it is in (\S+), and `opendp-bayes show` prints it\.", message)
+    assert name, message
+    return Release.from_json(Path(name[1]).read_bytes())
+
+
+def process(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "opendp_bayes", *arguments]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=120, **options)
+
+
+def test_a_release_is_written_to_a_file_that_is_there_whole_and_printed(votes: Path) -> None:
+    shown = run("release", votes, *RELEASE, "--output", "vote.json")
+    release = Release.from_json(Path("vote.json").read_bytes())
+    assert release.categories == ("a", "b")
+    assert "Category" in shown
+    assert sorted(os.listdir()) == ["vote.json", "votes.csv"], "nothing else is left"
+    mask = os.umask(0)
+    os.umask(mask)
+    assert Path("vote.json").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
+def test_a_full_disk_gives_a_message_and_an_exit_code_and_the_release_is_kept(
+    votes: Path, json: tuple[str, ...]
+) -> None:
+    with open("/dev/full", "w") as full:
+        ended = process("release", str(votes), *RELEASE, *json, stdout=full)
+    assert ended.returncode == output.NOT_WRITTEN == 3
+    first, second = ended.stderr.splitlines()
+    assert first == "opendp-bayes: standard output: cannot be written (No space left on device)."
+    assert second.startswith("opendp-bayes: the release was made, and is paid for")
+    assert rescued(second).categories == ("a", "b")
+
+
+def test_a_closed_pipe_too(votes: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = process("release", str(votes), *RELEASE, stdout=writer)
+    os.close(writer)
+    assert ended.returncode == 3
+    assert "standard output: cannot be written (Broken pipe)" in ended.stderr
+    assert rescued(ended.stderr).categories == ("a", "b")
+
+
+def test_with_output_the_release_is_in_that_file(votes: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = process("release", str(votes), *RELEASE, "-o", "vote.json", stdout=writer)
+    os.close(writer)
+    assert ended.returncode == 3
+    assert len(ended.stderr.splitlines()) == 1
+    assert Release.from_json(Path("vote.json").read_bytes()).categories == ("a", "b")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX closes file descriptors so")
+def test_a_closed_standard_output_is_refused_before_data_are_read(votes: Path) -> None:
+    ended = process("release", str(votes), *RELEASE, preexec_fn=lambda: os.close(1))
+    assert ended.returncode == 1
+    assert "standard output is closed; open it" in ended.stderr
+
+
+def test_a_file_that_exists_is_not_replaced(votes: Path, counted: list[None]) -> None:
+    Path("vote.json").write_text("paid for")
+    message = run("release", votes, *RELEASE, "-o", "vote.json", code=2)
+    assert "--output vote.json: exists already" in message
+    assert Path("vote.json").read_text() == "paid for"
+    assert not counted
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(
+    votes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = PosteriorQuery.release
+
+    def slow(self: PosteriorQuery[Any]) -> Any:
+        Path("vote.json").write_text("of another run")
+        return release(self)
+
+    monkeypatch.setattr(PosteriorQuery, "release", slow)
+    message = run("release", votes, *RELEASE, "-o", "vote.json", code=3)
+    assert "vote.json: cannot be written (File exists)" in message
+    assert Path("vote.json").read_text() == "of another run"
+    assert rescued(message).categories == ("a", "b")
+
+
+@pytest.mark.parametrize("place", ["absent/vote.json", "votes.csv/vote.json"])
+def test_a_place_that_cannot_be_written_to_is_found_before_data_are_read(
+    votes: Path, counted: list[None], place: str
+) -> None:
+    message = run("release", votes, *RELEASE, "-o", place, code=2)
+    assert f"--output {place}: cannot be written (" in message
+    assert not counted
+
+
+def test_the_file_is_no_more_than_a_name_until_it_is_whole(
+    votes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full in the middle of the file leaves none, and the release is elsewhere."""
+
+    def full(path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(output.os, "fsync", full)
+    message = run("release", votes, *RELEASE, "-o", "vote.json", code=3)
+    assert "vote.json: cannot be written (No space left on device)" in message
+    assert "no file could be written, so it is here: {" in message
+    text = message.split("so it is here: ")[1].splitlines()[0]
+    assert Release.from_json(text).categories == ("a", "b")
+    assert os.listdir() == ["votes.csv"]
+
+
+def test_without_links_a_file_is_moved_to_its_place(
+    votes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(source: str, target: str) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(output.os, "link", link)
+    run("release", votes, *RELEASE, "-o", "vote.json")
+    assert Release.from_json(Path("vote.json").read_bytes()).categories == ("a", "b")
+    assert sorted(os.listdir()) == ["vote.json", "votes.csv"]
+
+
+def test_a_failed_release_leaves_no_file(votes: Path) -> None:
+    wrong = ("--size", 7, "--nulls", "a", "--unknown", "a")
+    run("release", votes, *RELEASE, *wrong, "-o", "vote.json", code=1)
+    assert os.listdir() == ["votes.csv"]
+
+
+def interrupt(*_: object, **__: object) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def fail(*_: object, **__: object) -> None:
+    raise RuntimeError("a mistake of ours")
+
+
+def test_ctrl_c_while_the_posterior_is_computed_keeps_the_release(
+    votes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Release, "sheet", interrupt)
+    assert rescued(run("release", votes, *RELEASE, code=130)).categories == ("a", "b")
+
+
+def test_ctrl_c_right_after_the_release_keeps_it(
+    votes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to_json = Release.to_json
+
+    def interrupted(self: Release) -> str:
+        signal.raise_signal(signal.SIGINT)
+        return to_json(self)
+
+    monkeypatch.setattr(Release, "to_json", interrupted)
+    message = run("release", votes, *RELEASE, code=130)
+    assert rescued(message).categories == ("a", "b")
+
+
+def test_a_mistake_of_ours_keeps_the_release(votes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Release, "sheet", fail)
+    with pytest.raises(AssertionError):  # `run` wants no exception but an exit
+        run("release", votes, *RELEASE, code=1)
+    (kept,) = Path.cwd().glob("opendp-bayes-release-*.json")
+    assert Release.from_json(kept.read_bytes()).categories == ("a", "b")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
+def test_a_plan_that_cannot_be_printed_ends_with_a_message() -> None:
+    with open("/dev/full", "w") as full:
+        ended = process(*["plan", "--size", "9", "--prior", "1,1", "--epsilon", "1"], stdout=full)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--version",
+        "--help",
+        *(f"{name} --help" for name in ("release", "plan", "audit", "demo", "show")),
+    ],
+)
+def test_help_waits_for_none_of_the_large_packages(arguments: str) -> None:
+    code = (
+        "import sys; from opendp_bayes.commands.main import main\n"
+        f"sys.argv = ['opendp-bayes', *{arguments.split()!r}]\n"
+        "try: main()\n"
+        "except SystemExit as ended: assert not ended.code\n"
+        "print([name for name in ('numpy', 'scipy', 'polars', 'opendp') if name in sys.modules])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_package_runs_as_a_module() -> None:
+    ended = process("--version", stdout=subprocess.PIPE)
+    assert ended.stdout == f"opendp-bayes {ob.__version__}\n"
+    assert ended.stderr == ""
