@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from opendp_bayes.auditing.audit import audit as audit
     from opendp_bayes.auditing.results import Audit as Audit
     from opendp_bayes.framework.constructors import (
+        make_gaussian_parameters as make_gaussian_parameters,
+    )
+    from opendp_bayes.framework.constructors import (
         make_hellinger_exponential as make_hellinger_exponential,
     )
     from opendp_bayes.framework.constructors import make_knorm_parameters as make_knorm_parameters
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.constructors import make_permute_and_flip as make_permute_and_flip
     from opendp_bayes.framework.constructors import (
         make_smooth_hellinger_exponential as make_smooth_hellinger_exponential,
+    )
+    from opendp_bayes.framework.constructors import (
+        then_gaussian_parameters as then_gaussian_parameters,
     )
     from opendp_bayes.framework.constructors import (
         then_hellinger_exponential as then_hellinger_exponential,
@@ -73,6 +79,7 @@ if TYPE_CHECKING:
     from opendp_bayes.mathematics.sensitivity import global_sensitivity as global_sensitivity
     from opendp_bayes.mathematics.sensitivity import local_sensitivity as local_sensitivity
     from opendp_bayes.mathematics.sensitivity import smooth_sensitivity as smooth_sensitivity
+    from opendp_bayes.mechanisms import GaussianParameters as GaussianParameters
     from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
     from opendp_bayes.mechanisms import KNormParameters as KNormParameters
     from opendp_bayes.mechanisms import LaplaceParameters as LaplaceParameters
@@ -118,11 +125,13 @@ _HOME = {
         "then_dirichlet_multinomial",
     ),
     "framework.constructors": (
+        "make_gaussian_parameters",
         "make_hellinger_exponential",
         "make_knorm_parameters",
         "make_laplace_parameters",
         "make_permute_and_flip",
         "make_smooth_hellinger_exponential",
+        "then_gaussian_parameters",
         "then_hellinger_exponential",
         "then_knorm_parameters",
         "then_laplace_parameters",
@@ -133,6 +142,7 @@ _HOME = {
     "framework.scores": ("make_hellinger_scores", "selected_counts", "then_hellinger_scores"),
     "mathematics.hellinger": ("bhattacharyya_angle", "hellinger_distance"),
     "mechanisms": (
+        "GaussianParameters",
         "HellingerExponential",
         "KNormParameters",
         "LaplaceParameters",

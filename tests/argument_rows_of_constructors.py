@@ -170,6 +170,17 @@ CONSTRUCTORS = [
         *EVERY_MEASUREMENT,
     ),
     *rows(
+        ob.make_gaussian_parameters,
+        {**MEASURED, "output_measure": ZCDP},
+        map_of_one,
+        vary("input_domain", BINARY.output_domain, REFUSED),
+        *EVERY_MEASUREMENT[:1],
+        vary("output_measure", PURE, REFUSED),
+        vary("scale", 2.0, SMALLER),
+        vary("total", "private", DIFFERENT, mechanism_of),
+        vary("delta", 1e-3, SMALLER, lambda m: m.map(1)[0], output_measure=APPROX, delta=1e-6),
+    ),
+    *rows(
         ob.make_hellinger_exponential,
         MEASURED,
         map_of_one,

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+import numpy as np
 from argument_rows import DIFFERENT, LARGER, SMALLER, rows, vary
 
 import opendp_bayes as ob
@@ -141,6 +142,11 @@ LOSSES = [
                 vary("prior", THREE, NOISE_ONLY),
                 vary("delta", 0.1, IS_PURE),
             ),
+            ob.GaussianParameters(1.0): (
+                vary("size", None, SMALLER, lambda loss: loss.rho),
+                vary("prior", THREE, NOISE_ONLY, lambda loss: loss.rho),
+                vary("delta", 0.1, SMALLER),
+            ),
             EHD: (
                 vary("size", 2, LARGER),
                 vary("prior", (0.1, 0.1), LARGER),
@@ -161,7 +167,7 @@ LOSSES = [
             type(mechanism).proven_loss,
             {"self": mechanism, "d_in": 1, "size": 10, "prior": TWO},
             epsilon,
-            vary("d_in", 2, LARGER),
+            vary("d_in", 2, LARGER, lambda loss: loss.rho),
             *varied,
         )
     ),
@@ -172,6 +178,13 @@ LOSSES = [
         vary("scale", 2.0, SMALLER),
         vary("noise", "floored", DIFFERENT, partial(exact, of="rho")),
         vary("total", "bounded", LARGER),
+    ),
+    *rows(
+        ob.GaussianParameters,
+        {"scale": 1.0},
+        partial(exact, of="rho"),
+        vary("scale", 2.0, SMALLER),
+        vary("total", "private", DIFFERENT, lambda m: m.project(np.array([9, 9]), 10)),
     ),
     *rows(ob.KNormParameters, {"scale": 1.0}, exact, vary("scale", 2.0, SMALLER)),
     *rows(ob.PermuteAndFlip, {"scale": 1.0}, exact, vary("scale", 2.0, SMALLER)),

@@ -214,6 +214,11 @@ def _by_bound(
         mechanism, size=size, prior=prior, d_in=d_in, accounting=accounting, renyi=name == "rho"
     )
     value: float = getattr(loss, name)
+    if name == "epsilon" and math.isinf(value) and math.isfinite(loss.rho):
+        raise ValueError(
+            f"mechanism={type(mechanism).__name__}: has no ε without δ. Give delta as well, or rho;"
+            " or take another mechanism, such as LaplaceParameters."
+        )
     return value / limit
 
 

@@ -13,6 +13,8 @@ from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.mechanisms.protocol import Mechanism
 
 _MOST_POINTS = 100_000
+#: δ at the last ε of a distribution for a mechanism without a pure bound.
+_BEYOND = 1e-20
 
 
 def privacy_loss_distribution(
@@ -33,7 +35,7 @@ def privacy_loss_distribution(
     `exact_loss`; a smaller `interval` is tighter and takes more time.
 
     Raises `ImportError` without the package `dp-accounting`, and `ValueError` for a mechanism
-    without a finite pure bound.
+    whose loss has no finite bound, pure or with δ = 1e-20.
 
     Source: `docs/proofs.md`, "Exact composition"; Zhu, Dong and Wang, "Optimal accounting of
     differential privacy via characteristic function"; Doroshenko et al., "Connect the dots".
@@ -49,6 +51,8 @@ def privacy_loss_distribution(
     interval = as_positive(interval, "interval")
     profile = privacy_profile(mechanism, size=size, prior=prior, d_in=d_in)
     largest = profile.loss.epsilon
+    if math.isinf(largest):  # what lies beyond is kept, as a probability of an infinite loss
+        largest = profile.epsilon(_BEYOND)
     if not largest / interval <= _MOST_POINTS:
         raise ValueError(
             f"interval={interval!r}: the privacy loss of {mechanism} goes up to {largest:.6g}; that"

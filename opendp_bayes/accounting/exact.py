@@ -18,6 +18,7 @@ from opendp_bayes.accounting.divergences import (
     concentrated,
     extremes,
 )
+from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import Setting, pairs_of
 from opendp_bayes.mathematics.rounding import round_up
@@ -39,6 +40,9 @@ _RENYI_WORK = 2_000_000
 _GROUP_WORK = 5_000_000
 _LARGEST_GROUP = 8
 
+
+#: One pair that stands for all neighbours.
+WORST_OF_NOISE = (NoisePairs, GaussianPair)
 
 M = TypeVar("M", bound=Mechanism)
 
@@ -99,7 +103,7 @@ def worst_pair(mechanism: Mechanism, *, size: int, prior: ArrayLike) -> WorstPai
     """
     mechanism, _, concentration, _ = checked(mechanism, size, prior, 1)
     pairs = _pairs(mechanism, size, concentration, 1, LARGEST_WORK)
-    if pairs is None or isinstance(pairs, NoisePairs):
+    if pairs is None or isinstance(pairs, WORST_OF_NOISE):
         return None
     return _examine(mechanism, size, concentration, 1, False).worst
 
@@ -151,7 +155,7 @@ def loss_within(
     first = _pairs(mechanism, size, prior, 1, largest_work)
     if first is None:
         return proven
-    if isinstance(first, NoisePairs):
+    if isinstance(first, WORST_OF_NOISE):
         return _loss_of_noise(
             proven, _pairs(mechanism, size, prior, d_in, largest_work) if renyi else None
         )
@@ -178,9 +182,9 @@ def _repeated(values: Sequence[float], number: int, rest: int) -> float:
     return round_up(number * Fraction(max(values)) + (Fraction(max(values[:rest])) if rest else 0))
 
 
-def _loss_of_noise(proven: PrivacyLoss, pairs: Pairs | None) -> PrivacyLoss:
+def _loss_of_noise(proven: PrivacyLoss, pairs: Pairs | GaussianPair | None) -> PrivacyLoss:
     """The closed forms of ε and of the range are attained; ρ is the supremum of Rényi divergences,
-    which add over independent coordinates.
+    which add over independent coordinates. The closed form of ρ of Gaussian noise is attained too.
     """
     if not isinstance(pairs, NoisePairs):
         return replace(proven, method="exact")
@@ -224,14 +228,14 @@ def _examine(
 
 def all_pairs(
     mechanism: Mechanism, size: int | None, prior: tuple[float, ...], d_in: int
-) -> list[Pairs] | None:
+) -> list[Pairs | GaussianPair] | None:
     """The pairs for every distance up to `d_in`, or None if they cannot all be examined."""
     if size is not None:
         d_in = min(d_in, size)
     first = _pairs(mechanism, size, prior, d_in, FEASIBLE_WORK)
     if first is None or d_in == 0:
         return None
-    if isinstance(first, NoisePairs):
+    if isinstance(first, WORST_OF_NOISE):
         return [first]  # the largest distance is the worst
     if d_in > _largest_group(cast(int, size), prior):
         return None
@@ -261,7 +265,7 @@ def _pairs(
     prior: tuple[float, ...],
     distance: int,
     largest_work: int,
-) -> Pairs | None:
+) -> Pairs | GaussianPair | None:
     """The pairs to examine for data sets at exactly this distance, or None where only the proven
     bound is to be had.
     """

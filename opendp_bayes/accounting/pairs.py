@@ -11,6 +11,7 @@ import numpy as np
 
 from opendp_bayes.accounting import enumeration, two_categories
 from opendp_bayes.accounting.divergences import Pairs
+from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import (
     LaplaceNoise,
     NoisePairs,
@@ -19,6 +20,7 @@ from opendp_bayes.accounting.noise import (
     laplace_error,
     laplace_shift,
 )
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, Law, SimplexNoise
 from opendp_bayes.mechanisms.permute_and_flip import LAW_ERROR
 
@@ -43,22 +45,23 @@ class Setting(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def pairs_of(law: Law, setting: Setting, largest_work: int) -> Pairs | None:
+def pairs_of(law: Law, setting: Setting, largest_work: int) -> Pairs | GaussianPair | None:
     """The pairs to examine for data sets at exactly the distance of the setting, or None."""
     return _pairs(law, setting, largest_work)
 
 
 @singledispatch
-def _pairs(law: Any, setting: Setting, largest_work: int) -> Pairs | None:
+def _pairs(law: Any, setting: Setting, largest_work: int) -> Pairs | GaussianPair | None:
     return None
 
 
 @_pairs.register
-def _(law: AdditiveNoise, setting: Setting, largest_work: int) -> Pairs | None:
-    distance, noise = setting.distance, law.noise
+def _(law: AdditiveNoise, setting: Setting, largest_work: int) -> Pairs | GaussianPair | None:
+    distance, noise, moved = setting.distance, law.noise, law.moved(setting.size)
+    if isinstance(noise, DiscreteGaussian):
+        return GaussianPair(noise.scale, distance, moved)
     if not isinstance(noise, LaplaceNoise) or distance > _LARGEST_SHIFT:
         return None
-    moved = law.moved(setting.size)
     error = moved * laplace_error(distance, noise.scale)
     return NoisePairs(laplace_shift(distance, noise), error, copies=moved)
 

@@ -21,6 +21,7 @@ from opendp_bayes.accounting.exact import (
     is_accounted,
     loss_within,
 )
+from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
@@ -121,7 +122,7 @@ class PrivacyProfile:
         """
         if not 0 <= delta <= 1:
             raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
-        own, largest = deepcopy(self), self.loss.epsilon
+        own, largest = deepcopy(self), self._largest(delta)
         if delta == 0 or _delta(own, 0.0) <= delta:
             return largest if delta == 0 else 0.0
         if not math.isfinite(largest):
@@ -139,8 +140,17 @@ class PrivacyProfile:
             epsilon = min(epsilon + step, largest)
         return epsilon
 
+    def _largest(self, delta: float) -> float:
+        """An ε whose δ is at most `delta`, from the proven bounds; infinite if there is none."""
+        if math.isfinite(self.loss.epsilon) or delta == 0:
+            return self.loss.epsilon
+        prior, size = np.array(self.prior), self.size
+        d_in = self.d_in if size is None else min(self.d_in, size)
+        proven = self.mechanism.proven_loss(d_in, size=size, prior=prior, delta=delta)
+        return proven.epsilon if proven.delta <= delta else math.inf
+
     @property
-    def _pairs(self) -> list[Pairs] | None:
+    def _pairs(self) -> list[Pairs | GaussianPair] | None:
         return all_pairs(deepcopy(self.mechanism), self.size, self.prior, self.d_in)
 
 
@@ -156,10 +166,12 @@ def _delta(profile: PrivacyProfile, epsilon: float) -> float:
     return min(bound, exact)
 
 
-def _delta_of(pairs: Pairs, epsilon: float) -> float:
+def _delta_of(pairs: Pairs | GaussianPair, epsilon: float) -> float:
     """Errors of at most e in the log-probabilities: `P <= exp(e) P'` and `ln P/Q <= ln P'/Q' + 2
     e`, so `delta <= exp(e) delta'(epsilon - 2 e)`.
     """
+    if isinstance(pairs, GaussianPair):
+        return pairs.delta(epsilon)
     error = pairs.log_error
     if error > 100:  # nothing is known of the probabilities
         return 1.0

@@ -21,7 +21,7 @@ from opendp_bayes.mathematics.validation import (
     as_size,
 )
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
-from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
@@ -39,6 +39,7 @@ __all__ = [
     "NO_BOUND",
     "NO_LOSS",
     "AdditiveNoise",
+    "DiscreteGaussian",
     "DiscreteLaplace",
     "ExactCategorical",
     "ExponentialWeights",

@@ -10,6 +10,7 @@ from opendp_bayes.framework.boundary import descriptor_of
 from opendp_bayes.framework.measurements import make_mechanism
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms import (
+    GaussianParameters,
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
@@ -56,6 +57,28 @@ def make_knorm_parameters(
     only: the number of records is kept.
     """
     return make_mechanism(input_domain, input_metric, output_measure, KNormParameters(scale))
+
+
+def make_gaussian_parameters(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    scale: float,
+    *,
+    total: Literal["private"] | None = None,
+    delta: float = 0.0,
+) -> Measurement:
+    """Release a posterior whose counts carry discrete Gaussian noise of `scale` records, drawn by
+    OpenDP's own `make_gaussian`; `GaussianParameters` says what `total` means.
+
+    Under `zero_concentrated_divergence()` the map is `d_in^2 / scale^2` for records changed and
+    half of that for records added or removed, which is exact. Under `approximate(max_divergence())`
+    it uses `delta`, which must be given: the ε of the noise's own profile. `ValueError` under
+    `max_divergence()`, where no Gaussian noise is private.
+    """
+    return make_mechanism(
+        input_domain, input_metric, output_measure, GaussianParameters(scale, total), delta=delta
+    )
 
 
 def make_hellinger_exponential(
@@ -131,6 +154,7 @@ def make_permute_and_flip(
 
 
 then_laplace_parameters = to_then(make_laplace_parameters)
+then_gaussian_parameters = to_then(make_gaussian_parameters)
 then_knorm_parameters = to_then(make_knorm_parameters)
 then_hellinger_exponential = to_then(make_hellinger_exponential)
 then_permute_and_flip = to_then(make_permute_and_flip)

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from opendp.domains import atom_domain, vector_domain
-from opendp.measurements import make_laplace, make_noisy_max
+from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
 from opendp.measures import max_divergence
-from opendp.metrics import l1_distance, linf_distance
+from opendp.metrics import l1_distance, l2_distance, linf_distance
 
 from opendp_bayes.accounting.exact import is_accounted
 from opendp_bayes.framework.boundary import ContractError, require_features
 from opendp_bayes.mathematics.validation import Floats, Integers, as_prior
-from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, saturated
 from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, is_lawful, law_of, projected
 from opendp_bayes.mechanisms.scores import candidate, candidate_distances, number_of_candidates
@@ -24,11 +24,15 @@ from opendp_bayes.mechanisms.scores import candidate, candidate_distances, numbe
 Drawer = Callable[[Integers, int], Integers]
 
 
+#: Noise that OpenDP draws.
+_OF_OPENDP = (DiscreteLaplace, DiscreteGaussian)
+
+
 def drawer(mechanism: Mechanism, *, size: int | None, prior: Floats) -> Drawer:
     """The sampler of a measurement for `size` records (None where private); prior `(k,)`."""
     law = law_of(mechanism, size, prior) if is_accounted(mechanism) else None
-    if isinstance(law, AdditiveNoise) and isinstance(law.noise, DiscreteLaplace):
-        return _laplace(law, law.noise.scale)
+    if isinstance(law, AdditiveNoise) and isinstance(law.noise, _OF_OPENDP):
+        return _added(law)
     if isinstance(law, Flips) and size is not None:
         return _noisy_max(law.scale, size, prior)
 
@@ -65,9 +69,15 @@ def measured_sampler(
     return sample
 
 
-def _laplace(law: AdditiveNoise, scale: float) -> Drawer:
-    noised = np.array(law.noised)
-    add_noise = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale)
+def _added(law: AdditiveNoise) -> Drawer:
+    """Noise on the counts by OpenDP's own measurements on integers, which are exact."""
+    noised, scale = np.array(law.noised), law.noise.scale
+    integers = vector_domain(atom_domain(T="i64"))
+    add_noise: Any = (
+        make_laplace(integers, l1_distance(T="i64"), scale)
+        if isinstance(law.noise, DiscreteLaplace)
+        else make_gaussian(integers, l2_distance(T=float), scale)
+    )
 
     def draw(counts: Integers, number: int) -> Integers:
         part = np.tile(counts[noised], number)

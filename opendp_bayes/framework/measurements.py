@@ -1,5 +1,6 @@
 """Posterior to release: any mechanism as an OpenDP measurement that carries its privacy map."""
 
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -88,6 +89,12 @@ def make_mechanism(
     with interruptible():
         privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
         promise = Promise(space.size, 1, loss(1), repr(output_measure))
+    if not smoothed and math.isinf(measured(promise.loss)[0]) and math.isfinite(promise.loss.rho):
+        raise ValueError(
+            f"output_measure={output_measure}: {type(mechanism).__name__} has no ε without δ. Use"
+            " zero_concentrated_divergence(), or approximate(max_divergence()) with delta=; or"
+            " another mechanism, such as LaplaceParameters."
+        )
 
     def function(concentration: Floats) -> Release:
         drawn = draw(space.counts(concentration), 1)[0]

@@ -13,13 +13,15 @@ from opendp_bayes.mathematics.simplex import branches
 from opendp_bayes.mathematics.validation import Integers
 
 
-def nearest_counts(noised: NDArray[Any], size: int) -> NDArray[Any]:
+def nearest_counts(noised: NDArray[Any], size: int, *, fair: bool = False) -> NDArray[Any]:
     """The non-negative integers, summing to `size`, with the smallest sum of squared differences to
     `noised`; shape `(..., k)`, like it.
 
     Every count is lowered by the same amount and not below 0. Where that amount is not whole, the
-    largest counts are lowered by one less, the first of equal ones before the others. Exact, for
-    integers of numpy within the range of int64 and for Python's (dtype object).
+    largest counts are lowered by one less, the first of equal ones before the others; if `fair`,
+    as many in a row of those that stay above 0, from a place that depends on what was noised and
+    favours none. All are equally near, but noise makes counts large, and so would the first rule.
+    Exact, for integers of numpy within the range of int64 and for Python's (dtype object).
 
     >>> nearest_counts(np.array([[5, 4, -2], [3, 1, 3]]), 7).tolist()
     [[4, 3, 0], [3, 1, 3]]
@@ -30,7 +32,12 @@ def nearest_counts(noised: NDArray[Any], size: int) -> NDArray[Any]:
     rank = np.arange(1, noised.shape[-1] + 1)
     kept = (descending * rank >= excess).sum(axis=-1, keepdims=True)
     surplus = -np.take_along_axis(excess, kept - 1, axis=-1)
-    lowered = np.where(rank <= kept, descending + surplus // kept + (rank <= surplus % kept), 0)
+    place = rank
+    if fair:
+        start = (noised * rank).sum(axis=-1, keepdims=True)
+        row = np.cumsum(np.take_along_axis(rank <= kept, np.argsort(order, axis=-1), -1), axis=-1)
+        place = 1 + (np.take_along_axis(row, order, axis=-1) + start) % kept
+    lowered = np.where(rank <= kept, descending + surplus // kept + (place <= surplus % kept), 0)
     result = np.empty_like(noised)
     np.put_along_axis(result, order, lowered, axis=-1)
     return result

@@ -2,6 +2,7 @@
 a file; adding one is adding a file.
 """
 
+from opendp_bayes.mechanisms.gaussian_parameters import GaussianParameters
 from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
@@ -10,6 +11,7 @@ from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
 
 __all__ = [
+    "GaussianParameters",
     "HellingerExponential",
     "KNormParameters",
     "LaplaceParameters",

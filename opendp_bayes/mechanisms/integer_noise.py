@@ -7,9 +7,17 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import erfcx, logsumexp
 
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.samplers.gaussians import discrete_gaussians
 from opendp_bayes.samplers.integers import discrete_laplaces, floored_laplaces
+
+#: Up to this scale sums over the discrete Gaussian law are taken term by term; beyond, by an
+#: integral with an error of less than 1e-7.
+_LARGEST_TABLE = 1000
+#: Simulated draws fit into machine integers.
+_FARTHEST = 2.0**62
 
 
 class IntegerNoise(Protocol):
@@ -130,6 +138,75 @@ class FlooredLaplace:
     def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         up = rng.geometric(-math.expm1(-1 / self.scale), shape) - 1
         return np.asarray(np.where(rng.random(shape) < 0.5, up, -1 - up))
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """`P(z) ∝ exp(-z^2 / (2 scale^2))` (Canonne, Kamath and Steinke, "The discrete Gaussian")."""
+
+    scale: float
+    kinks: ClassVar[tuple[int, ...]] = ()
+
+    def log_mass(self, value: ArrayLike) -> Floats:
+        standard = np.asarray(value, dtype=np.float64) / self.scale
+        return -(standard**2) / 2 - log_theta(self.scale, 0.0)
+
+    def log_ratio(self, origin: ArrayLike, step: ArrayLike) -> Floats:
+        origin, step = np.asarray(origin, dtype=np.float64), np.asarray(step, dtype=np.float64)
+        return -(step / self.scale) * ((2 * origin + step) / self.scale) / 2
+
+    def log_at_most(self, value: ArrayLike) -> Floats:
+        return self.log_at_least(np.negative(value))
+
+    def log_at_least(self, value: ArrayLike) -> Floats:
+        value = np.asarray(value, dtype=np.float64)
+        upper = np.where(value > 0, value, 1 - value)
+        log_upper = self.log_mass(upper) + self._log_mills(upper)
+        return np.where(value > 0, log_upper, np.log1p(-np.exp(log_upper)))
+
+    def _log_mills(self, value: Floats) -> Floats:
+        """`ln P(Z >= value) / P(Z = value)` for positive values."""
+        rate = 1 / self.scale
+        if self.scale <= _LARGEST_TABLE:
+            j = np.arange(math.ceil(9 * self.scale) + 2)
+            later = (j * rate) * ((2 * value[..., None] + j) * rate) / 2
+            return np.asarray(logsumexp(-later, axis=-1))
+        # The integral from half a step before, and what a decaying exponential's sum is of that.
+        start = (value - 0.5) * rate
+        decay = start * rate
+        log_part = np.log(decay) - decay / 2 - np.log(-np.expm1(-decay))
+        integral = self.scale * math.sqrt(math.pi / 2) * erfcx(start / math.sqrt(2))
+        nearer = rate**2 * (value - 0.25) / 2  # half a step before, the density is larger
+        return np.asarray(np.log(integral) + log_part + nearer)
+
+    def reach(self, depth: float) -> int:
+        return math.ceil(math.sqrt(2 * depth) * self.scale)
+
+    def draws(self, size: int) -> NDArray[Any]:
+        return discrete_gaussians(Fraction(self.scale), size)
+
+    def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
+        if self.scale > _LARGEST_TABLE:
+            rounded = np.rint(rng.normal(0.0, self.scale, shape))
+            return np.clip(rounded, -_FARTHEST, _FARTHEST).astype(np.int64)
+        reach = self.reach(40.0) + 1
+        cumulative = np.cumsum(np.exp(self.log_mass(np.arange(-reach, reach + 1))))
+        return np.searchsorted(cumulative[:-1], rng.random(shape) * cumulative[-1]) - reach
+
+
+def log_theta(scale: float, shift: float) -> float:
+    """`ln sum_z exp(-(z + shift)^2 / (2 scale^2))` over the integers, for shift 0 or 1/2.
+
+    Term by term, or where those are many by Poisson summation, in which all terms but the first
+    two vanish in rounding.
+    """
+    if scale <= 2:
+        reach = math.ceil(9 * scale) + 1
+        terms = [-(((z + shift) / scale) ** 2) / 2 for z in range(-reach, reach + 1)]
+        largest = max(terms)
+        return largest + math.log(math.fsum(math.exp(term - largest) for term in terms))
+    second = 2 * math.exp(-2 * (math.pi * scale) ** 2) * (1 if shift == 0 else -1)
+    return math.log(scale * math.sqrt(2 * math.pi)) + math.log1p(second)
 
 
 def _farther(origin: Floats, step: ArrayLike) -> Floats:

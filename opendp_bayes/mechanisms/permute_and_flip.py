@@ -23,7 +23,7 @@ from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
 from opendp_bayes.mechanisms.laws import Flips
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates, score_change
-from opendp_bayes.samplers.coins import Coins, first_heads
+from opendp_bayes.samplers.coins import distance_coins, first_heads
 
 #: Bound on the error of a log-probability: that of the quadrature weights, 7e-13, and of a sum over
 #: the candidates; besides the roundings of the exponents, which are at most `1 / scale`.
@@ -98,7 +98,7 @@ class PermuteAndFlip:
         numbers, exactly.
         """
         counts, prior = self._checked(counts, prior)
-        coins = Coins(candidate_distances(counts, prior), Fraction(self.scale))
+        coins = distance_coins(candidate_distances(counts, prior), Fraction(self.scale))
         chosen, place = np.unique(first_heads(coins, size), return_inverse=True)
         n, k = int(counts.sum()), counts.size
         released = [candidate(index, n, k) for index in chosen.tolist()]

@@ -143,8 +143,9 @@ def noises_every_count(mechanism: Mechanism) -> bool:
 
 def default_options(kind: type[Mechanism], size: int | None) -> dict[str, str]:
     """Options of a kind of mechanism that follow from whether the number of records is public."""
-    has_total = "total" in kind.__dataclass_fields__
-    return {"total": default_total(size)} if has_total else {}
+    total = kind.__dataclass_fields__.get("total")
+    # A total of None follows from the number of records by itself.
+    return {} if total is None or total.default is None else {"total": default_total(size)}
 
 
 def _place(mechanism: Mechanism, method: str) -> int:

@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from opendp_bayes.mechanisms import (
+    GaussianParameters,
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
@@ -25,6 +26,7 @@ GROUP = "opendp_bayes.mechanisms"
 #: The mechanisms of this package. Exactly these are accounted for exactly from their laws: a
 #: subclass, or a mechanism from elsewhere, may draw from another law than the one it states.
 BUILT_IN: tuple[type[Any], ...] = (
+    GaussianParameters,
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,

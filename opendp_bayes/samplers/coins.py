@@ -1,5 +1,6 @@
 """Exact coins of probabilities `exp(-x)`, flipped many at a time."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from secrets import randbits
 
@@ -23,7 +24,7 @@ def first_heads(coins: "Coins", size: int) -> Integers:
     Indices are drawn until one has heads; one that was drawn before is passed over, so that those
     which are not are in random order.
     """
-    number = coins.distances.size
+    number = coins.number
     chosen = np.empty(size, dtype=np.int64)
     rows = max(1, _LARGEST_BLOCK // number)
     for start in range(0, size, rows):
@@ -41,16 +42,16 @@ def first_heads(coins: "Coins", size: int) -> Integers:
 
 
 class Coins:
-    """Coins of probabilities `exp(-distance / scale)`, exactly, for distances of shape `(c,)`.
+    """`number` coins of probabilities `exp(-exponent(i))`, exactly; exponents are at least 0.
 
     A coin shows heads if a uniform number, of which so many bits are drawn as are needed, is below
     an integer enclosure of its probability, and tails if it is above.
     """
 
-    def __init__(self, distances: Floats, scale: Fraction) -> None:
-        self.distances, self._scale = distances, scale
-        self._low = np.full(distances.size, -1, dtype=np.int64)
-        self._high = np.empty(distances.size, dtype=np.int64)
+    def __init__(self, number: int, exponent: Callable[[int], Fraction]) -> None:
+        self.number, self._exponent = number, exponent
+        self._low = np.full(number, -1, dtype=np.int64)
+        self._high = np.empty(number, dtype=np.int64)
 
     def flip(self, index: Integers) -> NDArray[np.bool_]:
         """Whether each of these coins, shape `(m,)`, shows heads; independent of each other."""
@@ -59,11 +60,13 @@ class Coins:
         words = (random_words(index.size) >> np.uint64(64 - _COIN_BITS)).astype(np.int64)
         heads = words < self._low[index]
         for place in np.flatnonzero(~heads & (words < self._high[index])).tolist():
-            heads[place] = _is_below_exp(int(words[place]), self._exponent(index[place]))
+            heads[place] = _is_below_exp(int(words[place]), self._exponent(int(index[place])))
         return heads
 
-    def _exponent(self, i: int) -> Fraction:
-        return Fraction(float(self.distances[i])) / self._scale
+
+def distance_coins(distances: Floats, scale: Fraction) -> Coins:
+    """Coins of probabilities `exp(-distance / scale)`, for distances of shape `(c,)`."""
+    return Coins(distances.size, lambda i: Fraction(float(distances[i])) / scale)
 
 
 def _is_below_exp(word: int, x: Fraction) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import oracles
 from scipy import stats
 
-from opendp_bayes import KNormParameters, LaplaceParameters
+from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters
 
 
 def data_sets(release, largest=None):
@@ -52,11 +52,13 @@ CELLS = {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_l
 
 
 def probability(release, counts):
-    """Of what was drawn, given the counts; of K-norm noise up to a constant."""
+    """Of what was drawn, given the counts; of K-norm and Gaussian noise up to a constant."""
     mechanism, moves = release.mechanism, np.subtract(release.drawn, counts).tolist()
     if isinstance(mechanism, LaplaceParameters):
         noised = moves[:-1] if mechanism.total == "remainder" else moves
         return math.prod(cell(mechanism.noise, move, mechanism.scale) for move in noised)
+    if isinstance(mechanism, GaussianParameters):
+        return math.exp(-sum((move / mechanism.scale) ** 2 for move in moves) / 2)
     if isinstance(mechanism, KNormParameters):
         return math.exp(-sum(map(abs, moves)) / (2 * mechanism.scale))
     return law(mechanism, counts, release.prior).get(release.drawn, 0.0)

@@ -196,7 +196,7 @@ def test_coins_are_of_the_distances_and_the_scale(monkeypatch: pytest.MonkeyPatc
         return exp_enclosure(x, bits)
 
     def flip_all(coins: coins_of.Coins, size: int) -> Any:
-        coins.flip(np.arange(coins.distances.size))
+        coins.flip(np.arange(coins.number))
         return first_heads(coins, size)
 
     first_heads = coins_of.first_heads

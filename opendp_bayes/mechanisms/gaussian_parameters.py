@@ -1,0 +1,145 @@
+"""Gaussian noise on the counts, on integers: for budgets in ρ and in (ε, δ)."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.mathematics.rounding import round_up, upper_end
+from opendp_bayes.mathematics.simplex import candidates, ranks
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_choice,
+    as_counts,
+    as_distance,
+    as_prior,
+    as_scale,
+)
+from opendp_bayes.mathematics.zero_sum import nearest_counts
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, log_theta
+from opendp_bayes.mechanisms.laws import AdditiveNoise
+from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
+from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
+
+#: Integers that `log_pmf` may hold: noise vectors times categories.
+LARGEST_ENUMERATION = 4_000_000
+#: `log_pmf` leaves out noise whose share of any candidate's probability is below about
+#: `exp(-_NEGLIGIBLE)`, 4e-14.
+_NEGLIGIBLE = 31.0
+#: Relative error of the logarithm and the root in `proven_loss`.
+_FLOAT_ERROR = 2.0**-48
+
+
+@dataclass(frozen=True)
+class GaussianParameters(NoisyCounts):
+    """Add independent discrete Gaussian noise, `P(z) ∝ exp(-z^2 / (2 scale^2))`, to every count.
+
+    Under ρ and under composition its error is smaller than that of Laplace and K-norm noise. It
+    has no pure ε.
+
+    Parameters
+    ----------
+    scale : positive number, in records; the standard deviation, but for scales well below 1.
+    total : what becomes of the number of records.
+
+        * `None`: where it is public the released counts are the nearest that sum to it, where it is
+          private they are clamped to be non-negative.
+        * `"private"`: clamped to be non-negative, also where it is public.
+
+    Source: Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy";
+    `docs/mechanisms.md`, "Gaussian noise".
+
+    >>> from opendp_bayes import GaussianParameters, exact_loss
+    >>> exact_loss(GaussianParameters(scale=4.0), size=100, prior=[1.0, 1.0]).rho
+    0.0625
+    """
+
+    scale: float
+    total: Literal["private"] | None = None
+    name: ClassVar[str] = "gaussian_parameters"
+
+    def __post_init__(self) -> None:
+        # A float, whatever number was given.
+        object.__setattr__(self, "scale", as_scale(self.scale))
+        as_choice(self.total, "total", (None, "private"))
+
+    def check(self, *, size: int | None, prior: Floats) -> None:
+        """Any number of records will do, public or private."""
+
+    def law(self, size: int | None, prior: Floats) -> AdditiveNoise:
+        """Independent noise on all counts."""
+        lowest = 0 if self._is_clamped(size) else -math.inf
+        return AdditiveNoise(
+            DiscreteGaussian(self.scale), (True,) * prior.size, cut=(lowest, math.inf)
+        )
+
+    def project(self, drawn: Integers, size: int | None) -> Integers:
+        """The nearest counts that sum to `size`, or what was drawn clamped, shape `(..., k)`."""
+        if size is None or self._is_clamped(size):
+            return np.maximum(drawn, 0)
+        # Python integers do not overflow.
+        wide = drawn if np.all(np.abs(drawn) < 2**40) else drawn.astype(object)
+        return nearest_counts(wide, size, fair=True).astype(np.int64)
+
+    def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
+        """Candidates, shape `(c, k)`, and their log-probabilities, shape `(c,)`; the prior does not
+        influence the noise.
+
+        Every noise vector is enumerated within a cube, outside of which less than about 4e-14 of
+        any candidate's probability lies. Raises `ValueError` where that takes more than
+        `LARGEST_ENUMERATION` integers, and for `total="private"`, whose candidates are infinitely
+        many.
+        """
+        counts = as_counts(counts)
+        as_prior(prior, counts.size)
+        k, size = counts.size, int(counts.sum())
+        if self._is_clamped(size):
+            raise ValueError(
+                "total='private': the released counts are unbounded, so their probabilities cannot"
+                " be enumerated."
+            )
+        # The noise that leads straight to the farthest candidate has squares that sum to 2 n^2.
+        rest = _NEGLIGIBLE + math.log(2 * k) + k * log_theta(self.scale, 0.0)
+        depth = 2 * size**2 + 2 * self.scale**2 * rest
+        side = 2 * math.ceil(math.sqrt(depth)) + 1
+        if side**k * k > LARGEST_ENUMERATION:
+            raise ValueError(
+                f"counts: enumerating the noise on {k} categories at scale={self.scale!r} takes"
+                f" more than {LARGEST_ENUMERATION} integers. Fewer records, fewer categories or a"
+                " smaller scale take less; sampling has no such limit."
+            )
+        noise = np.indices((side,) * k).reshape(k, -1).T - side // 2
+        log_p = DiscreteGaussian(self.scale).log_mass(noise).sum(axis=1)
+        outcome = ranks(self.project(counts + noise, size), size)
+        support = candidates(size, k)
+        largest = np.full(len(support), -np.inf)
+        np.maximum.at(largest, outcome, log_p)
+        relative = np.bincount(outcome, np.exp(log_p - largest[outcome]), len(support))
+        return support, np.log(relative) + largest
+
+    def proven_loss(
+        self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
+    ) -> PrivacyLoss:
+        """`rho = moved d_in^2 / (2 scale^2)`, which is attained: `moved` counts, two for a record
+        changed and one for a record added or removed, move by `d_in` each (`docs/proofs.md`,
+        "Gaussian noise").
+
+        ε is infinite without `delta`, and `rho + 2 sqrt(rho ln(1 / delta))` with it.
+        """
+        d_in = as_distance(d_in)
+        if d_in == 0:
+            return NO_LOSS
+        moved = self.law(size, as_prior(prior)).moved(size)
+        rho = Fraction(moved * d_in**2) / (2 * Fraction(self.scale) ** 2)
+        epsilon = math.inf
+        if delta:
+            root = math.sqrt(round_up(rho) * -math.log(delta))
+            epsilon = round_up(rho + 2 * Fraction(upper_end(root, _FLOAT_ERROR)))
+        return PrivacyLoss(epsilon=epsilon, range=math.inf, rho=round_up(rho), delta=delta)
+
+    def _is_clamped(self, size: int | None) -> bool:
+        return size is None or self.total == "private"

@@ -1,0 +1,202 @@
+"""Gaussian noise: the pair that stands for all neighbours against all neighbours, a second
+accountant, and noise that is too small.
+"""
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from opendp_bayes import (
+    GaussianParameters,
+    calibrate,
+    exact_loss,
+    privacy_loss_distribution,
+    privacy_profile,
+)
+from opendp_bayes.accounting import gaussian as gaussian_module
+from opendp_bayes.accounting.gaussian import GaussianPair
+
+EPSILONS = (0.0, 0.1, 0.5, 1.0, 3.0, 12.0)
+ORDERS = (1.001, 1.5, 2.0, 3.0)
+
+
+def mass(scale: float, shift: int, reach: int) -> Any:
+    """`P(z) ∝ exp(-z^2 / (2 scale^2))`, summed to one, moved by `shift`."""
+    z = np.arange(-reach, reach + 1)
+    far = np.arange(-reach - 50, reach + 51)
+    return np.exp(-(((z - shift) / scale) ** 2) / 2) / np.exp(-((far / scale) ** 2) / 2).sum()
+
+
+def moved(scale: float, moves: tuple[int, ...]) -> tuple[Any, Any]:
+    """The laws of noised counts, before and after each moves by so much: all outcomes."""
+    reach = math.ceil(9 * scale) + max(map(abs, moves))
+    p = q = np.ones(1)
+    for move in moves:
+        p = np.multiply.outer(p, mass(scale, 0, reach)).ravel()
+        q = np.multiply.outer(q, mass(scale, move, reach)).ravel()
+    return p, q
+
+
+def delta(p: Any, q: Any, epsilon: float) -> float:
+    factor = math.exp(epsilon)
+    return max(
+        float(np.maximum(p - factor * q, 0).sum()), float(np.maximum(q - factor * p, 0).sum())
+    )
+
+
+def rho(p: Any, q: Any) -> float:
+    """The largest Renyi divergence over its order on a grid of orders."""
+    seen = (p > 0) & (q > 0)
+    p, q = np.log(p[seen]), np.log(q[seen])
+    return max(float(logsumexp(a * p - (a - 1) * q)) / (a - 1) / a for a in ORDERS)
+
+
+def every_move(d_in: int, public: bool) -> list[tuple[int, ...]]:
+    """How three counts can move at a distance of up to `d_in`."""
+    steps = product(range(-d_in, d_in + 1), repeat=3)
+    if public:
+        return [s for s in steps if sum(s) == 0 and 0 < sum(map(abs, s)) <= 2 * d_in]
+    return [s for s in steps if 0 < sum(map(abs, s)) <= d_in]
+
+
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("scale", [0.3, 0.8, 1.7])
+@pytest.mark.parametrize("d_in", [1, 2])
+def test_all_neighbours(public: bool, scale: float, d_in: int) -> None:
+    """The profile and ρ are the largest over all neighbours, which noise of a smaller scale
+    exceeds.
+    """
+    size = 50 if public else None
+    mechanism = GaussianParameters(scale)
+    profile = privacy_profile(mechanism, size=size, prior=[1.0] * 3, d_in=d_in)
+    loss = exact_loss(mechanism, size=size, prior=[1.0] * 3, d_in=d_in)
+    assert (profile.method, loss.method, loss.epsilon) == ("exact", "exact", math.inf)
+    assert loss.rho == pytest.approx((2 if public else 1) * d_in**2 / 2 / scale**2, rel=1e-15)
+    pairs = [moved(scale, moves) for moves in every_move(d_in, public)]
+    for epsilon in EPSILONS:
+        largest = max(delta(p, q, epsilon) for p, q in pairs)
+        assert largest <= profile(epsilon) + 1e-15
+        assert largest == pytest.approx(profile(epsilon), rel=1e-8, abs=1e-15)
+    assert max(rho(p, q) for p, q in pairs) == pytest.approx(loss.rho, rel=1e-6)
+    too_little = [moved(0.9 * scale, moves) for moves in every_move(d_in, public)]
+    assert max(delta(p, q, 1.0) for p, q in too_little) > profile(1.0)
+    assert max(rho(p, q) for p, q in too_little) > loss.rho
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("scale", [2.0**-40, 0.2, 1.0, 6.0, 90.0])
+@pytest.mark.parametrize("distance", [1, 3, 40])
+def test_pair(copies: int, scale: float, distance: int) -> None:
+    """Against the sum over the noise, by convolution."""
+    reach = math.ceil(12 * scale) + 1
+    z = np.arange(-copies * reach, copies * reach + 1)
+    p = mass(scale, 0, reach)
+    p = np.convolve(p, p) if copies == 2 else p
+    with np.errstate(over="ignore"):
+        loss = copies * distance * (2 * z + copies * distance) / (2 * copies * scale**2)
+    for epsilon in EPSILONS:
+        truth = float(np.sum(p * -np.expm1(np.minimum(epsilon - loss, 0.0))))
+        found = GaussianPair(scale, distance, copies).delta(epsilon)
+        assert truth * (1 - 1e-13) - 1e-17 <= found <= truth * (1 + 1e-9) + 1e-16
+
+
+@pytest.mark.parametrize("parts", [(1, 1), (2, 1), (1, 1, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize("scale", [0.3, 0.6, 1.0, 2.5])
+def test_moving_one_count_dominates_moving_several(scale: float, parts: tuple[int, ...]) -> None:
+    shared, alone = moved(scale, parts), moved(scale, (sum(parts),))
+    for epsilon in np.linspace(0, sum(parts) ** 2 / scale**2, 40):
+        assert delta(*shared, epsilon) <= delta(*alone, epsilon) + 1e-14
+    assert delta(*shared, 0.5) < delta(*alone, 0.5)
+
+
+def test_integrals_bound_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the scale is too large for sums: above them, and by little."""
+    for scale, distance, copies in (
+        (300.0, 1, 1),
+        (300.0, 60, 2),
+        (900.0, 500, 1),
+        (150.0, 900, 2),
+    ):
+        for epsilon in (0.0, 0.01, 0.4, 2.0, 30.0):
+            monkeypatch.setattr(gaussian_module, "_LARGEST_TABLE", 1e5)
+            truth = GaussianPair(scale, distance, copies).delta(epsilon)
+            monkeypatch.setattr(gaussian_module, "_LARGEST_TABLE", 0.0)
+            found = GaussianPair(scale, distance, copies).delta(epsilon)
+            assert truth * (1 - 1e-9) <= found <= truth * 1.1 + 1e-15
+    monkeypatch.undo()
+    huge = GaussianPair(2.0**60, 2**59, 1).delta(1.0)
+    a = 2.0 - 0.25
+    assert huge == pytest.approx(stats.norm.sf(a) - math.e * stats.norm.sf(a + 0.5), rel=1e-8)
+
+
+def test_never_zero_and_never_above_one() -> None:
+    pair = GaussianPair(1.0, 1, 2)
+    assert 0 < pair.delta(1e9) < 1e-300
+    assert GaussianPair(2.0**-40, 10**6, 1).delta(0.0) == 1.0
+
+
+@pytest.mark.parametrize("size", [50, None])
+@pytest.mark.parametrize(
+    ("asked", "limit"), [({"epsilon": 1.0, "delta": 1e-6}, 1e-6), ({"rho": 0.1}, 0)]
+)
+def test_calibration_meets_the_budget(
+    size: int | None, asked: dict[str, float], limit: float
+) -> None:
+    found = calibrate(GaussianParameters(1.0), size=size, prior=[1.0, 1.0], **asked)
+    smaller = GaussianParameters(found.scale * 0.999)
+    if limit:
+        for mechanism, within in ((found, True), (smaller, False)):
+            profile = privacy_profile(mechanism, size=size, prior=[1.0, 1.0])
+            assert (profile(1.0) <= limit) is within
+            assert (profile.epsilon(limit) <= 1.0) is within
+    else:
+        assert exact_loss(found, size=size, prior=[1.0, 1.0]).rho <= 0.1
+        assert exact_loss(smaller, size=size, prior=[1.0, 1.0]).rho > 0.1
+
+
+def test_the_profile_is_better_than_a_conversion_from_rho() -> None:
+    mechanism = GaussianParameters(6.0)
+    profile = privacy_profile(mechanism, size=50, prior=[1.0, 1.0])
+    proven = mechanism.proven_loss(1, size=50, prior=np.ones(2), delta=1e-6)
+    assert proven.delta == 1e-6
+    assert profile.epsilon(1e-6) < 0.85 * proven.epsilon
+    assert profile.epsilon(0.0) == math.inf
+
+
+def test_without_delta_it_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"has no ε without δ\. Give delta as well, or rho"):
+        calibrate(GaussianParameters(1.0), size=50, prior=[1.0, 1.0], epsilon=1.0)
+
+
+# A second accountant.
+
+
+@pytest.mark.parametrize("size", [50, None])
+@pytest.mark.parametrize(("scale", "d_in"), [(1.0, 1), (3.5, 1), (3.5, 2), (20.0, 3)])
+def test_dp_accounting_agrees(size: int | None, scale: float, d_in: int) -> None:
+    """Its discrete Gaussian, once for each count that moves, and our export of the profile."""
+    pytest.importorskip("dp_accounting")
+    from dp_accounting.pld.privacy_loss_distribution import from_discrete_gaussian_mechanism
+
+    one = from_discrete_gaussian_mechanism(
+        scale, sensitivity=d_in, value_discretization_interval=1e-4
+    )
+    theirs = one if size is None else one.self_compose(2)
+    setting: dict[str, Any] = {"size": size, "prior": [1.0, 1.0], "d_in": d_in}
+    profile = privacy_profile(GaussianParameters(scale), **setting)
+    ours = privacy_loss_distribution(GaussianParameters(scale), **setting, interval=1e-3)
+    wrong = privacy_profile(GaussianParameters(0.97 * scale), **setting)
+    for epsilon in (0.0, 0.2, 0.7, 2.0):
+        expected = theirs.get_delta_for_epsilon(epsilon)  # rounded up to its grid
+        assert expected * (1 - 2e-2) - 1e-9 <= profile(epsilon) <= expected + 1e-9
+        assert profile(epsilon) - 1e-12 <= ours.get_delta_for_epsilon(epsilon)
+        assert ours.get_delta_for_epsilon(epsilon) <= profile(epsilon) * 1.01 + 1e-9
+    assert any(wrong(e) > theirs.get_delta_for_epsilon(e) for e in (0.2, 0.7, 2.0))
+    # Ten releases: what the export composes to.
+    ten = ours.self_compose(10).get_epsilon_for_delta(1e-6)
+    assert ten == pytest.approx(theirs.self_compose(10).get_epsilon_for_delta(1e-6), rel=0.02)

@@ -1,0 +1,202 @@
+"""Gaussian noise on the counts: the law by definition, the samples, the projection, the error."""
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+from releases import promise
+from scipy import stats
+from scipy.special import gammaln
+
+from opendp_bayes import GaussianParameters, KNormParameters, Release, calibrate, load_mechanism
+from opendp_bayes.mathematics.validation import SCALES
+from opendp_bayes.mathematics.zero_sum import nearest_counts
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
+from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
+
+
+def noise_law(scale: float) -> dict[int, float]:
+    reach = math.ceil(12 * scale) + 1
+    weights = {z: math.exp(-((z / scale) ** 2) / 2) for z in range(-reach, reach + 1)}
+    total = math.fsum(weights.values())
+    return {z: weight / total for z, weight in weights.items()}
+
+
+@pytest.mark.parametrize("scale", [0.2, 1.0, 3.7, 50.0, 1500.0])
+def test_noise(scale: float) -> None:
+    """Mass and tails, against sums; beyond scale 1000 by integrals."""
+    noise, reach = DiscreteGaussian(scale), math.ceil(38 * scale) + 2
+    z = np.arange(-reach, reach + 1)
+    mass = np.exp(-((z / scale) ** 2) / 2)
+    mass /= mass.sum()
+    assert np.exp(noise.log_mass(z)) == pytest.approx(mass, rel=1e-9, abs=1e-300)
+    for value in (-3, 0, 1, 2, math.ceil(scale), math.ceil(9 * scale)):
+        for tail, seen in ((noise.log_at_least, z >= value), (noise.log_at_most, z <= value)):
+            truth = mass[seen].sum()
+            assert math.exp(tail(value)) == pytest.approx(truth, rel=1e-7)
+    for origin, step in ((0, 1), (3, -2), (-5, 0.5)):
+        ratio = noise.log_mass(origin + step) - noise.log_mass(origin)
+        assert noise.log_ratio(origin, step) == pytest.approx(ratio, rel=1e-9, abs=1e-12)
+    beyond = noise.reach(20.0) + 1
+    assert noise.log_mass(beyond) < noise.log_mass(0) - 20
+
+
+@pytest.mark.parametrize("scale", [0.4, 2.0, 2000.0])
+def test_simulated_noise(scale: float) -> None:
+    drawn = DiscreteGaussian(scale).simulate((40_000,), np.random.default_rng(3))
+    assert drawn.dtype == np.int64
+    if scale < 1000:
+        assert not oracles.rejects(Counter(drawn.tolist()), noise_law(scale))
+        assert oracles.rejects(Counter(drawn.tolist()), noise_law(0.7 * scale))
+    else:
+        assert stats.kstest(drawn, stats.norm(scale=scale).cdf).pvalue > oracles.FALSE_ALARM
+
+
+def law_by_definition(counts: oracles.Counts, scale: float) -> oracles.Law:
+    """Every noise vector, moved to its projection, than which no counts are nearer."""
+    noise, sets = noise_law(scale), np.array(oracles.data_sets(sum(counts), len(counts)))
+    law = dict.fromkeys(map(tuple, sets.tolist()), 0.0)
+    reach = max(noise)
+    for move in np.ndindex(*(2 * reach + 1,) * len(counts)):
+        drawn = np.array(counts) + move - reach
+        moved = GaussianParameters(1.0).project(drawn, sum(counts))
+        assert ((drawn - moved) ** 2).sum() == ((drawn - sets) ** 2).sum(axis=1).min()
+        law[tuple(moved.tolist())] += math.prod(noise[z - reach] for z in move)
+    return law
+
+
+@pytest.mark.parametrize(
+    ("counts", "scale"), [((3, 4), 1.5), ((0, 5), 0.7), ((2, 1, 0), 0.9), ((1, 1, 2), 0.5)]
+)
+def test_law(counts: oracles.Counts, scale: float) -> None:
+    stated = oracles.law_of(GaussianParameters(scale), counts, [1.0] * len(counts))
+    truth = law_by_definition(counts, scale)
+    likely = {outcome: p for outcome, p in truth.items() if p > 1e-12}
+    assert stated.keys() == truth.keys()
+    assert max(abs(stated[outcome] / p - 1) for outcome, p in likely.items()) < 1e-9
+    assert sum(stated.values()) == pytest.approx(1, rel=1e-12)
+    wrong = law_by_definition(counts, 1.1 * scale)
+    assert oracles.largest_relative_difference(stated, wrong) > 1e-2
+
+
+@pytest.mark.parametrize("counts", [(3, 4), (0, 5), (2, 1, 0)])
+def test_samples(counts: oracles.Counts) -> None:
+    """At level `oracles.FALSE_ALARM`, and rejected where the scale is off by 30 %."""
+    mechanism = GaussianParameters(0.9)
+    samples = mechanism.sample(counts, 1.0, size=20_000)
+    observed: Counter[Any] = Counter(map(tuple, samples.tolist()))
+    prior = [1.0] * len(counts)
+    assert not oracles.rejects(observed, oracles.law_of(mechanism, counts, prior))
+    for factor in (0.7, 1.3):
+        wrong = oracles.law_of(GaussianParameters(factor * 0.9), counts, prior)
+        assert oracles.rejects(observed, wrong)
+
+
+def test_draws_have_independent_noise_on_every_count() -> None:
+    drawn = GaussianParameters(1.2).draw((7, 0, 2), 1.0, size=20_000) - (7, 0, 2)
+    for index in range(3):
+        assert not oracles.rejects(Counter(drawn[:, index].tolist()), noise_law(1.2))
+    sums = Counter((drawn[:, 0] + drawn[:, 2]).tolist())
+    both = noise_law(1.2)
+    of_sum: dict[int, float] = {}
+    for (z, p), (y, q) in ((a, b) for a in both.items() for b in both.items()):
+        of_sum[z + y] = of_sum.get(z + y, 0.0) + p * q
+    assert not oracles.rejects(sums, of_sum)
+
+
+def test_projection() -> None:
+    kept, clamped = GaussianParameters(1.0), GaussianParameters(1.0, total="private")
+    drawn = np.array([[9, 4, -3], [2, 2, 2]])
+    assert kept.project(drawn, 12).tolist() == [[8, 4, 0], [4, 4, 4]]
+    assert kept.project(drawn, None).tolist() == [[9, 4, 0], [2, 2, 2]]
+    assert clamped.project(drawn, 12).tolist() == [[9, 4, 0], [2, 2, 2]]
+    far = np.array([[2**62, -(2**62), 2**62]])
+    assert kept.project(far, 10).tolist() == [[5, 0, 5]]
+
+
+def test_projection_favours_no_category() -> None:
+    """Rounding to whole counts adds at most 1/4 to a variance and moves no mean; if the largest
+    counts were rounded up, the noise would grow.
+    """
+    counts, mechanism = np.array([50, 40, 30, 20]), GaussianParameters(3.0)
+    drawn = counts + DiscreteGaussian(3.0).simulate((200_000, 4), np.random.default_rng(5))
+    fair, largest = mechanism.project(drawn, 140) - counts, nearest_counts(drawn, 140) - counts
+    assert fair.mean(axis=0) == pytest.approx(np.zeros(4), abs=0.03)
+    assert np.max(np.abs(largest.mean(axis=0))) > 0.3
+    assert fair.var(axis=0) == pytest.approx(np.full(4, 9 * 3 / 4), abs=0.35)
+    same = np.full(4, 35) + drawn - counts
+    fair, largest = mechanism.project(same, 140) - 35, nearest_counts(same, 140) - 35
+    assert fair.var(axis=0).mean() == pytest.approx(9 * 3 / 4, abs=0.35)
+    assert largest.var(axis=0).mean() > 9 * 3 / 4 + 1
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_scales_at_the_ends_of_their_range(scale: float) -> None:
+    samples = GaussianParameters(scale).sample((3, 4), 1.0, size=4)
+    assert np.all(samples.sum(axis=1) == 7)
+    if scale < 1:
+        assert np.all(samples == (3, 4))
+
+
+def test_its_options_follow_from_the_number_of_records() -> None:
+    kind = load_mechanism("gaussian_parameters")
+    assert kind is GaussianParameters
+    assert default_options(kind, 10) == default_options(kind, None) == {}
+    assert noises_every_count(GaussianParameters(1.0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scale": 0.0}, "scale=0.0: must be finite and greater than 0"),
+        ({"scale": 1.0, "total": "bounded"}, "total='bounded': must be one of None, 'private'"),
+    ],
+)
+def test_bad_parameters(arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GaussianParameters(**arguments)
+
+
+def test_what_cannot_be_enumerated() -> None:
+    with pytest.raises(ValueError, match="the released counts are unbounded"):
+        GaussianParameters(1.0, "private").log_pmf([1, 2], 1.0)
+    with pytest.raises(ValueError, match="takes more than 4000000 integers"):
+        GaussianParameters(40.0).log_pmf([5, 5, 5], 1.0)
+
+
+# The error under ρ.
+
+
+@pytest.mark.parametrize(("k", "ratios"), [(2, (1.21, 1.09)), (3, (1.43, 1.37)), (10, (1.78, 1.7))])
+def test_error_under_rho_beside_k_norm_noise_at_the_bound_of_its_epsilon(
+    k: int, ratios: tuple[float, float]
+) -> None:
+    """Expected Euclidean error where no count is near 0, simulated to about 0.5 %: K-norm noise
+    whose `ε^2 / 2` is the budget, which is what a pure bound gives.
+    """
+    rng, prior = np.random.default_rng(0), np.ones(k)
+    for rho, ratio in zip((0.1, 0.5), ratios, strict=True):
+        gaussian = calibrate(GaussianParameters(1.0), size=10**6, prior=prior, rho=rho)
+        proven = calibrate(
+            KNormParameters(1.0), size=10**6, prior=prior, rho=rho, accounting="proven"
+        )
+        z = gaussian.law(10**6, prior).noise.simulate((40_000, k), rng)
+        counts = np.full(k, 1000)
+        ours = np.sqrt(((gaussian.project(counts + z, 1000 * k) - counts) ** 2).sum(axis=1))
+        theirs = proven.draw(counts, prior, 40_000) - counts
+        found = np.sqrt((theirs**2).sum(axis=1)).mean() / ours.mean()
+        assert found == pytest.approx(ratio, rel=0.03)
+        closed = math.exp(gammaln(k / 2) - gammaln((k - 1) / 2)) * math.sqrt(2) * gaussian.scale
+        if gaussian.scale > 3:
+            assert ours.mean() == pytest.approx(closed, rel=0.03)
+
+
+def test_json() -> None:
+    for total in (None, "private"):
+        made = Release(
+            (9, 4, -3), ("a", "b", "c"), (1.0,) * 3, GaussianParameters(2.5, total), promise(12)
+        )
+        assert Release.from_json(made.to_json()) == made
