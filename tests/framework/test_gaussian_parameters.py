@@ -95,9 +95,7 @@ def test_maps(size: int | None) -> None:
 @pytest.mark.parametrize(("measure", "options"), [(PURE, {}), (APPROX, {})])
 @pytest.mark.parametrize("size", SIZES)
 def test_refused_where_it_has_no_epsilon(measure: Any, options: Any, size: int | None) -> None:
-    with pytest.raises(
-        ValueError, match=r"has no ε without δ\. Use zero_concentrated_div"
-    ):
+    with pytest.raises(ValueError, match=r"has no ε without δ\. Use zero_concentrated_div"):
         made(size, measure, **options)
 
 

@@ -451,7 +451,7 @@ def test_the_map_refuses_distances_and_sizes() -> None:
 def test_coins(x: float, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one bit at first, most flips need more; both give the same law."""
     monkeypatch.setattr(coins_of, "_COIN_BITS", bits)
-    coins = coins_of.Coins(np.array([7.0, x]) / 2, Fraction(1, 2))
+    coins = coins_of.distance_coins(np.array([7.0, x]) / 2, Fraction(1, 2))
     heads = int(coins.flip(np.ones(DRAWS, dtype=np.int64)).sum())
     if x in (0.0, 50.0):
         assert heads == (DRAWS if x == 0 else 0)

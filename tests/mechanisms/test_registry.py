@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from opendp_bayes import (
+    GaussianParameters,
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
@@ -105,6 +106,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_built_in_mechanisms(install: Any) -> None:
     built_in = [
+        GaussianParameters,
         HellingerExponential,
         KNormParameters,
         LaplaceParameters,
@@ -112,6 +114,7 @@ def test_the_built_in_mechanisms(install: Any) -> None:
         SmoothHellingerExponential,
     ]
     names = [
+        "gaussian_parameters",
         "hellinger_exponential",
         "knorm_parameters",
         "laplace_parameters",
@@ -171,8 +174,8 @@ def test_refuses_an_unknown_name(install: Any) -> None:
     with pytest.raises(
         ValueError,
         match=(
-            r"mechanism='laplace': is not an installed mechanism; available: hellinger_exponential,"
-            r" knorm_parameters, "
+            r"mechanism='laplace': is not an installed mechanism; available: gaussian_parameters,"
+            r" hellinger_exponential, knorm_parameters, "
         ),
     ):
         load_mechanism("laplace")
