@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.validation import Integers
 
 #: A cell at distance d from the nearest point holds about `d / _GROWTH` numbers, so a range of
 #: length L has about `_GROWTH ln L` cells a point.
@@ -38,24 +38,6 @@ def _steps(reach: int) -> Integers:
     return np.array(places, dtype=np.int64)
 
 
-def halved_to(edges: Integers, widest: Floats) -> Integers:
-    """The same cells with those cut evenly that are longer than `widest`, of shape `(cells,)`."""
-    lengths = np.diff(edges)
-    pieces = np.minimum(np.ceil(lengths / np.maximum(widest, 1)).astype(np.int64), lengths)
-    cell = np.repeat(np.arange(lengths.size), pieces)
-    place = np.arange(cell.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    return np.append(edges[cell] + place * lengths[cell] // pieces[cell], edges[-1])
-
-
 def cell_of(values: Integers, edges: Integers) -> Integers:
     """The index of the cell that holds each value."""
     return np.searchsorted(edges, values, side="right") - 1
-
-
-def five_percent_cells(values: Floats | Integers) -> Integers:
-    """The index of the cell of each non-negative whole number, where a cell is 5 % of what it holds
-    and holds at least one number.
-    """
-    return np.where(
-        values < 20, values, np.floor(20 * np.log(np.maximum(values, 20) / 20)) + 20
-    ).astype(np.int64)

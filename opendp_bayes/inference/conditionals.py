@@ -28,8 +28,11 @@ _NARROW = 0.1
 #: Relative deviations count as no wider than this: the logarithm of a probability with a shape
 #: below 1 has a scale of its own.
 _WIDEST = 0.2
-#: Relative weights of cells and of components that are left out.
-_NEGLIGIBLE = 1e-13
+#: Relative weights of cells and of components that are left out: one by one, since many in a tail
+#: may decide a standard deviation, and together.
+_NEGLIGIBLE, _NEGLIGIBLE_TOGETHER = 1e-17, 1e-13
+#: Relative weight of components whose width does not matter.
+_LIGHT = 1e-7
 #: More components than this are grouped at once.
 _MOST_APART = 1 << 12
 #: An odd number without a pattern, for keys.
@@ -129,7 +132,7 @@ def _components(joint: Joint, law: CountLaws, prior: Prior) -> Components:
         left = totals.totals[0, 0] - nodes
         return _keyed(prior.alpha + nodes, prior.others + left, masses, nodes, left)
     a, b = prior.alpha + nodes, prior.others + np.maximum(prior.size - nodes, 0)
-    heavy = masses > _NEGLIGIBLE**0.5 * masses.max()
+    heavy = masses > _LIGHT * masses.max()
     width = np.minimum(np.sqrt(1 / a + 1 / b), _WIDEST)
     narrow = bool(np.all((prior.size_deviation / b <= _NARROW * width)[heavy]))
     if isinstance(totals, SmoothTotals) and narrow:
@@ -178,7 +181,7 @@ def _keyed(a: Floats, b: Floats, weights: Floats, own: Floats, rest: Floats) -> 
         key ^= key >> 29
     if key.size <= _MOST_APART:
         return Components(a, b, weights, key)
-    seen = weights > _NEGLIGIBLE * weights.sum() / weights.size
+    seen = weights > _NEGLIGIBLE_TOGETHER * weights.sum() / weights.size
     grouped = BetaMixture.grouped(a[seen], b[seen], weights[seen], key[seen])
     total = weights[seen].sum()
     return Components(grouped.a, grouped.b, grouped.weights * total, np.unique(key[seen]))

@@ -15,15 +15,14 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
-from opendp_bayes.inference.cells import cell_of, graded_edges, halved_to
+from opendp_bayes.inference.cells import cell_of, graded_edges
+from opendp_bayes.inference.completions import ListedTotals
+from opendp_bayes.inference.conditionals import Joint, Prior, marginal
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.merged import Groups, Merged, summed
-from opendp_bayes.inference.windows import Cells
+from opendp_bayes.inference.peaks import Anything, Peaked
+from opendp_bayes.inference.windows import NOTHING, Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
-
-#: Largest public size for which every count is listed when there are two categories; above, counts
-#: are taken in cells.
-_LARGEST_LISTED_SIZE = 1 << 15
 
 Generator = np.random.Generator
 
@@ -78,50 +77,53 @@ def log_prior_weight(counts: Integers, alpha: float | Floats) -> Floats:
 
 
 class TwoCategories:
-    """Two categories and a public size: a weight for every count of the first, or for cells of
-    counts.
+    """Two categories and a public size: a weight for every count of the first, in cells.
+
+    `log_likelihood` takes counts of shape `(m, 2)`; `released` is a count of the first near which
+    it may have a peak or a kink.
     """
 
     def __init__(
         self, log_likelihood: Callable[[Integers], Floats], released: int, prior: Floats, size: int
     ) -> None:
         self._prior, self._size = prior, size
-        if size <= _LARGEST_LISTED_SIZE:
-            self._edges = np.arange(size + 2)
-        else:
-            edges = graded_edges(size, around=[released])
-            # A cell is at most as long as two standard deviations of what the data tell, or 1/2000
-            # of the range.
-            deviation = np.sqrt((edges[:-1] + 1.0) * (size - edges[:-1] + 1.0) / size)
-            self._edges = halved_to(edges, np.maximum(2 * deviation, size / 2000))
-        lengths = np.diff(self._edges)
-        self._counts = self._edges[:-1] + (lengths - 1) // 2
-        counts = np.column_stack([self._counts, size - self._counts])
-        log_weights = (
-            log_likelihood(counts) + log_prior_weight(counts, prior).sum(axis=1) + np.log(lengths)
+
+        def log_weight(counts: Floats) -> Floats:
+            first = np.floor(np.ravel(counts)).astype(np.int64)
+            both = np.column_stack([first, size - first])
+            found = log_likelihood(both) + log_prior_weight(both, prior).sum(axis=1)
+            return np.maximum(found, NOTHING).reshape(np.shape(counts))
+
+        self._first = Peaked.of(log_weight, size, around=[released, self._mode()])
+
+    def _mode(self) -> int:
+        """Of the prior, where it has one between 0 and the size."""
+        away = np.maximum(self._prior - 1, 0)
+        return int(self._size * (away[0] / away.sum() if away.sum() else 0.5))
+
+    @cached_property
+    def _found(self) -> tuple[CountLaws, BetaMixture]:
+        totals = ListedTotals(np.array([[float(self._size)]]), np.zeros(1))
+        alpha, others = self._prior.tolist()
+        law, parts = marginal(
+            Joint(self._first, Anything(self._size), totals), Prior(alpha, others, self._size, 0.0)
         )
-        self._weights = special.softmax(log_weights)
-        self._released = released
+        return law, BetaMixture.grouped(parts.a, parts.b, parts.weights, parts.key)
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
-        lengths = np.diff(self._edges)
-        group = np.arange(lengths.size)
-        if self._size <= _LARGEST_LISTED_SIZE:
-            around = [self._released, int(self._weights @ self._counts)]
-            group = cell_of(self._counts, graded_edges(self._size, around))
-        spread = (lengths.astype(np.float64) ** 2 - 1) / 12 / (self._size + self._prior.sum()) ** 2
-        a, b = self._prior[0] + self._counts, self._prior[1] + self._size - self._counts
-        first = BetaMixture.grouped(a, b, self._weights, group, spread)
+        first = self._found[1]
         return BetaMixtures.joined([first, BetaMixture(first.b, first.a, first.weights)])
 
     @cached_property
     def counts(self) -> CountLaws:
-        first, last = self._edges[:-1], self._edges[1:] - 1
-        cells = Cells(np.zeros_like(first), first, last)
-        masses = cells.node_weights * (self._weights / cells.length)[:, None]
-        mirrored = Cells(cells.category, self._size - last[::-1], self._size - first[::-1])
-        return CountLaws.joined([CountLaws(cells, masses), CountLaws(mirrored, masses[::-1])])
+        law, cells = self._found[0], self._found[0].cells
+        ends = self._size - cells.last[::-1], self._size - cells.first[::-1]
+        mirrored = Cells(cells.category, *ends)
+        masses = law.masses[::-1]
+        odd = mirrored.length % 2 == 1  # a single middle stands in the same column
+        masses = np.where(odd[:, None], masses[:, [3, 1, 2, 0]], masses[:, ::-1])
+        return CountLaws.joined([law, CountLaws(mirrored, masses)])
 
     @property
     def size(self) -> CountLaws:
@@ -138,8 +140,7 @@ class TwoCategories:
         return self if ordered else self.merged([[category] for category in categories])
 
     def sample(self, size: int, rng: Generator) -> Integers:
-        cells = rng.choice(self._weights.size, size=size, p=self._weights)
-        first = rng.integers(self._edges[cells], self._edges[cells + 1])
+        first = self._found[0].draw(np.zeros(size, dtype=np.int64), rng)[0]
         return np.column_stack([first, self._size - first])
 
 

@@ -6,18 +6,19 @@ import brute_force
 import numpy as np
 import oracles
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from opendp_bayes import (
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
+    PermuteAndFlip,
     SmoothHellingerExponential,
     noise_aware_posterior,
 )
-from opendp_bayes.inference import true_counts
 from opendp_bayes.inference.likelihood import likelihood_of
 from opendp_bayes.inference.true_counts import Listed, TwoCategories, log_prior_weight
+from opendp_bayes.inference.weights import log_rising
 
 VALUES = np.linspace(0.01, 0.99, 41)
 PRIORS = {2: [(1.0, 1.0), (0.1, 3.0)], 3: [(1.0, 1.0, 1.0), (1.0, 0.5, 20.0)]}
@@ -36,6 +37,7 @@ EXPONENTIAL = [
     SmoothHellingerExponential(1.0, gamma=0.1),
     SmoothHellingerExponential(1.0, beta=0.1),
 ]
+LEVELS = np.array([0.001, 0.025, 0.3, 0.5, 0.8, 0.975, 0.999])
 #: What cells of counts instead of every count may change a posterior probability by.
 CELLS = 1e-3
 
@@ -149,44 +151,106 @@ def test_numbers_of_records_many_scales_above_the_release(release):
     assert sizes.mean() == pytest.approx(mean, abs=5 * sizes.std() / np.sqrt(4000))
 
 
+def every_count(likelihood, prior, size):
+    """Every count of the first with its weight, and the parameters of its Betas."""
+    counts = np.column_stack([np.arange(size + 1), size - np.arange(size + 1)])
+    log_weights = likelihood.log_likelihood(counts)
+    log_weights = log_weights + sum(log_rising(x, a) for x, a in zip(counts.T, prior, strict=True))
+    weights = special.softmax(log_weights)
+    seen = weights > 1e-16
+    return counts[seen, 0], *(prior + counts[seen]).T, weights[seen] / weights[seen].sum()
+
+
+def deviations(found, likelihood, prior, size):
+    """The largest deviation from the sum over every count: of means and standard deviations, in
+    the latter, and of probabilities.
+    """
+    counts, a, b, weights = every_count(likelihood, prior, size)
+    mean, count_mean = weights @ (a / (a + b)), weights @ counts
+    std = np.sqrt(weights @ (a * b / (a + b) ** 2 / (a + b + 1) + (a / (a + b) - mean) ** 2))
+    count_std = max(np.sqrt(weights @ (counts - count_mean) ** 2), 0.01)
+    theta = found.probabilities[0]
+    values = theta.quantile(LEVELS)
+    inside = (values > 1e-300) & (values < 1 - 1e-12)
+    cdf = np.array([special.betainc(a, b, value) @ weights for value in values])
+    at = np.quantile(counts, [0.1, 0.5, 0.9]).astype(int)
+    count_cdf = [weights[counts <= value].sum() for value in at]
+    return max(
+        abs(theta.mean() - mean) / std,
+        abs(np.sqrt(theta.variance()) / std - 1),
+        np.abs(cdf - LEVELS)[inside].max(initial=0.0),
+        abs(found.counts.mean()[0] - count_mean) / count_std,
+        abs(found.counts.std()[0] - count_std) / count_std if count_std > 0.01 else 0.0,
+        np.abs(found.counts.cdf(at[:, None])[:, 0] - count_cdf).max(),
+    )
+
+
+def two_categories(rng):
+    """A mechanism that weighs or flips, a prior, and a release near it or far from it."""
+    size = int(np.exp(rng.uniform(np.log(200), np.log(3e5))))
+    prior = [
+        np.ones(2),
+        10.0 ** rng.uniform(-6, 8, 2),
+        10.0 ** rng.uniform(-2, 3, 2),
+        np.full(2, 10.0 ** rng.uniform(-3, 7)),
+    ][rng.integers(4)]
+    expected = int(size * rng.beta(*np.maximum(prior, 1e-3)))
+    first = [rng.integers(size + 1), 0, expected, size - int(size ** rng.random())]
+    scale = float(10.0 ** rng.uniform(-3, 0))
+    mechanism = [
+        HellingerExponential(scale),
+        HellingerExponential(10 * scale, "local"),
+        SmoothHellingerExponential(40 * scale, gamma=float(10.0 ** rng.uniform(-2, 0))),
+        PermuteAndFlip(scale),
+    ][rng.integers(4)]
+    return mechanism, prior, int(first[rng.integers(4)]), size
+
+
+def deviation_of(mechanism, prior, first, size):
+    likelihood = likelihood_of(mechanism, np.array([first, size - first]), prior, size)
+    found = TwoCategories(likelihood.log_likelihood, first, prior, size)
+    return deviations(found, likelihood, prior, size)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_cells_of_counts_of_two_categories_are_as_good_as_every_count(seed):
+    made = two_categories(np.random.default_rng([7, seed]))
+    assert deviation_of(*made) < CELLS, made
+
+
 @pytest.mark.parametrize(
-    "mechanism",
+    ("mechanism", "prior", "first", "size"),
     [
-        LaplaceParameters(3.0),
-        LaplaceParameters(500.0),
-        LaplaceParameters(1e5),
-        SmoothHellingerExponential(40.0),
-        HellingerExponential(0.67),
+        (HellingerExponential(0.05, "global"), (23.7, 0.65), 574_621, 574_672),
+        (HellingerExponential(0.0036), (30_521.0, 2302.5), 0, 59_550),
+        (SmoothHellingerExponential(0.19, gamma=0.36), (14_626.0, 14_626.0), 95_893, 97_799),
+        (PermuteAndFlip(0.4), (9_886_000.0, 9_886_000.0), 584_820, 753_603),
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("first", [0, 25, 9000, 20_000])
-def test_cells_of_counts_instead_of_every_count(mechanism, first, monkeypatch):
-    size, prior = 30_000, np.array([1.0, 2.0])
-    likelihood = likelihood_of(mechanism, np.array([first, size - first]), prior, size)
-    listed = TwoCategories(likelihood.log_likelihood, first, prior, size).probabilities[0]
-    monkeypatch.setattr(true_counts, "_LARGEST_LISTED_SIZE", 0)
-    cells = TwoCategories(likelihood.log_likelihood, first, prior, size).probabilities[0]
-    values = listed.quantile(np.linspace(0.01, 0.99, 21))
-    assert np.abs(cells.cdf(values) - listed.cdf(values)).max() < CELLS
-    assert cells.mean() == pytest.approx(listed.mean(), rel=1e-3)
+def test_informed_priors_against_the_release(mechanism, prior, first, size):
+    """Peaks that are narrower than any cell which is placed by the release alone."""
+    assert deviation_of(mechanism, np.array(prior), first, size) < CELLS
 
 
-def test_a_listed_size_is_grouped_without_loss():
-    size, prior = 20_000, np.array([0.5, 2.0])
-    for mechanism, first in [(LaplaceParameters(300.0), 5000), (LaplaceParameters(20.0), 0)]:
-        likelihood = likelihood_of(mechanism, np.array([first, size - first]), prior, size)
-        counts = np.column_stack([np.arange(size + 1), size - np.arange(size + 1)])
-        log_weights = likelihood.log_likelihood(counts) + stats.betabinom(size, *prior).logpmf(
-            counts[:, 0]
-        )
-        weights = np.exp(log_weights - log_weights.max())
-        seen = weights > 1e-12
-        marginal = TwoCategories(likelihood.log_likelihood, first, prior, size).probabilities[0]
-        values = marginal.quantile([0.001, 0.025, 0.3, 0.5, 0.8, 0.975, 0.999])
-        a, b = (prior + counts)[seen].T
-        expected = stats.beta.cdf(values[:, None], a, b) @ weights[seen] / weights[seen].sum()
-        assert marginal.cdf(values) == pytest.approx(expected, abs=2e-5)
+def test_another_release_is_noticed():
+    """Negative control."""
+    likelihood = likelihood_of(HellingerExponential(0.05), np.array([300, 700]), np.ones(2), 1000)
+    other = likelihood_of(HellingerExponential(0.05), np.array([310, 690]), np.ones(2), 1000)
+    found = TwoCategories(likelihood.log_likelihood, 300, np.ones(2), 1000)
+    assert deviations(found, likelihood, np.ones(2), 1000) < CELLS
+    assert deviations(found, other, np.ones(2), 1000) > 10 * CELLS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_many_random_settings_of_two_categories(block):
+    failures = []
+    for seed in range(100):
+        made = two_categories(np.random.default_rng([8, block, seed]))
+        if not deviation_of(*made) < CELLS:
+            failures.append(made)
+    assert not failures
 
 
 @pytest.mark.parametrize(
@@ -219,10 +283,10 @@ def test_draws_of_the_counts_with_a_private_size(release):
     )
 
 
-def test_draws_from_cells_are_spread_over_them(monkeypatch):
-    monkeypatch.setattr(true_counts, "_LARGEST_LISTED_SIZE", 0)
+def test_draws_from_cells_are_spread_over_them():
     size, prior = 5000, np.ones(2)
     cells = TwoCategories(lambda counts: np.zeros(len(counts)), 100, prior, size)
+    assert cells.counts.cells.first.size < size / 2
     drawn = cells.sample(40_000, np.random.default_rng(0))
     assert np.all(drawn.sum(axis=1) == size)
     assert not oracles.rejects(
