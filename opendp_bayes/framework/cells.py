@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from opendp_bayes.framework.columns import CategoricalColumn, public_values
+from opendp_bayes.framework.on_disk import require_file
 from opendp_bayes.framework.question import Question
 from opendp_bayes.framework.spaces import CountsSpace, GroupedCountsSpace
 from opendp_bayes.mathematics.validation import Integers
@@ -48,7 +49,10 @@ class Cells:
 
         Grouping by the values themselves, and giving each group its cell afterwards, costs no more
         than counting in plain polars.
+
+        Raises `ContractError` where the file of the frame is gone.
         """
+        require_file(frame)
         values = {f"value_{at}": column.value for at, column in enumerate(self.columns)}
         groups = frame.select(**values).group_by(*values).len("number")
         return self.counts(groups.collect(engine="streaming"))

@@ -10,6 +10,8 @@ from types import TracebackType
 
 import polars as pl
 
+from opendp_bayes.framework.boundary import ContractError
+
 
 class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan`
     """Write a frame to a private temporary file (Arrow for Enum columns alone, otherwise Parquet)
@@ -69,3 +71,15 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def require_file(frame: pl.LazyFrame) -> None:
+    """Raise `ContractError` where the file that is scanned is gone. Reads names and types alone."""
+    try:
+        frame.collect_schema()
+    except FileNotFoundError:
+        raise ContractError(
+            "the file that the Context scans is not there any more, so nothing was read. Make every"
+            " release inside the block `with on_disk(frame) as scan:`, which removes its file at"
+            " the end."
+        ) from None

@@ -56,6 +56,7 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
     """
     plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
     base: Query = object.__getattribute__(query, "_query")
+    _check_types(plan)
     domain, metric = cast(tuple[Domain, Metric], base._chain)
     output = "FrameDistance<SymmetricDistance>"
     inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
@@ -87,6 +88,23 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
         # Refuse an unlimited unit here, with a message that OpenDP does not wrap.
         records_of_bounds(stable.map(base._d_in))
     return stable, base
+
+
+def _check_types(plan: pl.LazyFrame) -> None:
+    """Raise `ValueError` for a plan that fails on every frame: OpenDP would find it stable, and the
+    release would fail. Only the names and types of the columns take part.
+    """
+    try:
+        plan.collect_schema()
+    except pl.exceptions.PolarsError as error:
+        cause = str(error).partition("\n")[0]
+    else:
+        return
+    raise ValueError(
+        f"query: its plan cannot be carried out on any data; polars says: {cause}. If it has"
+        " `truncate_num_groups`, pass keep='first' or keep='last': without, the plan that OpenDP"
+        " makes is not valid."
+    )
 
 
 def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, str]:

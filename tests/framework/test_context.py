@@ -679,6 +679,20 @@ def test_units_that_do_not_bound_records_are_refused_by_name(name):
         ob.posterior(context(unit, split_evenly_over=1).query(), "x", nulls="none")
 
 
+def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():
+    made = context({"contributions": 1, "identifier": "id"}, split_evenly_over=2)
+    limited = made.query().truncate_per_group(1, by=["g"])
+
+    def asked(query):
+        return ob.posterior(query.group_by("g"), "x", keys=[1, 2, 3], nulls="a")
+
+    with pytest.raises(ValueError, match=r"on any data; polars says: .* pass keep='first' or"):
+        asked(limited.truncate_num_groups(2, by=["g"]))
+    with pytest.raises(ValueError, match=r"cannot be carried out on any data; polars says: .*nope"):
+        asked(made.query().filter(pl.col("nope") == 1))
+    assert asked(limited.truncate_num_groups(2, by=["g"], keep="first")).release().d_in == 2
+
+
 def test_bounds_that_prove_nothing():
     whole = context({"contributions": [Bound(by=["g"], per_group=1)]}, split_evenly_over=1)
     with pytest.raises(

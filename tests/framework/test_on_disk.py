@@ -14,6 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import opendp_bayes as ob
+from opendp_bayes.framework.boundary import ReleaseError
 
 FRAME = pl.DataFrame(
     {
@@ -156,6 +157,25 @@ def test_a_context_on_it_counts_what_is_there():
                 size=3,
             ).release()
             assert released.counts == expected
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_a_release_after_the_block_says_what_to_do_and_costs_nothing(group):
+    with ob.on_disk(FRAME.select("enum", "flag")) as scan:
+        context = dp.Context.compositor(
+            data=scan,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(epsilon=1.0),
+            split_evenly_over=1,
+        )
+    query = context.query().filter(pl.col("enum").is_not_null())
+    if group:
+        query = query.group_by("flag")
+    keys = [True] if group else None
+    with pytest.raises(ReleaseError, match=r"is not there any more.*inside the block") as caught:
+        ob.posterior(query, "enum", keys=keys, nulls="a").release()
+    assert tempfile.gettempdir() not in str(caught.value)
+    assert context.current_privacy_loss() == []
 
 
 # --- memory
