@@ -4,6 +4,7 @@
 
 import sys
 
+import accuracy
 import icml  # noqa: F401 (their checks register themselves)
 import notes  # noqa: F401
 from common import CHECKS

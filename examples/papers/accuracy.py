@@ -1,0 +1,524 @@
+"""Checks of "Differentially Private Bayesian Inference" (private mechanisms and their accuracy,
+claims P1 to P43).
+"""
+
+import math
+
+import numpy as np
+from common import (
+    PAPERS_GS,
+    UNIFORM,
+    Array,
+    Prior,
+    check,
+    distances,
+    ehd,
+    ehdl,
+    ehds,
+    exponential,
+    floored_laplace,
+    gamma_smooth,
+    hamming,
+    laplace_law,
+    local,
+    pure_loss,
+)
+from scipy.special import betaln, digamma
+from scipy.stats import laplace
+
+import opendp_bayes as ob
+
+_TIE = 1e-9  # relative; distances to the left and right of balanced data are equal
+LOSSES = (0.1, 0.5, 1.0, 2.0, 5.0)
+
+
+def row(n: int, x: int, prior: Prior = UNIFORM) -> Array:
+    """`H(BI(x), BI(y))` for y = 0..n, for sizes whose whole table would be too large."""
+    y = np.arange(n + 1)
+    others = np.stack([y + prior[0], n - y + prior[1]], axis=1)
+    return ob.hellinger_distance(others, [x + prior[0], n - x + prior[1]])
+
+
+def below(law: Array, distance: Array, t: float) -> float:
+    """`P(H <= t)`, with ties."""
+    return float(law[distance <= t * (1 + _TIE)].sum())
+
+
+def quantile(law: Array, distance: Array, level: float) -> float:
+    """`inf {t: P(H < t) >= level}`."""
+    order = np.argsort(distance)
+    reached = np.cumsum(law[order]) >= level * (1 - _TIE)
+    return float(distance[order][reached.argmax()])
+
+
+def sensitivity_at(distance: Array, x: int) -> float:
+    near = [distance[y] for y in (x - 1, x + 1) if 0 <= y < len(distance)]
+    return float(max(near))
+
+
+@check("P1")
+def definitions() -> str:
+    first = gamma_smooth(60, UNIFORM, 0.5)
+    package = [ob.smooth_sensitivity([x, 60 - x], 1.0, gamma=0.5) for x in range(61)]
+    return (
+        f"n=60, gamma=0.5: S >= LS: {bool((first >= local(60) * (1 - _TIE)).all())};"
+        f" equal to the package's: {np.allclose(first, package, rtol=1e-12)}"
+    )
+
+
+@check("P2")
+def constant() -> str:
+    true = [local(100).max(), local(1).max(), local(10, (0.01, 0.01)).max()]
+    three = local(6, (1.0, 1.0, 1.0)).max()
+    return (
+        f"sqrt(1 - pi/4) = {PAPERS_GS:.5f}; Beta(1,1), n=100: {true[0]:.5f}, n=1: {true[1]:.5f};"
+        f" three ones: {three:.5f}; Beta(.01,.01), n=10: {true[2]:.5f}"
+    )
+
+
+@check("P3")
+def last_parameter() -> str:
+    posterior = np.array([3.0, 0.0])
+    try:
+        ob.hellinger_distance(posterior, [3.0, 2.0])
+    except ValueError as error:
+        return f"parameters (3, 0): {error}"
+    return "accepted"
+
+
+@check("P4", "P9")
+def lsdim() -> str:
+    losses = []
+    for k in (2, 3, 4):
+        mechanism = ob.LaplaceParameters(scale=float(k), noise="floored")
+        losses.append(ob.exact_loss(mechanism, size=20, prior=[1.0] * k).epsilon)
+    return "k=2, 3, 4: exact loss " + ", ".join(f"{loss:.4f}" for loss in losses)
+
+
+@check("P5", "P10")
+def lshist() -> str:
+    losses = []
+    for k, scale in ((2, 1.0), (3, 2.0), (4, 2.0)):
+        mechanism = ob.LaplaceParameters(scale=scale, noise="floored")
+        losses.append(ob.exact_loss(mechanism, size=20, prior=[1.0] * k).epsilon)
+    return "k=2, 3, 4: exact loss " + ", ".join(f"{loss:.4f}" for loss in losses)
+
+
+@check("P6")
+def numerator() -> str:
+    weights = np.exp(-distances(10)[5] / (2 * PAPERS_GS))
+    fixed = (weights[0] / weights.sum()) * len(weights)
+    return f"n=10, x=5: with r' = BI(0) for every r the probabilities sum to {fixed:.4f}"
+
+
+@check("P7")
+def ehdl_definition() -> str:
+    laws = ehdl(10)
+    return f"n=10, x=5: P(r = BI(x)) = {laws[5, 5]:.4f}; rows sum to {laws.sum() / 11:.4f}"
+
+
+@check("P8", "P12")
+def ehds_is_private() -> str:
+    worst = 0.0
+    for n in (1, 5, 30, 100):
+        for prior in (UNIFORM, (0.01, 0.01), (0.1, 5.0)):
+            for gamma in (0.01, 0.1, 1.0, 4.0):
+                worst = max(worst, pure_loss(ehds(n, prior, 1.0, gamma), n))
+    return f"exact loss at epsilon=1 in 48 settings: at most {worst:.4f}"
+
+
+@check("P11")
+def ehd_with_the_constant() -> str:
+    uniform = max(pure_loss(ehd(n, UNIFORM, 1.0, PAPERS_GS), n) for n in (1, 10, 100))
+    small = pure_loss(ehd(10, (0.01, 0.01), 1.0, PAPERS_GS), 10)
+    return f"Beta(1,1): at most {uniform:.4f}; Beta(.01,.01), n=10: {small:.4f} > 1"
+
+
+@check("P14")
+def optimality() -> str:
+    shown = []
+    for n in (2, 10, 100, 1000, 10_000):
+        worst = 0.0
+        for x in {0, 1, 2, 3, 5, 8, n // 10, n // 4, n // 2} & set(range(n + 1)):
+            distance = row(n, x)
+            error = quantile(laplace_law(n, x, 1.0), distance, 0.95)
+            worst = max(worst, error / sensitivity_at(distance, x))
+        shown.append(f"{worst:.3f}")
+    return f"1 - gamma = 0.95, n=2, 10, .., 10000: at most {', '.join(shown)}"
+
+
+@check("P15")
+def order_of_epsilon() -> str:
+    shown = []
+    for epsilon in (0.1, 0.01):
+        distance = row(4000, 2000)
+        error = quantile(laplace_law(4000, 2000, 1 / epsilon), distance, 1 - math.exp(-epsilon))
+        shown.append(f"{error / (epsilon * sensitivity_at(distance, 2000)):.1f}")
+    return f"n=4000, x=2000, gamma=e^-epsilon, epsilon=0.1, 0.01: {', '.join(shown)}"
+
+
+@check("P16")
+def strictly_below() -> str:
+    distance, law = row(100, 50), laplace_law(100, 50, 1.0)
+    sensitivity = sensitivity_at(distance, 50)
+    strict = law[distance < sensitivity * (1 - _TIE)].sum()
+    return (
+        f"n=100, x=50: P(H < LS) = {strict:.4f}, P(H <= LS) ="
+        f" {below(law, distance, sensitivity):.4f},"
+        f" bound {1 - (math.exp(-1) + math.exp(-2)) / 2:.4f}"
+    )
+
+
+@check("P17")
+def bound_of_the_bound() -> str:
+    e = np.linspace(0.01, 20, 500)
+    gap = (1 - (np.exp(-e) + np.exp(-2 * e)) / 2) - (1 - np.exp(-e))
+    return (
+        f"epsilon=0.01..20: the difference, e^-epsilon (1 - e^-epsilon)/2, is positive:"
+        f" {bool((gap > 0).all())}"
+    )
+
+
+@check("P18")
+def one_over_epsilon() -> str:
+    shown = []
+    for x in (50, 60, 40):
+        distance = row(100, x)
+        error = quantile(laplace_law(100, x, 1.0), distance, 1 - math.exp(-1))
+        shown.append(f"{error / sensitivity_at(distance, x):.4f}")
+    return f"epsilon=1, n=100, x=50, 60, 40: {', '.join(shown)}"
+
+
+@check("P19")
+def second_parameter() -> str:
+    distance = float(ob.hellinger_distance([6, 6], [6, 4]))
+    return f"Beta(1,1), n=10, x=5, k=0: Beta(6,6) against Beta(6,4): H = {distance:.4f}, not 0"
+
+
+@check("P20")
+def reach_of_laplace() -> str:
+    natural, ten = (1 - math.exp(-value) for value in (math.log(20), math.log10(20)))
+    return f"gamma=0.05: {natural:.4f} with the natural logarithm, {ten:.4f} with that to base 10"
+
+
+@check("P21")
+def largest_over_k() -> str:
+    shown = []
+    for n in (10, 100, 1000):
+        worst = 0.0
+        for x in {*range(min(n, 60) + 1), n // 4, n // 2}:
+            distance = row(n, x)
+            reached = max(distance[np.clip(x + k, 0, n)] for k in (-3, -2, -1, 1, 2, 3))
+            worst = max(worst, reached / sensitivity_at(distance, x))
+        shown.append(f"{worst:.3f}")
+    return (
+        f"|k| <= 3, n=10, 100, 1000: at most {', '.join(shown)} with Beta(a+k, b-k);"
+        " as printed x=n=10 is Beta(11, -1)"
+    )
+
+
+@check("P22")
+def order_of_k() -> str:
+    return (
+        f"k=2, epsilon=1: gamma = e^2 = {math.exp(2):.4f} is no probability;"
+        f" gamma = e^-2 gives ln(1/gamma)/epsilon = {-math.log(math.exp(-2)):.4f}"
+    )
+
+
+@check("P23")
+def central_mass() -> str:
+    mass = laplace.cdf(3) - laplace.cdf(-3)
+    return f"epsilon=1, k=3: P(|Lap| < 3) = {mass:.4f} = 1 - e^-3 = {1 - math.exp(-3):.4f}"
+
+
+@check("P24")
+def within_the_sensitivity() -> str:
+    printed = [float(ob.hellinger_distance([51, 51], [51 + k, 100 - 51 - k])) for k in (-1, 0, 1)]
+    distance = row(100, 50)
+    right = [float(distance[50 + k]) for k in (-1, 0, 1)]
+    return (
+        f"n=100, x=50, k=-1, 0, 1: printed {printed[0]:.4f}, {printed[1]:.4f}, {printed[2]:.4f};"
+        f" with Beta(a+k, b-k) {right[0]:.4f}, {right[1]:.4f}, {right[2]:.4f}; LS = {right[2]:.4f}"
+    )
+
+
+@check("P25")
+def three_values() -> str:
+    mass = floored_laplace(np.array([-1, 0, 1]), 1.0).sum()
+    return f"epsilon=1: {mass:.6f} = {1 - (math.exp(-1) + math.exp(-2)) / 2:.6f}"
+
+
+@check("P26")
+def equals_two() -> str:
+    first = math.log(2 / (math.exp(-1) + math.exp(-2)))
+    second = math.log(2 / math.exp(-2))
+    return f"epsilon=1: {first:.4f} < {second:.4f}, which is 2 + ln 2, not 2"
+
+
+def zhang_below(n: int, x: int, epsilon: float, t: float) -> float:
+    """`P(H <= t)` of LSZhang: both counts noised at scale 2/ε, floored and clamped."""
+    counts = np.arange(n + 1)
+    grid = np.stack(np.meshgrid(counts + 1.0, counts + 1.0, indexing="ij"), axis=-1)
+    distance = ob.hellinger_distance(grid, [x + 1.0, n - x + 1.0])
+    law = np.outer(laplace_law(n, x, 2 / epsilon), laplace_law(n, n - x, 2 / epsilon))
+    return below(law, distance, t)
+
+
+@check("P27")
+def lszhang_exact() -> str:
+    shown = []
+    for k in (1, 3):
+        exact = zhang_below(100, 50, 1.0, row(100, 50)[50 + k])
+        printed = (1 - (math.exp(-k / 2) + math.exp(-(k + 1) / 2)) / 2) ** 2
+        shown.append(f"k={k}: exact {exact:.4f}, printed {printed:.4f}")
+    return "n=100, x=50: " + "; ".join(shown)
+
+
+@check("P28")
+def lszhang_bound() -> str:
+    worst = math.inf
+    for epsilon in (0.5, 1.0, 2.0):
+        for k in (1, 2, 3, 5):
+            printed = (1 - (math.exp(-k * epsilon / 2) + math.exp(-(k + 1) * epsilon / 2)) / 2) ** 2
+            bound = (1 - math.exp(-k * epsilon / 2)) ** 2
+            exact = zhang_below(60, 30, epsilon, row(60, 30)[30 + k])
+            worst = min(worst, printed - bound, exact - bound)
+    return f"n=60, x=30, 12 settings: smallest difference to the bound {worst:.4f} > 0"
+
+
+@check("P29")
+def lshist_exact() -> str:
+    shown = []
+    for x in (50, 20):
+        distance, law = row(100, x), laplace_law(100, x, 1.0)
+        shown.append(f"x={x}: {below(law, distance, distance[x + 3]):.4f}")
+    return (
+        f"n=100, k=3: {', '.join(shown)}; printed {1 - (math.exp(-3) + math.exp(-4)) / 2:.4f}"
+        f" >= {1 - math.exp(-3):.4f}"
+    )
+
+
+def ehd_below(n: int, x: int, epsilon: float, k: int, width: float) -> float:
+    """`P(H <= H(x, x + k))` of an exponential mechanism, one data set at a time."""
+    distance = row(n, x)
+    weights = np.exp(-epsilon * distance / width)
+    return below(weights / weights.sum(), distance, distance[x + k])
+
+
+@check("P30")
+def ehd_upper() -> str:
+    shown = []
+    for n in (1000, 100_000):
+        mass = ehd_below(n, n // 2, 1.0, 1, 2 * PAPERS_GS)
+        shown.append(f"n={n}: P = {mass:.4e}, bound {3 / (n * math.exp(-1)):.4e}")
+    return f"k=1, {'; '.join(shown)}; 2 GS = {2 * PAPERS_GS:.4f} < 1"
+
+
+@check("P31")
+def ehd_lower() -> str:
+    failing = [
+        n
+        for n in range(1, 200)
+        for epsilon in LOSSES
+        if ehd_below(n, n // 2, epsilon, 0, 2 * PAPERS_GS) <= 1 / n
+    ]
+    edge = ehd_below(100, 0, 0.1, 20, 2 * PAPERS_GS)
+    return (
+        f"k=0, balanced, n < 200: fails at n={sorted(set(failing))}; n=100, x=0, k=20, epsilon=0.1:"
+        f" {edge:.4f} < {(40 * math.exp(-0.1) + 1) / 100:.4f}"
+    )
+
+
+@check("P32")
+def ehdl_upper() -> str:
+    worst = 0.0
+    for n in (1, 2, 10, 100):
+        for x in {0, n // 4, n // 2}:
+            width = 2 * sensitivity_at(row(n, x), x)
+            for epsilon in LOSSES:
+                for k in range(n - x + 1):
+                    mass = ehd_below(n, x, epsilon, k, width)
+                    worst = max(worst, mass * n * math.exp(-epsilon / width) / (2 * k + 1))
+    return f"n=1..100, three data sets each, all k: P over the bound at most {worst:.4f}"
+
+
+@check("P33")
+def ehdl_lower() -> str:
+    failing: set[int] = set()
+    for n in range(1, 100):
+        width = 2 * sensitivity_at(row(n, n // 2), n // 2)
+        for epsilon in LOSSES:
+            for k in range(n - n // 2 + 1):
+                bound = (2 * k * math.exp(-epsilon / width) + 1) / n
+                if ehd_below(n, n // 2, epsilon, k, width) <= bound:
+                    failing.add(n)
+    return f"balanced, n < 100, all k: fails at n={sorted(failing)}"
+
+
+@check("P34")
+def vanishing_sensitivity() -> str:
+    middle = [ob.local_sensitivity([n // 2, n // 2], 1.0) for n in (100, 10**4, 10**6)]
+    edge = [ob.local_sensitivity([0, n], 1.0) for n in (100, 10**4, 10**6)]
+    return (
+        "n=1e2, 1e4, 1e6: x=n/2: "
+        + ", ".join(f"{value:.5f}" for value in middle)
+        + "; x=0: "
+        + ", ".join(f"{value:.5f}" for value in edge)
+    )
+
+
+def compare_within(n: int, x: int, epsilon: float, k: int) -> float:
+    """`P(H <= t)` of LSHist less that of EHD with the papers' constant, for a t where k is the
+    largest number of records within t on either side of x.
+    """
+    distance = row(n, x)
+    t = min(distance[y] for y in (x - k, x + k) if 0 <= y <= n)
+    law = np.exp(-epsilon * distance / (2 * PAPERS_GS))
+    return below(laplace_law(n, x, 1 / epsilon), distance, t) - below(law / law.sum(), distance, t)
+
+
+@check("P35")
+def laplace_beats_ehd() -> str:
+    worst, number = [math.inf, math.inf], 0
+    for epsilon in (0.1, 0.5, 1.0, 2.0, 3.0):
+        for k in (1, 2, 3, 5):
+            bound = (2 * k + 1) / (math.exp(-epsilon) * -math.expm1(-k * epsilon))
+            for n in (math.floor(bound) + 1, math.ceil(2 * bound), math.ceil(10 * bound)):
+                for x in {n // 2, 0, n // 10, n // 4}:
+                    if k > max(x, n - x):
+                        continue
+                    number += 1
+                    at = int(x != n // 2)
+                    worst[at] = min(worst[at], compare_within(n, x, epsilon, k))
+    return (
+        f"{number} settings above the bound: LSHist - EHD at least {worst[0]:.4f} balanced,"
+        f" {worst[1]:.4f} else"
+    )
+
+
+@check("P36")
+def ehd_beats_laplace() -> str:
+    failing, number = {True: 0, False: 0}, {True: 0, False: 0}
+    for epsilon in (0.05, 0.1, 0.5, 1.0, 2.0, 3.0):
+        for k in (0, 1, 2, 3, 5):
+            mass = 1 - (math.exp(-k * epsilon) + math.exp(-(k + 1) * epsilon)) / 2
+            bound = (2 * k * math.exp(-epsilon) + 1) / mass
+            for n in range(2 * k + 1, math.ceil(bound)):
+                for x in {n // 2, 0}:
+                    balanced = x == n // 2 and n > 1
+                    number[balanced] += 1
+                    failing[balanced] += compare_within(n, x, epsilon, k) >= 0
+    return (
+        f"below the bound: fails in {failing[True]} of {number[True]} settings with"
+        f" balanced data and"
+        f" n > 1, in {failing[False]} of {number[False]} with x=0"
+    )
+
+
+@check("P37")
+def within_local() -> str:
+    worst, number = math.inf, 0
+    for epsilon in (*LOSSES, 3.0):
+        bound = 3 / (math.exp(-epsilon / (2 * PAPERS_GS)) * -math.expm1(-epsilon))
+        for n in (math.floor(bound) + 1, math.ceil(2 * bound), math.ceil(10 * bound)):
+            for x in range(0, n + 1, max(1, n // 50)):
+                distance = row(n, x)
+                t = sensitivity_at(distance, x)
+                law = np.exp(-epsilon * distance / (2 * PAPERS_GS))
+                number += 1
+                laplace = below(laplace_law(n, x, 1 / epsilon), distance, t)
+                worst = min(worst, laplace - below(law / law.sum(), distance, t))
+    return f"{number} settings above the bound: LSHist - EHD at least {worst:.4f}"
+
+
+@check("P38")
+def exponent_of_c() -> str:
+    c = 2 * PAPERS_GS
+    return (
+        f"epsilon=1, n=100: {3 / (100 * math.exp(-1 / c)):.5f} >"
+        f" {3 / (100 * math.exp(-1)):.5f}; c = {c:.4f}"
+    )
+
+
+def radicand(n: int, reach: float, exponent: float) -> float:
+    """What the table takes the square root of, with the constant of the O taken as 1."""
+    return 1 - ((n + reach) / (n - reach)) ** exponent
+
+
+@check("P39")
+def table_lshist() -> str:
+    reach = math.log(20)
+    exact = quantile(laplace_law(100, 50, 1.0), row(100, 50), 0.95)
+    return (
+        f"n=100, delta=0.05: sqrt({radicand(100, reach, reach / 2):.4f}); inverted it would be"
+        f" {math.sqrt(radicand(100, -reach, reach / 2)):.4f}; the 95 % quantile of H is {exact:.4f}"
+    )
+
+
+@check("P40")
+def table_lszhang() -> str:
+    reach = math.log(1 / (2 - 0.05 - 2 * math.sqrt(0.95)))
+    return f"n=100, delta=0.05: K = {reach:.4f}, sqrt({radicand(100, reach, reach / 2):.4f})"
+
+
+@check("P41")
+def table_ehd() -> str:
+    reach = (100 - 5 - 1) / 2 * math.exp(-1)
+    distance = row(100, 50)
+    weights = np.exp(-distance / (2 * PAPERS_GS))
+    exact = quantile(weights / weights.sum(), distance, 0.95)
+    return (
+        f"n=100, delta=0.05: k = {reach:.4f}, sqrt({radicand(100, reach, reach):.4f}); the 95 %"
+        f" quantile of H is {exact:.4f}"
+    )
+
+
+def kl(a: Array, b: Array) -> Array:
+    """KL divergence of Beta(a) from Beta(b), shapes `(..., 2)`."""
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    change = a - b
+    total = a.sum(axis=-1)
+    return (
+        betaln(b[..., 0], b[..., 1])
+        - betaln(a[..., 0], a[..., 1])
+        + (change * digamma(a)).sum(axis=-1)
+        - change.sum(axis=-1) * digamma(total)
+    )
+
+
+def kl_and_bound(n: int, x: int, epsilon: float, factor: int) -> tuple[float, float]:
+    """The 95 % quantile of KL of LSHist (factor 4) or LSZhang (8), and what the table bounds it by
+    with the constants of the O taken as 1.
+    """
+    counts = np.arange(n + 1)
+    if factor == 4:
+        law = laplace_law(n, x, 1 / epsilon)
+        others = np.stack([counts + 1, n - counts + 1], axis=1)
+    else:
+        scale = 2 / epsilon
+        law = np.outer(laplace_law(n, x, scale), laplace_law(n, n - x, scale)).ravel()
+        others = np.stack(np.meshgrid(counts + 1, counts + 1, indexing="ij"), axis=-1)
+    exact = quantile(law, kl([x + 1, n - x + 1], others.reshape(-1, 2)), 0.95)
+    size = factor * n * math.log(n)
+    rest = -math.expm1(-n * epsilon * 4 / factor)
+    return exact, size * rest + math.sqrt(size * -math.log(0.05))
+
+
+def table_of_kl(factor: int) -> str:
+    shown = []
+    for n in (1, 2, 10, 100):
+        exact, bound = kl_and_bound(n, n // 2, 1.0, factor)
+        shown.append(f"n={n}: {exact:.4f} against {bound:.4g}")
+    exact, bound = kl_and_bound(100, 0, 1e-4, factor)
+    shown.append(f"n=100, x=0, epsilon=1e-4: {exact:.1f} against {bound:.1f}")
+    return "95 % quantile of KL, " + "; ".join(shown)
+
+
+@check("P42")
+def kl_of_lshist() -> str:
+    return table_of_kl(4)
+
+
+@check("P43")
+def kl_of_lszhang() -> str:
+    return table_of_kl(8)
