@@ -4,8 +4,8 @@
 
 import sys
 
-import accuracy
-import icml  # noqa: F401 (their checks register themselves)
+import accuracy  # noqa: F401 (their checks register themselves)
+import icml  # noqa: F401
 import notes  # noqa: F401
 from common import CHECKS
 
