@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from opendp_bayes import papers as papers
     from opendp_bayes.accounting.calibration import calibrate as calibrate
     from opendp_bayes.accounting.composition import (
         privacy_loss_distribution as privacy_loss_distribution,
@@ -79,6 +80,8 @@ if TYPE_CHECKING:
     from opendp_bayes.mathematics.sensitivity import global_sensitivity as global_sensitivity
     from opendp_bayes.mathematics.sensitivity import local_sensitivity as local_sensitivity
     from opendp_bayes.mathematics.sensitivity import smooth_sensitivity as smooth_sensitivity
+    from opendp_bayes.mathematics.sensitivity_curves import SensitivityCurves as SensitivityCurves
+    from opendp_bayes.mathematics.sensitivity_curves import sensitivity_curves as sensitivity_curves
     from opendp_bayes.mechanisms import GaussianParameters as GaussianParameters
     from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
     from opendp_bayes.mechanisms import KNormParameters as KNormParameters
@@ -90,6 +93,8 @@ if TYPE_CHECKING:
     from opendp_bayes.mechanisms.registry import available_mechanisms as available_mechanisms
     from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
     from opendp_bayes.planning.compare import Plan as Plan
+    from opendp_bayes.planning.error_law import ErrorLaw as ErrorLaw
+    from opendp_bayes.planning.error_law import error_law as error_law
     from opendp_bayes.planning.plan import plan as plan
     from opendp_bayes.planning.smallest import smallest_epsilon as smallest_epsilon
     from opendp_bayes.planning.smallest import smallest_size as smallest_size
@@ -153,19 +158,26 @@ _HOME = {
     "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "planning.compare": ("Plan",),
+    "planning.error_law": ("ErrorLaw", "error_law"),
     "planning.plan": ("plan",),
     "planning.smallest": ("smallest_epsilon", "smallest_size"),
     "mechanisms.privacy_loss": ("PrivacyLoss",),
     "released.promise": ("Promise",),
     "results.release": ("Release",),
+    "mathematics.sensitivity_curves": ("SensitivityCurves", "sensitivity_curves"),
     "mathematics.sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = sorted(_MODULE_OF)
+#: Modules whose names are too short to stand alone.
+_MODULES = {"papers"}
+
+__all__ = sorted({*_MODULE_OF, *_MODULES})
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"opendp_bayes.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'opendp_bayes' has no attribute {name!r}")
     value = getattr(import_module(f"opendp_bayes.{_MODULE_OF[name]}"), name)

@@ -10,6 +10,7 @@ import pytest
 from argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row
 from argument_rows_of_constructors import CONSTRUCTORS, QUERIES
 from argument_rows_of_losses import LOSSES, PLAN
+from argument_rows_of_papers import PAPERS, PRESETS
 from argument_rows_of_posteriors import POSTERIORS
 
 import opendp_bayes as ob
@@ -19,7 +20,7 @@ from opendp_bayes.inference.finite_population import CountsPosterior, NumberPost
 from opendp_bayes.inference.one_category import CategoryPosterior
 from opendp_bayes.planning import release_law
 
-ROWS = [*LOSSES, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
+ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +81,8 @@ def every_argument() -> set[tuple[str, str]]:
     public = [getattr(ob, name) for name in ob.__all__ if name not in WITHOUT_ROWS | DRAWS]
     mechanisms = [kind for kind in public if hasattr(kind, "proven_loss")]
     mechanisms.remove(ob.Mechanism)
-    functions = [*filter(inspect.isfunction, public), *mechanisms, ob.PrivacyProfile.__call__]
+    functions = [*filter(inspect.isfunction, public), *mechanisms, *PRESETS]
+    functions.append(ob.PrivacyProfile.__call__)
     functions += [kind.proven_loss for kind in mechanisms]
     answers = (CategoryPosterior, Comparison, CountsPosterior, NumberPosterior)
     for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, *answers):

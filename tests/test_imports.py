@@ -82,4 +82,4 @@ def test_type_checkers_see_the_names_that_are_loaded_when_used() -> None:
         (name, f"opendp_bayes.{module}")
         for module, names in opendp_bayes._HOME.items()
         for name in names
-    }
+    } | {(name, "opendp_bayes") for name in opendp_bayes._MODULES}

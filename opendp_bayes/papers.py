@@ -1,0 +1,119 @@
+"""The mechanisms of the papers by the names they have there, at the papers' scales: values to
+compute with, as all mechanisms of this package are.
+
+The ε is the papers' own (nominal) one. Their exact loss is often far below it, and for EHDL it can
+be above; `calibrate` solves the scale for the exact loss instead (`docs/papers.md`).
+"""
+
+import math
+
+from numpy.typing import ArrayLike
+
+from opendp_bayes.mathematics.sensitivity import global_sensitivity
+from opendp_bayes.mathematics.validation import as_positive, as_prior, as_size
+from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
+from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
+from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
+
+__all__ = ["beta", "ehd", "ehdl", "ehds", "ilap", "lap"]
+
+
+def lap(epsilon: float, k: int) -> LaplaceParameters:
+    """lapMech, LSDim: floored Laplace noise of scale `k / epsilon` on all but the last of `k`
+    categories.
+
+    Raises `ValueError`/`TypeError` for an ε that is not positive or less than two categories.
+    Source: tailoring paper, section 4.1.1; Algorithm 2 of "Private mechanisms".
+
+    >>> from opendp_bayes import papers
+    >>> papers.lap(epsilon=1.0, k=3)
+    LaplaceParameters(scale=3.0, noise='floored', total='remainder')
+    """
+    return _floored(_categories(k) / as_positive(epsilon, "epsilon"))
+
+
+def ilap(epsilon: float, k: int) -> LaplaceParameters:
+    """ilapMech, LSHist: the same with scale `1 / epsilon` for two categories and `2 / epsilon` for
+    more.
+
+    Raises as `lap`. Source: tailoring paper, section 4.1.2; Algorithm 3 of "Private mechanisms".
+
+    >>> from opendp_bayes import papers
+    >>> papers.ilap(epsilon=1.0, k=3).scale
+    2.0
+    """
+    return _floored((1 if _categories(k) == 2 else 2) / as_positive(epsilon, "epsilon"))
+
+
+def ehd(epsilon: float, size: int, prior: ArrayLike) -> HellingerExponential:
+    """expMech, EHD: the exponential mechanism with the global sensitivity of `size` records under
+    `prior`, shape `(k,)`.
+
+    The papers' constant for it, `sqrt(1 - pi/4)`, is that of a prior of ones with three or more
+    categories or one record. Raises `ValueError`/`TypeError` for arguments that are not valid.
+    Source: tailoring paper, section 4.2.1; Algorithm 4 of "Private mechanisms".
+
+    >>> from opendp_bayes import papers
+    >>> round(papers.ehd(epsilon=1.0, size=100, prior=[1.0, 1.0]).scale, 5)
+    0.67788
+    """
+    largest = global_sensitivity(as_size(size), as_prior(prior))
+    return HellingerExponential(scale=2 * largest / as_positive(epsilon, "epsilon"))
+
+
+def ehdl(epsilon: float) -> HellingerExponential:
+    """expMech^local, EHDL: with the local sensitivity of the data, which no proof makes private.
+
+    Raises `ValueError`/`TypeError` for an ε that is not positive. Source: tailoring paper, section
+    4.2.2; Algorithm 5 of "Private mechanisms".
+
+    >>> from opendp_bayes import papers
+    >>> papers.ehdl(epsilon=1.0)
+    HellingerExponential(scale=2.0, sensitivity='local')
+    """
+    return HellingerExponential(scale=2 / as_positive(epsilon, "epsilon"), sensitivity="local")
+
+
+def ehds(epsilon: float, gamma: float = 1.0) -> SmoothHellingerExponential:
+    """expMech^smoo, EHDS: with the γ-smooth sensitivity and scale `2 (1 + gamma) / epsilon`.
+
+    Raises `ValueError`/`TypeError` for an ε or γ that is not positive. Source: tailoring paper,
+    Definition 4 (γ = 1); Algorithm 6 of "Private mechanisms".
+
+    >>> from opendp_bayes import papers
+    >>> papers.ehds(epsilon=1.0)
+    SmoothHellingerExponential(scale=4.0, gamma=1.0, beta=None)
+    """
+    scale = 2 * (1 + as_positive(gamma, "gamma")) / as_positive(epsilon, "epsilon")
+    return SmoothHellingerExponential(scale=scale, gamma=gamma)
+
+
+def beta(epsilon: float, delta: float, size: int) -> SmoothHellingerExponential:
+    """The (ε, δ) mechanism of the notes: scale `2 / epsilon` and the β-smooth sensitivity with `β =
+    ln(1 - ε / (2 ln(δ / (2 (size + 1)))))`, for two categories.
+
+    Its proof there does not hold; the tailoring paper's figures can have shown no other mechanism
+    as EHDS (`docs/papers.md`). Raises `ValueError`/`TypeError` for arguments that are not valid.
+    Source: notes, sections 3.2 and 3.3.
+
+    >>> from opendp_bayes import papers
+    >>> round(papers.beta(epsilon=1.0, delta=1e-8, size=100).beta, 6)
+    0.020852
+    """
+    epsilon, size = as_positive(epsilon, "epsilon"), as_size(size)
+    if not 0 < delta < 1:
+        raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
+    slope = math.log1p(epsilon / (2 * math.log(2 * (size + 1) / delta)))
+    return SmoothHellingerExponential(scale=2 / epsilon, beta=slope)
+
+
+def _floored(scale: float) -> LaplaceParameters:
+    return LaplaceParameters(scale=scale, noise="floored")
+
+
+def _categories(k: int) -> int:
+    if isinstance(k, bool) or not isinstance(k, int):
+        raise TypeError(f"k={k!r}: must be an integer, not {type(k).__name__}.")
+    if k < 2:
+        raise ValueError(f"k={k}: must be at least 2 categories.")
+    return k

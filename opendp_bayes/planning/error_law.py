@@ -1,0 +1,100 @@
+"""The law of the error of a release: how far the released posterior is from the true one, with
+which probability.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.mathematics.dirichlet_divergences import kullback_leibler, total_variation
+from opendp_bayes.mathematics.hellinger import hellinger_distance
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    as_choice,
+    as_counts,
+    as_level,
+    as_prior,
+)
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.planning.release_law import release_law
+
+#: Ways to say how far a released posterior is from the true one.
+Error = Literal["hellinger", "kl", "total_variation"]
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorLaw:
+    """The law of an error over the randomness of a mechanism.
+
+    Attributes
+    ----------
+    values : the errors, ascending, shape `(c,)`.
+    probabilities : their probabilities, shape `(c,)`.
+    simulated : whether they are of simulated releases, with a fixed seed, because there are too
+        many to list.
+    """
+
+    values: Floats
+    probabilities: Floats
+    simulated: bool
+
+    def mean(self) -> float:
+        """The expected error."""
+        return float(self.values @ self.probabilities)
+
+    def cdf(self, value: ArrayLike) -> Floats:
+        """`P(error <= value)`, elementwise."""
+        cumulated = np.concatenate([[0.0], np.minimum(np.cumsum(self.probabilities), 1.0)])
+        return cumulated[np.searchsorted(self.values, np.asarray(value), side="right")]
+
+    def quantile(self, level: float) -> float:
+        """The smallest error that is not exceeded with probability `level`, between 0 and 1."""
+        cumulated = np.cumsum(self.probabilities)
+        place = int(np.searchsorted(cumulated, as_level(level) * cumulated[-1] * (1 - 1e-12)))
+        return float(self.values[min(place, self.values.size - 1)])
+
+
+def error_law(
+    mechanism: Mechanism, counts: ArrayLike, prior: ArrayLike, *, error: Error = "hellinger"
+) -> ErrorLaw:
+    """The law of the error of a mechanism where the true counts are `counts`: public or made up,
+    never data.
+
+    Parameters
+    ----------
+    mechanism : a mechanism value.
+    counts : the true counts, shape `(k,)`.
+    prior : the prior concentration, a number or shape `(k,)`.
+    error : `"hellinger"`, the Hellinger distance between the true and the released (plug-in)
+        posterior; `"kl"`, the Kullback-Leibler divergence of the true posterior from the released
+        one; `"total_variation"` between the two, for two categories.
+
+    A sum over all releases where they can be listed (noise up to a tail below 1e-7), otherwise from
+    simulated ones. Raises `ValueError`/`TypeError` for arguments that are not valid.
+
+    Source: `docs/papers.md`, "The law of the error".
+
+    >>> from opendp_bayes import LaplaceParameters, error_law
+    >>> law = error_law(LaplaceParameters(1.0, noise="floored"), [50, 50], 1.0)
+    >>> round(law.mean(), 4), round(law.quantile(0.95), 4), round(float(law.cdf(0.0)), 8)
+    (0.0756, 0.2089, 0.31606028)
+    """
+    counts = as_counts(counts)
+    prior = as_prior(prior, counts.size)
+    as_choice(error, "error", get_args(Error))
+    if error == "total_variation" and counts.size != 2:
+        raise ValueError(
+            f"error={error!r}: is computed for two categories, not {counts.size}; use 'hellinger'"
+            " or 'kl'."
+        )
+    law = release_law(mechanism, counts, prior)
+    of = {
+        "hellinger": hellinger_distance,
+        "kl": kullback_leibler,
+        "total_variation": total_variation,
+    }[error]
+    values = np.asarray(of(prior + counts, prior + law.counts))
+    order = np.argsort(values, kind="stable")
+    return ErrorLaw(values[order], law.weights[order] / law.weights.sum(), law.simulated)

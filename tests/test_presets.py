@@ -1,0 +1,70 @@
+"""Presets by the papers' names: the scales of their definitions, and their checks."""
+
+import math
+
+import pytest
+from argument_rows_of_papers import PRESETS
+
+import opendp_bayes as ob
+from opendp_bayes import papers
+
+ONES = [1.0, 1.0]
+
+
+def test_every_preset_has_rows() -> None:
+    assert {preset.__name__ for preset in PRESETS} == set(papers.__all__)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_laplace(epsilon: float) -> None:
+    """The papers' loss of the scale; of lap for two categories it is half of what they ask for."""
+    for k in (2, 3, 7):
+        improved = papers.ilap(epsilon, k).proven_loss(1, size=10, prior=[1.0] * k)
+        assert improved.epsilon == pytest.approx(epsilon)
+        assert papers.lap(epsilon, k).scale == k / epsilon
+    assert papers.lap(1.0, 2).proven_loss(1, size=10, prior=ONES).epsilon == 0.5
+
+
+def test_exponential() -> None:
+    mechanism = papers.ehd(0.5, 10, [0.1, 0.1])
+    assert mechanism.nominal_epsilon(10, [0.1, 0.1]) == pytest.approx(0.5)
+    # With the papers' constant, two categories of a uniform prior would be calibrated otherwise.
+    assert papers.ehd(1.0, 100, ONES).scale < 2 * math.sqrt(1 - math.pi / 4)
+    assert papers.ehdl(0.5).nominal_epsilon(10, ONES) == pytest.approx(0.5)
+    for gamma in (0.1, 1.0):
+        assert papers.ehds(0.5, gamma).nominal_epsilon(10, ONES) == pytest.approx(0.5)
+
+
+def test_acceptance_values() -> None:
+    """Exact losses at nominal ε = 1, Beta(1, 1)."""
+    for size, expected in {10: (0.6328, 0.6328, 0.3181), 100: (0.5314, 0.8039, 0.3999)}.items():
+        mechanisms = (papers.ehd(1.0, size, ONES), papers.ehdl(1.0), papers.ehds(1.0))
+        found = [
+            ob.exact_loss(mechanism, size=size, prior=ONES).epsilon for mechanism in mechanisms
+        ]
+        assert found == pytest.approx(expected, abs=5e-5)
+
+
+def test_beta_is_where_its_tail_bound_is_half_delta() -> None:
+    mechanism = papers.beta(2.0, 1e-3, 50)
+    assert mechanism.beta is not None
+    tail = 51 * math.exp(-2.0 / (2 * math.expm1(mechanism.beta)))
+    assert tail == pytest.approx(1e-3 / 2)
+    assert mechanism.scale == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: papers.lap(0.0, 2), ValueError, r"epsilon=0.0: must be finite and greater"),
+        (lambda: papers.lap(1.0, 1), ValueError, r"k=1: must be at least 2 categories"),
+        (lambda: papers.ilap(1.0, 2.5), TypeError, r"k=2.5: must be an integer, not float"),
+        (lambda: papers.ilap(1.0, True), TypeError, r"k=True: must be an integer, not bool"),
+        (lambda: papers.ehds(1.0, -1.0), ValueError, r"gamma=-1.0: must be finite"),
+        (lambda: papers.beta(1.0, 1.0, 10), ValueError, r"delta=1.0: must be between 0 and 1"),
+        (lambda: papers.beta(1.0, 0.1, 0), ValueError, r"size=0: must be between 1"),
+    ],
+)
+def test_refusals(call, kind, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        call()
