@@ -39,6 +39,8 @@ def counting(size: int | None = 6, **column: Any) -> Any:
 
 STRINGS = {"column": "s", "categories": ["a", "b"], "unknown": "a", "nulls": "a"}
 BINARY = counting(6, **STRINGS)
+SOME_CELLS = [("a", "a"), ("b", "b"), ("c", "b")]
+TABLE = {"column": ["x", "y"], "cells": SOME_CELLS, "elsewhere": ("a", "a"), "nulls": "a"}
 
 
 def of_three(size: int | None = 6, prior: float = 1.0) -> Any:
@@ -87,6 +89,8 @@ CONSTRUCTORS = [
         vary("size", 7, DIFFERENT, of_domain, size=6, input_metric=CHANGE_ONE),
         vary("nulls", "b", DIFFERENT),
         vary("unknown", "b", DIFFERENT, **STRINGS),
+        vary("cells", SOME_CELLS[::-1], DIFFERENT, **TABLE),
+        vary("elsewhere", ("c", "c"), DIFFERENT, **TABLE),
     ),
     *rows(
         ob.make_grouped_counts,
@@ -101,6 +105,8 @@ CONSTRUCTORS = [
         vary("size", 7, DIFFERENT, of_domain, size=6, input_metric=CHANGE_ONE),
         vary("nulls", "b", DIFFERENT),
         vary("unknown", "b", DIFFERENT, **STRINGS),
+        vary("cells", SOME_CELLS[::-1], DIFFERENT, **TABLE),
+        vary("elsewhere", ("c", "c"), DIFFERENT, **TABLE),
     ),
     *(
         row
@@ -244,5 +250,7 @@ QUERIES = rows(
     vary("nulls", "none", DIFFERENT, lambda q: release_of(q).categories),
     vary("unknown", "none", DIFFERENT, lambda q: release_of(q).categories, **STRINGS),
     vary("mechanism", "hellinger_exponential", DIFFERENT, fitted_mechanism),
+    vary("cells", SOME_CELLS[::-1], DIFFERENT, lambda q: release_of(q).categories, **TABLE),
+    vary("elsewhere", ("-", "-"), DIFFERENT, lambda q: release_of(q).categories, **TABLE),
     vary("gamma", 0.1, DIFFERENT, fitted_mechanism, mechanism="smooth_hellinger_exponential"),
 )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from argument_rows import DIFFERENT, LARGER, SMALLER, rows, vary
+from argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 from releases import promise
 from scipy import stats
 
@@ -39,6 +39,19 @@ PRIVATE = released((6, 3), None, ob.LaplaceParameters(1.0, total="private"))
 POSTERIOR = released((6, 3, 1), 10, LAPLACE).posterior
 OTHER = released((3, 6, 1), 10, LAPLACE).posterior
 COMPARED = POSTERIOR.compare(OTHER)
+
+AXES, CELLS = ("x", "y"), (("a", "a"), ("a", "b"), ("b", "a"), ("b", "b"))
+TABLE = ob.Release((9, 1, 2, 3), CELLS, (1.0,) * 4, LAPLACE, promise(15), AXES).posterior
+
+
+def of_variables(method: Any) -> Any:
+    """The method with its variables as one argument."""
+
+    def function(self: Any, variables: Any, **given: Any) -> Any:
+        return method(self, *variables, **given)
+
+    function.__qualname__ = method.__qualname__
+    return function
 
 
 def first_is_larger(theta: Any) -> Any:
@@ -166,6 +179,18 @@ POSTERIORS = [
             of,
             *varied,
         )
+    ),
+    *rows(
+        of_variables(ob.NoiseAwarePosterior.marginal),
+        {"self": TABLE, "variables": ["x"]},
+        first_mean,
+        vary("variables", ["y"], SMALLER),
+    ),
+    *rows(
+        of_variables(ob.NoiseAwarePosterior.conditional),
+        {"self": TABLE, "variables": ["x"], "y": "a"},
+        first_mean,
+        vary("variables", ["y"], REFUSED),
     ),
     *rows(Comparison.interval, {"self": COMPARED}, first_width, vary("level", 0.99, LARGER)),
     *rows(

@@ -17,6 +17,7 @@ import opendp_bayes as ob
 from opendp_bayes.inference import posterior
 from opendp_bayes.inference.comparison import Comparison
 from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
+from opendp_bayes.inference.joint import JointTable
 from opendp_bayes.inference.one_category import CategoryPosterior
 from opendp_bayes.planning import release_law
 
@@ -85,7 +86,7 @@ def every_argument() -> set[tuple[str, str]]:
     functions.append(ob.PrivacyProfile.__call__)
     functions += [kind.proven_loss for kind in mechanisms]
     answers = (CategoryPosterior, Comparison, CountsPosterior, NumberPosterior)
-    for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, *answers):
+    for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, JointTable, *answers):
         methods = filter(inspect.isfunction, vars(kind).values())
         functions += [method for method in methods if not method.__name__.startswith("_")]
     return {

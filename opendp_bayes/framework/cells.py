@@ -2,19 +2,21 @@
 to counts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from opendp_bayes.framework.columns import CategoricalColumn, public_values
+from opendp_bayes.framework.columns import CategoricalColumn
+from opendp_bayes.framework.groups import groups_of
 from opendp_bayes.framework.on_disk import require_file
 from opendp_bayes.framework.question import Question
 from opendp_bayes.framework.spaces import CountsSpace, GroupedCountsSpace
+from opendp_bayes.framework.tables import table_of
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.released.data import Key
+from opendp_bayes.released.data import Label
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,24 +73,30 @@ def cells_of(
 
     Raises `ValueError`/`TypeError` for a column, key or policy that does not fit.
     """
-    variable = question.variables[0]
-    column = CategoricalColumn.build(
-        variable.column,
-        schema[_named(variable.column, schema, "column")],
-        nullable=nullable(variable.column),
-        categories=variable.categories,
-        nulls=variable.nulls,
-        unknown=variable.unknown,
-    )
-    k = len(column.labels)
+    columns = [
+        CategoricalColumn.build(
+            variable.column,
+            schema[_named(variable.column, schema, "column")],
+            nullable=nullable(variable.column),
+            categories=variable.categories,
+            nulls=variable.nulls,
+            unknown=variable.unknown,
+        )
+        for variable in question.variables
+    ]
+    axes = tuple(column.column for column in columns) if question.joint else ()
+    labels: tuple[Label, ...] = columns[0].labels
+    index = np.arange(len(labels))
+    if question.joint:
+        labels, index = table_of([column.labels for column in columns], question)
     if not question.by:
-        return Cells((column,), np.arange(k), CountsSpace(column.labels, size))
-    by = question.by[0]
-    of_groups, groups = _groups(by, schema[_named(by, schema, "by")], question.keys)
-    within = np.arange(len(groups) * k).reshape(len(groups), k)
-    elsewhere = np.full((1, k), within.size)  # the rows in no group
-    space = GroupedCountsSpace.build(groups, column.labels, size)
-    return Cells((of_groups, column), np.concatenate([within, elsewhere]), space)
+        return Cells(tuple(columns), index, CountsSpace(labels, size, axes=axes))
+    types = [schema[_named(name, schema, "by")] for name in question.by]
+    by = groups_of(question.by, types, question.keys)
+    space = GroupedCountsSpace.build(by.groups, labels, size, axes)
+    within = by.index.reshape(*by.index.shape, *(1,) * index.ndim)
+    cell = np.where(within < 0, space.k - 1, within * len(labels) + index)
+    return Cells((*by.columns, *columns), cell, space)
 
 
 def _named(column: Any, schema: Mapping[str, pl.DataType], argument: str) -> str:
@@ -104,20 +112,3 @@ def _named(column: Any, schema: Mapping[str, pl.DataType], argument: str) -> str
             f" {', '.join(map(repr, schema))}."
         )
     return column
-
-
-def _groups(by: str, dtype: pl.DataType, keys: Any) -> tuple[CategoricalColumn, tuple[Key, ...]]:
-    """The column that says which group a row is in, and the groups; the position after the last is
-    that of the rows in no group.
-    """
-    if isinstance(keys, (pl.Series, np.ndarray)):
-        keys = keys.tolist() if isinstance(keys, np.ndarray) else keys.to_list()
-    nulls = isinstance(keys, Sequence) and not isinstance(keys, str) and None in keys
-    if nulls and keys.count(None) > 1:
-        raise ValueError(f"keys={keys!r}: must not repeat a key.")
-    known = public_values(
-        by, dtype, [key for key in keys if key is not None] if nulls else keys, "keys"
-    )
-    groups = (*known, None) if nulls else known
-    column = CategoricalColumn(by, dtype, known, known, nulls=len(known), unknown=len(groups))
-    return column, groups

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.released.data import Label
+from opendp_bayes.released.data import Value
 
 _NOT_A_CATEGORY = -1
 
@@ -21,8 +21,8 @@ class CategoricalColumn:
 
     column: str
     dtype: pl.DataType
-    categories: tuple[Label, ...]
-    labels: tuple[Label, ...]
+    categories: tuple[Value, ...]
+    labels: tuple[Value, ...]
     nulls: int | None
     unknown: int | None
 
@@ -33,9 +33,9 @@ class CategoricalColumn:
         dtype: pl.DataType,
         *,
         nullable: bool,
-        categories: Sequence[Label] | None,
-        nulls: Label | None,
-        unknown: Label | None,
+        categories: Sequence[Value] | None,
+        nulls: Value | None,
+        unknown: Value | None,
     ) -> "CategoricalColumn":
         """Check the policy against the type; `labels` are the categories followed by the buckets
         the policy adds.
@@ -115,7 +115,7 @@ class CategoricalColumn:
 
 def public_values(
     column: str, dtype: pl.DataType, categories: Any, argument: str = "categories"
-) -> tuple[Label, ...]:
+) -> tuple[Value, ...]:
     """The categories before any bucket, or the values given as another argument, checked against
     the type of the column.
     """
@@ -170,7 +170,7 @@ def public_values(
     return tuple(categories)
 
 
-def _covers(dtype: pl.DataType, categories: tuple[Label, ...]) -> bool:
+def _covers(dtype: pl.DataType, categories: tuple[Value, ...]) -> bool:
     """Whether the type excludes values outside the categories."""
     if isinstance(dtype, pl.Enum):
         return set(dtype.categories.to_list()) <= set(categories)
@@ -182,7 +182,7 @@ def _check_label(name: str, label: object) -> None:
         raise TypeError(f"{name}={label!r}: must be a label (str, int or bool).")
 
 
-def _position(labels: list[Label], label: Label) -> int | None:
+def _position(labels: list[Value], label: Value) -> int | None:
     """Where `label` is among `labels`, None if it is not; labels of different types, such as 1 and
     True, differ.
     """

@@ -15,9 +15,9 @@ from opendp_bayes.framework.boundary import require_features
 from opendp_bayes.framework.budget import as_tuple
 from opendp_bayes.framework.fitting import Option
 from opendp_bayes.framework.interrupts import deferred_interrupts
-from opendp_bayes.framework.question import Countable, Question, Variable
+from opendp_bayes.framework.question import Categories, Columns, Countable, Policy, Question
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.released.data import Key, Label
+from opendp_bayes.released.data import Key, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 
@@ -28,14 +28,16 @@ R = TypeVar("R", Release, GroupedRelease)
 @overload
 def posterior(  # type: ignore[overload-overlap]
     query: Query | LazyFrameQuery | Countable,
-    column: str,
+    column: Columns,
     *,
     keys: None = None,
     prior: ArrayLike = 1.0,
-    categories: Sequence[Label] | None = None,
+    categories: Categories | None = None,
     size: int | None = None,
-    nulls: Label | None = None,
-    unknown: Label | None = None,
+    nulls: Policy | None = None,
+    unknown: Policy | None = None,
+    cells: Sequence[Sequence[Value]] | None = None,
+    elsewhere: Sequence[Value] | None = None,
     mechanism: str | Mechanism = "auto",
     **options: Option,
 ) -> "PosteriorQuery[Release]": ...
@@ -44,14 +46,16 @@ def posterior(  # type: ignore[overload-overlap]
 @overload
 def posterior(
     query: Query | LazyGroupByQuery | Countable,
-    column: str,
+    column: Columns,
     *,
     keys: Sequence[Key] | None = None,
     prior: ArrayLike = 1.0,
-    categories: Sequence[Label] | None = None,
+    categories: Categories | None = None,
     size: int | None = None,
-    nulls: Label | None = None,
-    unknown: Label | None = None,
+    nulls: Policy | None = None,
+    unknown: Policy | None = None,
+    cells: Sequence[Sequence[Value]] | None = None,
+    elsewhere: Sequence[Value] | None = None,
     mechanism: str | Mechanism = "auto",
     **options: Option,
 ) -> "PosteriorQuery[GroupedRelease]": ...
@@ -60,29 +64,33 @@ def posterior(
 @deferred_interrupts()
 def posterior(
     query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
-    column: str,
+    column: Columns,
     *,
     keys: Sequence[Key] | None = None,
     prior: ArrayLike = 1.0,
-    categories: Sequence[Label] | None = None,
+    categories: Categories | None = None,
     size: int | None = None,
-    nulls: Label | None = None,
-    unknown: Label | None = None,
+    nulls: Policy | None = None,
+    unknown: Policy | None = None,
+    cells: Sequence[Sequence[Value]] | None = None,
+    elsewhere: Sequence[Value] | None = None,
     mechanism: str | Mechanism = "auto",
     **options: Option,
 ) -> "PosteriorQuery[Any]":
     """Ask a Context for the posterior of the category probabilities of one column; `.release()`
     debits the Context and returns a `Release`.
 
-    After `query.group_by(column)` the posterior of every group is asked for at once, for the budget
-    of one query, and `.release()` returns a `GroupedRelease`.
+    Of a list of columns, the posterior of the cells of their joint table is asked for, whose labels
+    are tuples (`posterior.marginal`, `posterior.conditional`). After `query.group_by(column)` the
+    posterior of every group is asked for at once, for the budget of one query, and `.release()`
+    returns a `GroupedRelease`.
 
     Parameters
     ----------
     query : `context.query()`, with any plan of the user's own after it (filter, with_columns,
-        casts, truncation by identifier, then `group_by` one column).
+        casts, truncation by identifier, then `group_by`); or a `Countable` of a plugin.
     keys : of a query per group, the public groups, as in `make_grouped_counts`.
-    column, categories, size, nulls, unknown : as in `make_categorical_counts`.
+    column, categories, size, nulls, unknown, cells, elsewhere : as in `make_categorical_counts`.
     prior : a positive number for every category, or one for each, buckets included.
     mechanism : `"auto"`, which chooses by public things only: discrete Laplace noise where the
         number of rows is private or there are two categories, otherwise K-norm noise; and where the
@@ -97,8 +105,17 @@ def posterior(
     any data is read or budget spent.
     """
     require_features("posterior")
-    variable = Variable(column, categories, nulls, unknown)
-    question = Question((variable,), prior=prior, size=size, keys=keys)
+    question = Question.of(
+        column,
+        categories=categories,
+        nulls=nulls,
+        unknown=unknown,
+        prior=prior,
+        size=size,
+        cells=cells,
+        elsewhere=elsewhere,
+        keys=keys,
+    )
     return PosteriorQuery(ask(query, question, mechanism, options))
 
 
@@ -179,7 +196,7 @@ class _BayesNamespace:
     def __init__(self, query: LazyFrameQuery | LazyGroupByQuery) -> None:
         self._query: Any = query
 
-    def posterior(self, column: str, **arguments: Any) -> PosteriorQuery[Any]:
+    def posterior(self, column: Columns, **arguments: Any) -> PosteriorQuery[Any]:
         """`opendp_bayes.posterior(query, column, ...)`."""
         return posterior(self._query, column, **arguments)
 

@@ -23,23 +23,25 @@ from opendp.transformations import make_user_transformation
 from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.framework.cells import cells_of
 from opendp_bayes.framework.interrupts import interruptible
-from opendp_bayes.framework.question import Question, Variable
+from opendp_bayes.framework.question import Categories, Columns, Policy, Question
 from opendp_bayes.framework.spaces import CountsSpace
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
-from opendp_bayes.released.data import Label
+from opendp_bayes.released.data import Value
 
 
 def make_categorical_counts(
     input_domain: Domain,
     input_metric: Metric,
     *,
-    column: str,
-    categories: Sequence[Label] | None = None,
+    column: Columns,
+    categories: Categories | None = None,
     size: int | None = None,
-    nulls: Label | None = None,
-    unknown: Label | None = None,
+    nulls: Policy | None = None,
+    unknown: Policy | None = None,
+    cells: Sequence[Sequence[Value]] | None = None,
+    elsewhere: Sequence[Value] | None = None,
 ) -> Transformation:
-    """Count the records of each category of one column.
+    """Count the records of each category of one column, or of each cell of a joint table.
 
     Parameters
     ----------
@@ -47,16 +49,25 @@ def make_categorical_counts(
     input_metric : `symmetric_distance()`, `change_one_distance()`, or
         `frame_distance(symmetric_distance())` with Bounds, which is what `make_stable_lazyframe`
         gives after a plan, after truncation by identifier included.
-    column : an Enum, String, Categorical, integer or Boolean column.
+    column : an Enum, String, Categorical, integer or Boolean column; or a list of them, whose
+        joint table is counted. Its labels are tuples with one value of each column, the last
+        column changing fastest.
     categories : the public category labels, in the order of the counts. Not needed for an Enum
-        column, which carries its own.
+        column, which carries its own. Of a joint table, a mapping from columns to their labels.
     size : the number of records, where it is public: required under `change_one_distance()` (and
         wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
         change-one; without it, add/remove.
     nulls : label of the category in which nulls are counted: one of the categories, or a new one,
         which is appended. Required if the column is nullable.
     unknown : the same for values outside the categories. Required unless the column's type excludes
-        them.
+        them. For a joint table, `nulls` and `unknown` are a label for every column, or a mapping
+        from columns to labels.
+    cells : of a joint table, the cells that are counted, as tuples of labels, in the order of the
+        counts; by default every combination of labels. Leave out only what is publicly known to
+        be impossible.
+    elsewhere : the cell in which the records of all other combinations are counted, which may be
+        there all the same: one of `cells`, or a new one, which is appended. Required if `cells`
+        leaves any combination out.
 
     The output is an int64 array of shape `(k,)` in a space whose identity includes categories, size
     and neighbour relation. The stability map returns the number of records changed, or added and
@@ -65,10 +76,16 @@ def make_categorical_counts(
     Raises `ValueError`/`TypeError` for a column, metric or policy that does not fit.
     """
     require_features("make_categorical_counts")
-    variable = Variable(column, categories, nulls, unknown)
-    return make_counts(
-        input_domain, input_metric, Question((variable,), size=size), "make_categorical_counts"
+    question = Question.of(
+        column,
+        categories=categories,
+        nulls=nulls,
+        unknown=unknown,
+        size=size,
+        cells=cells,
+        elsewhere=elsewhere,
     )
+    return make_counts(input_domain, input_metric, question, "make_categorical_counts")
 
 
 def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str) -> Transformation:

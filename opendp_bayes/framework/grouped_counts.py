@@ -10,10 +10,10 @@ from opendp.mod import Domain, Function, Metric, Transformation
 
 from opendp_bayes.framework.boundary import ContractError, descriptor_of, guarded, require_features
 from opendp_bayes.framework.counts import make_counts
-from opendp_bayes.framework.question import Question, Variable
+from opendp_bayes.framework.question import Categories, Columns, Policy, Question
 from opendp_bayes.framework.spaces import PosteriorSpace, groups_and_labels
 from opendp_bayes.mechanisms.protocol import noises_every_count
-from opendp_bayes.released.data import Key, Label
+from opendp_bayes.released.data import Key, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 
@@ -22,25 +22,29 @@ def make_grouped_counts(
     input_domain: Domain,
     input_metric: Metric,
     *,
-    by: str,
+    by: Columns,
     keys: Sequence[Key] | None = None,
-    column: str,
-    categories: Sequence[Label] | None = None,
+    column: Columns,
+    categories: Categories | None = None,
     size: int | None = None,
-    nulls: Label | None = None,
-    unknown: Label | None = None,
+    nulls: Policy | None = None,
+    unknown: Policy | None = None,
+    cells: Sequence[Sequence[Value]] | None = None,
+    elsewhere: Sequence[Value] | None = None,
 ) -> Transformation:
-    """Count the records of each category of one column in each group of another.
+    """Count the records of each category of one column, or of each cell of a joint table, in each
+    group of another column or several.
 
     Parameters
     ----------
-    by : the column that says which group a record is in; Enum, String, Categorical, integer or
-        Boolean.
-    keys : the public groups, as values of `by`; with None among them, the nulls are a group too,
-        the last. Not needed for an Enum column, which carries its own. Rows with any other value
-        are in no group: they are counted in a cell of their own, which no grouped release contains.
-    column, categories, size, nulls, unknown : as in `make_categorical_counts`. `size` is the number
-        of all records; those of the groups are private.
+    by : the column that says which group a record is in, or a list of them; Enum, String,
+        Categorical, integer or Boolean.
+    keys : the public groups, as values of `by`, tuples where that is a list; with None among the
+        values, the nulls are a group too (of one column, the last). Not needed for Enum columns,
+        which carry their own. Rows with any other value are in no group: they are counted in a cell
+        of their own, which no grouped release contains.
+    column, categories, size, nulls, unknown, cells, elsewhere : as in `make_categorical_counts`.
+        `size` is the number of all records; those of the groups are private.
 
     The output is an int64 array with an entry for every cell, group by group, and a last one for
     the rows that are in no group. The stability map is that of `make_categorical_counts`: every row
@@ -50,8 +54,17 @@ def make_grouped_counts(
     Raises `ValueError`/`TypeError` for a column, key, metric or policy that does not fit.
     """
     require_features("make_grouped_counts")
-    variable = Variable(column, categories, nulls, unknown)
-    question = Question((variable,), size=size, by=(by,), keys=keys)
+    question = Question.of(
+        column,
+        categories=categories,
+        nulls=nulls,
+        unknown=unknown,
+        size=size,
+        cells=cells,
+        elsewhere=elsewhere,
+        by=(by,) if isinstance(by, str) or not isinstance(by, Sequence) else tuple(by),
+        keys=keys,
+    )
     return make_counts(input_domain, input_metric, question, "make_grouped_counts")
 
 
@@ -88,6 +101,7 @@ def grouped_release(input_domain: Domain) -> Function:
             prior=release.prior[:k],
             mechanism=mechanism,
             promise=release.promise,
+            axes=space.axes,
         )
 
     return new_function(guarded(split, "grouped_release"), TO="ExtrinsicObject")

@@ -99,11 +99,12 @@ def make_mechanism(
     def function(concentration: Floats) -> Release:
         drawn = draw(space.counts(concentration), 1)[0]
         return Release(
-            drawn=tuple(int(value) for value in drawn),
+            drawn=tuple(drawn.tolist()),
             categories=space.labels,
             prior=space.prior,
             mechanism=deepcopy(mechanism),
             promise=deepcopy(promise),
+            axes=space.axes,
         )
 
     def opendp_map(d_in: int) -> Any:

@@ -34,7 +34,12 @@ def make_dirichlet_multinomial(
             " make_categorical_counts."
         )
     counts_space.check_metric(input_metric)
-    space = PosteriorSpace(counts_space.categories, counts_space.size, counts_space.as_prior(prior))
+    space = PosteriorSpace(
+        counts_space.categories,
+        counts_space.size,
+        counts_space.as_prior(prior),
+        axes=counts_space.axes,
+    )
 
     def function(value: Any) -> Floats:
         return space.concentration(counts_space.counts(value))

@@ -38,7 +38,7 @@ def counts_of_frame(
     """
     if isinstance(query, LazyGroupByQuery):
         query, by = ungrouped(query)
-        question, made_by = replace(question, by=(by,)), "make_grouped_counts"
+        question, made_by = replace(question, by=by), "make_grouped_counts"
     elif question.keys is not None:
         raise ValueError(
             f"keys={question.keys!r}: belongs to a query per group; group it by a column, as in"
@@ -107,9 +107,9 @@ def _check_types(plan: pl.LazyFrame) -> None:
     )
 
 
-def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, str]:
-    """The query before `group_by` and the column it groups by; `ValueError` unless that is one
-    column by name.
+def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, tuple[str, ...]]:
+    """The query before `group_by` and the columns it groups by; `ValueError` unless these are
+    columns by name.
 
     Polars does not give back the plan of a group-by, so it is read from the serialised one. The
     plan holds no data.
@@ -125,14 +125,14 @@ def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, str]:
             "query: its plan cannot be read back from `group_by`; leave out infinite and undefined"
             f" literals and Python functions. ({error})"
         ) from None
-    if len(keys) != 1 or len(node["keys"]) != 1:
+    if not keys or len(keys) < len(node["keys"]) or len(set(keys)) < len(keys):
         raise ValueError(
-            "query: must group by one column, by name. Compute the column in the plan first: "
-            "`query.with_columns(group=pl.col('a') + '/' + pl.col('b')).group_by('group')`."
+            "query: must group by columns, by name and each once. Compute a column in the plan"
+            " first: `query.with_columns(adult=pl.col('age') > 17).group_by('adult')`."
         )
     if plan.group_by(keys).agg([]).serialize() != grouped.serialize():
         raise ValueError(
             "query: its plan is not read back from `group_by` as it was, or groups with options;"
-            " use `group_by(column)` alone."
+            " use `group_by(column, ...)` alone."
         )
-    return LazyFrameQuery(plan, object.__getattribute__(query, "_query")), keys[0]
+    return LazyFrameQuery(plan, object.__getattribute__(query, "_query")), tuple(keys)

@@ -1,14 +1,21 @@
 """What is asked of the records, and the door for everything that can count them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 from opendp.context import Query
 from opendp.mod import Transformation
 
-from opendp_bayes.released.data import Key, Label
+from opendp_bayes.released.data import Key, Value
+
+#: One column, or several whose joint table is asked for.
+Columns = str | Sequence[str]
+#: The categories of one column, or of several by name.
+Categories = Sequence[Value] | Mapping[str, Sequence[Value]]
+#: A label for every column, or for some by name.
+Policy = Value | Mapping[str, Value]
 
 
 @dataclass(frozen=True)
@@ -18,30 +25,98 @@ class Variable:
     """
 
     column: str
-    categories: Sequence[Label] | None = None
-    nulls: Label | None = None
-    unknown: Label | None = None
+    categories: Sequence[Value] | None = None
+    nulls: Value | None = None
+    unknown: Value | None = None
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, whoever counts: as the user gave it, not checked yet.
+    """What is asked, whoever counts: as the user gave it, not checked against any data yet.
 
     Attributes
     ----------
     variables : the columns whose categories are counted.
+    joint : whether the labels are tuples, one entry for each column, as those of a joint table.
     prior : a positive number for every category, or one for each.
     size : the number of records, where it is public.
+    cells : of a joint table, those that are counted; None for all.
+    elsewhere : of a joint table, the cell in which the records of all others are counted.
     by : the columns that say which group a record is in; empty without groups. A query that was
         grouped adds them itself.
     keys : the public groups.
     """
 
     variables: tuple[Variable, ...]
+    joint: bool = False
     prior: ArrayLike = 1.0
     size: int | None = None
+    cells: Sequence[Sequence[Value]] | None = None
+    elsewhere: Sequence[Value] | None = None
     by: tuple[str, ...] = ()
     keys: Sequence[Key] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        column: Columns,
+        *,
+        categories: Categories | None = None,
+        nulls: Policy | None = None,
+        unknown: Policy | None = None,
+        **others: Any,
+    ) -> "Question":
+        """From the arguments of `posterior`; `others` are the other attributes.
+
+        Raises `ValueError`/`TypeError` where they do not fit each other.
+        """
+        names = [column] if isinstance(column, str) else _as_names(column)
+        joint = not isinstance(column, str)
+        if joint and categories is not None and not isinstance(categories, Mapping):
+            raise TypeError(
+                f"categories={categories!r}: of several columns, must be a mapping from the name of"
+                f" each to its labels, as in categories={{{names[0]!r}: [...]}}."
+            )
+        rows = zip(
+            names,
+            _of_columns(categories, names, "categories"),
+            _of_columns(nulls, names, "nulls"),
+            _of_columns(unknown, names, "unknown"),
+            strict=True,
+        )
+        question = cls(tuple(Variable(*row) for row in rows), joint, **others)
+        for name in ("cells", "elsewhere"):
+            if not joint and getattr(question, name) is not None:
+                raise ValueError(
+                    f"{name}={getattr(question, name)!r}: belongs to a joint table; pass several"
+                    " columns, as in ['region', 'vote']."
+                )
+        return question
+
+
+def _as_names(columns: Any) -> list[str]:
+    """The columns of a joint table, by name."""
+    if not isinstance(columns, Sequence) or not all(isinstance(name, str) for name in columns):
+        raise TypeError(
+            f"column={columns!r}: must be the name of a column, a str, or for a joint table a list"
+            " of names; compute it in the plan first."
+        )
+    if not columns or len(set(columns)) < len(columns):
+        raise ValueError(f"column={columns!r}: must name at least one column, and each once.")
+    return list(columns)
+
+
+def _of_columns(given: Any, names: list[str], argument: str) -> list[Any]:
+    """What is said of each column: by a mapping, None where nothing, or else of all the same."""
+    if not isinstance(given, Mapping):
+        return [given] * len(names)
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(
+            f"{argument}={given!r}: {unknown[0]!r} is not among the columns asked for, which are"
+            f" {', '.join(map(repr, names))}."
+        )
+    return [given.get(name) for name in names]
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@ identifier, the only thing OpenDP compares.
 """
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,11 +41,13 @@ class CountsSpace:
     """Counts of `k` categories. `size` is the public number of records (change-one neighbours), or
     None (add/remove neighbours).
 
-    The distance is the number of records changed, or added and removed.
+    `axes` are the columns of a joint table, whose labels are tuples; empty where one column is
+    counted. The distance is the number of records changed, or added and removed.
     """
 
     categories: tuple[Category, ...]
     size: int | None
+    axes: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -61,7 +63,12 @@ class CountsSpace:
 
     @property
     def identifier(self) -> str:
-        return f"CategoricalCounts(categories={list(self.categories)!r}, size={self.size})"
+        return f"CategoricalCounts({self._named})"
+
+    @property
+    def _named(self) -> str:
+        axes = f", axes={list(self.axes)!r}" if self.axes else ""
+        return f"categories={list(self.categories)!r}, size={self.size}{axes}"
 
     @property
     def domain(self) -> Domain:
@@ -118,10 +125,14 @@ class GroupedCountsSpace(CountsSpace):
 
     @classmethod
     def build(
-        cls, groups: tuple[Key, ...], labels: tuple[Label, ...], size: int | None
+        cls,
+        groups: tuple[Key, ...],
+        labels: tuple[Label, ...],
+        size: int | None,
+        axes: tuple[str, ...] = (),
     ) -> "GroupedCountsSpace":
         cells = (Cell(group, label) for group in groups for label in labels)
-        return cls((*cells, NoGroup()), size)
+        return cls((*cells, NoGroup()), size, axes=axes)
 
     def as_prior(self, prior: ArrayLike) -> tuple[float, ...]:
         """The prior of every cell from that of the categories, the same in each group. That of the
@@ -164,10 +175,7 @@ class PosteriorSpace(CountsSpace):
 
     @property
     def identifier(self) -> str:
-        return (
-            f"DirichletPosterior(categories={list(self.categories)!r}, size={self.size},"
-            f" prior={list(self.prior)!r})"
-        )
+        return f"DirichletPosterior({self._named}, prior={list(self.prior)!r})"
 
     @property
     def prior_array(self) -> Floats:

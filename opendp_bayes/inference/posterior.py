@@ -13,6 +13,7 @@ from opendp_bayes.inference.comparison import Comparison, Probability, standard_
 from opendp_bayes.inference.dirichlet import dirichlet
 from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.importance import WeightDiagnostics, Weighted
+from opendp_bayes.inference.joint import JointTable
 from opendp_bayes.inference.labels import grouped_positions, position_of, positions_of
 from opendp_bayes.inference.markov_chain import Chains, Diagnostics
 from opendp_bayes.inference.one_category import CategoryPosterior
@@ -27,7 +28,7 @@ Interval = Literal["equal-tailed", "highest density", "simultaneous"]
 _DRAWS = 40_000
 
 
-class NoiseAwarePosterior:
+class NoiseAwarePosterior(JointTable):
     r"""The posterior of the category probabilities given a release: `p(θ | r) ∝ sum_x P(r | x) p(x)
     Dirichlet(θ; prior + x)` over the possible counts x.
 
@@ -39,6 +40,7 @@ class NoiseAwarePosterior:
     release : the release.
     categories : the labels of the categories: the release's, unless `merged` or `given` made it.
     prior : concentration of the prior of their probabilities.
+    axes : the variables of a joint table (`marginal`, `conditional`); empty otherwise.
     diagnostics : of Markov chains (`Diagnostics`) or of weighted draws (`WeightDiagnostics`), or
         None where the posterior was computed without any.
 
@@ -55,6 +57,7 @@ class NoiseAwarePosterior:
         self.release = release
         self.categories = release.categories if categories is None else categories
         self.prior = release.prior if prior is None else prior
+        self.axes = release.axes if categories is None else ()
         self._true_counts = true_counts
 
     @property

@@ -30,6 +30,8 @@ from opendp_bayes.planning.compare import (
 _PREFERENCE = 0.04
 #: Up to so many records are few at every scale.
 _FEW_RECORDS = 10
+#: With more categories nothing is compared: simulating the errors would take minutes.
+_MOST_COMPARED = 100
 #: So many probabilities of neighbours the exact accounting compares in about a second.
 _QUICK_WORK = 500_000
 #: So many it may compare at each of the many steps of a calibration with two categories, where a
@@ -48,15 +50,17 @@ def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Float
 
     `fit` gives a mechanism its scale. That is one kind of noise on the counts, `usual`, unless its
     scale is more than half of the records in a category or there are few records; then others are
-    compared with it. For two categories floored Laplace noise is a rival wherever its scale is
-    smaller. A private number of records leaves only Laplace noise, discrete. Over the settings of
-    `tests/planning/test_plan.py` its score is within 5 % of the best mechanism's. Depends on public
-    things only.
+    compared with it, unless there are more than 100 categories. For two categories floored Laplace
+    noise is a rival wherever its scale is smaller. A private number of records leaves only Laplace
+    noise, discrete. Over the settings of `tests/planning/test_plan.py` its score is within 5 % of
+    the best mechanism's. Depends on public things only.
     """
     best = fit(usual(size, prior.size))
     if size is None:
         return best
     few = size <= _FEW_RECORDS or size <= 2 * best.scale * prior.size
+    if prior.size > _MOST_COMPARED:
+        return best
     fitted = [best]
     for template in _rivals(size, prior, few):
         try:

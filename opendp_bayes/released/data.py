@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -9,10 +10,12 @@ from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.protocol import Mechanism, projected
 from opendp_bayes.released.promise import Promise, Promised
 
-#: A category's label.
-Label = str | bool | int
-#: A group's; None is the group of the nulls.
-Key = Label | None
+#: What a column says of a record.
+Value = str | bool | int
+#: A category's label: a value, or, of a cell of a joint table, a tuple with one of each column.
+Label = Value | tuple[Value, ...]
+#: A group's, where None is that of the nulls; a tuple where several columns make the groups.
+Key = Value | None | tuple[Value | None, ...]
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class ReleasedData(Promised):
     prior : concentration of the prior, one entry for each category.
     mechanism : the mechanism that made the release, with its scale.
     promise : neighbours, privacy loss and measure (`Promise`).
+    axes : the columns of a joint table, whose labels are tuples; empty where one column is asked.
     """
 
     drawn: tuple[int, ...]
@@ -35,6 +39,7 @@ class ReleasedData(Promised):
     prior: tuple[float, ...]
     mechanism: Mechanism
     promise: Promise
+    axes: tuple[str, ...] = ()
 
     @property
     def k(self) -> int:
@@ -48,6 +53,12 @@ class ReleasedData(Promised):
         """
         counts = projected(self.mechanism, np.array(self.drawn, dtype=np.int64), self.size)
         return tuple(counts.tolist())
+
+    @property
+    def values_of_axes(self) -> dict[str, tuple[Value, ...]]:
+        """Of a joint table, the value of every cell, for each of the axes; empty without axes."""
+        cells: Any = self.categories
+        return {axis: tuple(cell[at] for cell in cells) for at, axis in enumerate(self.axes)}
 
     @property
     def concentration(self) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
+from opendp_bayes.released.data import Label
 from opendp_bayes.released.promise import Promise
 
 VERSION = 2
@@ -21,23 +22,23 @@ D = TypeVar("D", bound="Document")
 Rule = tuple[bool, str]
 
 
-def _field(description: str, **constraints: Any) -> msgspec.Meta:
+def field_of(description: str, **constraints: Any) -> msgspec.Meta:
     """What the JSON schema says of a field. `Document.check` checks the constraints, with messages
     that say what to do.
     """
     return msgspec.Meta(description=description, extra_json_schema=constraints or None)
 
 
-_NUMBERS = {"minItems": 2}
-_Bound = Annotated[float | None, _field("An upper bound; null is infinite.", minimum=0)]
+NUMBERS = {"minItems": 2}
+_Bound = Annotated[float | None, field_of("An upper bound; null is infinite.", minimum=0)]
 
 
 class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mechanism by name."""
 
-    name: Annotated[str, _field("As `load_mechanism` knows it.")]
+    name: Annotated[str, field_of("As `load_mechanism` knows it.")]
     parameters: Annotated[
-        dict[str, float | str | None], _field("Its parameters, the scale among them.")
+        dict[str, float | str | None], field_of("Its parameters, the scale among them.")
     ]
 
     def value(self) -> Mechanism:
@@ -57,8 +58,8 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epsilon: _Bound
     rho: _Bound
     range: _Bound
-    delta: Annotated[float, _field("Goes with epsilon.", minimum=0, maximum=1)]
-    method: Annotated[str, _field("How the bounds were found.")]
+    delta: Annotated[float, field_of("Goes with epsilon.", minimum=0, maximum=1)]
+    method: Annotated[str, field_of("How the bounds were found.")]
 
     @classmethod
     def of(cls, loss: PrivacyLoss) -> "LossDocument":
@@ -80,7 +81,9 @@ class Written(Protocol):
     """What every release has, and its document holds."""
 
     @property
-    def categories(self) -> tuple[str | bool | int, ...]: ...
+    def categories(self) -> tuple[Label, ...]: ...
+    @property
+    def axes(self) -> tuple[str, ...]: ...
     @property
     def prior(self) -> tuple[float, ...]: ...
     @property
@@ -96,33 +99,39 @@ class _Header(msgspec.Struct):
     version: int
 
 
-class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Document(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     """What the documents of all kinds of release share."""
 
     #: The kind in words, and in the field `format`.
     kind: ClassVar[str]
     name: ClassVar[str]
 
-    format: Annotated[str, _field("What the document is.")]
-    version: Annotated[int, _field("Of the format.", const=VERSION)]
-    categories: Annotated[list[str | bool | int], _field("Labels.", uniqueItems=True, **_NUMBERS)]
-    prior: Annotated[
-        list[Annotated[float, _field("Of one category.", exclusiveMinimum=0)]],
-        _field("Concentration of the prior.", **_NUMBERS),
+    format: Annotated[str, field_of("What the document is.")]
+    version: Annotated[int, field_of("Of the format.", const=VERSION)]
+    categories: Annotated[
+        list[str | bool | int | list[str | bool | int]],
+        field_of("Labels; of a joint table, a value of each axis.", uniqueItems=True, **NUMBERS),
     ]
-    mechanism: Annotated[MechanismDocument, _field("Made the release.")]
+    prior: Annotated[
+        list[Annotated[float, field_of("Of one category.", exclusiveMinimum=0)]],
+        field_of("Concentration of the prior.", **NUMBERS),
+    ]
+    mechanism: Annotated[MechanismDocument, field_of("Made the release.")]
     size: Annotated[
-        int | None, _field("The public number of records; null where it is private.", minimum=1)
+        int | None, field_of("The public number of records; null where it is private.", minimum=1)
     ]
     d_in: Annotated[
         int,
-        _field(
+        field_of(
             "Records changed, or added and removed, between the data sets that `loss` is for.",
             minimum=0,
         ),
     ]
-    loss: Annotated[LossDocument, _field("Certified upper bounds.")]
-    measure: Annotated[str, _field("The OpenDP measure of the release.")]
+    loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
+    measure: Annotated[str, field_of("The OpenDP measure of the release.")]
+    axes: Annotated[list[str], field_of("The columns of a joint table.", uniqueItems=True)] = []
 
     @classmethod
     def write(cls, release: Written, **fields: Any) -> str:
@@ -131,7 +140,8 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         document = cls(
             format=cls.name,
             version=VERSION,
-            categories=list(release.categories),
+            categories=_lists(release.categories),
+            axes=list(release.axes),
             prior=list(release.prior),
             mechanism=MechanismDocument(name=mechanism.name, parameters=asdict(mechanism)),
             size=promise.size,
@@ -174,7 +184,10 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return []
 
     def _of_format(self) -> list[Rule]:
-        k, labels = len(self.categories), {(type(label), label) for label in self.categories}
+        k, axes = len(self.categories), len(self.axes)
+        rows = [label if isinstance(label, list) else [label] for label in self.categories]
+        labels = {tuple((type(value), value) for value in row) for row in rows}
+        tables = [len(label) if isinstance(label, list) else 0 for label in self.categories]
         return [
             (self.format == self.name, f"format={self.format!r}: must be {self.name!r}."),
             (
@@ -185,6 +198,11 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             (
                 k >= 2 and len(labels) == k,
                 f"categories={self.categories!r}: must be at least 2 different labels.",
+            ),
+            (
+                set(tables) <= {axes} and len(set(self.axes)) == axes,
+                f"axes={self.axes!r}: must be different, and every category a list with a value of"
+                " each; without axes, every category is one value.",
             ),
         ]
 
@@ -213,7 +231,10 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def shared(self) -> dict[str, Any]:
         """The arguments that all kinds of release are constructed with."""
         return {
-            "categories": tuple(self.categories),
+            "categories": tuple(
+                tuple(label) if isinstance(label, list) else label for label in self.categories
+            ),
+            "axes": tuple(self.axes),
             "prior": tuple(self.prior),
             "mechanism": self.mechanism.value(),
             "promise": Promise(self.size, self.d_in, self.loss.value(), self.measure),
@@ -226,15 +247,15 @@ class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only
     kind: ClassVar[str] = "release"
     name: ClassVar[str] = "opendp-bayes release"
 
-    format: Annotated[str, _field("What the document is.", const=name)]
+    format: Annotated[str, field_of("What the document is.", const=name)]
     drawn: Annotated[
         list[int],
-        _field("What the mechanism drew, one for each category; may be negative.", **_NUMBERS),
+        field_of("What the mechanism drew, one for each category; may be negative.", **NUMBERS),
     ]
 
     def of_draws(self) -> list[Rule]:
         """An integer was drawn for each category."""
-        return [_of_row(self.drawn, len(self.categories))]
+        return [of_row(self.drawn, len(self.categories))]
 
     def values(self) -> dict[str, Any]:
         """The arguments of `Release`."""
@@ -244,44 +265,11 @@ class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only
         return {"drawn": tuple(self.drawn), **values}
 
 
-class GroupedReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Private releases of the posteriors of groups."""
-
-    kind: ClassVar[str] = "grouped release"
-    name: ClassVar[str] = "opendp-bayes grouped release"
-
-    format: Annotated[str, _field("What the document is.", const=name)]
-    groups: Annotated[
-        list[str | bool | int | None],
-        _field("Labels of the groups; null is that of the nulls.", minItems=1, uniqueItems=True),
-    ]
-    drawn: Annotated[
-        list[Annotated[list[int], _field("Of one group, one for each category.", **_NUMBERS)]],
-        _field("What the mechanism drew, one row for each group.", minItems=1),
-    ]
-
-    def of_draws(self) -> list[Rule]:
-        """A row was drawn for each of the groups."""
-        number, k = len(self.groups), len(self.categories)
-        return [
-            (
-                number >= 1 and len(set(self.groups)) == number,
-                f"groups={self.groups!r}: must be at least 1, all different.",
-            ),
-            (
-                len(self.drawn) == number,
-                f"drawn={self.drawn!r}: must have {number} rows, one for each group.",
-            ),
-            *(_of_row(row, k) for row in self.drawn),
-        ]
-
-    def values(self) -> dict[str, Any]:
-        """The arguments of `GroupedRelease`."""
-        drawn = tuple(map(tuple, self.drawn))
-        return {"groups": tuple(self.groups), "drawn": drawn, **self.shared()}
+def _lists(labels: tuple[Label, ...]) -> list[Any]:
+    return [list(label) if isinstance(label, tuple) else label for label in labels]
 
 
-def _of_row(drawn: list[int], k: int) -> Rule:
+def of_row(drawn: list[int], k: int) -> Rule:
     """That there is an integer of the machine for each of k categories."""
     holds = len(drawn) == k and all(-_LARGEST <= number < _LARGEST for number in drawn)
     return holds, f"drawn={drawn!r}: must be {k} integers from -2^63 to 2^63."

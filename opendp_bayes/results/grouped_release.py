@@ -13,7 +13,7 @@ from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms.protocol import Mechanism, noises_every_count
 from opendp_bayes.released.data import Key, Label
-from opendp_bayes.released.document import GroupedReleaseDocument
+from opendp_bayes.released.grouped_document import GroupedReleaseDocument
 from opendp_bayes.released.promise import Promise, Promised
 from opendp_bayes.report import notebook
 from opendp_bayes.report.sheet import Sheet
@@ -52,6 +52,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
     prior: tuple[float, ...]
     mechanism: Mechanism
     promise: Promise
+    axes: tuple[str, ...] = ()
 
     @property
     def counts(self) -> tuple[tuple[int, ...], ...]:
@@ -83,7 +84,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             )
             promise = replace(promise, d_in=d_in, loss=loss)
         return {
-            group: Release(drawn, self.categories, self.prior, self.mechanism, promise)
+            group: Release(drawn, self.categories, self.prior, self.mechanism, promise, self.axes)
             for group, drawn in zip(self.groups, self.drawn, strict=True)
         }
 

@@ -1,5 +1,6 @@
 """What the analyst holds: a release with its posteriors, tables, pictures and JSON."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from opendp_bayes.released.document import ReleaseDocument
 from opendp_bayes.report import notebook
 from opendp_bayes.report.sheet import Sheet
 from opendp_bayes.results.figures import plot_posterior
+from opendp_bayes.results.joint_figures import plot_table
 from opendp_bayes.results.sheets import release_sheet
 
 if TYPE_CHECKING:
@@ -34,30 +36,44 @@ class Release(InferredRelease):
     mechanism : the mechanism that made the release, with its scale.
     promise : between which data sets the privacy loss holds, and what it is (`Promise`); its parts
         are also `size`, `d_in`, `loss`, `measure`, `relation`, `epsilon`, `delta` and `rho`.
+    axes : the columns of a joint table, whose labels are tuples; empty where one column is asked.
     """
 
     def plot(
-        self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
+        self,
+        ax: "Axes | None" = None,
+        *,
+        variables: Sequence[str] | None = None,
+        level: float = 0.95,
+        title: str | None = None,
     ) -> "Axes":
         """Draw `posterior` beside `plug_in`, with intervals of probability `level`, on `ax` or on
         new axes; returns the axes.
 
         Two categories: the densities of the probability of the first. More: a bar with intervals
         for each. The guarantee stands above, and `title` above it. On axes narrower than about 5
-        inches they do not fit: use `results.figures.plot_posterior` with `compact=True`. Raises
-        `ImportError` without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`, or
-        where the posterior is refused.
+        inches they do not fit: use `results.figures.plot_posterior` with `compact=True`.
+
+        A joint table: a heat map of the means of two `variables`, the first downwards, with means
+        and intervals written into the cells where they fit. Without `variables`, those of a table
+        of two.
+
+        Raises `ImportError` without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`,
+        for variables that are no two of a table, or where the posterior is refused.
         """
+        if len(self.axes) > 1 or variables is not None:
+            return plot_table(self, ax, variables=variables, level=level, title=title)
         return plot_posterior(self, ax, level=level, title=title)
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for each category, the results with equal-tailed intervals of
         probability `level`.
 
-        Columns: `category` as text, `count` as released, `mean`, `std`, `lower`, `upper` of
-        `posterior`, and the same of `plug_in` as `plug_in_mean`, `plug_in_std`, `plug_in_lower`,
-        `plug_in_upper`. Raises `ValueError` unless `0 < level < 1`, or where the posterior is
-        refused.
+        Columns: `category` as text, or for a joint table one for each of its variables (with `_` at
+        the end of a name that is that of a result); `count` as released, `mean`, `std`, `lower`,
+        `upper` of `posterior`, and the same of `plug_in` as `plug_in_mean`, `plug_in_std`,
+        `plug_in_lower`, `plug_in_upper`. Raises `ValueError` unless `0 < level < 1`, or where the
+        posterior is refused.
         """
         import polars as pl
 
@@ -65,16 +81,17 @@ class Release(InferredRelease):
             vars(noise_aware_estimate(self, level)),
             vars(plug_in_estimate(self, level)),
         )
-        labels = pl.Series(list(map(str, self.categories)), dtype=pl.String)
-        taken = {f"plug_in_{name}": values for name, values in plug_in.items()}
-        return pl.DataFrame(
-            {
-                "category": labels,
-                "count": pl.Series(list(self.counts), dtype=pl.Int64),
-                **aware,
-                **taken,
-            }
-        )
+        results = {
+            "count": pl.Series(list(self.counts), dtype=pl.Int64),
+            **aware,
+            **{f"plug_in_{name}": values for name, values in plug_in.items()},
+        }
+        labels: dict[str, pl.Series] = {}
+        for name, values in (self.values_of_axes or {"category": self.categories}).items():
+            while name in results or name in labels:
+                name += "_"
+            labels[name] = pl.Series(list(map(str, values)), dtype=pl.String)
+        return pl.DataFrame({**labels, **results})
 
     def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
         """What tables show of the release: counts, means and intervals of probability `level`, and

@@ -26,7 +26,8 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
     plug_in = plug_in_estimate(release, level)
     aware = estimate_or_reason(release, level, wait=wait)
     percent = f"{100 * level:.6g} %"
-    columns, cells = [_CATEGORY, _COUNT], [_labels(release), _counts(release)]
+    columns = [*_named(release), _COUNT]
+    cells = [*_labels(release), _counts(release)]
     notes, reading = [guarantee(release.promise), _by(release.mechanism)], ""
     decimals = None
     if isinstance(aware, Estimate):
@@ -61,7 +62,7 @@ def grouped_sheet(
     `GroupedRelease.sheet`. Noise-aware columns for all groups or none.
     """
     percent = f"{100 * as_level(level):.6g} %"
-    columns = [Column("Group", number=False), _CATEGORY, _COUNT]
+    columns = [Column("Group", number=False), *_named(next(iter(releases.values()))), _COUNT]
     notes: list[Note] = [f"All groups together: {guarantee(promise)}", _by(mechanism)]
     reading = ""
     shown = wait or is_quick(*(one for one in releases.values() if not one.has_posterior))
@@ -75,7 +76,7 @@ def grouped_sheet(
         )
     bodies = []
     for group, release in releases.items():
-        cells = [_labels(release), _counts(release)]
+        cells = [*_labels(release), _counts(release)]
         if shown:
             cells += noise_aware_estimate(release, level).shown()
         bodies.append(Body(_rows(cells), group=group_name(group)))
@@ -91,8 +92,14 @@ def _by(mechanism: Mechanism) -> Note:
     return "Mechanism: ", Marked(described(mechanism), "code"), "."
 
 
-def _labels(release: InferredRelease) -> list[str]:
-    return [str(label) for label in release.categories]
+def _named(release: InferredRelease) -> list[Column]:
+    """The columns that say which category a row is of: one, or one for each axis of a table."""
+    return [Column(axis, number=False) for axis in release.axes] or [_CATEGORY]
+
+
+def _labels(release: InferredRelease) -> list[list[str]]:
+    values = list(release.values_of_axes.values()) or [release.categories]
+    return [list(map(str, of_axis)) for of_axis in values]
 
 
 def _counts(release: InferredRelease) -> list[str]:

@@ -599,15 +599,15 @@ def test_the_plan_before_group_by_is_read_back(name):
 
 
 GROUPINGS = {
-    "two columns": (lambda q: q.group_by("region", "town"), "must group by one column, by name"),
-    "an expression": (lambda q: q.group_by(pl.col("n") // 2), "must group by one column, by name"),
+    "a column twice": (lambda q: q.group_by("region", "region"), "must group by columns, by name"),
+    "an expression": (lambda q: q.group_by(pl.col("n") // 2), "must group by columns, by name"),
     "a column renamed": (
         lambda q: q.group_by(pl.col("region").alias("n")),
-        "must group by one column, by name",
+        "must group by columns, by name",
     ),
     "options": (
         lambda q: q.group_by("region", maintain_order=True),
-        r"groups with options; use `group_by\(column\)` alone",
+        r"groups with options; use `group_by\(column, \.\.\.\)` alone",
     ),
     "infinity": (
         lambda q: q.filter(pl.col("n") < math.inf).group_by("region"),

@@ -1,0 +1,95 @@
+"""The cells of a joint table: of all combinations of labels, or of those that are possible."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.framework.question import Question
+from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.released.data import Label, Value
+
+#: Combinations of labels that a table may have, those without a cell included.
+LARGEST_TABLE = 1 << 22
+
+
+def table_of(
+    labels: Sequence[tuple[Value, ...]], question: Question
+) -> tuple[tuple[Label, ...], Integers]:
+    """The cells of a joint table, tuples of labels, and the number of the cell of every combination
+    of labels, an array with an axis for each column.
+
+    `labels` are those of each column, with the buckets for nulls and unknown values. Raises
+    `ValueError`/`TypeError` for cells that do not fit them.
+    """
+    shape = tuple(map(len, labels))
+    if math.prod(shape) > LARGEST_TABLE:
+        raise ValueError(
+            f"column={[variable.column for variable in question.variables]!r}: has"
+            f" {math.prod(shape)} combinations of labels; must have at most {LARGEST_TABLE}."
+        )
+    places = [dict(zip(axis, range(len(axis)), strict=True)) for axis in labels]
+    if any(len(place) < len(axis) for place, axis in zip(places, labels, strict=True)):
+        raise ValueError(
+            "nulls, unknown: labels of one column of a joint table that are equal in Python, such"
+            " as 1 and True, cannot be told apart; use others."
+        )
+    if question.cells is None:
+        if question.elsewhere is not None:
+            raise ValueError(
+                f"elsewhere={question.elsewhere!r}: every combination of labels has a cell; it"
+                " belongs to cells=, which leaves some out."
+            )
+        return tuple(product(*labels)), np.arange(math.prod(shape)).reshape(shape)
+    cells = [_as_cell(cell, len(shape), "cells") for cell in question.cells]
+    index = np.full(shape, -1)
+    for number, cell in enumerate(cells):
+        absent = [x for x, place in zip(cell, places, strict=True) if not _holds(place, x)]
+        if absent:
+            raise ValueError(
+                f"cells: {cell!r} has {absent[0]!r}, which is not a label of its column."
+            )
+        at = tuple(place[label] for label, place in zip(cell, places, strict=True))
+        if index[at] >= 0:
+            raise ValueError(f"cells: {cell!r} is there twice.")
+        index[at] = number
+    return _completed(cells, index, question.elsewhere)
+
+
+def _completed(
+    cells: list[tuple[Value, ...]], index: Integers, elsewhere: Any
+) -> tuple[tuple[Label, ...], Integers]:
+    """With a cell for the records of every combination that has none."""
+    if elsewhere is not None:
+        elsewhere = _as_cell(elsewhere, index.ndim, "elsewhere")
+        if elsewhere not in cells:
+            cells = [*cells, elsewhere]
+        index[index < 0] = cells.index(elsewhere)
+    if np.any(index < 0):
+        raise ValueError(
+            f"elsewhere=None: cells= leaves out {np.count_nonzero(index < 0)} of {index.size}"
+            " combinations of labels, and a record may be in one of them all the same. Pass"
+            " elsewhere= with the cell to count it in: one of cells, or a new one, such as"
+            f" elsewhere={('impossible',) * index.ndim!r}."
+        )
+    if len(cells) < 2:
+        raise ValueError(f"cells={cells!r}: must be at least 2 with that of elsewhere=.")
+    return tuple(cells), index
+
+
+def _as_cell(cell: Any, length: int, argument: str) -> tuple[Value, ...]:
+    """A cell as a tuple of labels, one for each column."""
+    if isinstance(cell, str) or not isinstance(cell, Sequence) or len(cell) != length:
+        raise TypeError(
+            f"{argument}: {cell!r} must be a tuple of {length} labels, one for each column."
+        )
+    if any(type(label) not in (str, int, bool) for label in cell):
+        raise TypeError(f"{argument}: {cell!r} must hold labels (str, int or bool).")
+    return tuple(cell)
+
+
+def _holds(place: dict[Any, int], label: Value) -> bool:
+    """Whether the label is one of the column's, and of the same type: 1 is not True."""
+    return any(type(known) is type(label) for known in place if known == label)

@@ -1,0 +1,141 @@
+"""Pictures of joint tables: heat maps, with matplotlib (extra `plot`), imported when a picture is
+made.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opendp_bayes.inference.estimates import InferredRelease
+from opendp_bayes.inference.posterior import NoiseAwarePosterior
+from opendp_bayes.mathematics.validation import Floats, as_level
+from opendp_bayes.report.wording import guarantee
+from opendp_bayes.results.figures import wrapped
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_GREY = "#595959"
+#: The most cells whose numbers are written into them.
+_MOST_NUMBERS = 120
+#: Characters of a line of a label beside or below the map.
+_LINE = 18
+#: Above this share of the largest probability, numbers are white on dark blue.
+_DARK = 0.55
+
+
+def plot_table(
+    release: InferredRelease,
+    ax: "Axes | None",
+    *,
+    variables: Sequence[str] | None,
+    level: float,
+    title: str | None,
+) -> "Axes":
+    """A heat map of the posterior means of two variables of a joint table: the first downwards, the
+    second to the right. `Release.plot`.
+
+    The numbers are means with intervals of probability `level`, in per cent, where there is room
+    for them. Cells that the table leaves out are hatched.
+    """
+    level = as_level(level)
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
+    names = tuple(release.axes if variables is None else variables)
+    if len(names) != 2:
+        raise ValueError(
+            f"variables={variables!r}: must name the two variables to draw, of"
+            f" {', '.join(map(repr, release.axes))}."
+        )
+    posterior = release.posterior
+    if names != release.axes:
+        posterior = posterior.marginal(*names)
+    rows, columns, at = _places(posterior)
+    shape, numbered = (len(rows), len(columns)), len(rows) * len(columns) <= _MOST_NUMBERS
+    means = np.full(shape, np.nan)
+    means[at] = posterior.mean()
+    if ax is None:
+        ax = plt.subplots(figsize=_size(rows, columns, numbered), layout="constrained")[1]
+    ax.set_facecolor("#f2f2f2")
+    image = ax.pcolormesh(100 * means, cmap="Blues", vmin=0, edgecolors="white", linewidth=0.5)
+    for place in zip(*np.nonzero(np.isnan(means)), strict=True):
+        _hatched(ax, *map(int, place))
+    if numbered:
+        _numbers(ax, means, at, posterior, level)
+    ax.invert_yaxis()
+    ax.set_yticks(
+        np.arange(shape[0]) + 0.5, [wrapped(row, _LINE) for row in rows], parse_math=False
+    )
+    turn = 90 if len(columns) > 8 else 0
+    right = [wrapped(column, _LINE if turn else 12) for column in columns]
+    ax.set_xticks(np.arange(shape[1]) + 0.5, right, rotation=turn, parse_math=False)
+    ax.tick_params(length=0)
+    ax.set_ylabel(names[0], parse_math=False)
+    ax.set_xlabel(names[1], parse_math=False)
+    ax.spines[:].set_visible(False)
+    ax.figure.colorbar(image, ax=ax, label="Posterior mean, %", shrink=0.8)
+    sentences = guarantee(release.promise).replace(". ", ".\n")
+    if numbered:
+        sentences += f"\nPer cent of all, with {100 * level:.6g} % intervals."
+    ax.annotate(
+        sentences,
+        (0, 1),
+        (0, 6),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontsize="small",
+        color=_GREY,
+        va="bottom",
+    )
+    if title is not None:
+        ax.set_title(
+            title, loc="left", fontweight="bold", pad=12.0 + 12.5 * (sentences.count("\n") + 1)
+        )
+    return ax
+
+
+def _places(posterior: NoiseAwarePosterior) -> tuple[list[Any], list[Any], tuple[Any, Any]]:
+    """Labels of the rows and columns, and the row and column of every cell."""
+    cells: Any = posterior.categories
+    down, right = zip(*cells, strict=True)
+    rows, columns = list(dict.fromkeys(down)), list(dict.fromkeys(right))
+    at = [rows.index(label) for label in down], [columns.index(label) for label in right]
+    return rows, columns, (np.array(at[0]), np.array(at[1]))
+
+
+def _size(rows: list[Any], columns: list[Any], numbered: bool) -> tuple[float, float]:
+    """Inches of the figure."""
+    width, height = (1.05, 0.55) if numbered else (0.3, 0.22)
+    return max(6.0, 2.8 + width * len(columns)), max(3.2, 1.9 + height * len(rows))
+
+
+def _hatched(ax: "Axes", row: int, column: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    ax.add_patch(
+        Rectangle((column, row), 1, 1, fill=False, hatch="///", edgecolor="#bfbfbf", linewidth=0)
+    )
+
+
+def _numbers(
+    ax: "Axes", means: Floats, at: Any, posterior: NoiseAwarePosterior, level: float
+) -> None:
+    """Means and intervals, written into the cells."""
+    lower, upper = posterior.interval(level)
+    narrowest = max(100 * float((upper - lower).min()), 1e-6)
+    decimals = int(np.clip(1 - np.floor(np.log10(narrowest)), 0, 4))
+    dark = _DARK * np.nanmax(means)
+    for row, column, low, high in zip(*at, lower, upper, strict=True):
+        mean = means[row, column]
+        ax.text(
+            column + 0.5,
+            row + 0.5,
+            f"{100 * mean:.{decimals}f}\n{100 * low:.{decimals}f} to {100 * high:.{decimals}f}",
+            ha="center",
+            va="center",
+            fontsize="x-small",
+            color="white" if mean > dark else "black",
+        )

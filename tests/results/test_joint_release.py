@@ -1,0 +1,153 @@
+"""Releases of joint tables: JSON, frames, tables and pictures."""
+
+import json
+from collections.abc import Iterator
+from itertools import product
+
+import jsonschema
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.collections import QuadMesh
+from releases import changed, promise
+
+import opendp_bayes as ob
+
+CELLS = tuple(product(["north", "so$_uth$"], ["yes", "no", 3]))
+TABLE = ob.Release(
+    (30, 20, 10, 15, 22, 3), CELLS, (1.0,) * 6, ob.KNormParameters(1.0), promise(100),
+    ("region", "vote"),
+)  # fmt: skip
+SOME = changed(TABLE, drawn=(40, 20, 40), categories=(*CELLS[1:3], CELLS[3]), prior=(1.0,) * 3)
+
+
+@pytest.fixture(autouse=True)
+def _pictures() -> Iterator[None]:
+    mpl.use("Agg")
+    yield
+    plt.close("all")
+
+
+# --- JSON
+
+
+@pytest.mark.parametrize("release", [TABLE, SOME])
+def test_json_both_ways(release: ob.Release) -> None:
+    document = json.loads(release.to_json())
+    assert document["version"] == 2
+    assert document["axes"] == ["region", "vote"]
+    assert document["categories"] == [list(cell) for cell in release.categories]
+    jsonschema.validate(document, ob.Release.json_schema())
+    again = ob.Release.from_json(release.to_json())
+    assert again == release
+    assert again.posterior.marginal("vote").mean() == pytest.approx(
+        release.posterior.marginal("vote").mean()
+    )
+
+
+def test_a_release_of_one_column_has_no_axes_in_its_document() -> None:
+    one = changed(TABLE, axes=(), categories=tuple("abcdef"))
+    assert "axes" not in json.loads(one.to_json())
+    assert ob.Release.from_json(one.to_json()) == one
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "match"),
+    [
+        ("axes", ["region"], r"axes=\['region'\]: must be different, and every category"),
+        ("axes", ["region", "region"], "axes=.*: must be different"),
+        ("axes", [], "without axes, every category is one value"),
+        ("axes", [1, 2], "is not a release in JSON"),
+        ("categories", list("abcdef"), "every category a list with a value"),
+        ("categories", [["a", "b"]] * 6, "must be at least 2 different labels"),
+        ("categories", [["a", str(i), "c"] for i in range(6)], "a value of each"),
+        ("categories", [["a", None]] * 6, "is not a release in JSON"),
+    ],
+)
+def test_documents_that_are_no_table_are_refused(field: str, value: object, match: str) -> None:
+    document = json.loads(TABLE.to_json())
+    with pytest.raises(ValueError, match=match):
+        ob.Release.from_json(json.dumps({**document, field: value}))
+
+
+def test_labels_of_different_types_are_different() -> None:
+    document = json.loads(TABLE.to_json())
+    labels = [["a", 1], ["a", True], ["a", "1"], ["b", 1], ["b", True], ["b", "1"]]
+    read = ob.Release.from_json(json.dumps({**document, "categories": labels}))
+    assert list(map(list, read.categories)) == labels
+
+
+# --- frames and tables
+
+
+def test_a_frame_has_a_column_for_each_variable() -> None:
+    frame = TABLE.to_frame()
+    assert frame.columns[:4] == ["region", "vote", "count", "mean"]
+    assert frame["vote"].to_list() == ["yes", "no", "3"] * 2
+    assert frame["mean"].to_numpy() == pytest.approx(TABLE.posterior.mean())
+    named = changed(TABLE, axes=("mean", "mean_")).to_frame()
+    assert named.columns[:4] == ["mean_", "mean__", "count", "mean"]
+    assert named["mean_"].to_list() == [str(cell[0]) for cell in CELLS]
+
+
+def test_a_sheet_has_a_column_for_each_variable() -> None:
+    table = TABLE.sheet().tables[0]
+    assert [column.heading for column in table.columns][:3] == ["region", "vote", "Released\ncount"]
+    rows = table.bodies[0].rows
+    assert [row[:3] for row in rows][:2] == [("north", "yes", "30"), ("north", "no", "20")]
+
+
+# --- heat maps
+
+
+def mesh(ax: plt.Axes) -> np.ndarray:
+    (found,) = (part for part in ax.collections if isinstance(part, QuadMesh))
+    values = found.get_array()
+    assert values is not None
+    return np.ma.filled(values, np.nan).reshape(-1)
+
+
+def test_a_heat_map_shows_means_and_intervals() -> None:
+    ax = TABLE.plot(title="A table", level=0.9)
+    means, (lower, upper) = 100 * TABLE.posterior.mean(), TABLE.posterior.interval(0.9)
+    assert mesh(ax) == pytest.approx(means)
+    texts = [text.get_text() for text in ax.texts if "\n" in text.get_text()]
+    assert texts[0] == f"{means[0]:.1f}\n{100 * lower[0]:.1f} to {100 * upper[0]:.1f}"
+    assert (ax.get_ylabel(), ax.get_xlabel()) == ("region", "vote")
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["yes", "no", "3"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["north", "so$_uth$"]
+    note = next(text.get_text() for text in ax.texts if "ε" in text.get_text())
+    assert "90 % intervals" in note
+    assert ax.get_title("left") == "A table"
+    assert ax.yaxis_inverted(), "the first row is at the top"
+    ax.figure.canvas.draw()  # no label is taken for a formula
+
+
+def test_the_variables_of_a_heat_map_can_be_turned_and_chosen() -> None:
+    turned = TABLE.plot(variables=("vote", "region"))
+    assert mesh(turned) == pytest.approx(100 * TABLE.posterior.mean().reshape(2, 3).T.reshape(-1))
+    three = ob.Release(
+        tuple(range(5, 13)), tuple(product("ab", "cd", "ef")), (1.0,) * 8,
+        ob.KNormParameters(1.0), promise(68), ("x", "y", "z"),
+    )  # fmt: skip
+    chosen = three.plot(variables=["x", "z"])
+    assert mesh(chosen) == pytest.approx(100 * three.posterior.marginal("x", "z").mean())
+    with pytest.raises(ValueError, match="variables=None: must name the two variables to draw"):
+        three.plot()
+    with pytest.raises(ValueError, match=r"variables=\['x'\]: must name the two"):
+        three.plot(variables=["x"])
+    one = changed(TABLE, axes=(), categories=tuple("abcdef"))
+    with pytest.raises(ValueError, match="needs the posterior of a joint table"):
+        one.plot(variables=["x", "y"])
+
+
+def test_cells_that_are_left_out_are_empty_and_large_tables_have_no_numbers() -> None:
+    ax = SOME.plot()
+    assert np.isnan(mesh(ax)).sum() == 3
+    assert len(ax.patches) == 3
+    cells = tuple(product(range(12), range(11)))
+    wide = ob.Release(
+        (5,) * 132, cells, (1.0,) * 132, ob.KNormParameters(1.0), promise(660), ("x", "y")
+    )
+    assert [text.get_text().count("\n") for text in wide.plot().texts] == [1]
