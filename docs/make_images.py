@@ -30,6 +30,7 @@ TITLES = {
     "party": "Party identification, 1996",
     "remainder": "Party identification, by laplace_parameters",
     "edges": "The same vote by smooth_hellinger_exponential",
+    "table": "Vote and party, 1996",
 }
 DPI = 110
 # What a notebook puts around a table.
@@ -49,13 +50,14 @@ def make_releases() -> None:
     keep("party", survey, "party", 0.2, size=survey.height)
     keep("remainder", survey, "party", 0.2, size=survey.height, mechanism="laplace_parameters")
     keep("edges", survey, "vote", 1.0, size=survey.height, mechanism="smooth_hellinger_exponential")
+    keep("table", survey, ["party", "vote"], 0.5, size=survey.height)
     keep_groups("groups", survey, "party", "vote", 0.5, survey.height)
 
 
 def keep(
     name: str,
     frame: pl.DataFrame,
-    column: str,
+    column: str | list[str],
     epsilon: float,
     *,
     size: int | None = None,
@@ -65,6 +67,7 @@ def keep(
     path = IMAGES / f"{name}.json"
     if path.exists():
         return
+    names = [column] if isinstance(column, str) else column
     with ob.on_disk(frame) as scan:
         unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
         context = dp.Context.compositor(
@@ -77,7 +80,7 @@ def keep(
             context.query(),
             column,
             size=size,
-            nulls=frame[column].dtype.categories[0],
+            nulls={name: frame[name].dtype.categories[0] for name in names},
             mechanism=mechanism,
         )
         path.write_text(query.release().to_json() + "\n", encoding="utf-8")

@@ -184,7 +184,7 @@ POSTERIORS = [
         of_variables(ob.NoiseAwarePosterior.marginal),
         {"self": TABLE, "variables": ["x"]},
         first_mean,
-        vary("variables", ["y"], SMALLER),
+        vary("variables", ["y"], LARGER),
     ),
     *rows(
         of_variables(ob.NoiseAwarePosterior.conditional),

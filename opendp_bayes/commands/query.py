@@ -11,7 +11,7 @@ from opendp_bayes.commands.errors import fail
 from opendp_bayes.commands.files import Source, scan_columns
 from opendp_bayes.framework.context import PosteriorQuery, posterior
 from opendp_bayes.mathematics.validation import as_positive
-from opendp_bayes.released.data import Label
+from opendp_bayes.released.data import Value as Label
 
 _MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 32 bits
 

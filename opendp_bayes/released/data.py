@@ -55,7 +55,7 @@ class ReleasedData(Promised):
         return tuple(counts.tolist())
 
     @property
-    def values_of_axes(self) -> dict[str, tuple[Value, ...]]:
+    def values_of_axes(self) -> dict[str, tuple[Label, ...]]:
         """Of a joint table, the value of every cell, for each of the axes; empty without axes."""
         cells: Any = self.categories
         return {axis: tuple(cell[at] for cell in cells) for at, axis in enumerate(self.axes)}

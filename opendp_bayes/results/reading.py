@@ -2,7 +2,7 @@
 
 import msgspec
 
-from opendp_bayes.released.document import GroupedReleaseDocument
+from opendp_bayes.released.grouped_document import GroupedReleaseDocument
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 

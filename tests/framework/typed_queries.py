@@ -20,6 +20,11 @@ def every_kind_of_query(context: dp.Context, query: Query) -> None:
     groups = ob.posterior(context.query().group_by("region"), "vote", keys=["north", "south"])
     assert_type(groups.release()["north"], ob.Release)
     assert_type(ob.posterior(query, "vote", keys=["north"]), PosteriorQuery[ob.GroupedRelease])
+    table = ob.posterior(
+        context.query(), ["region", "vote"], categories={"vote": ["yes", "no"]}, nulls="no"
+    )
+    assert_type(table.release().posterior.marginal("vote"), ob.NoiseAwarePosterior)
+    assert_type(table.release().posterior.conditional("vote", region="n"), ob.NoiseAwarePosterior)
     named = ob.posterior(query, "vote", mechanism="smooth_hellinger_exponential", gamma=0.2)
     assert_type(named.release().epsilon, float)
 
@@ -28,6 +33,5 @@ def no_queries(context: dp.Context, frame: pl.LazyFrame) -> None:
     """An error that is not there any more is an error: strict mode warns of unused ignores."""
     ob.posterior(frame, "vote")  # type: ignore[call-overload]
     ob.posterior(context, "vote")  # type: ignore[call-overload]
-    ob.posterior(context.query(), ["vote"])  # type: ignore[call-overload]
     ob.posterior(context.query(), "vote", gamma=[0.2])  # type: ignore[call-overload]
     ob.posterior(context.query(), "vote").release()["north"]  # type: ignore[index]
