@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 
 from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
-from opendp.mod import Function, Measurement, OpenDPException, Transformation
+from opendp.mod import (
+    ChangeOneIdDistance,
+    FrameDistance,
+    Function,
+    Measurement,
+    OpenDPException,
+    SymmetricIdDistance,
+    Transformation,
+)
 
 from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.framework.boundary import ReleaseError, descriptor_of
@@ -59,6 +67,15 @@ class Asked:
     d_in: int
     fit: Fit
     postprocess: Function | None
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the plan limits the rows of each identifier, as it must where the privacy unit is
+        one.
+        """
+        metric = self.chain.input_metric
+        inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+        return isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
 
     def measurement(self, budget: Any) -> Measurement:
         """The measurement on the space of the base query, with the smallest scale whose loss is
@@ -113,7 +130,8 @@ class Asked:
         """
         mechanism = deepcopy(released.mechanism)  # a key of caches, so out of reach
         loss = self.loss(mechanism, self._delta(budget))
-        return released.with_promise(replace(released.promise, d_in=self.d_in, loss=loss))
+        promise = replace(released.promise, d_in=self.d_in, loss=loss, truncated=self.truncated)
+        return released.with_promise(promise)
 
     def _delta(self, budget: Any) -> float:
         return delta_of(self.base._output_measure, budget)

@@ -132,6 +132,9 @@ class Document(
     loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
     measure: Annotated[str, field_of("The OpenDP measure of the release.")]
     axes: Annotated[list[str], field_of("The columns of a joint table.", uniqueItems=True)] = []
+    truncated: Annotated[
+        bool, field_of("Whether rows of each identifier were limited before they were counted.")
+    ] = False
 
     @classmethod
     def write(cls, release: Written, **fields: Any) -> str:
@@ -148,6 +151,7 @@ class Document(
             d_in=promise.d_in,
             loss=LossDocument.of(promise.loss),
             measure=promise.measure,
+            truncated=promise.truncated,
             **fields,
         )
         return msgspec.json.encode(document).decode()
@@ -237,7 +241,9 @@ class Document(
             "axes": tuple(self.axes),
             "prior": tuple(self.prior),
             "mechanism": self.mechanism.value(),
-            "promise": Promise(self.size, self.d_in, self.loss.value(), self.measure),
+            "promise": Promise(
+                self.size, self.d_in, self.loss.value(), self.measure, self.truncated
+            ),
         }
 
 

@@ -21,6 +21,8 @@ class Promise:
         added and removed.
     loss : certified upper bounds on the privacy loss (`PrivacyLoss`).
     measure : the OpenDP privacy measure that the release was made under.
+    truncated : whether the rows of each identifier were limited before they were counted, so that
+        what is estimated is the rows that were kept (`docs/limits.md`).
 
     >>> from opendp_bayes import PrivacyLoss, Promise
     >>> promise = Promise(None, 1, PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0), "MaxDivergence")
@@ -32,6 +34,7 @@ class Promise:
     d_in: int
     loss: PrivacyLoss
     measure: str
+    truncated: bool = False
 
     @property
     def relation(self) -> Relation:

@@ -9,6 +9,12 @@ from opendp_bayes.released.promise import Promise
 
 _SIGNIFICANT = Context(prec=4, rounding=ROUND_CEILING)
 
+#: Of a release whose promise is `truncated`.
+TRUNCATED = (
+    "The rows of each identifier were limited before they were counted: the probabilities are those"
+    " of the rows kept, not of all rows."
+)
+
 
 def guarantee(promise: Promise) -> str:
     """What a release promises, in sentences: privacy loss, neighbours, whether the number of

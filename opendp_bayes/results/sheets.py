@@ -15,7 +15,7 @@ from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.released.data import Key
 from opendp_bayes.released.promise import Promise
 from opendp_bayes.report.sheet import Body, Column, Marked, Note, Row, Sheet, Table
-from opendp_bayes.report.wording import described, guarantee
+from opendp_bayes.report.wording import TRUNCATED, described, guarantee
 
 _CATEGORY = Column("Category", number=False)
 _COUNT = Column("Released\ncount")
@@ -28,7 +28,8 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
     percent = f"{100 * level:.6g} %"
     columns = [*_named(release), _COUNT]
     cells = [*_labels(release), _counts(release)]
-    notes, reading = [guarantee(release.promise), _by(release.mechanism)], ""
+    notes: list[Note] = [*_promised(release.promise), _by(release.mechanism)]
+    reading = ""
     decimals = None
     if isinstance(aware, Estimate):
         columns += [
@@ -63,7 +64,7 @@ def grouped_sheet(
     """
     percent = f"{100 * as_level(level):.6g} %"
     columns = [Column("Group", number=False), *_named(next(iter(releases.values()))), _COUNT]
-    notes: list[Note] = [f"All groups together: {guarantee(promise)}", _by(mechanism)]
+    notes: list[Note] = [*_promised(promise, "All groups together: "), _by(mechanism)]
     reading = ""
     shown = wait or is_quick(*(one for one in releases.values() if not one.has_posterior))
     if shown:
@@ -86,6 +87,11 @@ def grouped_sheet(
 def group_name(group: Key) -> str:
     """The label of a group as it is shown."""
     return "(null)" if group is None else str(group)
+
+
+def _promised(promise: Promise, whose: str = "") -> list[Note]:
+    """What is promised, and what that leaves of the records."""
+    return [f"{whose}{guarantee(promise)}", *([TRUNCATED] if promise.truncated else [])]
 
 
 def _by(mechanism: Mechanism) -> Note:

@@ -679,6 +679,25 @@ def test_units_that_do_not_bound_records_are_refused_by_name(name):
         ob.posterior(context(unit, split_evenly_over=1).query(), "x", nulls="none")
 
 
+@pytest.mark.parametrize("name", UNITS)
+def test_a_release_says_whether_its_plan_truncated(name):
+    unit, limit, size, _ = UNITS[name]
+    query = context(unit, split_evenly_over=1).query()
+    if limit is not None:
+        query = query.truncate_per_group(limit)
+    release = ob.posterior(query, "x", size=size, nulls="a").release()
+    assert release.promise.truncated == ("identifier" in unit)
+    assert ob.Release.from_json(release.to_json()) == release
+    assert ("of the rows kept" in str(release.sheet().notes)) == ("identifier" in unit)
+    grouped = context(unit, split_evenly_over=1).query()
+    if limit is not None:
+        grouped = grouped.truncate_per_group(limit)
+    groups = ob.posterior(grouped.group_by("g"), "x", keys=[1, 2], size=size, nulls="a").release()
+    assert groups.promise.truncated == groups[1].promise.truncated == ("identifier" in unit)
+    assert ob.GroupedRelease.from_json(groups.to_json()) == groups
+    assert ("of the rows kept" in str(groups.sheet().notes)) == ("identifier" in unit)
+
+
 def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():
     made = context({"contributions": 1, "identifier": "id"}, split_evenly_over=2)
     limited = made.query().truncate_per_group(1, by=["g"])
