@@ -12,6 +12,7 @@ import opendp_bayes as ob
 from opendp_bayes.inference.comparison import Comparison
 from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.one_category import CategoryPosterior
+from opendp_bayes.inference.quantities import Quantity
 
 LAPLACE = ob.LaplaceParameters(1.0)
 
@@ -38,6 +39,7 @@ BY_CHAINS = released((600, 390, 10), 1000, Rounded(30.0))
 PRIVATE = released((6, 3), None, ob.LaplaceParameters(1.0, total="private"))
 POSTERIOR = released((6, 3, 1), 10, LAPLACE).posterior
 OTHER = released((3, 6, 1), 10, LAPLACE).posterior
+ODDS = POSTERIOR.odds("a")
 COMPARED = POSTERIOR.compare(OTHER)
 
 AXES, CELLS = ("x", "y"), (("a", "a"), ("a", "b"), ("b", "a"), ("b", "b"))
@@ -132,6 +134,35 @@ POSTERIORS = [
                 [vary("other", POSTERIOR, DIFFERENT), vary("seed", 1, DIFFERENT)],
             ),
             (
+                "difference",
+                {"first": "a", "second": "b"},
+                lambda found: found.interval(),
+                [
+                    vary("first", "c", DIFFERENT),
+                    vary("second", "c", DIFFERENT),
+                    vary("seed", 1, DIFFERENT),
+                ],
+            ),
+            (
+                "ratio",
+                {"first": "a", "second": "b"},
+                lambda found: found.interval()[1],
+                [vary("first", "c", SMALLER), vary("second", "c", LARGER)],
+            ),
+            ("odds", {"label": "a"}, lambda found: found.mean(), [vary("label", "b", SMALLER)]),
+            (
+                "quantity",
+                {"function": lambda p: p["a"] - p["b"], "draws": 400},
+                lambda found: found.mean(),
+                [
+                    vary("function", lambda p: p["b"] - p["a"], SMALLER),
+                    vary("label", "lead", DIFFERENT, repr),
+                    vary("of", "counts", LARGER),
+                    vary("draws", 1600, SMALLER, lambda found: found.standard_error),
+                    vary("seed", 1, DIFFERENT),
+                ],
+            ),
+            (
                 "to_arviz",
                 {"draws": 5},
                 lambda data: data.posterior["theta"].values,
@@ -191,6 +222,16 @@ POSTERIORS = [
         {"self": TABLE, "variables": ["x"], "y": "a"},
         first_mean,
         vary("variables", ["y"], REFUSED),
+    ),
+    *rows(Quantity.interval, {"self": ODDS}, np.diff, vary("level", 0.99, LARGER)),
+    *rows(Quantity.probability, {"self": ODDS}, lambda p: p.value, vary("above", 2.0, SMALLER)),
+    *rows(Quantity.row, {"self": ODDS}, list, vary("level", 0.5, DIFFERENT)),
+    *rows(
+        Quantity.sample,
+        {"self": ODDS, "size": 5, "seed": 0},
+        list,
+        vary("size", 6, LARGER, len),
+        vary("seed", 1, DIFFERENT),
     ),
     *rows(Comparison.interval, {"self": COMPARED}, first_width, vary("level", 0.99, LARGER)),
     *rows(

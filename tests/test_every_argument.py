@@ -14,11 +14,11 @@ from argument_rows_of_papers import PAPERS, PRESETS
 from argument_rows_of_posteriors import POSTERIORS
 
 import opendp_bayes as ob
-from opendp_bayes.inference import posterior
+from opendp_bayes.inference import category_answers
 from opendp_bayes.inference.comparison import Comparison
 from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
-from opendp_bayes.inference.joint import JointTable
 from opendp_bayes.inference.one_category import CategoryPosterior
+from opendp_bayes.inference.quantities import Quantity
 from opendp_bayes.planning import release_law
 
 ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
@@ -31,7 +31,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(release_law, name, value)
     for name, value in {"_SIMULATED": 1 << 12, "_FEWEST_DRAWS": 1 << 10}.items():
         monkeypatch.setattr(release_law, name, value)
-    monkeypatch.setattr(posterior, "_DRAWS", 4000)
+    monkeypatch.setattr(category_answers, "DRAWS", 4000)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
@@ -85,9 +85,9 @@ def every_argument() -> set[tuple[str, str]]:
     functions = [*filter(inspect.isfunction, public), *mechanisms, *PRESETS]
     functions.append(ob.PrivacyProfile.__call__)
     functions += [kind.proven_loss for kind in mechanisms]
-    answers = (CategoryPosterior, Comparison, CountsPosterior, NumberPosterior)
-    for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, JointTable, *answers):
-        methods = filter(inspect.isfunction, vars(kind).values())
+    answers = (CategoryPosterior, Comparison, CountsPosterior, NumberPosterior, Quantity)
+    for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, *answers):
+        methods = [method for _, method in inspect.getmembers(kind, inspect.isfunction)]
         functions += [method for method in methods if not method.__name__.startswith("_")]
     return {
         (function.__qualname__, parameter.name)

@@ -293,6 +293,11 @@ class BetaMixture:
         lower, upper = self._one.interval(level)
         return float(lower[0]), float(upper[0])
 
+    def draw(self, size: int, rng: np.random.Generator) -> Floats:
+        """Independent draws, shape `(size,)`."""
+        component = rng.choice(self.weights.size, size, p=self.weights / self.weights.sum())
+        return rng.beta(self.a[component], self.b[component])
+
     @cached_property
     def _one(self) -> BetaMixtures:
         return BetaMixtures(self.a, self.b, self.weights, np.array([0, self.a.size]))

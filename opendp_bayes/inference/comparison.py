@@ -5,7 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opendp_bayes.inference.shown import Shown, figure, table
 from opendp_bayes.mathematics.validation import Floats, as_level
+from opendp_bayes.released.data import Label
+from opendp_bayes.report.sheet import Sheet
 
 
 class Probability(NamedTuple):
@@ -15,18 +18,20 @@ class Probability(NamedTuple):
     standard_error: float
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Shown):
     """The difference of the category probabilities of two releases, first minus second; every array
     has shape `(k,)`.
 
     Attributes
     ----------
+    categories : the labels.
     mean, std : posterior mean and standard deviation of each difference.
     probability : posterior probability that the first is larger.
     standard_error : Monte Carlo standard error of `probability`.
     """
 
+    categories: tuple[Label, ...]
     mean: Floats
     std: Floats
     probability: Floats
@@ -40,6 +45,21 @@ class Comparison:
         level = as_level(level)
         lower, upper = np.quantile(self._draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return lower, upper
+
+    def sheet(self) -> Sheet:
+        """A row for each category, with 95 % intervals."""
+        columns = self.mean, self.std, *self.interval()
+        rows = [
+            (
+                str(label),
+                *(figure(column[i], self.std[i]) for column in columns),
+                f"{self.probability[i]:.3f}",
+                f"{self.standard_error[i]:.2g}",
+            )
+            for i, label in enumerate(self.categories)
+        ]
+        headings = "difference", "mean", "std", "2.5 %", "97.5 %", "P(> 0)", "± of it"
+        return Sheet((table(headings, rows),))
 
 
 def standard_error(share: Any, draws: float) -> Any:

@@ -15,10 +15,13 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial, log_dirichlet_multinomial
+from opendp_bayes.inference.shown import Shown, table
 from opendp_bayes.inference.true_counts import Generator, Listed
 from opendp_bayes.mathematics.hellinger import hellinger_distance
 from opendp_bayes.mathematics.sensitivity import local_sensitivity, smallest_local_sensitivity
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.released.data import Label
+from opendp_bayes.report.sheet import Sheet
 from opendp_bayes.samplers.hellinger import HellingerSampler
 
 #: Draws before the shares are first adapted, and the most.
@@ -32,8 +35,8 @@ SPARSER = 8.0
 _PROPOSALS = 1 << 13
 
 
-@dataclass(frozen=True)
-class WeightDiagnostics:
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightDiagnostics(Shown):
     """How far weighted draws can be trusted.
 
     Attributes
@@ -42,11 +45,19 @@ class WeightDiagnostics:
     draws : number of draws.
     log_error : standard deviation of the error of the log-likelihood over the posterior; 0 where it
         is not interpolated.
+    categories : the labels.
     """
 
     ess: Floats
     draws: int
     log_error: float = 0.0
+    categories: tuple[Label, ...] = ()
+
+    def sheet(self) -> Sheet:
+        """A row, since all categories have the same draws."""
+        row = "all categories", f"{self.ess.min():.0f}", f"{self.draws}", f"{self.log_error:.3f}"
+        headings = "weighted draws", "effective", "in all", "error of the log-likelihood"
+        return Sheet((table(headings, [row]),))
 
 
 class Weighted(Listed):

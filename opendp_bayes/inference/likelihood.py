@@ -212,13 +212,13 @@ def _(law: SimplexNoise, drawn: Integers, prior: Floats, size: int | None) -> Li
 
 @_of_law.register
 def _(law: ExponentialWeights, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
-    _check_total(drawn, size)
+    _check_counts(drawn, size)
     return Weighing(law, drawn, prior)
 
 
 @_of_law.register
 def _(law: Flips, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
-    _check_total(drawn, size)
+    _check_counts(drawn, size)
     if prior.size > 2 and number_of_candidates(int(drawn.sum()), prior.size) > LARGEST_LIST:
         # So many coins that all products are exponentials: their sum is what matters.
         return Weighing(law.limit, drawn, prior)
@@ -233,8 +233,17 @@ def _check_scale(scale: float) -> None:
         )
 
 
-def _check_total(released: Integers, size: int | None) -> None:
-    if released.sum() != size:
+def _check_total(drawn: Integers, size: int | None) -> None:
+    if sum(drawn.tolist()) != size:  # machine integers may overflow
         raise ValueError(
-            f"drawn={released.tolist()}: must sum to size={size}, which this mechanism keeps."
+            f"drawn={drawn.tolist()}: must sum to size={size}, which this mechanism keeps; no run"
+            " of it draws anything else."
         )
+
+
+def _check_counts(drawn: Integers, size: int | None) -> None:
+    if drawn.min() < 0:
+        raise ValueError(
+            f"drawn={drawn.tolist()}: must be at least 0, because this mechanism draws counts."
+        )
+    _check_total(drawn, size)

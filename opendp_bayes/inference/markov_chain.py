@@ -13,8 +13,11 @@ from scipy import special, stats
 
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial
 from opendp_bayes.inference.likelihood import Tabulated
+from opendp_bayes.inference.shown import Shown, table
 from opendp_bayes.inference.true_counts import Generator, Listed, log_prior_weight
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.released.data import Label
+from opendp_bayes.report.sheet import Sheet
 
 Kernel = Callable[[Integers, Generator], Integers]
 
@@ -24,8 +27,8 @@ _CHAINS = 64
 _FIRST_RUN, _DOUBLINGS = 100, 8
 
 
-@dataclass(frozen=True)
-class Diagnostics:
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnostics(Shown):
     """How far Markov chains can be trusted, for the expected probability of each category given the
     counts.
 
@@ -36,12 +39,23 @@ class Diagnostics:
     ess : bulk effective sample size of each category, shape `(k,)`.
     chains : number of chains.
     draws : draws kept of each chain, after as many as a quarter of all were dropped.
+    categories : the labels.
     """
 
     r_hat: Floats
     ess: Floats
     chains: int
     draws: int
+    categories: tuple[Label, ...] = ()
+
+    def sheet(self) -> Sheet:
+        """A row for each category."""
+        rows = [
+            (str(label), f"{r_hat:.4f}", f"{ess:.0f}")
+            for label, r_hat, ess in zip(self.categories, self.r_hat, self.ess, strict=True)
+        ]
+        note = f"{self.chains} chains of {self.draws} draws."
+        return Sheet((table(("category", "R-hat", "effective draws"), rows),), notes=(note,))
 
 
 class Chains(Listed):

@@ -53,10 +53,7 @@ class CategoryPosterior:
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
         """Independent draws, shape `(size,)`. A `seed` makes them repeatable."""
-        one, rng = self._mixture[0], np.random.default_rng(seed)
-        weights = one.weights / one.weights.sum()
-        component = rng.choice(weights.size, as_size(size), p=weights)
-        return rng.beta(one.a[component], one.b[component])
+        return self._mixture[0].draw(as_size(size), np.random.default_rng(seed))
 
     def __repr__(self) -> str:
         return f"CategoryPosterior({self.label!r}: {self.mean():.4g} ± {self.std():.2g})"

@@ -17,6 +17,7 @@ QUICK = [
     (Cell("EHD", 3, 10, 1.0), None),
     (Cell("discrete Laplace, n private", 2, 50, 1.0), None),
     (Cell("permute-and-flip", 2, 50, 1.0), (2.0, 1.0)),
+    (Cell("K-norm", 4, 2000, 0.1), calibration.RARE[Cell("K-norm", 4, 2000, 0.1)]),
 ]
 SETTINGS = [
     Cell(*setting) for setting in product(MECHANISMS, (2, 3, 7), (50, 200, 2000), (0.1, 1.0))
@@ -70,3 +71,11 @@ def test_every_mechanism_in_every_setting(cell):
     ranks = calibration.simulate(cell, 200 if slow else 1000, 1, size_prior=size_prior(cell))
     assert not calibration.rejects(ranks[:, 0])
     assert not calibration.rejects(ranks[:, -1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", calibration.RARE, ids=repr)
+def test_rare_categories_and_many_data_sets(cell):
+    """Every category. 85 checks of a correct package fail with probability 4e-4."""
+    ranks = calibration.simulate(cell, 300, 2, calibration.RARE[cell])
+    assert not any(calibration.rejects(column) for column in ranks.T)

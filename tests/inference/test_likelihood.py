@@ -230,3 +230,11 @@ def test_a_plugin_that_returns_no_log_likelihood(returned):
         likelihood_of(Wrong(1.0), released, np.ones(2), 3).log_likelihood(
             np.array([[1, 2], [0, 3]])
         )
+
+
+@pytest.mark.parametrize("mechanism", [HellingerExponential(0.3), PermuteAndFlip(0.3)], ids=repr)
+def test_negative_counts_of_a_mechanism_that_draws_counts_are_refused(mechanism):
+    with pytest.raises(ValueError, match=r"drawn=\[-1, 8\]: must be at least 0"):
+        likelihood_of(mechanism, np.array([-1, 8]), np.ones(2), 7)
+    with pytest.raises(ValueError, match=r"must sum to size=7, .* no run of it draws anything"):
+        likelihood_of(mechanism, np.array([1, 8]), np.ones(2), 7)

@@ -21,7 +21,7 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     noise_aware_posterior,
 )
-from opendp_bayes.inference import posterior as posterior_module
+from opendp_bayes.inference import category_answers
 from opendp_bayes.inference.dirichlet import dirichlet
 
 #: Standard errors that an estimate from draws may be off; further with probability 6e-7.
@@ -217,7 +217,7 @@ def test_every_draw_has_the_prior_plus_counts_of_the_size(answer, unequal, monke
         seen.append(concentration)
         return dirichlet(concentration, rng)
 
-    monkeypatch.setattr(posterior_module, "dirichlet", spy)
+    monkeypatch.setattr(category_answers, "dirichlet", spy)
     answer(unequal)
     counts = np.concatenate(seen) - np.array(unequal.release.prior)
     assert np.abs(counts - np.rint(counts)).max() < 1e-9
@@ -371,14 +371,12 @@ def test_other_errors(three, release):
     with pytest.raises(
         ValueError,
         match=(
-            r"event: returned an array of float64 and shape \(40000,\); must be booleans of shape"
-            r" \(40000,\)"
+            r"event: returned an array of float64 and shape \(5,\) for 5 draws; must be booleans of"
+            r" shape \(5,\)"
         ),
     ):
         three.probability(lambda theta: theta[0])
-    with pytest.raises(
-        ValueError, match=r"event: returned an array of bool and shape \(3, 40000\)"
-    ):
+    with pytest.raises(ValueError, match=r"event: returned an array of bool and shape \(3, 5\)"):
         three.probability(lambda theta: theta > 0.5)
     with pytest.raises(
         ValueError, match=r"other: has the categories \('a', 'b'\), not \('a', 'b', 'c'\)"

@@ -1,0 +1,175 @@
+"""Differences, ratios, odds, cumulative probabilities and functions of a posterior: against brute
+force over data sets, exact where that is said and within the stated error otherwise.
+"""
+
+import brute_force
+import numpy as np
+import pytest
+from scipy import special
+
+from opendp_bayes import HellingerExponential, LaplaceParameters
+from opendp_bayes.inference.category_answers import CategoryAnswers
+
+PRIOR = (0.7, 1.5, 2.0)
+#: Of what is computed: what counts in cells and components in groups may change.
+ERROR = 1e-3
+#: Standard errors that an estimate from draws may be off; further with probability 6e-7.
+STANDARD_ERRORS = 5.0
+
+
+@pytest.fixture(params=["engine", "listed"])
+def made(request, release):
+    mechanism = LaplaceParameters(1.5) if request.param == "engine" else HellingerExponential(0.3)
+    return release(mechanism, (3, 8, 5), 16, PRIOR)
+
+
+@pytest.fixture
+def mixture(made):
+    """Concentrations given every data set, and the weights."""
+    sets, weights = brute_force.data_sets(made)
+    return np.array(PRIOR) + sets, weights
+
+
+def test_a_difference(made, mixture):
+    a, weights = mixture
+    total = a.sum(axis=1)
+    found = made.posterior.difference("b", "c")
+    shares = a / total[:, None]
+    mean = weights @ (shares[:, 1] - shares[:, 2])
+    second = (a[:, 1] * (a[:, 1] + 1) + a[:, 2] * (a[:, 2] + 1) - 2 * a[:, 1] * a[:, 2]) / (
+        total * (total + 1)
+    )
+    assert found.mean() == pytest.approx(mean, abs=1e-5)
+    assert found.std() == pytest.approx(np.sqrt(weights @ second - mean**2), rel=ERROR)
+    assert found.standard_error == 0
+    larger = weights @ (1 - special.betainc(a[:, 1], a[:, 2], 0.5))
+    assert found.probability() == pytest.approx((larger, 0.0), abs=ERROR)
+    by_draws = found.probability(0.1)
+    drawn = found.sample(40_000, seed=9)
+    assert by_draws.value == pytest.approx(
+        (drawn > 0.1).mean(), abs=STANDARD_ERRORS * 1.5 * by_draws.standard_error
+    )
+    lower, upper = found.interval(0.9)
+    assert ((drawn >= lower) & (drawn <= upper)).mean() == pytest.approx(0.9, abs=0.015)
+    assert drawn.mean() == pytest.approx(mean, abs=STANDARD_ERRORS * found.std() / 200)
+
+
+def test_a_difference_of_two_categories(release):
+    posterior = release(LaplaceParameters(1.5), (3, 8), 11).posterior
+    found = posterior.difference("b", "a")
+    assert found.mean() == pytest.approx(posterior.mean()[1] - posterior.mean()[0])
+    assert found.std() == pytest.approx(2 * posterior.std()[0])
+    assert found.probability().value == pytest.approx(1 - posterior["b"].cdf(0.5))
+
+
+def test_a_ratio_and_odds(made, mixture):
+    a, weights = mixture
+    ratio, odds = made.posterior.ratio("a", "c"), made.posterior.odds("a")
+    rest = a.sum(axis=1) - a[:, 0]
+    for found, other in ((ratio, a[:, 2]), (odds, rest)):
+        assert found.mean() == pytest.approx(weights @ (a[:, 0] / (other - 1)), rel=5 * ERROR)
+        for value in (0.05, 0.4, 2.0):
+            above = weights @ (1 - special.betainc(a[:, 0], other, value / (1 + value)))
+            assert found.probability(value) == pytest.approx((above, 0.0), abs=ERROR)
+        lower, upper = found.interval(0.8)
+        assert found.probability(lower).value == pytest.approx(0.9, abs=1e-6)
+        assert found.probability(upper).value == pytest.approx(0.1, abs=1e-6)
+        drawn = found.sample(20_000, seed=0)
+        assert (drawn > 0.4).mean() == pytest.approx(found.probability(0.4).value, abs=0.02)
+        assert found.standard_error == 0
+        assert found.draws == np.inf
+        assert found.probability(-1.0).value == 1
+    second = weights @ (a[:, 0] * (a[:, 0] + 1) / ((rest - 1) * (rest - 2)))
+    assert odds.std() == pytest.approx(np.sqrt(second - odds.mean() ** 2), rel=5 * ERROR)
+
+
+def test_a_ratio_with_infinite_moments(release):
+    """The second probability may be so near to 0 that their ratio has no mean."""
+    posterior = release(LaplaceParameters(1.0), (8, 0), 8, (1.0, 0.5)).posterior
+    found = posterior.ratio("a", "b")
+    assert found.mean() == found.std() == np.inf
+    assert np.isfinite(found.interval()).all()
+    assert "inf" in repr(found)
+
+
+def test_cumulative_probabilities(made, mixture):
+    a, weights = mixture
+    found = made.posterior.cumulative()
+    assert list(found) == ["a", "b"]
+    assert len(found) == 2
+    for last, label in enumerate(found):
+        inside = a[:, : last + 1].sum(axis=1)
+        rest = a[:, last + 1 :].sum(axis=1)
+        assert found[label].mean() == pytest.approx(weights @ (inside / (inside + rest)), rel=1e-4)
+        for value in (0.2, 0.5, 0.8):
+            above = weights @ special.betainc(rest, inside, 1 - value)
+            assert found[label].probability(value).value == pytest.approx(above, abs=ERROR)
+    assert found["a"].std() == pytest.approx(made.posterior["a"].std(), rel=ERROR)
+    assert found["a"].interval() == pytest.approx(made.posterior["a"].interval(), rel=1e-6)
+
+
+def test_functions_of_the_probabilities_and_of_the_counts(made, mixture):
+    a, weights = mixture
+    total = a.sum(axis=1)
+    found = made.posterior.quantity(lambda p: p["b"] - 2 * p["c"] + p["a"] ** 2, "score")
+    expected = (a[:, 1] - 2 * a[:, 2]) / total + a[:, 0] * (a[:, 0] + 1) / total / (total + 1)
+    assert found.mean() == pytest.approx(
+        weights @ expected, abs=STANDARD_ERRORS * found.standard_error
+    )
+    assert found.standard_error == pytest.approx(found.std() / 200)
+    assert found.draws == 40_000
+    counts = made.posterior.quantity(lambda n: n["b"] - n["c"], of="counts", draws=20_000)
+    sets = a - np.array(PRIOR)
+    share = weights @ (sets[:, 1] > sets[:, 2])
+    found = counts.probability()
+    assert found.value == pytest.approx(share, abs=STANDARD_ERRORS * found.standard_error)
+    assert counts.mean() == pytest.approx(
+        weights @ (sets[:, 1] - sets[:, 2]), abs=STANDARD_ERRORS * counts.standard_error
+    )
+    assert counts.sample(5, seed=1).tolist() == counts.sample(5, seed=1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda p: p.quantity(lambda theta: theta["a"][0]), r"shape \(\) for 5 draws"),
+        (lambda p: p.quantity(lambda theta: theta["a"] + 1j), "must be numbers"),
+        (lambda p: p.quantity(lambda theta: theta["a"], of="draws"), "of='draws': must be one of"),
+        (lambda p: p.probability(lambda theta: theta[0]), "must be booleans of shape"),
+        (lambda p: p.probability(lambda theta: (theta[0] > 0.5).any()), r"shape \(\) for 5 draws"),
+    ],
+)
+def test_a_wrong_function_fails_before_the_draws(ask, message, made, monkeypatch):
+    monkeypatch.setattr(CategoryAnswers, "sample", lambda *arguments: pytest.fail("drawn"))
+    with pytest.raises(ValueError, match=message):
+        ask(made.posterior)
+    with pytest.raises(KeyError):
+        made.posterior.quantity(lambda theta: theta["z"])
+
+
+def test_labels_that_are_none_are_refused(made):
+    for ask in (made.posterior.odds, lambda label: made.posterior.ratio("a", label)):
+        with pytest.raises(KeyError, match="'z': is not a category"):
+            ask("z")
+    with pytest.raises(KeyError, match="'z': is not a category"):
+        made.posterior.difference("z", "a")
+    with pytest.raises(ValueError, match="level=0"):
+        made.posterior.odds("a").interval(0)
+
+
+def test_tables_at_a_prompt(release):
+    posterior = release(LaplaceParameters(1.5), (30, 80, 50), 160).posterior
+    lines = repr(posterior.cumulative()).splitlines()
+    assert lines[0].split() == ["quantity", "mean", "std", "2.5", "%", "97.5", "%", "P(>", "0)"]
+    assert lines[1].startswith("up to a   0.19")
+    assert lines[2].startswith("up to b   0.68")
+    assert repr(posterior.difference("b", "c")).endswith("By 40000 independent draws.")
+    assert "<table" in posterior.odds("a")._repr_html_()
+    compared = repr(posterior.compare(posterior)).splitlines()
+    assert [line.split()[0] for line in compared] == ["difference", "a", "b", "c"]
+
+
+def test_diagnostics_at_a_prompt(release):
+    big = release(HellingerExponential(0.02), (300, 200, 200), 700, PRIOR).posterior
+    assert repr(big.diagnostics).startswith("weighted draws  effective")
+    assert big.diagnostics.categories == ("a", "b", "c")
