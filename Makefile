@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PROJECT := pyproject.toml constraints.txt
-PLUGINS := plugins/opendp-bayes-template plugins/opendp-bayes-smoothed
+PLUGINS := plugins/opendp-bayes-template plugins/opendp-bayes-smoothed plugins/opendp-bayes-engines
 # Stamps of what is installed, each on top of the one before.
 FOR_DEMO := $(VENV)/.demo
 FOR_TESTS := $(VENV)/.tests
@@ -17,7 +17,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --num
 NUMBER ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint types docs images mutants bench lock check clean
+.PHONY: help demo test test-slow test-spark lint types docs images mutants bench lock check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -45,6 +45,10 @@ test: $(FOR_TESTS) ## Run the tests, the docstrings and the code of every page
 
 test-slow: $(FOR_TESTS) ## Run the statistical sweeps and the large inputs
 	$(PYTEST) -m slow
+
+test-spark: $(FOR_TESTS) ## Run the slow tests of frames on Spark too; needs Java 17 and 500 MB for pyspark
+	$(PIP) --group spark
+	$(BIN)/python -m pytest -m slow plugins/opendp-bayes-engines
 
 lint: $(FOR_TOOLS) ## Check style, formatting and which way imports go
 	$(BIN)/ruff check .
@@ -74,7 +78,7 @@ check: demo lint types test docs ## Everything CI runs
 
 lock: ## Resolve the newest versions again and write constraints.txt
 	rm -rf $(VENV) && : > constraints.txt && $(MAKE) $(FOR_TOOLS)
-	$(PIP) --group mutants
+	$(PIP) --group mutants --group spark
 	$(BIN)/python -m pip freeze --all --exclude-editable | grep -v '^opendp-bayes' > constraints.txt
 
 clean: ## Remove the environment and everything built

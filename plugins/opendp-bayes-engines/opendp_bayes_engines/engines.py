@@ -1,0 +1,148 @@
+"""The engines whose frames are accepted: what has to be seen to before they count."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+
+from opendp_bayes_engines.frames import FOUND, Held, Lazy, Partitioned, silent
+from opendp_bayes_engines.kinds import Kind, column_of
+from opendp_bayes_engines.steps import Frame, Schema, check_names
+
+_Implementation = nw.Implementation
+
+
+def held(given: Any) -> tuple[Held, Schema]:
+    """A frame ready to be held by a Context, and what its columns may hold. Reads no rows.
+
+    Raises `ValueError`/`TypeError` for a frame whose engine is not known to count alike.
+    """
+    try:
+        frame = nw.from_native(given)
+    except TypeError:
+        raise TypeError(
+            f"frame={type(given).__name__}: must be a frame of PySpark, DuckDB, Dask or Ibis, or a"
+            " polars LazyFrame."
+        ) from None
+    if not isinstance(frame, nw.LazyFrame):
+        raise TypeError(
+            f"frame={type(given).__name__}: is in memory; make it lazy, as in"
+            " `polars.DataFrame(frame).lazy()`, or write it to a file and scan that."
+        )
+    engine: nw.Implementation = frame.implementation
+    make = _ENGINES.get(engine)
+    if make is None:
+        raise TypeError(
+            f"frame={type(given).__name__}: frames of {engine} have not been seen to"
+            " count alike; convert it to PySpark, DuckDB, Dask, Ibis or polars."
+        )
+    schema = {name: column_of(dtype) for name, dtype in frame.collect_schema().items()}
+    if engine is _Implementation.DASK:
+        # What pandas calls categories is taken from the data.
+        schema = {name: replace(column, categories=None) for name, column in schema.items()}
+    check_names(schema)
+    return make(frame, schema), schema
+
+
+def _polars(frame: Frame, schema: Schema) -> Held:
+    return Lazy(frame, settings=(("engine", "streaming"),))
+
+
+def _duckdb(frame: Frame, schema: Schema) -> Held:
+    """Text is compared byte by byte, whatever the collation of a column or of the connection, which
+    the type does not show.
+    """
+    names = {name: '"' + name.replace('"', '""') + '"' for name in schema}
+    native = frame.to_native().project(
+        ", ".join(
+            f'{quoted} COLLATE "binary" AS {quoted}'
+            if schema[name].kind is Kind.STRING and schema[name].dtype == "String"
+            else quoted
+            for name, quoted in names.items()
+        )
+    )
+    return Lazy(nw.from_native(native))
+
+
+#: Backends of Ibis that have been seen to compare text byte by byte.
+_BACKENDS = ("duckdb",)
+
+
+def _ibis(frame: Frame, schema: Schema) -> Held:
+    native = frame.to_native()
+    backend = native.get_backend()
+    if backend.name not in _BACKENDS:
+        raise ValueError(
+            f"frame: Ibis on {backend.name} has not been seen to count alike, and may compare text"
+            f" without regard to case or trailing spaces; use {' or '.join(_BACKENDS)}."
+        )
+    collated = backend.con.sql(
+        "SELECT 1 FROM duckdb_tables() WHERE sql ILIKE '%collate%'"
+        " UNION ALL SELECT 1 WHERE current_setting('default_collation') NOT IN ('', 'binary')"
+    )
+    if collated.fetchall():
+        raise ValueError(
+            "frame: its connection compares some text by a collation, by which texts are equal that"
+            " differ; pass the DuckDB relation itself, which is then compared byte by byte."
+        )
+    return Lazy(frame)
+
+
+def _dask(frame: Frame, schema: Schema) -> Held:
+    native = frame.to_native()
+    for name, dtype in native.dtypes.items():
+        # A partition with a null among such integers has floats, whatever the frame says.
+        if isinstance(dtype, np.dtype) and dtype.kind in "iub":
+            raise ValueError(
+                f"frame: column {name!r} has the numpy type {dtype}, which holds no nulls, so that"
+                " pandas makes floats of integers beside one. Use types that do: read_parquet(...,"
+                " dtype_backend='pyarrow'), or `.astype('int64[pyarrow]')` for the column."
+            )
+    return Partitioned(native, schema)
+
+
+def _pyspark(frame: Frame, schema: Schema) -> Held:
+    native = frame.to_native()
+    for field in native.schema:
+        collation = getattr(field.dataType, "collation", "UTF8_BINARY")
+        if collation != "UTF8_BINARY":
+            raise ValueError(
+                f"frame: column {field.name!r} has the collation {collation}, by which texts are"
+                " equal that differ; cast it with `.cast('string collate UTF8_BINARY')`."
+            )
+    context = native.sparkSession.sparkContext
+
+    @contextmanager
+    def quiet() -> Iterator[None]:
+        root = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
+        level = root.getLevel().toString()
+        with silent("SQLQueryContextLogger"):
+            context.setLogLevel("OFF")
+            try:
+                yield
+            finally:
+                context.setLogLevel(level)
+
+    return Lazy(frame, quiet=quiet, found=_joined)
+
+
+def _joined(groups: Frame, value: str, known: list[Any]) -> Frame:
+    """Spark is told a constant at a time, which takes a minute for 10^5, but a table at once."""
+    native = groups.to_native()
+    categories = pa.table({value: known, FOUND: [True] * len(known)})
+    table = native.sparkSession.createDataFrame(categories).hint("broadcast")
+    joined = nw.from_native(native.join(table, on=value, how="left"))
+    return joined.with_columns(nw.col(FOUND).fill_null(nw.lit(False)))
+
+
+_ENGINES: dict[nw.Implementation, Callable[[Frame, Schema], Held]] = {
+    _Implementation.POLARS: _polars,
+    _Implementation.DUCKDB: _duckdb,
+    _Implementation.IBIS: _ibis,
+    _Implementation.DASK: _dask,
+    _Implementation.PYSPARK: _pyspark,
+}

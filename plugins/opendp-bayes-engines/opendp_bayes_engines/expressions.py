@@ -1,0 +1,89 @@
+"""narwhals expressions, read node by node and built again from what is known to work row by row.
+
+An expression of narwhals says what it is made of. Each of its steps is looked up by name in
+`rules.RULES` and built anew there, for the types it has. What is not found there is refused:
+nothing is accepted because it looks harmless.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals as nw
+
+from opendp_bayes_engines.kinds import Column, leaf
+from opendp_bayes_engines.rules import ROOTS, RULES
+from opendp_bayes_engines.terms import RefusedError, Term, literal
+
+
+def read(given: Any, schema: Mapping[str, Column], argument: str) -> Term:
+    """The term of an expression, or of the name of a column.
+
+    Raises `ValueError`/`TypeError`, naming the argument, for one that is not accepted.
+    """
+    if isinstance(given, str):
+        given = nw.col(given)
+    if not isinstance(given, nw.Expr):
+        raise TypeError(
+            f"{argument}={given!r}: must be a narwhals expression, such as `nw.col('age') >= 18`,"
+            " or the name of a column."
+        )
+    try:
+        return _term(given, schema)
+    except RefusedError as error:
+        raise ValueError(f"{argument}={given}: {error}") from None
+
+
+def _term(expr: nw.Expr, schema: Mapping[str, Column]) -> Term:
+    first, *rest = expr._nodes
+    if first.name == "col":
+        term = _column(first.kwargs["names"], schema)
+    elif first.name == "lit":
+        term = literal(first.kwargs["value"])
+        if first.kwargs["dtype"] is not None:
+            raise RefusedError("lit(dtype=): a constant has the type of its value; leave it out.")
+    elif first.name in ROOTS:
+        term = ROOTS[first.name](*_arguments(first, schema), **first.kwargs)
+    else:
+        raise _unknown(first)
+    for node in rest:
+        if node.name not in RULES or node.kind.name != "ELEMENTWISE":
+            raise _unknown(node)
+        term = RULES[node.name](term, *_arguments(node, schema), **node.kwargs)
+    return term
+
+
+def _arguments(node: Any, schema: Mapping[str, Column]) -> list[Term]:
+    terms = []
+    for given in node.exprs:
+        if isinstance(given, nw.Series):
+            raise RefusedError("a Series carries data of its own; use a constant or a column.")
+        if isinstance(given, str) and not node.str_as_lit:
+            given = nw.col(given)
+        terms.append(_term(given, schema) if isinstance(given, nw.Expr) else literal(given))
+    return terms
+
+
+def _column(names: list[str], schema: Mapping[str, Column]) -> Term:
+    if len(names) != 1:
+        raise RefusedError(f"{names!r} are several columns; name one.")
+    (name,) = names
+    if name not in schema:
+        raise RefusedError(
+            f"{name!r} is not in the frame; its columns are {', '.join(map(repr, schema))}."
+        )
+    return Term(leaf(name, schema[name]), schema[name], name, frozenset([name]), is_column=True)
+
+
+def _unknown(node: Any) -> RefusedError:
+    if node.name == "map_batches":
+        return RefusedError(
+            "map_batches: nothing is known of a function of your own. What it computes can only be"
+            " part of the data: apply it to the frame before `engines.context`, where it is your"
+            " word that each row of its result belongs to one row."
+        )
+    return RefusedError(
+        f"{node.name.removeprefix('__').removesuffix('__')}: is not among the steps that are known"
+        " to work row by row, without failing, and alike in every engine (docs/scale.md,"
+        ' "Plans"). Compute it in the frame before `engines.context`, if each row of the result'
+        " belongs to one row."
+    )

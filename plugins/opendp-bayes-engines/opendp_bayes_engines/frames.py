@@ -1,0 +1,192 @@
+"""The data of a Context: a frame that its engine has not read yet, steps upon it, and the sizes of
+its groups.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import narwhals as nw
+import polars as pl
+
+from opendp_bayes.extend.framework import CategoricalColumn
+from opendp_bayes_engines.kinds import Column, Kind
+from opendp_bayes_engines.steps import Frame, Schema, Step, Truncate
+
+_NUMBER = "number"
+#: The column that says whether a value is a category.
+FOUND = "found"
+#: Adds that column to groups: of which frame, which column, and the categories.
+Found = Callable[[Frame, str, list[Any]], Frame]
+
+
+def _is_in(groups: Frame, value: str, known: list[Any]) -> Frame:
+    found = nw.col(value).is_in(known) if known else nw.lit(False)
+    return groups.with_columns(found.alias(FOUND))
+
+
+class Held(Protocol):
+    """A frame of some engine, with the steps of a plan upon it. Nothing runs before `groups`."""
+
+    def then(self, step: Step) -> "Held": ...
+
+    def groups(self, columns: Sequence[CategoricalColumn], schema: Schema) -> pl.DataFrame:
+        """The number of rows of each combination of categories, as `Cells.counts` reads it.
+
+        `schema` is that of the last step. There is at most one row for each combination of
+        categories, a null and another value of each column: nothing else leaves the engine.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Lazy:
+    """A frame of an engine with lazy frames of its own, through narwhals.
+
+    Attributes
+    ----------
+    frame : as narwhals sees it.
+    settings : of `collect`.
+    quiet : a context in which the engine says nothing of what it reads.
+    found : adds a column that says whether a value is a category.
+    """
+
+    frame: Frame
+    settings: tuple[tuple[str, Any], ...] = ()
+    quiet: Callable[[], AbstractContextManager[Any]] = nullcontext
+    found: Found = _is_in
+
+    def then(self, step: Step) -> "Lazy":
+        return replace(self, frame=step.apply(self.frame))
+
+    def groups(self, columns: Sequence[CategoricalColumn], schema: Schema) -> pl.DataFrame:
+        with self.quiet():
+            groups = _groups(self.frame, columns, schema, self.found)
+            return groups.collect("polars", **dict(self.settings)).to_native()
+
+
+def _groups(
+    frame: Frame,
+    columns: Sequence[CategoricalColumn],
+    schema: Schema,
+    found: Found,
+) -> Frame:
+    """Group by the values themselves, as fast as the engine can; then the groups, which are few,
+    by what may leave it.
+    """
+    values = {f"value_{at}": column.column for at, column in enumerate(columns)}
+    groups = (
+        frame.select(*(nw.col(column).alias(value) for value, column in values.items()))
+        .group_by(*values)
+        .agg(nw.len().cast(nw.Int64).alias(_NUMBER))
+    )
+    for value, of in zip(values, columns, strict=True):
+        groups = _kept(groups, value, of, schema[of.column], found)
+    return (
+        groups.group_by(*values).agg(nw.col(_NUMBER).sum().cast(nw.Int64)).select(*values, _NUMBER)
+    )
+
+
+def _kept(
+    groups: Frame,
+    value: str,
+    of: CategoricalColumn,
+    column: Column,
+    found: Found,
+) -> Frame:
+    """The groups with every value that is neither a category nor null replaced by one other."""
+    if column.kind is Kind.BOOLEAN:
+        return groups
+    known: list[Any] = list(of.categories)
+    held = nw.col(value)
+    if column.kind is Kind.STRING:
+        if column.dtype != "String":
+            groups = groups.with_columns(held.cast(nw.String))
+        return found(groups, value, known).with_columns(
+            nw.when(held.is_null() | nw.col(FOUND)).then(held).otherwise(nw.lit(_other_text(known)))
+        )
+    if column.kind is Kind.INTEGER and column.dtype != "Int64":
+        groups = groups.with_columns(held.cast(nw.Int64))
+    if column.dtype.startswith("U") and column.kind is Kind.WIDE:
+        known = [one for one in known if one >= 0]
+    within = nw.when(nw.col(FOUND)).then(held).cast(nw.Int64)
+    other = nw.lit(_other_number(known), dtype=nw.Int64)
+    return found(groups, value, known).with_columns(
+        nw.when(held.is_null() | nw.col(FOUND)).then(within).otherwise(other).alias(value)
+    )
+
+
+def _other_text(known: Sequence[str]) -> str:
+    """A text that is no category."""
+    return max(known, key=len, default="") + "?"
+
+
+def _other_number(known: Sequence[int]) -> int:
+    """A number that is no category."""
+    taken = set(known)
+    return next(number for number in range(len(taken) + 1) if number not in taken)
+
+
+@dataclass(frozen=True, eq=False)
+class Partitioned:
+    """A Dask frame. Every partition is a polars frame while it is worked on, so that nulls are
+    nulls and a plan means what it means everywhere; Dask reads, moves and schedules.
+    """
+
+    frame: Any
+    schema: Schema
+    steps: tuple[Step, ...] = ()
+
+    def then(self, step: Step) -> "Partitioned":
+        return replace(self, steps=(*self.steps, step))
+
+    def groups(self, columns: Sequence[CategoricalColumn], schema: Schema) -> pl.DataFrame:
+        from dask.delayed import delayed
+
+        needed = {column.column for column in columns}.union(*(step.reads for step in self.steps))
+        frame = self.frame[[name for name in self.schema if name in needed]]
+        for step in self.steps:
+            if isinstance(step, Truncate):  # all rows of an identifier must meet in one partition
+                frame = frame.shuffle(on=step.identifier)
+                break
+        steps, work = self.steps, delayed(_of_partition, pure=False)
+        parts = [work(part, steps, tuple(columns), schema) for part in frame.to_delayed()]
+        add = delayed(_added, pure=False)
+        while len(parts) > 1:
+            parts = [add(parts[at : at + _TOGETHER]) for at in range(0, len(parts), _TOGETHER)]
+        total: pl.DataFrame = parts[0].compute()
+        return total
+
+
+_TOGETHER = 16  # partial counts that are added up at a time
+
+
+def _of_partition(
+    part: Any, steps: Sequence[Step], columns: Sequence[CategoricalColumn], schema: Schema
+) -> pl.DataFrame:
+    frame = nw.from_native(pl.from_pandas(part).lazy())
+    for step in steps:
+        frame = step.apply(frame)
+    return _groups(frame, columns, schema, _is_in).collect("polars").to_native()
+
+
+def _added(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    *values, number = parts[0].columns
+    return pl.concat(parts).group_by(values).agg(pl.col(number).sum())
+
+
+@contextmanager
+def silent(*names: str) -> Iterator[None]:
+    """Let the loggers named say nothing while the block runs."""
+    import logging
+
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(logger, logger.disabled) for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, was_disabled in before:
+            logger.disabled = was_disabled

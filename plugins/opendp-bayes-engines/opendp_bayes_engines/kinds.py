@@ -1,0 +1,101 @@
+"""What a column of a frame may hold, whichever engine the frame is in."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+
+#: What a 64-bit signed integer holds. Arithmetic is accepted where its results are proved to fit.
+INT64 = (-(2**63), 2**63 - 1)
+
+_INTEGERS: dict[type[DType], tuple[int, int]] = {
+    nw.Int8: (-(2**7), 2**7 - 1),
+    nw.Int16: (-(2**15), 2**15 - 1),
+    nw.Int32: (-(2**31), 2**31 - 1),
+    nw.Int64: INT64,
+    nw.UInt8: (0, 2**8 - 1),
+    nw.UInt16: (0, 2**16 - 1),
+    nw.UInt32: (0, 2**32 - 1),
+}
+
+
+class Kind(Enum):
+    """The kinds of values that mean the same in every engine, and OTHER for everything else."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    WIDE = "integer beyond 64 bits"
+    STRING = "string"
+    DATE = "date"
+    FLOAT = "float"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is known of a column without reading it.
+
+    Attributes
+    ----------
+    kind : of its values.
+    dtype : its type in the words of narwhals.
+    nullable : whether it may hold nulls; a float may hold NaN, which counts as a null.
+    limits : the smallest and the largest value that an INTEGER can have.
+    categories : the public labels, where the type carries them.
+    """
+
+    kind: Kind
+    dtype: str
+    nullable: bool = True
+    limits: tuple[int, int] = INT64
+    categories: tuple[str, ...] | None = None
+
+    @property
+    def polars_type(self) -> pl.DataType:
+        """The type that a polars column of the same kind has."""
+        if self.categories is not None:
+            return pl.Enum(self.categories)
+        return {
+            Kind.BOOLEAN: pl.Boolean(),
+            Kind.INTEGER: pl.Int64(),
+            Kind.WIDE: pl.Int64(),  # a category is within 64 bits, so any other value is unknown
+            Kind.STRING: pl.String(),
+            Kind.DATE: pl.Date(),
+            Kind.FLOAT: pl.Float64(),
+            Kind.OTHER: pl.Object(),
+        }[self.kind]
+
+
+def column_of(dtype: DType) -> Column:
+    """What a column of a narwhals type may hold."""
+    for integer, limits in _INTEGERS.items():
+        if dtype == integer:
+            return Column(Kind.INTEGER, str(dtype), limits=limits)
+    if isinstance(dtype, nw.Enum):
+        return Column(Kind.STRING, "Enum", categories=tuple(dtype.categories))
+    kinds: dict[type[DType], Kind] = {
+        nw.Boolean: Kind.BOOLEAN,
+        nw.UInt64: Kind.WIDE,
+        nw.Int128: Kind.WIDE,
+        nw.UInt128: Kind.WIDE,
+        nw.String: Kind.STRING,
+        nw.Categorical: Kind.STRING,
+        nw.Date: Kind.DATE,
+        nw.Float32: Kind.FLOAT,
+        nw.Float64: Kind.FLOAT,
+    }
+    return Column(next((kind for of, kind in kinds.items() if dtype == of), Kind.OTHER), str(dtype))
+
+
+def leaf(name: str, column: Column) -> nw.Expr:
+    """A column as plans read it: of one type for each kind, and NaN as null."""
+    value = nw.col(name)
+    if column.kind is Kind.INTEGER and column.dtype != "Int64":
+        return value.cast(nw.Int64)
+    if column.kind is Kind.STRING and column.dtype != "String":
+        return value.cast(nw.String)
+    if column.kind is Kind.FLOAT:
+        return (value if column.dtype == "Float64" else value.cast(nw.Float64)).fill_nan(None)
+    return value

@@ -1,0 +1,167 @@
+"""Contexts over frames of any engine, and their queries."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from opendp.context import Context, Query
+from opendp.mod import Domain, Measure, Metric, Transformation
+
+from opendp_bayes.extend import as_size
+from opendp_bayes.extend.framework import Question, require_features
+from opendp_bayes_engines.engines import held
+from opendp_bayes_engines.space import FrameSpace, identifier_of, make_counts, make_step
+from opendp_bayes_engines.steps import Filter, Schema, Step, Truncate, WithColumns, flat
+
+
+class EngineQuery(Query):
+    """A query on a frame of any engine: steps, each a new query, and then `opendp_bayes.posterior`.
+
+    Each step is checked when it is made, and runs when something is released. `schema` has what is
+    known of each column.
+    """
+
+    def __init__(
+        self,
+        base: Query,
+        schema: Schema,
+        identifier: str | None,
+        plan: Transformation | None = None,
+        by: tuple[str, ...] = (),
+    ) -> None:
+        chain = base._chain if plan is None else plan
+        super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
+        self.schema = schema
+        self._base, self._identifier = base, identifier
+        self._plan, self._by = plan, by
+
+    def filter(self, *predicates: Any, **constraints: Any) -> "EngineQuery":
+        """Keep the rows that fulfil every predicate; `filter(region="north")` is short for
+        `filter(nw.col("region") == "north")`.
+
+        Under `unit_of(changes=)` the number of rows is private afterwards, and a change moves two.
+        Raises `ValueError`/`TypeError` for an expression that is not accepted.
+        """
+        return self._then(Filter.build(self.schema, predicates, constraints))
+
+    def with_columns(self, *exprs: Any, **named_exprs: Any) -> "EngineQuery":
+        """Add columns computed row by row, or replace columns.
+
+        Raises `ValueError`/`TypeError` for an expression that is not accepted.
+        """
+        return self._then(WithColumns.build(self.schema, exprs, named_exprs, only=False))
+
+    def select(self, *exprs: Any, **named_exprs: Any) -> "EngineQuery":
+        """Keep the columns named and computed, and no others.
+
+        Raises `ValueError`/`TypeError` for an expression that is not accepted.
+        """
+        return self._then(WithColumns.build(self.schema, exprs, named_exprs, only=True))
+
+    def truncate_per_group(self, m: int) -> "EngineQuery":
+        """Keep at most `m` rows of each identifier: the first by all columns, in the order of their
+        names, nulls first, whatever order the engine reads them in.
+
+        Raises `ValueError`/`TypeError` for an `m` that is no whole number of at least 1, or a
+        privacy unit without identifier.
+        """
+        if self._identifier is None:
+            raise ValueError(
+                "truncate_per_group: needs a privacy unit with an identifier, as in"
+                " `dp.unit_of(contributions=1, identifier='person')`, and limits it once."
+            )
+        step = Truncate.build(self.schema, self._identifier, as_size(m, "m"))
+        limited = self._then(step)
+        limited._identifier = None
+        return limited
+
+    def group_by(self, *by: str) -> "EngineQuery":
+        """Ask for a posterior per group of the column named; nothing but the question may follow.
+
+        Raises `ValueError`/`TypeError` for anything but names of columns.
+        """
+        names = flat(by)
+        if not names or not all(isinstance(name, str) for name in names):
+            raise TypeError(f"by={by!r}: must be names of columns; compute them in the plan first.")
+        self._check_ungrouped()
+        return EngineQuery(self._base, self.schema, self._identifier, self._plan, tuple(names))
+
+    def counts_of(self, question: Question) -> tuple[Transformation, Query]:
+        """The transformation to the counts that are asked for, and the query with the budget: the
+        door that `opendp_bayes.posterior` goes through.
+        """
+        if self._by:
+            question = replace(question, by=self._by)
+        elif question.keys is not None:
+            raise ValueError(
+                f"keys={question.keys!r}: belongs to a query per group; group it by a column, as in"
+                " `query.group_by('region')`."
+            )
+        counts = make_counts(*self._space, question)
+        return (counts if self._plan is None else self._plan >> counts), self._base
+
+    @property
+    def _space(self) -> tuple[Domain, Metric]:
+        chain: Any = self._base._chain if self._plan is None else self._plan.output_space
+        space: tuple[Domain, Metric] = chain
+        return space
+
+    def _then(self, step: Step) -> "EngineQuery":
+        self._check_ungrouped()
+        made = make_step(*self._space, step)
+        plan = made if self._plan is None else self._plan >> made
+        return EngineQuery(self._base, step.schema, self._identifier, plan)
+
+    def _check_ungrouped(self) -> None:
+        if self._by:
+            raise ValueError("query: group_by must be the last step.")
+
+
+class EngineContext(Context):
+    """A Context over a frame of any engine; `query()` gives an `EngineQuery`."""
+
+    schema: Schema
+    identifier: str | None
+
+    def query(self, **kwargs: Any) -> EngineQuery:
+        """A query, with the next share of the budget or with the loss given, as in
+        `Context.query`.
+        """
+        base: Any = super().query(**kwargs)
+        return EngineQuery(base, self.schema, self.identifier)
+
+
+def context(
+    frame: Any,
+    *,
+    privacy_unit: tuple[Metric, Any],
+    privacy_loss: tuple[Measure, Any],
+    split_evenly_over: int | None = None,
+    split_by_weights: Sequence[float] | None = None,
+) -> EngineContext:
+    """An OpenDP Context over a frame of PySpark, DuckDB, Dask, Ibis or polars.
+
+    Parameters
+    ----------
+    frame : the data. They are the rows of this frame: what was computed before it is not checked,
+        so that each of its rows must belong to the privacy unit by your word.
+    privacy_unit : `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, with `identifier=`, the
+        name of a column, where people own several rows.
+    privacy_loss, split_evenly_over, split_by_weights : as in `dp.Context.compositor`.
+
+    Raises `ValueError`/`TypeError` for a frame or a unit that is not accepted. Reads no rows.
+    """
+    require_features("engines.context")
+    data, schema = held(frame)
+    identifier = identifier_of(privacy_unit[0], schema)
+    made = Context.compositor(
+        data,
+        privacy_unit=privacy_unit,
+        privacy_loss=privacy_loss,
+        split_evenly_over=split_evenly_over,
+        split_by_weights=split_by_weights,
+        domain=FrameSpace(schema).domain,
+    )
+    ours = EngineContext.__new__(EngineContext)
+    ours.__dict__.update(made.__dict__, schema=schema, identifier=identifier)
+    return ours

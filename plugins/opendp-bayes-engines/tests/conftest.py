@@ -1,0 +1,71 @@
+"""Frames of every engine with the same rows, and Spark where it is installed."""
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[3] / "tests")]
+
+
+def _without_spark() -> str | None:
+    """Why Spark cannot run here, None where it can."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        return "pyspark is not installed: `make test-spark` installs it"
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        return "Java is not installed: `apt-get install openjdk-17-jre-headless`"
+    return None
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A session of Spark in this process."""
+    if reason := _without_spark():
+        pytest.skip(reason)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+
+        session = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.driver.memory", "1g")
+            .getOrCreate()
+        )
+        yield session
+        session.stop()
+
+
+@pytest.fixture(scope="session")
+def frame_in(request: pytest.FixtureRequest) -> Callable[[str, Path], Any]:
+    """A frame of an engine over a Parquet file."""
+    connections: list[Any] = []  # Ibis forgets a table whose connection is gone
+
+    def make(engine: str, path: Path) -> Any:
+        if engine == "polars":
+            return pl.scan_parquet(path)
+        if engine == "duckdb":
+            import duckdb
+
+            return duckdb.connect().read_parquet(str(path))
+        if engine == "dask":
+            import dask.dataframe as dd
+
+            return dd.read_parquet(path, dtype_backend="pyarrow").repartition(npartitions=3)
+        if engine == "ibis":
+            import ibis
+
+            connections.append(ibis.duckdb.connect())
+            return connections[-1].read_parquet(path)
+        return request.getfixturevalue("spark").read.parquet(str(path))
+
+    return make

@@ -1,0 +1,199 @@
+"""What each engine needs before it counts alike, and the frames that are refused."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import dask.dataframe as dd
+import duckdb
+import ibis
+import narwhals as nw
+import opendp.prelude as dp
+import pandas as pd
+import polars as pl
+import pytest
+
+from opendp_bayes.extend.framework import Question, Variable
+from opendp_bayes_engines import context
+from opendp_bayes_engines.engines import held
+from opendp_bayes_engines.frames import silent
+from opendp_bayes_engines.kinds import Kind
+
+
+def counts(frame: Any, name: str, labels: list[Any] | None, **buckets: Any) -> list[int]:
+    made = context(
+        frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
+    )
+    chain, _ = made.query().counts_of(Question((Variable(name, labels, **buckets),)))
+    counted: list[int] = chain(held(frame)[0]).tolist()
+    return counted
+
+
+BUCKETS = {"nulls": "null", "unknown": "other"}
+
+
+@pytest.mark.parametrize("collation", ["", "nocase", "noaccent", "nfc"])
+def test_duckdb_compares_byte_by_byte(collation: str) -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (a VARCHAR COLLATE NOCASE, b VARCHAR, person INTEGER)")
+    connection.execute(
+        "INSERT INTO t VALUES ('x', 'é', 1), ('X', 'e', 1), ('x ', 'e\u0301', 2), ('X', 'E', 3)"
+    )
+    connection.execute(f"SET default_collation = '{collation}'")
+    frame = connection.table("t")
+    assert counts(frame, "a", ["x", "X"], **BUCKETS) == [1, 2, 0, 1]
+    assert counts(frame, "b", ["é", "e", "e\u0301"], **BUCKETS) == [1, 1, 1, 0, 1]
+    assert counts(frame, "b", ["E"], **BUCKETS) == [1, 0, 3]
+    made = context(
+        frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
+    )
+    query = made.query().filter(nw.col("a").is_in(["x"]) | (nw.col("b") == "E"))
+    chain, _ = query.counts_of(Question((Variable("a", ["x", "X"], **BUCKETS),)))
+    assert chain(held(frame)[0]).tolist() == [1, 1, 0, 0]
+
+
+def test_duckdb_identifiers_that_differ_in_case_are_two() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (who VARCHAR COLLATE NOCASE, b VARCHAR)")
+    connection.execute("INSERT INTO t VALUES ('x', 'a'), ('X', 'a'), ('X', 'a')")
+    frame = connection.table("t")
+    made = context(
+        frame,
+        privacy_unit=dp.unit_of(contributions=1, identifier="who"),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+    )
+    chain, _ = (
+        made.query().truncate_per_group(1).counts_of(Question((Variable("b", ["a"], **BUCKETS),)))
+    )
+    assert chain(held(frame)[0]).tolist() == [2, 0, 0]
+
+
+def test_duckdb_enums_carry_their_categories() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TYPE vote AS ENUM ('no', 'yes', 'never')")
+    connection.execute("CREATE TABLE t (vote vote)")
+    connection.execute("INSERT INTO t VALUES ('yes'), ('yes'), ('no'), (NULL)")
+    frame = connection.table("t")
+    assert counts(frame, "vote", None, nulls="null") == [1, 2, 0, 1]
+    assert counts(frame, "vote", ["yes"], **BUCKETS) == [2, 1, 1]
+
+
+def test_duckdb_integers_of_any_width() -> None:
+    frame = duckdb.connect().sql(
+        "SELECT unnest([170141183460469231731687303715884105727::HUGEINT, -1, 3, NULL]) AS n"
+    )
+    assert counts(frame, "n", [3, -1], nulls=-5, unknown=-6) == [1, 1, 1, 1]
+
+
+def test_polars_types() -> None:
+    frame = pl.DataFrame(
+        {
+            "wide": pl.Series([2**100, -1, None, 3], dtype=pl.Int128),
+            "enum": pl.Series(["b", "a", None, "b"], dtype=pl.Enum(["a", "b", "c"])),
+            "categorical": pl.Series(["b", "a", None, "z"], dtype=pl.Categorical),
+            "small": pl.Series([1, 2, None, 2], dtype=pl.UInt8),
+        }
+    ).lazy()
+    assert counts(frame, "wide", [3, -1], nulls=-5, unknown=-6) == [1, 1, 1, 1]
+    assert counts(frame, "enum", None, nulls="null") == [1, 2, 0, 1]
+    assert counts(frame, "categorical", ["a", "b"], **BUCKETS) == [1, 1, 1, 1]
+    assert counts(frame, "small", [2, 1], nulls=-5, unknown=-6) == [2, 1, 1, 0]
+
+
+@pytest.mark.parametrize("dtype", [pl.Decimal(10, 2), pl.Date, pl.Datetime, pl.Float64, pl.Binary])
+def test_types_that_are_no_categories_are_refused(dtype: Any) -> None:
+    frame = pl.LazyFrame({"value": []}, schema={"value": dtype})
+    with pytest.raises(TypeError, match="must be Enum, String, Categorical, integer or Boolean"):
+        counts(frame, "value", ["a"], **BUCKETS)
+
+
+def test_dask_categories_are_not_taken_from_the_data() -> None:
+    frame = pd.DataFrame({"vote": pd.Categorical(["b", "a", None], ordered=True)})
+    given = dd.from_pandas(frame, npartitions=2)
+    assert held(given)[1]["vote"].categories is None
+    assert counts(given, "vote", ["a", "z"], **BUCKETS) == [1, 0, 1, 1]
+
+
+@pytest.mark.parametrize("values", [[1, 2], [True, False]])
+def test_dask_numbers_that_hold_no_nulls_are_refused(values: list[Any]) -> None:
+    frame = dd.from_pandas(pd.DataFrame({"a": values}), npartitions=1)
+    with pytest.raises(ValueError, match=r"column 'a' has the numpy type .*pyarrow"):
+        held(frame)
+
+
+def test_dask_objects_may_be_there_but_not_asked_about() -> None:
+    frame = pd.DataFrame({"a": pd.Series([1, "x", None], dtype=object), "b": ["x", "y", None]})
+    given = dd.from_pandas(frame, npartitions=2)
+    schema = held(given)[1]
+    if schema["a"].kind is Kind.OTHER:  # Dask makes text of objects, where it is told to
+        with pytest.raises(TypeError, match="has type Object"):
+            counts(given, "a", ["x"], **BUCKETS)
+    assert counts(given, "b", ["x"], **BUCKETS) == [1, 1, 1]
+
+
+def test_ibis_with_collations_is_refused() -> None:
+    connection = ibis.duckdb.connect()
+    connection.con.execute("CREATE TABLE t (a VARCHAR)")
+    held(connection.table("t"))
+    connection.con.execute("SET default_collation = 'nocase'")
+    with pytest.raises(ValueError, match="compares some text by a collation"):
+        held(connection.table("t"))
+    connection.con.execute("SET default_collation = ''")
+    connection.con.execute("CREATE TABLE u (a VARCHAR COLLATE NOCASE)")
+    with pytest.raises(ValueError, match="compares some text by a collation"):
+        held(connection.table("t"))
+
+
+def test_ibis_on_other_backends_is_refused() -> None:
+    with pytest.raises(ValueError, match="Ibis on polars has not been seen to count alike"):
+        held(ibis.polars.connect({"t": pl.LazyFrame({"a": [1]})}).table("t"))
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pl.DataFrame({"a": [1]}), "is in memory; make it lazy"),
+        (pd.DataFrame({"a": [1]}), "is in memory; make it lazy"),
+        ({"a": [1]}, "must be a frame of PySpark, DuckDB, Dask or Ibis"),
+        (None, "must be a frame of PySpark, DuckDB, Dask or Ibis"),
+    ],
+)
+def test_what_is_no_lazy_frame_is_refused(frame: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        held(frame)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a", "A"], "'a' and 'A' differ in nothing but case"),
+        (["a.b"], "'a.b' must be printable and without any of"),
+        (["*"], "must be printable and without any of"),
+        ([""], "must be printable and without any of"),
+        (["opendp_bayes_one"], "which is reserved"),
+    ],
+)
+def test_names_that_engines_understand_differently_are_refused(
+    names: list[str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        held(pl.LazyFrame({name: [1] for name in names}))
+
+
+def test_a_narwhals_frame_is_a_frame_too(tmp_path: Path) -> None:
+    frame = nw.from_native(pl.LazyFrame({"a": ["x", None]}))
+    assert counts(frame, "a", ["x"], **BUCKETS) == [1, 1, 0]
+
+
+def test_loggers_are_silent_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("an engine")
+
+    def fail() -> None:
+        with silent("an engine"):
+            logger.critical("a value")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    logger.critical("nothing")
+    assert caplog.messages == ["nothing"]

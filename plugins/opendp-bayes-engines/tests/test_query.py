@@ -1,0 +1,337 @@
+"""Releases through a Context of frames: what they promise, what they cost, and what is refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from random_plans import ENGINES
+
+import opendp_bayes as ob
+from opendp_bayes_engines import EngineContext, EngineQuery, context
+
+FRAME = pl.DataFrame(
+    {
+        "person": [1, 1, 1, 2, 2, 3, None],
+        "vote": ["yes", "no", None, "Yes", "yes", "no", "no"],
+        "region": ["north", "south", "north", None, "north", "south", "east"],
+        "age": [17, 18, None, 40, 55, 99, -3],
+    }
+)
+VOTES: dict[str, Any] = {"categories": ["no", "yes"], "nulls": "none", "unknown": "other"}
+
+
+def made(frame: Any, *, shares: int = 1, epsilon: float = 1.0, **unit: Any) -> EngineContext:
+    return context(
+        frame,
+        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
+        privacy_loss=dp.loss_of(epsilon=epsilon),
+        split_evenly_over=shares,
+    )
+
+
+@pytest.fixture
+def frame() -> Any:
+    return FRAME.lazy()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_release_through_each_engine_debits_equally(
+    engine: str, frame_in: Callable[[str, Path], Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "frame.parquet"
+    FRAME.write_parquet(path)
+    of = made(frame_in(engine, path), shares=2, epsilon=2.0)
+    query = of.query().filter(nw.col("age") >= 18)
+    for _ in range(2):
+        released = ob.posterior(query, "vote", **VOTES).release()
+        assert released.categories == ("no", "yes", "none", "other")
+        assert released.promise.relation == "add/remove"
+        assert released.epsilon <= 1.0
+        assert released.epsilon > 0.999
+    with pytest.raises(ValueError, match="exhausted"):
+        of.query()
+    with pytest.raises(dp.OpenDPException, match="out of queries"):
+        ob.posterior(query, "vote", **VOTES).release()
+
+
+def test_counts_behind_little_noise_are_those_of_the_plan(frame: Any) -> None:
+    of = made(frame, shares=4, epsilon=400.0)
+    query = of.query().with_columns(adult=nw.col("age") >= 18).select("vote", "adult")
+    assert ob.posterior(query, "vote", **VOTES).release().drawn == (3, 2, 1, 1)
+    adult = query.filter(adult=True)
+    assert ob.posterior(adult, "vote", **VOTES).release().drawn == (2, 1, 0, 1)
+    grouped = of.query().group_by("region")
+    released = ob.posterior(grouped, "vote", keys=["north", None], **VOTES).release()
+    assert released["north"].drawn == (0, 2, 1, 0)
+    assert released[None].drawn == (0, 0, 0, 1)
+    filled = of.query().with_columns(nw.col("vote").fill_null("no"))
+    released = ob.posterior(filled, "vote", categories=["no", "yes"], unknown="other").release()
+    assert released.drawn == (4, 2, 1)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_joint_tables_and_groups_of_several_columns(
+    engine: str, frame_in: Callable[[str, Path], Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "frame.parquet"
+    FRAME.write_parquet(path)
+    of = made(frame_in(engine, path), shares=2, epsilon=400.0)
+    query = of.query().with_columns(old=nw.col("age") >= 40)
+    joint = ob.posterior(
+        query,
+        ["region", "vote"],
+        categories={"region": ["north", "south"], "vote": ["no", "yes"]},
+        nulls={"region": "nowhere", "vote": "none"},
+        unknown={"region": "nowhere", "vote": "none"},
+    ).release()
+    assert dict(zip(joint.categories, joint.drawn, strict=True)) == {
+        ("north", "no"): 0,
+        ("north", "yes"): 2,
+        ("north", "none"): 1,
+        ("south", "no"): 2,
+        ("south", "yes"): 0,
+        ("south", "none"): 0,
+        ("nowhere", "no"): 1,
+        ("nowhere", "yes"): 0,
+        ("nowhere", "none"): 1,
+    }
+    keys = [("north", True), ("south", False)]
+    grouped = ob.posterior(query.group_by("region", "old"), "vote", keys=keys, **VOTES).release()
+    assert grouped["north", True].drawn == (0, 1, 0, 0)
+    assert grouped["south", False].drawn == (1, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "steps", "asked", "relation", "d_in"),
+    [
+        ({"contributions": 3}, [], {}, "add/remove", 3),
+        ({"contributions": 3}, ["filter", "select"], {}, "add/remove", 3),
+        ({"changes": 2}, [], {"size": 7}, "change-one", 2),
+        ({"changes": 2}, ["with_columns", "select"], {"size": 7}, "change-one", 2),
+        ({"changes": 2}, ["filter"], {}, "add/remove", 4),
+        ({"contributions": 2, "identifier": "person"}, ["truncate"], {}, "add/remove", 6),
+        ({"changes": 2, "identifier": "person"}, ["truncate"], {}, "add/remove", 12),
+        (
+            {"contributions": 1, "identifier": "person"},
+            ["filter", "with_columns", "truncate", "select"],
+            {},
+            "add/remove",
+            3,
+        ),
+    ],
+)
+def test_what_a_release_promises(
+    frame: Any, unit: Any, steps: list[str], asked: Any, relation: str, d_in: int
+) -> None:
+    of = made(frame, **unit)
+    query = of.query()
+    for step in steps:
+        query = {
+            "filter": lambda q: q.filter(nw.col("age") > 17),
+            "select": lambda q: q.select("vote"),
+            "with_columns": lambda q: q.with_columns(old=nw.col("age") > 60),
+            "truncate": lambda q: q.truncate_per_group(3),
+        }[step](query)
+    released = ob.posterior(query, "vote", **VOTES, **asked).release()
+    assert (released.promise.relation, released.promise.d_in) == (relation, d_in)
+    assert released.epsilon <= 1.0
+
+
+def test_other_budgets(frame: Any) -> None:
+    for loss in (dp.loss_of(rho=0.1), dp.loss_of(epsilon=1.0, delta=1e-6)):
+        of = context(
+            frame,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=loss,
+            split_by_weights=[1, 3],
+        )
+        assert isinstance(of.query(), EngineQuery)
+        ob.posterior(of.query(), "vote", **VOTES).release()
+        ob.posterior(of.query(), "vote", **VOTES).release()
+    of = context(
+        frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
+    )
+    assert ob.posterior(of.query(epsilon=0.25), "vote", **VOTES).release().epsilon <= 0.25
+    with pytest.raises(ValueError, match="no budget of its own"):
+        ob.posterior(of.query(), "vote", **VOTES).release()
+
+
+PERSON = {"contributions": 1, "identifier": "person"}
+MISTAKES: dict[str, tuple[Any, Callable[[EngineQuery], Any], type[Exception], str]] = {
+    "not truncated": (
+        PERSON,
+        lambda q: ob.posterior(q, "vote", **VOTES),
+        ValueError,
+        "limit them first, with `query.truncate_per_group",
+    ),
+    "identifier replaced": (
+        PERSON,
+        lambda q: q.with_columns(person=nw.col("age")),
+        ValueError,
+        "must leave the identifier 'person' as it is",
+    ),
+    "identifier computed": (
+        PERSON,
+        lambda q: q.with_columns(nw.col("person").fill_null(0)),
+        ValueError,
+        "must leave the identifier 'person' as it is",
+    ),
+    "identifier dropped": (
+        PERSON,
+        lambda q: q.select("vote"),
+        ValueError,
+        "must leave the identifier 'person' as it is",
+    ),
+    "truncated without identifier": (
+        {"contributions": 1},
+        lambda q: q.truncate_per_group(2),
+        ValueError,
+        "needs a privacy unit with an identifier",
+    ),
+    "truncated twice": (
+        PERSON,
+        lambda q: q.truncate_per_group(2).truncate_per_group(1),
+        ValueError,
+        "limits it once",
+    ),
+    "truncated to nothing": (
+        PERSON,
+        lambda q: q.truncate_per_group(0),
+        ValueError,
+        "m=0: must be between 1 and",
+    ),
+    "truncated to a half": (PERSON, lambda q: q.truncate_per_group(0.5), TypeError, "m="),
+    "no column": (
+        {"contributions": 1},
+        lambda q: ob.posterior(q, "voted", **VOTES),
+        ValueError,
+        "'voted': is not in the frame",
+    ),
+    "a number without categories": (
+        {"contributions": 1},
+        lambda q: ob.posterior(q, "vote"),
+        ValueError,
+        "does not say publicly which categories",
+    ),
+    "keys without groups": (
+        {"contributions": 1},
+        lambda q: ob.posterior(q, "vote", keys=["north"], **VOTES),
+        ValueError,
+        "belongs to a query per group",
+    ),
+    "no size": (
+        {"changes": 1},
+        lambda q: ob.posterior(q, "vote", **VOTES),
+        ValueError,
+        "size=None: under change-one neighbours",
+    ),
+    "size where it is private": (
+        {"changes": 1},
+        lambda q: ob.posterior(q.filter(nw.col("age") > 3), "vote", size=7, **VOTES),
+        ValueError,
+        "the number of records is private here",
+    ),
+    "step after group_by": (
+        {"contributions": 1},
+        lambda q: q.group_by("region").filter(nw.col("age") > 3),
+        ValueError,
+        "group_by must be the last step",
+    ),
+    "group_by twice": (
+        {"contributions": 1},
+        lambda q: q.group_by("region").group_by("vote"),
+        ValueError,
+        "group_by must be the last step",
+    ),
+    "group_by an expression": (
+        {"contributions": 1},
+        lambda q: q.group_by(nw.col("age") > 3),
+        TypeError,
+        "must be names of columns",
+    ),
+    "group_by nothing": ({"contributions": 1}, lambda q: q.group_by(), TypeError, "must be names"),
+    "filter by nothing": ({"contributions": 1}, lambda q: q.filter(), ValueError, "at least one"),
+    "select nothing": ({"contributions": 1}, lambda q: q.select(), ValueError, "at least one"),
+    "a column twice": (
+        {"contributions": 1},
+        lambda q: q.select("vote", vote=nw.col("region")),
+        ValueError,
+        "must not make a column twice",
+    ),
+    "names that differ in case": (
+        {"contributions": 1},
+        lambda q: q.with_columns(Vote=nw.col("region")),
+        ValueError,
+        "differ in nothing but case",
+    ),
+    "a reserved name": (
+        {"contributions": 1},
+        lambda q: q.with_columns(opendp_bayes_1=nw.col("region")),
+        ValueError,
+        "is reserved",
+    ),
+    "a name that means more": (
+        {"contributions": 1},
+        lambda q: q.with_columns(nw.col("region").alias("a.b")),
+        ValueError,
+        "mean something else",
+    ),
+    "filter by a number": (
+        {"contributions": 1},
+        lambda q: q.filter("age"),
+        ValueError,
+        "filter: is accepted for boolean",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_refused_before_data_are_read(name: str) -> None:
+    unit, ask, error, message = MISTAKES[name]
+
+    def read_nothing(_: pl.DataFrame) -> pl.DataFrame:
+        raise AssertionError("the data were read")
+
+    frame = FRAME.lazy().map_batches(read_nothing, schema=FRAME.schema)
+    of = made(frame, **unit)
+    with pytest.raises(error, match=message):
+        ask(of.query())
+
+
+@pytest.mark.parametrize(
+    ("unit", "message"),
+    [
+        (dp.unit_of(contributions=1, ordered=True), "must be unit_of"),
+        (dp.unit_of(l1=1.0), "must be unit_of"),
+        (dp.unit_of(contributions=1, identifier="nobody"), "'nobody' is not in the frame"),
+        (dp.unit_of(contributions=1, identifier=pl.col("person") + 1), "the name of a column"),
+        (dp.unit_of(contributions=1, identifier="weight"), "must be a string, an integer"),
+    ],
+)
+def test_units_that_no_plan_is_proved_for(unit: Any, message: str) -> None:
+    frame = FRAME.with_columns(weight=pl.lit(1.5)).lazy()
+    with pytest.raises(ValueError, match=message):
+        context(frame, privacy_unit=unit, privacy_loss=dp.loss_of(epsilon=1.0))
+
+
+def test_without_features(frame: Any) -> None:
+    dp.disable_features("honest-but-curious")
+    with pytest.raises(ValueError, match="needs these OpenDP features"):
+        made(frame)
+
+
+def test_two_frames_with_other_columns_are_two_spaces(frame: Any) -> None:
+    one, other = made(frame), made(frame.select("vote"))
+    chain, _ = one.query().counts_of(_votes())
+    with pytest.raises(dp.OpenDPException, match="domain"):
+        other(chain >> dp.m.then_user_measurement(dp.max_divergence(), lambda x: 0, lambda d: 0.0))
+
+
+def _votes() -> Any:
+    from opendp_bayes.extend.framework import Question, Variable
+
+    return Question((Variable("vote", ["no", "yes"], "none", "other"),))

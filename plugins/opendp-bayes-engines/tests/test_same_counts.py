@@ -1,0 +1,143 @@
+"""Random plans give the counts that Python gives row by row, in every engine."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_plans import ENGINES, Said, conditions, numbers, rows, texts
+
+from opendp_bayes.extend.framework import Question, Variable
+from opendp_bayes_engines import context
+from opendp_bayes_engines.engines import held
+from opendp_bayes_engines.kinds import Kind
+
+ROWS = rows(seed=1, size=300)
+LABELS = {
+    "text": ["yes", "yes ", "é", "a'b", "a\\b", "", "else", "17"],
+    "number": [0, 1, 5, -1, 2**63 - 1, 17],
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    ROWS.write_parquet(path)
+    return path
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def frame(request: pytest.FixtureRequest, frame_in: Callable[[str, Path], Any], path: Path) -> Any:
+    return frame_in(request.param, path)
+
+
+@pytest.fixture(scope="module")
+def made(frame: Any) -> tuple[Any, Any]:
+    """A Context over the rows in one engine, and the data that it holds."""
+    return _context(frame), held(frame)[0]
+
+
+@pytest.fixture(scope="module")
+def by_person(frame: Any) -> tuple[Any, Any]:
+    """The same, where a person is the privacy unit."""
+    return _context(frame, identifier="person"), held(frame)[0]
+
+
+def _context(frame: Any, **unit: Any) -> Any:
+    return context(
+        frame,
+        privacy_unit=dp.unit_of(contributions=1, **unit),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+
+
+def counted(query: Any, data: Any, name: str, labels: list[Any], **of: Any) -> list[int]:
+    """The counts before any noise: of the labels, of nulls and of other values."""
+    buckets = ("null", "unknown") if isinstance(labels[0], str) else (-999, -998)
+    variable = Variable(name, labels, *buckets)
+    chain, _ = query.counts_of(Question((variable,), **of))
+    counts: list[int] = chain(data).tolist()
+    return counts
+
+
+def expected(values: list[Any], labels: list[Any]) -> list[int]:
+    known = Counter(
+        "null" if value is None else labels.index(value) if value in labels else "unknown"
+        for value in values
+    )
+    return [known[at] for at in (*range(len(labels)), "null", "unknown")]
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("text", LABELS["text"]),
+        ("text", [f"absent {at}" for at in range(998)] + ["yes", "no"]),
+        ("text", ["other?", "other??", "?"]),
+        ("number", LABELS["number"]),
+        ("number", list(range(-500, 500))),
+        ("small", [-128, 0, 300]),
+        ("wide", [0, 1, 2**63 - 1]),
+        ("wide", [-1, 1]),
+        ("flag", [True, False]),
+        ("flag", [True]),
+    ],
+)
+def test_every_value_is_counted_where_it_belongs(
+    made: tuple[Any, Any], name: str, labels: list[Any]
+) -> None:
+    query = made[0].query()
+    if query.schema[name].kind is Kind.OTHER:
+        pytest.skip(f"this engine has no type like that of {name!r}")
+    if isinstance(labels[0], bool):
+        chain, _ = query.counts_of(Question((Variable(name, labels, "null", "unknown"),)))
+        counts = chain(made[1]).tolist()
+    else:
+        counts = counted(query, made[1], name, labels)
+    assert counts == expected(ROWS[name].to_list(), labels)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    condition=conditions(3),
+    kind_and_value=st.one_of(
+        st.tuples(st.just("text"), texts()), st.tuples(st.just("number"), numbers())
+    ),
+)
+def test_random_plans_count_alike(
+    made: tuple[Any, Any], condition: Said, kind_and_value: tuple[str, Said]
+) -> None:
+    kind, value = kind_and_value
+    kept = [row for row in ROWS.to_dicts() if condition.means(row) is True]
+    query = made[0].query().filter(condition.expr).with_columns(asked=value.expr)
+    counts = counted(query, made[1], "asked", LABELS[kind])
+    assert counts == expected([value.means(row) for row in kept], LABELS[kind])
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(condition=conditions(1), limit=st.integers(1, 40))
+def test_truncated_plans_count_alike(
+    by_person: tuple[Any, Any], condition: Said, limit: int
+) -> None:
+    query = by_person[0].query().filter(condition.expr).select("person", "text", "real", "day")
+    query = query.truncate_per_group(limit)
+    kept = [row for row in ROWS.to_dicts() if condition.means(row) is True]
+    kept.sort(key=lambda row: [_nulls_first(row[name]) for name in ("day", "real", "text")])
+    seen: Counter[Any] = Counter()
+    values = []
+    for row in kept:
+        seen[row["person"]] += 1
+        if seen[row["person"]] <= limit:
+            values.append(row["text"])
+    assert counted(query, by_person[1], "text", LABELS["text"]) == expected(values, LABELS["text"])
+
+
+def _nulls_first(value: Any) -> Any:
+    if value is None or value != value:
+        return (0, 0)
+    return (1, value.encode() if isinstance(value, str) else value)
