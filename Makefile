@@ -17,7 +17,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --num
 NUMBER ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-spark lint types docs images mutants bench lock check clean
+.PHONY: help demo test test-slow test-spark lint types docs images papers mutants bench lock check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -70,6 +70,10 @@ images: $(FOR_TOOLS) ## Draw the pictures of the documentation again; needs Pang
 mutants: $(FOR_TOOLS) ## Plant mistakes and see which no test notices: NUMBER= of each module
 	$(PIP) --group mutants
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutants --number $(NUMBER)
+
+papers: $(FOR_TESTS) ## Draw the papers' figures again, with their numbers, and fill the page of verdicts
+	for script in examples/papers/{figure,table,theorem}_*.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python examples/papers/page.py
 
 bench: $(FOR_TESTS) ## Measure cost against what a user would use instead
 	$(BIN)/python -m benchmarks

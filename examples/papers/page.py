@@ -1,5 +1,5 @@
-"""Write the verdicts of `docs/papers.csv` into the tables of `docs/papers.md`, one a document:
-`python examples/papers/page.py`.
+"""Write the verdicts of `docs/papers.csv`, and the tables among the numbers of the figures, into
+`docs/papers.md`: `python examples/papers/page.py`.
 """
 
 import csv
@@ -32,8 +32,22 @@ def counted(letter: str) -> str:
     return f"{len(verdicts)} claims: {', '.join(shown)}."
 
 
+def numbers(name: str) -> str:
+    """A table of the folder of figures."""
+    with (DOCS / "images" / "papers" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        head, *body = csv.reader(file)
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in body])
+
+
 def filled(page: str) -> str:
-    """The page with its tables and counts as the verdicts say."""
+    """The page with its tables and counts as the files say."""
+    page = re.sub(
+        r"(<!-- numbers (\w+) -->\n).*?(<!-- end -->)",
+        lambda match: f"{match[1]}{numbers(match[2])}\n\n{match[3]}",
+        page,
+        flags=re.DOTALL,
+    )
     for letter in TABLES:
         page = re.sub(
             rf"(<!-- verdicts {letter} -->\n).*?(<!-- end -->)",

@@ -1,0 +1,93 @@
+"""Draw a figure and keep its numbers: `NAME.png` and `NAME.csv` in `docs/images/papers`, or in the
+folder given on the command line.
+"""
+
+import csv
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images" / "papers"
+DPI = 110
+#: A mechanism looks the same in every figure.
+STYLES = {
+    "EHD": {"color": "#7f7f7f", "linestyle": "-."},
+    "EHDL (not private)": {"color": "#8c564b", "linestyle": ":"},
+    "EHDS": {"color": "#1f77b4"},
+    "EHDS, tuned": {"color": "#1f77b4"},
+    "(ε, δ) mechanism": {"color": "#17becf", "linestyle": "--"},
+    "lap": {"color": "#2ca02c"},
+    "LSZhang": {"color": "#2ca02c"},
+    "ilap": {"color": "#d62728"},
+    "LSHist": {"color": "#d62728"},
+    "discrete Laplace": {"color": "#9467bd"},
+    "discrete Laplace = K-norm": {"color": "#9467bd"},
+    "K-norm": {"color": "#e377c2"},
+}
+THIN = {"color": "k", "lw": 0.8}
+DOTTED = {**THIN, "linestyle": ":"}
+
+
+def folder() -> Path:
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def keep(name: str, rows: list[dict[str, Any]]) -> None:
+    """Write rows as CSV, numbers with six digits."""
+    with (folder() / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(rows[0])
+        for row in rows:
+            writer.writerow([_shown(value) for value in row.values()])
+
+
+def _shown(value: Any) -> Any:
+    return f"{float(value):.6g}" if isinstance(value, (float, np.floating)) else value
+
+
+class Sheet:
+    """Panels of a figure; what is drawn is kept."""
+
+    def __init__(self, name: str, titles: Sequence[Sequence[str]], height: float = 3.7) -> None:
+        self.name = name
+        self.rows: list[dict[str, Any]] = []
+        self.figure, self.axes = plt.subplots(
+            len(titles),
+            len(titles[0]),
+            figsize=(5.4 * len(titles[0]), height * len(titles)),
+            squeeze=False,
+            layout="constrained",
+        )
+        self.titles = [title for row in titles for title in row]
+        for axis, title in zip(self.axes.flat, self.titles, strict=True):
+            axis.set_title(title, fontsize=10)
+            axis.grid(alpha=0.25)
+
+    def line(self, panel: int, label: str, x: Any, y: Any, **style: Any) -> None:
+        self.axes.flat[panel].plot(x, y, label=label, **{**STYLES.get(label, {}), **style})
+        self.note(panel, label, x, y)
+
+    def note(self, panel: int, label: str, x: Any, y: Any) -> None:
+        """Keep numbers that are drawn in another way."""
+        for at, value in zip(x, y, strict=True):
+            self.rows.append({"panel": self.titles[panel], "curve": label, "x": at, "y": value})
+
+    def finish(self, x: str, y: str, *, legends: Sequence[int] = (0,), **scales: str) -> None:
+        for axis in self.axes.flat:
+            axis.set(xlabel=x, ylabel=y, **scales)
+        for panel in legends:
+            self.axes.flat[panel].legend(fontsize=7.5)
+        self.save()
+
+    def save(self) -> None:
+        self.figure.savefig(folder() / f"{self.name}.png", dpi=DPI)
+        keep(self.name, self.rows)
