@@ -9,13 +9,13 @@ sampling".
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial, log_dirichlet_multinomial
-from opendp_bayes.inference.shown import Shown, table
+from opendp_bayes.inference.shown import Shown, seconded, table
 from opendp_bayes.inference.true_counts import Generator, Listed
 from opendp_bayes.mathematics.hellinger import hellinger_distance
 from opendp_bayes.mathematics.sensitivity import local_sensitivity, smallest_local_sensitivity
@@ -46,32 +46,39 @@ class WeightDiagnostics(Shown):
     log_error : standard deviation of the error of the log-likelihood over the posterior; 0 where it
         is not interpolated.
     categories : the labels.
+    disagreement : as of Markov chains (`Diagnostics`).
     """
 
     ess: Floats
     draws: int
     log_error: float = 0.0
     categories: tuple[Label, ...] = ()
+    disagreement: float = 0.0
 
     def sheet(self) -> Sheet:
         """A row, since all categories have the same draws."""
         row = "all categories", f"{self.ess.min():.0f}", f"{self.draws}", f"{self.log_error:.3f}"
         headings = "weighted draws", "effective", "in all", "error of the log-likelihood"
-        return Sheet((table(headings, [row]),))
+        return Sheet((table(headings, [row]),), notes=(seconded(self.disagreement),))
 
 
 class Weighted(Listed):
     """Independent draws of the counts, shape `(draws, k)`, with weights."""
 
-    def __init__(
-        self, counts: Integers, log_weights: Floats, prior: Floats, log_error: float = 0.0
-    ) -> None:
+    def __init__(self, counts: Integers, log_weights: Floats, prior: Floats) -> None:
         super().__init__(counts, log_weights, prior)
-        ess = float(1 / (self._weights**2).sum())
-        self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts), log_error)
+        ess = float(1 / (self.weights**2).sum())
+        self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts))
 
     def _of(self, counts: Integers, prior: Floats) -> "Weighted":
-        return Weighted(counts, self._log_weights, prior, self.diagnostics.log_error)
+        found = self.diagnostics
+        made = Weighted(counts, self._log_weights, prior)
+        return made.checked(found.log_error, found.disagreement)
+
+    def checked(self, log_error: float, disagreement: float) -> "Weighted":
+        """The same draws, with what checks of them say."""
+        self.diagnostics = replace(self.diagnostics, log_error=log_error, disagreement=disagreement)
+        return self
 
 
 class Proposals:
@@ -125,7 +132,6 @@ def by_importance(
     proposals: Proposals,
     effective: int,
     rng: Generator,
-    log_error: float = 0.0,
 ) -> Weighted:
     """Draws until they have the wanted effective sample size, at most `_MOST_DRAWS`;
     `log_likelihood` takes rows of counts, shape `(m, k)`.
@@ -152,12 +158,12 @@ def by_importance(
         )
         # All draws together are from the mixture of the laws in the numbers drawn.
         log_mixture = special.logsumexp(log_densities, axis=1, b=drawn)
-        result = Weighted(counts, log_posterior - log_mixture, prior, log_error)
+        result = Weighted(counts, log_posterior - log_mixture, prior)
         ess = result.diagnostics.ess[0]
         if ess >= effective or len(counts) >= _MOST_DRAWS:
             return result
         shares = (1 - _EVEN) * (
-            result._weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))
+            result.weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))
         ) + _EVEN / len(proposals)
         number = math.ceil(
             min(

@@ -6,14 +6,15 @@ is; `docs/posterior.md` says why. What is kept are the counts after every move.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special, stats
 
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial
 from opendp_bayes.inference.likelihood import Tabulated
-from opendp_bayes.inference.shown import Shown, table
+from opendp_bayes.inference.second_look import disagreement
+from opendp_bayes.inference.shown import Shown, seconded, table
 from opendp_bayes.inference.true_counts import Generator, Listed, log_prior_weight
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.released.data import Label
@@ -40,6 +41,8 @@ class Diagnostics(Shown):
     chains : number of chains.
     draws : draws kept of each chain, after as many as a quarter of all were dropped.
     categories : the labels.
+    disagreement : by how many standard errors the mean of a category differs, at most, from that of
+        other draws, from laws about the highest point of the posterior that was found.
     """
 
     r_hat: Floats
@@ -47,6 +50,7 @@ class Diagnostics(Shown):
     chains: int
     draws: int
     categories: tuple[Label, ...] = ()
+    disagreement: float = 0.0
 
     def sheet(self) -> Sheet:
         """A row for each category."""
@@ -54,7 +58,7 @@ class Diagnostics(Shown):
             (str(label), f"{r_hat:.4f}", f"{ess:.0f}")
             for label, r_hat, ess in zip(self.categories, self.r_hat, self.ess, strict=True)
         ]
-        note = f"{self.chains} chains of {self.draws} draws."
+        note = f"{self.chains} chains of {self.draws} draws; {seconded(self.disagreement)}"
         return Sheet((table(("category", "R-hat", "effective draws"), rows),), notes=(note,))
 
 
@@ -70,7 +74,13 @@ class Chains(Listed):
         self.diagnostics = Diagnostics(np.array(r_hat), np.array(ess), *chains.shape[:2])
 
     def _of(self, counts: Integers, prior: Floats) -> "Chains":
-        return Chains(counts.reshape(*self.chains.shape[:2], prior.size), prior)
+        made = Chains(counts.reshape(*self.chains.shape[:2], prior.size), prior)
+        return made.seconded(self.diagnostics.disagreement)
+
+    def seconded(self, disagreement: float) -> "Chains":
+        """The same chains, with what a second look says."""
+        self.diagnostics = replace(self.diagnostics, disagreement=disagreement)
+        return self
 
 
 def run(kernel: Kernel, start: Integers, prior: Floats, effective: int, rng: Generator) -> Chains:
@@ -138,7 +148,16 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
             f"counts={likelihood.released.tolist()}: the mechanism's log_likelihood is -inf"
             " wherever a chain has been. Check it, or use fewer categories or records."
         )
-    return chains
+    return chains.seconded(
+        disagreement(
+            chains,
+            float(chains.diagnostics.ess.min()),
+            likelihood.log_likelihood,
+            likelihood.released,
+            prior,
+            rng,
+        )
+    )
 
 
 def r_hat_and_ess(values: Floats) -> tuple[float, float]:

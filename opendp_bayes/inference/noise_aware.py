@@ -29,8 +29,10 @@ from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.released.data import ReleasedData
 
-#: Fewer effective draws are warned about.
+#: Fewer effective draws are warned about, and larger ones of the others: R-hat, error of the
+#: log-likelihood, and standard errors between two ways of drawing.
 _FEWEST_EFFECTIVE = 100
+_LARGEST_R_HAT, _LARGEST_LOG_ERROR, _LARGEST_DISAGREEMENT = 1.05, 0.1, 5.0
 #: Categories whose posteriors take about a second or two.
 _QUICK_WORK = 500
 
@@ -80,16 +82,23 @@ def noise_aware_posterior(
     )
     found = posterior.diagnostics
     if found is not None:
-        ess, r_hat, log_error = (
+        ess, r_hat, log_error, differs = (
             found.ess.min(),
             getattr(found, "r_hat", np.ones(1)).max(),
             getattr(found, "log_error", 0.0),
+            found.disagreement,
         )
-        if ess < min(effective, _FEWEST_EFFECTIVE) or r_hat > 1.05 or log_error > 0.5:
+        if (
+            ess < min(effective, _FEWEST_EFFECTIVE)
+            or r_hat > _LARGEST_R_HAT
+            or log_error > _LARGEST_LOG_ERROR
+            or differs > _LARGEST_DISAGREEMENT
+        ):
             warnings.warn(
                 "the posterior of this release was not found reliably: effective sample size"
-                f" {ess:.0f}, R-hat {r_hat:.3f}, error of the log-likelihood {log_error:.2f} (docs:"
-                " Noise-aware posterior, Diagnostics).",
+                f" {ess:.0f}, R-hat {r_hat:.3f}, error of the log-likelihood {log_error:.2f}, other"
+                f" draws {differs:.1f} standard errors away (docs: Noise-aware posterior,"
+                " Diagnostics).",
                 stacklevel=2,
             )
     return posterior

@@ -7,6 +7,7 @@ and a linear spline through them, smoothed because the estimates are noisy, give
 `docs/posterior.md`, "Interpolated normaliser".
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.interpolate import RBFInterpolator
 from opendp_bayes.inference.dirichlet import dirichlet_multinomial
 from opendp_bayes.inference.importance import SPARSER, Proposals, Weighted, by_importance
 from opendp_bayes.inference.likelihood import Weighing
+from opendp_bayes.inference.second_look import disagreement
 from opendp_bayes.inference.true_counts import Generator
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.exponential import floor_and_peak
@@ -32,6 +34,8 @@ _BLOCK = 1024  # data sets of one evaluation of the closed form; bounds its memo
 #: The error of `ln Z` over the posterior that is accepted; where it is larger, estimates are added
 #: at so many draws, at most so many times.
 _ERROR, _ADDED, _ROUNDS = 0.1, 40, 4
+#: Data sets of which the error is taken, at least.
+_FEWEST = 10
 #: Effective draws that only say where the posterior is.
 _PILOT = 500
 
@@ -41,6 +45,8 @@ def by_interpolation(
 ) -> Weighted:
     """Importance sampling with an interpolated normaliser, which is refined where the posterior is
     until its error there is small.
+
+    The error that is stated is that of the last interpolation, at draws which it was not made of.
     """
     widths, released = likelihood.law.widths, likelihood.released
     proposals = Proposals(released, prior, widths.width(released, prior))
@@ -50,12 +56,34 @@ def by_interpolation(
         width = widths.widths_at(counts, prior)
         return -likelihood.distances(counts, released) / width - normaliser(counts, np.log(width))
 
-    for _ in range(_ROUNDS):
-        pilot = by_importance(log_likelihood, proposals, min(_PILOT, effective), rng)
-        normaliser, error = normaliser.refined(pilot.sample(_ADDED, rng))
-        if error <= _ERROR:
+    found = by_importance(log_likelihood, proposals, min(_PILOT, effective), rng)
+    trial = normaliser.tested(found, rng)
+    for last in (False,) * _ROUNDS + (True,):
+        if not last and trial.error > _ERROR:
+            normaliser = normaliser.refined(trial)
+            found = by_importance(log_likelihood, proposals, min(_PILOT, effective), rng)
+            trial = normaliser.tested(found, rng)
+            continue
+        # What was tested is used too, and what follows from that tested again.
+        normaliser = normaliser.refined(trial)
+        found = by_importance(log_likelihood, proposals, effective, rng)
+        trial = normaliser.tested(found, rng)
+        if trial.error <= _ERROR:
             break
-    return by_importance(log_likelihood, proposals, effective, rng, error)
+    ess = float(found.diagnostics.ess[0])
+    differs = disagreement(found, ess, log_likelihood, released, prior, rng)
+    return found.checked(trial.error, differs)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """New estimates of the normaliser at data sets of a posterior, and the standard deviation of
+    what an interpolation is off by there.
+    """
+
+    counts: Integers
+    values: Floats
+    error: float
 
 
 class LogNormaliser:
@@ -89,20 +117,28 @@ class LogNormaliser:
         place = self._standardised(self._coordinates(counts, log_widths))
         return np.asarray(self._closed_form(counts, log_widths) + self._spline(place))
 
-    def refined(self, counts: Integers) -> tuple["LogNormaliser", float]:
-        """The same with estimates at further data sets, and the standard deviation of its error
-        before, as those show it.
+    def tested(self, found: Weighted, rng: Generator) -> Trial:
+        """At draws of the posterior; where they are only a few data sets, at the next most probable
+        ones as well.
         """
-        counts = np.unique(counts, axis=0)
+        counts = np.unique(found.sample(_ADDED, rng), axis=0)
+        if len(counts) < _FEWEST:
+            probable = found.rows[np.argsort(-found.weights)[: 4 * _FEWEST]]
+            _, first = np.unique(probable, axis=0, return_index=True)
+            next_ones = probable[np.sort(first)][:_FEWEST]
+            counts = np.unique(np.vstack([counts, next_ones]), axis=0)
         log_widths = np.log(self._widths.widths_at(counts, self._prior))
         values = self._estimates(counts, log_widths)
-        better = LogNormaliser(
+        return Trial(counts, values, float(np.std(self(counts, log_widths) - values)))
+
+    def refined(self, trial: Trial) -> "LogNormaliser":
+        """The same with further estimates."""
+        return LogNormaliser(
             self._widths,
             self._prior,
-            np.vstack([self._counts, counts]),
-            np.append(self._values, values),
+            np.vstack([self._counts, trial.counts]),
+            np.append(self._values, trial.values),
         )
-        return better, float(np.std(self(counts, log_widths) - values))
 
     def _estimates(self, counts: Integers, log_widths: Floats) -> Floats:
         samplers = (

@@ -38,3 +38,8 @@ def figure(value: float, spread: float) -> str:
     usable = np.isfinite(spread) and spread > 0
     decimals = int(np.clip(1 - np.floor(np.log10(spread)), 0, 12)) if usable else 3
     return f"{value:.{decimals}f}"
+
+
+def seconded(disagreement: float) -> str:
+    """What a second look at draws says."""
+    return f"other draws differ by {disagreement:.1f} standard errors at most."

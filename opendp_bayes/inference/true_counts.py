@@ -148,32 +148,32 @@ class Listed:
     """Every data set, shape `(c, k)`, with its weight, or draws of them."""
 
     def __init__(self, counts: Integers, log_weights: Floats, prior: Floats) -> None:
-        self._counts, self._log_weights, self._prior = counts, log_weights, prior
-        self._weights = special.softmax(log_weights)
+        self.rows, self._log_weights, self._prior = counts, log_weights, prior
+        self.weights = special.softmax(log_weights)
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
-        return marginals_of_draws(self._counts, self._weights, self._prior)
+        return marginals_of_draws(self.rows, self.weights, self._prior)
 
     @cached_property
     def counts(self) -> CountLaws:
-        return CountLaws.of_rows(self._counts, self._weights)
+        return CountLaws.of_rows(self.rows, self.weights)
 
     @property
     def size(self) -> CountLaws:
-        return CountLaws.of_rows(self._counts.sum(axis=1, keepdims=True), self._weights)
+        return CountLaws.of_rows(self.rows.sum(axis=1, keepdims=True), self.weights)
 
     def merged(self, groups: Groups) -> "Listed":
-        return self._of(summed(self._counts, groups), sums_of(self._prior, groups))
+        return self._of(summed(self.rows, groups), sums_of(self._prior, groups))
 
     def given(self, categories: Sequence[int]) -> "Listed":
-        return self._of(self._counts[:, list(categories)], self._prior[list(categories)])
+        return self._of(self.rows[:, list(categories)], self._prior[list(categories)])
 
     def _of(self, counts: Integers, prior: Floats) -> "Listed":
         return Listed(counts, self._log_weights, prior)
 
     def sample(self, size: int, rng: Generator) -> Integers:
-        return self._counts[rng.choice(len(self._counts), size=size, p=self._weights)]
+        return self.rows[rng.choice(len(self.rows), size=size, p=self.weights)]
 
 
 def sums_of(prior: Floats, groups: Groups) -> Floats:

@@ -12,7 +12,7 @@ from opendp_bayes import HellingerExponential, SmoothHellingerExponential, noise
 from opendp_bayes.inference import importance, noise_aware, normaliser
 from opendp_bayes.inference.importance import Proposals, Weighted, by_importance
 from opendp_bayes.inference.likelihood import likelihood_of
-from opendp_bayes.inference.normaliser import LogNormaliser, by_interpolation
+from opendp_bayes.inference.normaliser import LogNormaliser, Trial, by_interpolation
 from opendp_bayes.mathematics.simplex import candidates, ranks
 
 #: Standard errors, by the effective sample size, that an estimated mean may be off. Correct weights
@@ -39,7 +39,7 @@ def off(weighted, made):
         expected = weights @ sets**power
         deviation = np.sqrt(weights @ (sets**power - expected) ** 2)
         result.append(
-            (weighted._weights @ weighted._counts**power - expected)
+            (weighted.weights @ weighted.rows**power - expected)
             / deviation
             * np.sqrt(weighted.diagnostics.ess)
         )
@@ -182,33 +182,58 @@ def test_the_error_is_measured_and_mended(monkeypatch):
     mechanism, prior, rng = SmoothHellingerExponential(0.5), np.ones(3), np.random.default_rng(0)
     corner = np.unique(rng.multinomial(2000, [0.998, 0.001, 0.001], size=100), axis=0)
     middle, more = (rng.multinomial(2000, rng.dirichlet([5, 5, 5], size)) for size in (100, 20))
-    assert LogNormaliser(mechanism, prior, corner).refined(middle)[1] < 0.1
+
+    def tested(normaliser, counts):
+        return normaliser.tested(Weighted(counts, np.zeros(len(counts)), prior), rng)
+
+    assert tested(LogNormaliser(mechanism, prior, corner), middle).error < 0.1
     monkeypatch.setattr(
         LogNormaliser,
         "_closed_form",
         lambda self, counts, log_widths: 50 * (counts[:, 0] / 2000) ** 2,
     )
-    better, error = LogNormaliser(mechanism, prior, corner).refined(middle)
-    assert error > 0.3
-    assert better.refined(more)[1] < error / 3
+    first = LogNormaliser(mechanism, prior, corner)
+    found = tested(first, middle)
+    assert found.error > 0.3
+    assert tested(first.refined(found), more).error < found.error / 3
+
+
+def test_few_data_sets_are_tested_with_the_next_most_probable_ones():
+    """An error of 0 from a single draw says nothing."""
+    mechanism, prior, rng = SmoothHellingerExponential(0.5), np.ones(3), np.random.default_rng(0)
+    counts = np.unique(rng.multinomial(2000, [0.2, 0.3, 0.5], size=60), axis=0)
+    log_weights = np.append(0.0, np.full(len(counts) - 1, -60.0))
+    found = LogNormaliser(mechanism, prior, counts[30:]).tested(
+        Weighted(counts, log_weights, prior), rng
+    )
+    assert len(found.counts) >= 10
+    assert found.counts.tolist().count(counts[0].tolist()) == 1
+    assert found.error > 0
 
 
 @pytest.mark.parametrize(
     ("errors", "accepted"),
     [
-        ([0.09], 0.09),
-        ([0.9, 0.3, 0.09], 0.09),
-        ([0.9, 0.11, 0.1], 0.1),
-        ([0.9, 0.8, 0.7, 0.6], 0.6),
+        ([0.09, 0.08], 0.08),
+        ([0.9, 0.3, 0.09, 0.1], 0.1),
+        ([0.9, 0.05, 0.3, 0.06, 0.07], 0.07),
+        ([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], 0.4),
     ],
 )
 def test_estimates_are_added_until_the_error_is_at_most_a_tenth(
     errors, accepted, monkeypatch, release
 ):
-    """Or four times."""
+    """Or four times. What is said is of the last draws, and not of those that estimates were added
+    at.
+    """
     _, likelihood = exponential(release, *EXPONENTIAL[0])
     left = list(errors)
-    monkeypatch.setattr(LogNormaliser, "refined", lambda self, counts: (self, left.pop(0)))
+
+    def tested(self, found, rng):
+        return Trial(found.rows[:1], np.zeros(1), left.pop(0))
+
+    monkeypatch.setattr(LogNormaliser, "tested", tested)
+    monkeypatch.setattr(LogNormaliser, "refined", lambda self, trial: self)
     rng = np.random.default_rng(0)
     weighted = by_interpolation(likelihood, np.array(PRIOR), 500, rng)
     assert left == []
