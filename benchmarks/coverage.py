@@ -1,5 +1,6 @@
 """How often credible intervals hold the truth, noise-aware and plug-in: writes docs/coverage.md.
-Takes about an hour on two cores.
+Takes about an hour on two cores; with names of mechanisms as arguments, only their sections are
+made anew.
 """
 
 import sys
@@ -29,7 +30,8 @@ Share of simulations in which the equal-tailed credible interval holds the true 
 Written by `python benchmarks/coverage.py`.
 
 The probabilities are drawn from the prior, uniform on the simplex, the data from the probabilities
-and the release from the data. The scale of every mechanism is that of its proven ε. Where the
+and the release from the data. The scale of every mechanism is that of its proven ε, and of Gaussian noise, which has none, that of $\\rho =
+\\varepsilon^2 / 2$. Where the
 number of records is private it is $n$ in every simulation, and the posterior has the default prior
 on it, under which every number is equally probable.
 
@@ -74,7 +76,8 @@ def line(cell: Cell, seed: int) -> str | None:
 
 
 def main() -> None:
-    cells = [Cell(*setting) for setting in product(MECHANISMS, CATEGORIES, SIZES, EPSILONS)]
+    names = sys.argv[1:] or MECHANISMS
+    cells = [Cell(*setting) for setting in product(names, CATEGORIES, SIZES, EPSILONS)]
     with ProcessPoolExecutor(2) as pool:
         lines = dict(
             zip(
@@ -83,10 +86,14 @@ def main() -> None:
                 strict=True,
             )
         )
-    (ROOT / "docs" / "coverage.md").write_text(page(lines), encoding="utf-8")
+    path = ROOT / "docs" / "coverage.md"
+    before = path.read_text(encoding="utf-8") if sys.argv[1:] else ""
+    path.write_text(page(lines, before), encoding="utf-8")
 
 
-def page(lines: dict[Cell, str | None]) -> str:
+def page(lines: dict[Cell, str | None], before: str) -> str:
+    """The page with the lines of some mechanisms, and the sections of the others as before."""
+    old = {part.partition("\n")[0]: f"## {part}" for part in before.split("\n## ")[1:]}
     aware, plug_in = (
         [f"{who}, {100 * level:g} %" for level in LEVELS] for who in ("noise-aware", "plug-in")
     )
@@ -94,6 +101,9 @@ def page(lines: dict[Cell, str | None]) -> str:
     text = PAGE
     for name in MECHANISMS:
         rows = [row for cell, row in lines.items() if cell.mechanism == name and row]
+        if not rows:
+            text += old.get(name, "").rstrip() + "\n\n"
+            continue
         text += "\n".join(
             [
                 f"## {name}",
@@ -110,6 +120,8 @@ def page(lines: dict[Cell, str | None]) -> str:
         for cell, row in lines.items()
         if row is None
     ]
+    if before:
+        return text + old["Refused"]
     why = (
         "nearly every release [would ignore the data](limits.md#many-candidates), or"
         " permute-and-flip would have to list more than $10^6$ candidates"

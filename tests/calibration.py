@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import opendp_bayes as ob
+from opendp_bayes.mechanisms.protocol import drawn_by
 
 Floats = NDArray[np.float64]
 LEVELS = (0.5, 0.9, 0.95)
@@ -29,11 +30,13 @@ MECHANISMS: dict[str, tuple[Any, bool]] = {
     "floored Laplace (LSHist)": (ob.LaplaceParameters(1.0, "floored"), True),
     "floored Laplace, bounded (LSZhang)": (ob.LaplaceParameters(1.0, "floored", "bounded"), True),
     "K-norm": (ob.KNormParameters(1.0), True),
+    "Gaussian": (ob.GaussianParameters(1.0), True),
     "EHD": (ob.HellingerExponential(1.0), True),
     "EHDS, γ = 1": (ob.SmoothHellingerExponential(1.0), True),
     "β = 0.05": (ob.SmoothHellingerExponential(1.0, beta=0.05), True),
     "discrete Laplace, n private": (ob.LaplaceParameters(1.0, total="private"), False),
     "floored Laplace, n private": (ob.LaplaceParameters(1.0, "floored", "private"), False),
+    "Gaussian, n private": (ob.GaussianParameters(1.0), False),
     "permute-and-flip": (ob.PermuteAndFlip(1.0), True),
 }
 
@@ -58,16 +61,18 @@ class Cell:
         )
 
     def scaled(self, prior: Floats) -> Any:
-        """The mechanism whose proven loss is ε; the loss falls as the scale grows."""
+        """The mechanism whose proven loss is ε, or where it has none, whose ρ is half its square;
+        the loss falls as the scale grows.
+        """
         template, public = MECHANISMS[self.mechanism]
         low, high = 1e-6, 1e9
         for _ in range(60):
             scale = math.sqrt(low * high)
-            loss = (
-                replace(template, scale=scale)
-                .proven_loss(1, size=self.size if public else None, prior=prior)
-                .epsilon
+            found = replace(template, scale=scale).proven_loss(
+                1, size=self.size if public else None, prior=prior
             )
+            pure = math.isfinite(found.epsilon)
+            loss = found.epsilon if pure else math.sqrt(2 * found.rho)
             low, high = (scale, high) if loss > self.epsilon else (low, scale)
         return replace(template, scale=high)
 
@@ -115,9 +120,9 @@ def simulate(
     for row in range(draws):
         theta = rng.dirichlet(alpha)
         size = cell.size if size_prior is None else int(size_prior.rvs(random_state=rng))
-        released = mechanism.sample(rng.multinomial(size, theta), alpha)[0]
+        drawn = drawn_by(mechanism, rng.multinomial(size, theta), alpha)[0]
         release = ob.Release(
-            tuple(released.tolist()),
+            tuple(drawn.tolist()),
             tuple(range(cell.k)),
             tuple(alpha.tolist()),
             mechanism,
