@@ -30,10 +30,10 @@ Share of simulations in which the equal-tailed credible interval holds the true 
 Written by `python benchmarks/coverage.py`.
 
 The probabilities are drawn from the prior, uniform on the simplex, the data from the probabilities
-and the release from the data. The scale of every mechanism is that of its proven ε, and of Gaussian noise, which has none, that of $\\rho =
-\\varepsilon^2 / 2$. Where the
-number of records is private it is $n$ in every simulation, and the posterior has the default prior
-on it, under which every number is equally probable.
+and the release from the data. The scale of every mechanism is that of its proven ε, and of Gaussian
+noise, which has none, that of $\\rho = \\varepsilon^2 / 2$. Where the number of records is private
+it is $n$ in every simulation, and the posterior has the default prior on it, under which every
+number is equally probable.
 
 Shares are over all categories of at least {DRAWS} simulations; of {FEW_DRAWS[3]} ($k = 3$) and
 {FEW_DRAWS[7]} ($k = 7$) where a posterior takes longer: for an exponential

@@ -17,6 +17,7 @@ from opendp_bayes.accounting.divergences import (
     Pairs,
     concentrated,
     extremes,
+    largest_concentrated,
 )
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
@@ -213,8 +214,8 @@ def _examine(
                 tuple(block.first[at].tolist()), tuple(block.second[at].tolist()), epsilon
             )
         spread = max(spread, float(np.max(largest - smallest)))
-        if renyi and (np.max(largest - smallest) + 4 * pairs.log_error) ** 2 / 8 > rho:
-            rho = max(rho, float(np.max(concentrated(block, pairs.log_error, losses))))
+        if renyi:
+            rho = largest_concentrated(block, pairs.log_error, rho)
     error = Fraction(pairs.log_error)
     certified_range = round_up(Fraction(spread) + 4 * error)
     of_range = round_up(Fraction(certified_range) ** 2 / 8)

@@ -29,6 +29,8 @@ _FEWEST_COLUMNS = (
 # Of all blocks of one size and prior, above which they are computed again at each use.
 _CACHED_ENTRIES = 1 << 24
 _NODES = 18
+#: Data sets at which a convex function of them is computed at a time.
+_POINTS = 33
 #: Interpolation is used where a block of data sets is at most this part of the smallest
 #: concentration it meets.
 _NARROW = 0.25
@@ -103,9 +105,18 @@ def window(size: int, prior: tuple[float, float]) -> int:
 def _smallest_divergence(size: int, prior: tuple[float, float], offset: int) -> float:
     """The smallest divergence of an outcome at this offset from its data set. It increases with the
     offset.
+
+    It is a convex function of the data set (`docs/proofs.md`, "Notation"), so the smallest of some
+    values has the smallest of all between its neighbours.
     """
-    t = np.arange(size - offset + 1)
-    return float(np.min(_divergence(prior, size, t[None], np.array([[offset]]))))
+    low, high = 0, size - offset
+    while True:
+        t = np.unique(np.linspace(low, high, _POINTS).astype(np.int64))
+        divergence = _divergence(prior, size, t[None], np.array([[offset]]))[0]
+        at = int(np.argmin(divergence))
+        if high - low < _POINTS:
+            return float(divergence[at])
+        low, high = int(t[max(at - 1, 0)]), int(t[min(at + 1, t.size - 1)])
 
 
 def distance_tables(

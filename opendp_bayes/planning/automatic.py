@@ -9,6 +9,7 @@ from opendp_bayes.accounting.profile import Accounting
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms import (
+    GaussianParameters,
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
@@ -17,20 +18,17 @@ from opendp_bayes.mechanisms import (
 )
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
 from opendp_bayes.mechanisms.protocol import law_of
-from opendp_bayes.planning.compare import (
-    INDIFFERENCE,
-    PlanRow,
-    errors_at,
-    proportions_of_interest,
-    ranked,
-)
+from opendp_bayes.planning.compare import preferred, proportions_of_interest, score_of
 
-#: Where records are many, `choose` keeps to the usual noise, which is unbiased, unless its error is
-#: larger than the smallest by more than this part.
-_PREFERENCE = 0.04
+#: A private number of records is taken to be so many times the scale of the usual noise in each
+#: category: many, so that which noise is best does not depend on it.
+_MANY = 1000
+#: The largest such number.
+_MOST_RECORDS = 10**11
 #: Up to so many records are few at every scale.
 _FEW_RECORDS = 10
-#: With more categories nothing is compared: simulating the errors would take minutes.
+#: With more categories errors are those of so many, with as many records in each: simulating all of
+#: them would take minutes.
 _MOST_COMPARED = 100
 #: So many probabilities of neighbours the exact accounting compares in about a second.
 _QUICK_WORK = 500_000
@@ -48,19 +46,19 @@ def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Float
     """What `mechanism="auto"` stands for: the calibrated mechanism with the smallest score of
     `plan`, among those that have a chance of it.
 
-    `fit` gives a mechanism its scale. That is one kind of noise on the counts, `usual`, unless its
-    scale is more than half of the records in a category or there are few records; then others are
-    compared with it, unless there are more than 100 categories. For two categories floored Laplace
-    noise is a rival wherever its scale is smaller. A private number of records leaves only Laplace
-    noise, discrete. Over the settings of `tests/planning/test_plan.py` its score is within 5 % of
-    the best mechanism's. Depends on public things only.
+    `fit` gives a mechanism its scale, or raises `ValueError` where it has none within the budget.
+    Compared are one kind of noise on the counts, `usual`, and Gaussian noise, which has a scale
+    under ρ and with δ; for two categories floored Laplace noise too, wherever its scale is smaller;
+    and others where the scale of the usual noise is more than half of the records in a category or
+    there are few records. A private number of records is taken to be large. Over the settings of
+    `tests/planning/test_plan.py` the score is within 5 % of the best mechanism's. Depends on public
+    things only.
     """
     best = fit(usual(size, prior.size))
-    if size is None:
-        return best
-    few = size <= _FEW_RECORDS or size <= 2 * best.scale * prior.size
-    if prior.size > _MOST_COMPARED:
-        return best
+    records = size or min(round(_MANY * prior.size * max(best.scale, 1.0)), _MOST_RECORDS)
+    k = min(prior.size, _MOST_COMPARED)
+    few = records <= _FEW_RECORDS or records <= 2 * best.scale * prior.size
+    few = few and k == prior.size
     fitted = [best]
     for template in _rivals(size, prior, few):
         try:
@@ -68,24 +66,23 @@ def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Float
             mechanism.check(size=size, prior=prior)
         except ValueError:  # refused, and so no rival
             continue
-        if few or mechanism.scale < best.scale:
+        floored = getattr(mechanism, "noise", None) == "floored"
+        if few or not floored or mechanism.scale < best.scale:
             fitted.append(mechanism)
     if len(fitted) == 1:
         return best
-    shares = proportions_of_interest(prior, size, None)
-    rows = [
-        PlanRow(mechanism, None, errors_at(mechanism, prior, shares, size)) for mechanism in fitted
-    ]
-    return ranked(rows, INDIFFERENCE if few else _PREFERENCE)[0].mechanism
+    prior, records = prior[:k], max(records * k // prior.size, 1)
+    shares, private = proportions_of_interest(prior, records, None), size is None
+    scores = [score_of(one, prior, shares, records, private=private) for one in fitted]
+    return fitted[preferred(scores)]
 
 
-def _rivals(size: int, prior: Floats, few: bool) -> Iterator[Mechanism]:
-    """What `choose` compares with the usual noise, which is at least as good as all others with 3
-    categories or more unless records are few.
-    """
-    if few or prior.size == 2:
+def _rivals(size: int | None, prior: Floats, few: bool) -> Iterator[Mechanism]:
+    """What `choose` compares with the usual noise, in the order of a plan."""
+    if size is not None and (few or prior.size == 2):
         yield LaplaceParameters(1.0, "floored")
-    if few:
+    yield GaussianParameters(1.0)
+    if size is not None and few:
         yield LaplaceParameters(1.0, "floored", "bounded")
         # In between the exact accounting takes too long; beyond, the proven bound is used.
         if not _QUICK_WORK < _work(size, prior) <= FEASIBLE_WORK:

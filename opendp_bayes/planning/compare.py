@@ -1,7 +1,7 @@
 """What a plan finds: the mechanisms compared, with their losses and expected errors."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from opendp_bayes.accounting.calibration import counts_in_proportion
 from opendp_bayes.mathematics.validation import Floats, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.planning.expected_error import ExpectedError, expected_error
+from opendp_bayes.planning.expected_error import ExpectedError, expected_error, hellinger_error
 from opendp_bayes.report import notebook
 from opendp_bayes.report.sheet import Body, Column, Conclusion, Sheet, Table, columns
 from opendp_bayes.report.wording import at_most, change, described, without_scale
@@ -54,8 +54,7 @@ class PlanRow:
         """
         if self.refused is not None:
             return math.inf
-        scored = [self.errors["stated"]] if "stated" in self.errors else list(self.errors.values())
-        return math.fsum(error.hellinger for error in scored) / len(scored)
+        return mean_error({name: error.hellinger for name, error in self.errors.items()})
 
 
 @dataclass(frozen=True)
@@ -284,17 +283,56 @@ def proportions_of_interest(
     return {name: tuple(share.tolist()) for name, share in shares.items()}
 
 
+def mean_error(errors: Mapping[str, float]) -> float:
+    """The score of a mechanism, from its Hellinger error for each of the proportions."""
+    scored = [errors["stated"]] if "stated" in errors else list(errors.values())
+    return math.fsum(scored) / len(scored)
+
+
+def score_of(
+    mechanism: Mechanism,
+    prior: Floats,
+    shares: Mapping[str, Any],
+    records: int,
+    *,
+    private: bool,
+) -> float:
+    """The score that a plan would give to a mechanism, in less time."""
+    wanted = {"stated": shares["stated"]} if "stated" in shares else shares
+    return mean_error(
+        {
+            name: hellinger_error(
+                mechanism, counts_in_proportion(records, prior, share), prior, private=private
+            )
+            for name, share in wanted.items()
+        }
+    )
+
+
 def errors_at(
-    mechanism: Mechanism, prior: Floats, shares: Mapping[str, Any], records: int
+    mechanism: Mechanism,
+    prior: Floats,
+    shares: Mapping[str, Any],
+    records: int,
+    *,
+    private: bool = False,
 ) -> dict[str, ExpectedError]:
     counts = {name: counts_in_proportion(records, prior, share) for name, share in shares.items()}
-    return {name: expected_error(mechanism, at, prior) for name, at in counts.items()}
+    return {
+        name: expected_error(mechanism, at, prior, private=private) for name, at in counts.items()
+    }
 
 
-def ranked(rows: list[PlanRow], indifference: float = INDIFFERENCE) -> tuple[PlanRow, ...]:
-    """By score, but first the simplest whose score is within `indifference` of the smallest."""
-    smallest = min(row.score for row in rows)
-    if math.isinf(smallest):
+def preferred(scores: Sequence[float]) -> int:
+    """The first whose score is within `INDIFFERENCE` of the smallest."""
+    smallest = min(scores)
+    return next(i for i, score in enumerate(scores) if score <= smallest * (1 + INDIFFERENCE))
+
+
+def ranked(rows: list[PlanRow]) -> tuple[PlanRow, ...]:
+    """By score, but first the simplest whose score is within `INDIFFERENCE` of the smallest."""
+    scores = [row.score for row in rows]
+    if math.isinf(min(scores)):
         raise ValueError(f"mechanisms: none can be used; the first of them, {rows[0].refused}")
-    first = next(row for row in rows if row.score <= smallest * (1 + indifference))
+    first = rows[preferred(scores)]
     return (first, *sorted((row for row in rows if row is not first), key=lambda row: row.score))

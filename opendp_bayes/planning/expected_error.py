@@ -54,9 +54,13 @@ class ExpectedError:
     method: Literal["exact", "simulated"]
 
 
-def expected_error(mechanism: Mechanism, counts: Integers, prior: Floats) -> ExpectedError:
-    """The error of a mechanism at true counts of shape `(k,)`, with a prior of shape `(k,)`."""
-    law = release_law(mechanism, counts, prior)
+def expected_error(
+    mechanism: Mechanism, counts: Integers, prior: Floats, *, private: bool = False
+) -> ExpectedError:
+    """The error of a mechanism at true counts of shape `(k,)`, with a prior of shape `(k,)`;
+    `private`, if their sum is.
+    """
+    law = release_law(mechanism, counts, prior, private=private)
     released, true = prior + law.counts, prior + counts
     distance = hellinger_distance(released, true)
     hellinger = float(law.weights @ distance)
@@ -72,6 +76,14 @@ def expected_error(mechanism: Mechanism, counts: Integers, prior: Floats) -> Exp
         standard_error=float(np.std(distance) / math.sqrt(distance.size)) if law.simulated else 0.0,
         method="simulated" if law.simulated else "exact",
     )
+
+
+def hellinger_error(
+    mechanism: Mechanism, counts: Integers, prior: Floats, *, private: bool = False
+) -> float:
+    """`expected_error(...).hellinger` alone, in less time."""
+    law = release_law(mechanism, counts, prior, private=private)
+    return float(law.weights @ hellinger_distance(prior + law.counts, prior + counts))
 
 
 def _mean_width(

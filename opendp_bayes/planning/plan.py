@@ -15,6 +15,7 @@ from opendp_bayes.accounting.calibration import calibrate, relative_loss
 from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.mathematics.validation import SCALES, Floats, as_distance, as_prior
 from opendp_bayes.mechanisms import (
+    GaussianParameters,
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
@@ -85,7 +86,9 @@ def plan(
     records = records_of(size, guess_size)
     shares = proportions_of_interest(concentration, records, proportions)
     considered = list(
-        default_mechanisms(size, concentration.size) if mechanisms is None else mechanisms
+        default_mechanisms(size, concentration.size, pure=delta is None and rho is None)
+        if mechanisms is None
+        else mechanisms
     )
     if not considered:
         raise ValueError(
@@ -103,8 +106,10 @@ def plan(
     return Plan(size, records, tuple(concentration.tolist()), d_in, budget, shares, ranked(rows))
 
 
-def default_mechanisms(size: int | None, k: int) -> Iterator[Mechanism]:
-    """The simplest first. K-norm noise on two categories is discrete Laplace noise."""
+def default_mechanisms(size: int | None, k: int, *, pure: bool) -> Iterator[Mechanism]:
+    """The simplest first. K-norm noise on two categories is discrete Laplace noise; a `pure` budget
+    leaves out Gaussian noise.
+    """
     if size is not None:
         yield LaplaceParameters(1.0)
         if k > 2:
@@ -116,6 +121,8 @@ def default_mechanisms(size: int | None, k: int) -> Iterator[Mechanism]:
         yield LaplaceParameters(1.0, total="private")
         yield LaplaceParameters(1.0, "floored", "private")
         yield KNormParameters(1.0)
+    if not pure:
+        yield GaussianParameters(1.0)
     yield HellingerExponential(1.0)
     yield HellingerExponential(1.0, "local")
     yield SmoothHellingerExponential(1.0)
@@ -155,4 +162,6 @@ def _row(
         delta=budget.get("delta", 0.0),
         accounting=accounting,
     )
-    return PlanRow(mechanism, loss, errors_at(mechanism, prior, shares, records))
+    return PlanRow(
+        mechanism, loss, errors_at(mechanism, prior, shares, records, private=size is None)
+    )

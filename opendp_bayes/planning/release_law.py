@@ -47,13 +47,17 @@ class ReleaseLaw:
     simulated: bool = False
 
 
-def release_law(mechanism: Mechanism, counts: Integers, prior: Floats) -> ReleaseLaw:
+def release_law(
+    mechanism: Mechanism, counts: Integers, prior: Floats, *, private: bool
+) -> ReleaseLaw:
     """The law of the released counts given the true `counts`, both of shape `(k,)`, from the law of
     the mechanism; one that states none lists its own outcomes, or draws.
+
+    `private` : whether the number of records is, so that a projection may not use it.
     """
-    law = law_of(mechanism, int(counts.sum()), prior)
+    law = law_of(mechanism, None if private else int(counts.sum()), prior)
     if law is not None:
-        return _of_law(law, mechanism, counts, prior)
+        return _of_law(law, mechanism, counts, prior, private)
     size, k = int(counts.sum()), counts.size
     if log_number_of_candidates(size, k) <= math.log(_LARGEST_LAW / k**2):
         try:
@@ -65,12 +69,16 @@ def release_law(mechanism: Mechanism, counts: Integers, prior: Floats) -> Releas
 
 
 @singledispatch
-def _of_law(law: Any, mechanism: Mechanism, counts: Integers, prior: Floats) -> ReleaseLaw:
+def _of_law(
+    law: Any, mechanism: Mechanism, counts: Integers, prior: Floats, private: bool
+) -> ReleaseLaw:
     raise TypeError(f"law={law!r}: cannot be planned for; add a handler for its family.")
 
 
 @_of_law.register
-def _(law: ExponentialWeights, mechanism: Mechanism, counts: Integers, prior: Floats) -> ReleaseLaw:
+def _(
+    law: ExponentialWeights, mechanism: Mechanism, counts: Integers, prior: Floats, private: bool
+) -> ReleaseLaw:
     size, k = int(counts.sum()), counts.size
     if log_number_of_candidates(size, k) > math.log(_LARGEST_LAW / k**2):
         return _simulated(mechanism.sample(counts, prior, _draws(k)))
@@ -81,7 +89,9 @@ def _(law: ExponentialWeights, mechanism: Mechanism, counts: Integers, prior: Fl
 
 
 @_of_law.register
-def _(law: Flips, mechanism: Mechanism, counts: Integers, prior: Floats) -> ReleaseLaw:
+def _(
+    law: Flips, mechanism: Mechanism, counts: Integers, prior: Floats, private: bool
+) -> ReleaseLaw:
     # Even where there are too many outcomes to sum over, listing them takes less time than many
     # draws, each of which may flip most of the coins.
     size, k = int(counts.sum()), counts.size
@@ -95,8 +105,11 @@ def _(law: Flips, mechanism: Mechanism, counts: Integers, prior: Floats) -> Rele
 
 
 @_of_law.register
-def _(law: AdditiveNoise, mechanism: Mechanism, counts: Integers, prior: Floats) -> ReleaseLaw:
+def _(
+    law: AdditiveNoise, mechanism: Mechanism, counts: Integers, prior: Floats, private: bool
+) -> ReleaseLaw:
     size, k, noise = int(counts.sum()), counts.size, law.noise
+    public = None if private else size
     part = counts[np.array(law.noised)]
     reach = noise.reach(_DEPTH) + 1
     # What is moved to an end of the window that is not one of the law's is a negligible part.
@@ -106,7 +119,7 @@ def _(law: AdditiveNoise, mechanism: Mechanism, counts: Integers, prior: Floats)
     ]
     if math.prod(high - low + 1 for low, high in ends) * k**2 > _LARGEST_NOISE:
         draws = part + noise.simulate((_draws(part.size), part.size), np.random.default_rng(_SEED))
-        return _simulated(projected(mechanism, law.completed(draws, size), size))
+        return _simulated(projected(mechanism, law.completed(draws, size), public))
     pairs = zip(part.tolist(), ends, strict=True)
     marginals = [np.exp(log_clamped(noise, count, low, high)) for count, (low, high) in pairs]
     values = np.indices([marginal.size for marginal in marginals]).reshape(len(part), -1)
@@ -114,11 +127,13 @@ def _(law: AdditiveNoise, mechanism: Mechanism, counts: Integers, prior: Floats)
     for marginal, value in zip(marginals, values, strict=True):
         weights = weights * marginal[value]
     drawn = law.completed((values + np.array([[low] for low, _ in ends])).T, size)
-    return ReleaseLaw(projected(mechanism, drawn, size), weights)
+    return ReleaseLaw(projected(mechanism, drawn, public), weights)
 
 
 @_of_law.register
-def _(law: SimplexNoise, mechanism: Mechanism, counts: Integers, prior: Floats) -> ReleaseLaw:
+def _(
+    law: SimplexNoise, mechanism: Mechanism, counts: Integers, prior: Floats, private: bool
+) -> ReleaseLaw:
     size, k = int(counts.sum()), counts.size
     largest = _norm_to_list(law.scale, k)
     if largest is None:

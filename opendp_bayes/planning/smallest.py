@@ -15,15 +15,12 @@ from opendp_bayes.mathematics.validation import (
     as_prior,
 )
 from opendp_bayes.planning.automatic import choose
-from opendp_bayes.planning.compare import (
-    PlanRow,
-    errors_at,
-    proportions_of_interest,
-    records_of,
-)
+from opendp_bayes.planning.compare import proportions_of_interest, records_of, score_of
 
 #: The smallest ε is found to this relative accuracy.
 _LOG_TOLERANCE = 1e-3
+#: It is searched for from 1 in steps of at most this, between these.
+_LOG_STEP, _LOWEST, _HIGHEST = 3.0, math.log(1e-9), math.log(1e3)
 
 
 def smallest_epsilon(
@@ -48,23 +45,35 @@ def smallest_epsilon(
     concentration, records = as_prior(prior), records_of(size, guess_size)
     shares = proportions_of_interest(concentration, records, proportions)
 
-    def enough(log_epsilon: float) -> bool:
-        return (
-            _automatic_score(
-                size, concentration, math.exp(log_epsilon), as_distance(d_in), shares, records
-            )
-            <= error
-        )
+    def excess(log_epsilon: float) -> float:
+        epsilon = math.exp(log_epsilon)
+        found = _automatic_score(size, concentration, epsilon, as_distance(d_in), shares, records)
+        return math.log(max(found, 1e-300) / error)
 
-    low, high = math.log(1e-9), math.log(1e3)
-    if not enough(high):
+    low = high = 0.0
+    above = below = excess(0.0)
+    while above <= 0 and low > _LOWEST:  # the error is about proportional to 1 / ε
+        high, below = low, above
+        low = max(low + min(above, -0.1) - _LOG_TOLERANCE, low - _LOG_STEP, _LOWEST)
+        above = excess(low)
+    while below > 0 and high < _HIGHEST:
+        low, above = high, below
+        high = min(high + max(below, 0.1) + _LOG_TOLERANCE, high + _LOG_STEP, _HIGHEST)
+        below = excess(high)
+    if below > 0:
         raise ValueError(
             f"error={error!r}: is not reached with {records} records at any ε up to 1000; ask for a"
             " larger error or take more records."
         )
-    while high - low > _LOG_TOLERANCE:
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+    while high - low > _LOG_TOLERANCE and above > 0:
+        # Between the straight line's crossing and the middle, so that both ends come near.
+        part = min(max(above / (above - below), 0.1), 0.9)
+        middle = low + part * (high - low) + math.copysign(_LOG_TOLERANCE / 4, 0.5 - part)
+        value = excess(middle)
+        if value <= 0:
+            high, below = middle, value
+        else:
+            low, above = middle, value
     return math.exp(high)
 
 
@@ -132,7 +141,7 @@ def _automatic_score(
         size,
         prior,
     )
-    return PlanRow(mechanism, None, errors_at(mechanism, prior, shares, records)).score
+    return score_of(mechanism, prior, shares, records, private=size is None)
 
 
 def _as_error(error: float) -> float:

@@ -13,6 +13,7 @@ from opendp_bayes.accounting.divergences import (
     concentrated,
     extremes,
     hockey_stick,
+    largest_concentrated,
 )
 
 PAIRS: dict[str, Any] = {
@@ -73,3 +74,24 @@ def test_a_hockey_stick_far_below_one() -> None:
     assert hockey_stick(block_of(log_p, log_q), 0.0)[0] == pytest.approx(
         0.5 * float(log_p[0] - log_q[0]), rel=1e-10
     )
+
+
+def test_the_largest_of_many_is_that_of_each() -> None:
+    """Pairs whose range alone gives less are passed over, and change nothing."""
+    rng = np.random.default_rng(4)
+    spread = np.linspace(0.1, 2.0, 90)
+    log_p, log_q = (
+        np.log(rng.dirichlet(np.ones(6), 90).T) * spread,
+        np.log(rng.dirichlet(np.ones(6), 90).T) * spread,
+    )
+    log_p, log_q = (part - np.log(np.exp(part).sum(axis=0)) for part in (log_p, log_q))
+    none = np.zeros((90, 0), dtype=np.int64)
+    block = Block(none, none, log_p, log_q)
+    smallest, largest = extremes(block)
+    each = np.minimum(
+        concentrated(block, 1e-12, np.maximum(largest, -smallest)), (largest - smallest) ** 2 / 8
+    )
+    for known in (0.0, float(np.median(each)), 2 * float(each.max())):
+        found = largest_concentrated(block, 1e-12, known)
+        assert found == pytest.approx(max(known, float(each.max())), rel=1e-9)
+        assert found >= max(known, float(each.max()))

@@ -346,3 +346,16 @@ def test_sums_over_a_window_are_rounded_as_often_as_they_have_terms(
         assert pairs_of(HellingerExponential(1.0), size, (1.0, 1.0)).log_error >= 2.0**-51 * (
             size + 2
         )
+
+
+@pytest.mark.parametrize("size", [10, 1000, 20_000])
+@pytest.mark.parametrize("prior", [*PRIORS, (1e-6, 300.0), (5.0, 0.3)])
+def test_the_smallest_divergence_is_that_of_all_data_sets(
+    size: int, prior: tuple[float, float]
+) -> None:
+    for offset in (1, 2, 7, size // 3, size // 2, size):
+        t = np.arange(size - offset + 1)
+        every = two_categories._divergence(prior, size, t[None], np.array([[offset]]))
+        found = two_categories._smallest_divergence(size, prior, offset)
+        assert found == pytest.approx(float(every.min()), rel=1e-11)
+        assert found <= float(np.median(every))

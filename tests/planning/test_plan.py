@@ -16,6 +16,7 @@ import pytest
 from releases import promise
 
 from opendp_bayes import (
+    GaussianParameters,
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
@@ -177,9 +178,11 @@ def test_the_settings_that_are_simulated_list_every_mechanism() -> None:
             getattr(mechanism, "sensitivity", None),
         )
         for setting in SIMULATED
-        for mechanism in default_mechanisms(setting["size"], len(setting["prior"]))
+        for mechanism in default_mechanisms(
+            setting["size"], len(setting["prior"]), pure="epsilon" in setting
+        )
     }
-    assert len(listed) == 2 * 3 + 5
+    assert len(listed) == 2 * 3 + 6
 
 
 @pytest.mark.parametrize(
@@ -245,9 +248,7 @@ def excess(setting: dict[str, Any]) -> tuple[float, float]:
     found = plan(**setting)
     prior, loss = np.array(found.prior), relative_loss(**found.budget)
     chosen = choose(
-        lambda template: smallest_scale(
-            template, lambda value: loss(value, found.size, prior, 1, "exact")
-        ),
+        fit(loss, found.size, prior),
         found.size,
         prior,
     )
@@ -274,37 +275,89 @@ def test_the_recommendation_is_within_five_percent_of_the_best(setting: dict[str
 
 
 def test_what_auto_stands_for_is_the_usual_noise_where_it_is_small() -> None:
+    loss = relative_loss(epsilon=1.0)
     for size, k in ((None, 2), (None, 5), (1000, 2), (1000, 4), (10**9, 3)):
         prior = np.ones(k)
-        assert choose(lambda template: replace(template, scale=1.0), size, prior) == usual(size, k)
+        chosen = choose(fit(loss, size, prior), size, prior)
+        assert replace(chosen, scale=1.0) == usual(size, k)
 
 
-@pytest.mark.parametrize(("size", "noise"), [(30, "floored"), (500, "discrete")])
-def test_auto_keeps_to_unbiased_noise_unless_floored_noise_is_clearly_better(
-    size: int, noise: str
+def fit(loss: Any, size: int | None, prior: Any) -> Any:
+    return lambda template: smallest_scale(
+        template, lambda value: loss(value, size, prior, 1, "exact")
+    )
+
+
+#: Records, categories and a budget; what is best by a margin of more than 2 %.
+BUDGETS: list[tuple[int | None, int, dict[str, float], type]] = [
+    (5000, 2, {"rho": 0.1}, GaussianParameters),
+    (5000, 3, {"rho": 0.1}, GaussianParameters),
+    (200, 2, {"rho": 0.1}, GaussianParameters),
+    (5000, 3, {"rho": 2.0}, KNormParameters),
+    (5000, 2, {"rho": 2.0}, LaplaceParameters),
+    (5000, 2, {"epsilon": 1.0}, LaplaceParameters),
+    (5000, 3, {"epsilon": 1.0, "delta": 1e-6}, KNormParameters),
+    (5000, 3, {"delta": 1e-2}, GaussianParameters),
+    (None, 2, {"rho": 0.1}, GaussianParameters),
+    (None, 3, {"rho": 0.1}, GaussianParameters),
+    (None, 3, {"rho": 2.0}, LaplaceParameters),
+    (None, 3, {"epsilon": 1.0}, LaplaceParameters),
+    (None, 3, {"epsilon": 1.0, "delta": 1e-6}, LaplaceParameters),
+    (None, 2, {"delta": 1e-2}, GaussianParameters),
+]
+
+
+@pytest.mark.parametrize(("size", "k", "budget", "best"), BUDGETS, ids=str)
+def test_auto_and_plan_agree_under_every_budget(
+    size: int | None, k: int, budget: dict[str, float], best: type
 ) -> None:
-    """Under ρ floored noise of a smaller scale is as private, which matters most with tens of
+    prior = np.ones(k)
+    noises = [
+        mechanism
+        for mechanism in default_mechanisms(size, k, pure=set(budget) == {"epsilon"})
+        if isinstance(mechanism, (LaplaceParameters, KNormParameters, GaussianParameters))
+    ]
+    guess = 5000 if size is None else None
+    found = plan(size=size, prior=prior, guess_size=guess, mechanisms=noises, **budget)
+    chosen = choose(fit(relative_loss(**budget), size, prior), size, prior)
+    assert isinstance(chosen, best)
+    assert found.recommended == replace(chosen, scale=found.recommended.scale)
+    assert chosen.scale == pytest.approx(found.recommended.scale, rel=1e-6)
+    if isinstance(chosen, LaplaceParameters):
+        assert chosen.noise == "discrete"
+
+
+def test_errors_with_a_private_number_of_records_do_not_use_it() -> None:
+    """Gaussian noise is projected to the sum of the counts only where that is public."""
+    counts, prior, mechanism = np.array([90, 60]), np.ones(2), GaussianParameters(4.0)
+    public, private = (
+        expected_error(mechanism, counts, prior, private=private) for private in (False, True)
+    )
+    assert private.hellinger > 1.02 * public.hellinger
+    clamped = GaussianParameters(4.0, total="private")
+    assert expected_error(clamped, counts, prior) == private
+    drawn = np.maximum(mechanism.draw(counts, prior, 4_000), 0)
+    distance = hellinger_distance(drawn + prior, counts + prior)
+    assert abs(distance.mean() - private.hellinger) < DEVIATIONS * distance.std() / math.sqrt(4_000)
+
+
+@pytest.mark.parametrize(("size", "floored"), [(20, True), (500, False)])
+def test_auto_takes_floored_noise_where_it_is_better(size: int, floored: bool) -> None:
+    """Under ρ floored noise of a smaller scale is as private, which matters with tens of
     records.
     """
-    prior, loss = np.full(2, 0.5), relative_loss(rho=0.1)
-    chosen = choose(
-        lambda template: smallest_scale(
-            template, lambda value: loss(value, size, prior, 1, "exact")
-        ),
-        size,
-        prior,
-    )
-    assert isinstance(chosen, LaplaceParameters)
-    assert chosen.noise == noise
+    prior = np.full(2, 0.5)
+    chosen = choose(fit(relative_loss(rho=0.5), size, prior), size, prior)
+    assert (getattr(chosen, "noise", None) == "floored") is floored
 
 
 def test_auto_passes_over_what_is_refused() -> None:
-    def fit(template: Any) -> Any:
+    def refusing(template: Any) -> Any:
         if not isinstance(template, LaplaceParameters):
             raise ValueError("too much is asked for")
         return replace(template, scale=20.0)
 
-    assert isinstance(choose(fit, 10, np.ones(2)), LaplaceParameters)
+    assert isinstance(choose(refusing, 10, np.ones(2)), LaplaceParameters)
 
 
 # --- the plan
