@@ -641,12 +641,15 @@ def test_a_pair_is_passed_over_only_where_its_error_is_counted(
         monkeypatch.setattr(exact, "_pairs", lambda *arguments, pairs=pairs: pairs)
         exact._examine.cache_clear()
         alone = [
-            float(concentrated(block, error, np.nanmax(np.abs(block.log_ratio), axis=0))[0])
+            min(
+                float(concentrated(block, error, np.nanmax(np.abs(block.log_ratio), axis=0))[0]),
+                (np.ptp(block.log_ratio) + 4 * error) ** 2 / 8,
+            )
             for block in pairs.blocks()
         ]
-        allowed = min(alone[2], (second + 4 * error) ** 2 / 8)
+        allowed = alone[2]
         assert exact._examine(HellingerExponential(1.0), 1, (1.0, 1.0), 1, True).rho >= max(
-            alone[0], allowed
+            alone
         ) * (1 - 1e-12)
         between += (second + 2 * error) ** 2 / 8 <= max(alone[:2]) < allowed
     assert between > 0
