@@ -48,7 +48,7 @@ class ReleaseLaw:
 
 
 def release_law(
-    mechanism: Mechanism, counts: Integers, prior: Floats, *, private: bool
+    mechanism: Mechanism, counts: Integers, prior: Floats, *, private: bool = False
 ) -> ReleaseLaw:
     """The law of the released counts given the true `counts`, both of shape `(k,)`, from the law of
     the mechanism; one that states none lists its own outcomes, or draws.
