@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from opendp_bayes import __version__
-from opendp_bayes.commands import audit, demo, plan, release, show
+from opendp_bayes.commands import audit, demo, init, plan, release, report, show
 from opendp_bayes.commands.errors import fail
 
 app = typer.Typer(
@@ -45,7 +45,15 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-for _command in (release.release, show.show, plan.plan, audit.audit, demo.demo):
+for _command in (
+    release.release,
+    show.show,
+    plan.plan,
+    audit.audit,
+    init.init,
+    report.report,
+    demo.demo,
+):
     app.command(cls=_Command)(_command)
 
 

@@ -112,48 +112,57 @@ def scannable(found: Source) -> Iterator[Source]:
         yield replace(found, path=path, name="standard input")
 
 
-def scan_columns(found: Source, columns: Sequence[str]) -> pl.LazyFrame:
-    """These columns, each as Enum, String, Boolean or Int64, which stands for every integer type.
-
-    Exits with a message for a file that cannot be read, and for a column that is not there or is of
-    another type.
-    """
-    scan = found.scan()
+def schema_of(found: Source) -> pl.Schema:
+    """The names and types of all columns; exits with a message for a file that cannot be read."""
     try:
-        schema = scan.collect_schema()
+        return found.scan().collect_schema()
     except (pl.exceptions.PolarsError, OSError):
         fail(
             f"FILE {found.path}: cannot be read as {found.kind}; check that it is what its"
             " extension says."
         )
-    types = {column: _plain_type(found, schema, column) for column in columns}
+
+
+def scan_columns(
+    found: Source, columns: Sequence[str], named_by: str = "--column {!r}"
+) -> pl.LazyFrame:
+    """These columns, each as Enum, String, Boolean or Int64, which stands for every integer type.
+    Messages name a column as `named_by` does.
+
+    Exits with a message for a file that cannot be read, and for a column that is not there or is of
+    another type.
+    """
+    scan, schema = found.scan(), schema_of(found)
+    types = {column: _plain_type(found, schema, column, named_by) for column in columns}
     return scan.select(pl.col(name).cast(dtype, strict=False) for name, dtype in types.items())
 
 
-def _plain_type(found: Source, schema: pl.Schema, column: str) -> pl.DataType:
-    """The type in which a column is counted. A Categorical becomes text, because its encoding
-    depends on the data.
+def countable_type(dtype: pl.DataType) -> pl.DataType | None:
+    """The type in which a column is counted, None if it is not. A Categorical becomes text, because
+    its encoding depends on the data.
     """
-    if column not in schema:
-        # Without a header line the names are somebody's record, so they are not shown.
-        if found.kind == "CSV":
-            fail(
-                f"--column {column!r}: is not in the first line of {found.name}, which must name"
-                " the columns; check the spelling, the header and the separator"
-                f" ({found.separator!r})."
-            )
-        fail(
-            f"--column {column!r}: is not in {found.name}; must be one of"
-            f" {', '.join(map(repr, schema))}."
-        )
-    dtype = schema[column]
     if isinstance(dtype, pl.Enum) or dtype in (pl.String, pl.Boolean):
         return dtype
     if isinstance(dtype, pl.Categorical):
         return pl.String()
-    if dtype.is_integer():
-        return pl.Int64()
-    fail(
-        f"--column {column!r}: has type {dtype}; must be text, Enum, Boolean or integer. Bin or"
-        " convert its values first."
-    )
+    return pl.Int64() if dtype.is_integer() else None
+
+
+def _plain_type(found: Source, schema: pl.Schema, column: str, named_by: str) -> pl.DataType:
+    """The type in which a column is counted."""
+    name = named_by.format(column)
+    if column not in schema:
+        # Without a header line the names are somebody's record, so they are not shown.
+        if found.kind == "CSV":
+            fail(
+                f"{name}: is not in the first line of {found.name}, which must name the columns;"
+                f" check the spelling, the header and the separator ({found.separator!r})."
+            )
+        fail(f"{name}: is not in {found.name}; must be one of {', '.join(map(repr, schema))}.")
+    dtype = countable_type(schema[column])
+    if dtype is None:
+        fail(
+            f"{name}: has type {schema[column]}; must be text, Enum, Boolean or integer. Bin or"
+            " convert its values first."
+        )
+    return dtype

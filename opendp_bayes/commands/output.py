@@ -39,7 +39,7 @@ def echo(text: str, *, newline: bool = True) -> None:
     """Print a text on standard output and make sure that it arrived; exits with a message and
     `NOT_WRITTEN` if it did not.
     """
-    with _reported("standard output"):
+    with written("standard output"):
         try:
             typer.echo(text, nl=newline)
             sys.stdout.flush()
@@ -74,11 +74,15 @@ class Kept:
     def __enter__(self) -> "Kept":
         return self
 
-    def keep(self, text: str) -> None:
-        """Keep the JSON of the release, which has just been made."""
+    def hold(self, text: str) -> None:
+        """Remember the JSON of what was released so far, to be kept if the block fails."""
         self._unsaved = text
+
+    def keep(self, text: str) -> None:
+        """Keep the JSON of what was released, all of it."""
+        self.hold(text)
         if self._file is not None:
-            with _reported(str(self._file.path)):
+            with written(self._file.path):
                 self._file.write(text.encode() + b"\n")
             self._unsaved = None
 
@@ -161,7 +165,8 @@ def _rescued(text: str) -> str:
 
 
 @contextmanager
-def _reported(what: str) -> Iterator[None]:
+def written(what: object) -> Iterator[None]:
+    """A block that writes; exits with a message and `NOT_WRITTEN` where that fails."""
     try:
         yield
     except OSError as error:

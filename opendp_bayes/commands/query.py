@@ -91,7 +91,7 @@ def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
         data=frame, privacy_unit=_unit(asked), privacy_loss=asked.loss, split_evenly_over=1
     ).query()
     if asked.size is None:
-        plan = _without_uncounted(plan, asked.column, labels, nulls is None, unknown is None)
+        plan = without_uncounted(plan, asked.column, labels, nulls is None, unknown is None)
         # Nothing is left for a bucket that was not asked for, so it may be any category.
         nulls = labels[0] if nulls is None else nulls
         unknown = labels[0] if unknown is None else unknown
@@ -125,7 +125,7 @@ def _unit(asked: Asked) -> Any:
     return dp.unit_of(contributions=asked.contributions, identifier=asked.identifier)
 
 
-def _without_uncounted(
+def without_uncounted(
     plan: Any, column: str, labels: list[Label], drop_nulls: bool, drop_unknown: bool
 ) -> Any:
     """Filter out the rows that are not to be counted, which brings no two data sets further

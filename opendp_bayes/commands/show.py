@@ -1,6 +1,7 @@
 """`opendp-bayes show`: a release that was saved, as a table and as a picture."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,7 @@ def show(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="JSON of a release, or - for standard input.",
+            help="JSON of a release or of a report, or - for standard input.",
             show_default=False,
         ),
     ],
@@ -65,21 +66,34 @@ def show(
     from opendp_bayes.commands.progress import waiting
     from opendp_bayes.mechanisms.registry import load_mechanism
     from opendp_bayes.report import terminal
-    from opendp_bayes.results.reading import release_from_json
 
     with option_errors():
         if mechanism is not None:
             load_mechanism(mechanism)
         text = _content(file)
         try:
-            released = release_from_json(text)
+            releases = _releases(text)
         except ValueError as error:
             fail(f"FILE {file}: {error}")
+        if plot is not None and len(releases) > 1:
+            fail(f"--plot {plot}: FILE holds {len(releases)} releases; it draws one.")
         with waiting("Computing the posterior"):
-            sheet = released.sheet(level)
+            sheets = [replace(one.sheet(level), title=title) for title, one in releases]
             if plot is not None:
-                _draw(released, level, plot)
-    display(terminal.rendered(sheet))
+                _draw(releases[0][1], level, plot)
+    display(*(terminal.rendered(sheet) for sheet in sheets))
+
+
+def _releases(text: bytes) -> "list[tuple[str, Release | GroupedRelease]]":
+    """The releases in the file of one, or of a report, with their titles."""
+    from opendp_bayes.publishing.document import NAME, Report
+    from opendp_bayes.results.reading import format_of, release_from_json
+
+    if format_of(text) != NAME:
+        return [("", release_from_json(text))]
+    report = Report.from_json(text)
+    headings = [result.heading for result in report.specification.results]
+    return list(zip(headings, report.releases, strict=False))
 
 
 def _content(file: Path) -> bytes:

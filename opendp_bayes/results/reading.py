@@ -11,13 +11,18 @@ class _Format(msgspec.Struct):
     format: str = ""
 
 
+def format_of(text: str | bytes) -> str:
+    """What a document says that it is; empty where it is none."""
+    try:
+        return msgspec.json.decode(text, type=_Format).format
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+
+
 def release_from_json(text: str | bytes) -> Release | GroupedRelease:
     """The release that `to_json` wrote, of one posterior or of groups.
 
     Raises `ValueError` for anything else, as `from_json` of the kind does.
     """
-    try:
-        kind = msgspec.json.decode(text, type=_Format).format
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        kind = ""  # what is wrong with it, `from_json` says
-    return (GroupedRelease if kind == GroupedReleaseDocument.name else Release).from_json(text)
+    kind = GroupedRelease if format_of(text) == GroupedReleaseDocument.name else Release
+    return kind.from_json(text)

@@ -218,14 +218,10 @@ def test_a_plan_that_cannot_be_printed_ends_with_a_message() -> None:
     assert (ended.returncode, len(ended.stderr.splitlines())) == (3, 1)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "--version",
-        "--help",
-        *(f"{name} --help" for name in ("release", "plan", "audit", "demo", "show")),
-    ],
-)
+COMMANDS = ("release", "show", "plan", "audit", "init", "report", "demo")
+
+
+@pytest.mark.parametrize("arguments", ["--version", "--help", *map("{} --help".format, COMMANDS)])
 def test_help_waits_for_none_of_the_large_packages(arguments: str) -> None:
     code = (
         "import sys; from opendp_bayes.commands.main import main\n"

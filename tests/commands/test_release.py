@@ -536,7 +536,16 @@ def test_version_and_help() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["release", "show", "plan", pytest.param("audit", marks=pytest.mark.slow), "demo"]
+    "command",
+    [
+        "release",
+        "show",
+        "plan",
+        pytest.param("audit", marks=pytest.mark.slow),
+        "init",
+        "report",
+        "demo",
+    ],
 )
 def test_the_examples_of_every_command_work_when_pasted(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

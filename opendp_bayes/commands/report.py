@@ -1,0 +1,160 @@
+"""`opendp-bayes report`: from a specification and data to a page that can be published."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from opendp_bayes.commands import options
+from opendp_bayes.commands.errors import fail, option_errors, release_errors
+from opendp_bayes.commands.output import Kept, NewFile, echo, written
+
+if TYPE_CHECKING:
+    from opendp_bayes.publishing.document import Report
+    from opendp_bayes.publishing.specification import Specification
+
+
+def _print_schema(wanted: bool) -> None:
+    if wanted:
+        import msgspec
+
+        from opendp_bayes.publishing.specification import json_schema
+
+        echo(msgspec.json.format(msgspec.json.encode(json_schema())).decode())
+        raise typer.Exit()
+
+
+def report(
+    specification: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SPEC.toml",
+            help="What to release; or the .json of a report, to make its page again without data.",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DATA]",
+            help="The file with the data, as for `release`; - is standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PAGE.html",
+            help="The page. The releases go to a file of that name that ends in .json.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = Path("report.html"),
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema",
+            help="Print the JSON Schema of a specification and exit.",
+            callback=_print_schema,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Make a report: all releases that SPEC.toml asks for, from one budget, and a page of them.
+
+    The page says what is promised, to whom and at what cost, and shows every result as a table and
+    a picture, how to read it, and a paragraph on the methods. It needs no other file, and holds the
+    releases as JSON. `opendp-bayes init DATA` writes a specification to start from; its format is
+    in the documentation (Reports), and --schema prints it.
+
+    Exit code: 0 if the report was made, 1 if a release failed while data was read, 2 for a wrong
+    specification or wrong options, 3 if it was made and could not be written where it was to go.
+
+    Examples, of which the first two make the files for the others:
+
+        printf '%s\\n' vote yes no yes yes no > v.csv
+
+        opendp-bayes init v.csv --categories vote=yes,no -o v.toml
+
+        opendp-bayes report v.toml v.csv -o v.html
+
+        opendp-bayes report v.json -o again.html
+    """
+    if data is None and specification.suffix.lower() == ".toml":
+        fail("DATA: is missing; name the file with the data after the specification.")
+    try:
+        import jinja2  # noqa: F401 - before anything is paid for
+    except ImportError:
+        fail("report needs jinja2: pip install 'opendp-bayes[report]'.")
+    page = NewFile(output)
+    try:
+        made = _again(specification) if data is None else _made(specification, data, output)
+        _write(made, page)
+    finally:
+        page.close()
+    echo(f"{output}: a report of {len(made.releases)} results.")
+
+
+def _again(path: Path) -> "Report":
+    """The report in a file that an earlier run wrote."""
+    from opendp_bayes.publishing.document import Report
+
+    try:
+        return Report.from_json(_text(path))
+    except ValueError as error:
+        fail(f"{path}: {error}")
+
+
+def _made(specification: Path, data: Path, output: Path) -> "Report":
+    """Everything that the specification asks for, released and kept."""
+    from importlib.metadata import version
+
+    from opendp_bayes.commands.answers import made, queries_of
+    from opendp_bayes.commands.files import scannable, source
+    from opendp_bayes.commands.progress import bar
+    from opendp_bayes.framework.interrupts import deferred_interrupts
+    from opendp_bayes.publishing.document import Report
+
+    asked = _specification(specification)
+    software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
+
+    def document(releases: list[Any]) -> Report:
+        return Report(asked, tuple(releases), software)
+
+    found = source(data, asked.separator)
+    with Kept(output.with_suffix(".json")) as kept, scannable(found) as readable:
+        with option_errors(), deferred_interrupts():
+            queries = queries_of(readable, asked)
+        with release_errors(), bar("Releasing", quiet=False) as show, deferred_interrupts():
+            releases = made(queries, lambda some: kept.hold(document(some).to_json()), show)
+            kept.keep(document(releases).to_json())
+    return document(releases)
+
+
+def _write(made: "Report", page: NewFile) -> None:
+    from opendp_bayes.commands.progress import waiting
+    from opendp_bayes.publishing.page import rendered
+
+    with waiting("Computing the posteriors"):
+        content = rendered(made)
+    with written(page.path):
+        page.write(content.encode())
+
+
+def _specification(path: Path) -> "Specification":
+    from opendp_bayes.publishing.specification import SpecificationError, read_specification
+
+    try:
+        return read_specification(_text(path))
+    except SpecificationError as error:
+        fail(f"{path}: {error}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        fail(f"{path}: cannot be read ({error.strerror}).")
+    except UnicodeDecodeError:
+        fail(f"{path}: is not text in UTF-8.")

@@ -1,0 +1,212 @@
+"""`opendp-bayes init` and `opendp-bayes report`: from a file to a page."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import polars as pl
+import pytest
+from command_line import run
+
+import opendp_bayes as ob
+from opendp_bayes.framework.boundary import ReleaseError
+from opendp_bayes.framework.context import PosteriorQuery
+from opendp_bayes.publishing.document import Report
+from opendp_bayes.publishing.specification import read_specification
+
+SPECIFICATION = """\
+title = "Votes"
+[privacy]
+epsilon = 20000.0
+[columns.vote]
+categories = ["a", "b"]
+[columns.town]
+categories = ["x", "y"]
+[[results]]
+column = "vote"
+[[results]]
+column = "vote"
+by = "town"
+[[results]]
+column = ["vote", "town"]
+"""
+MAKE = ("report", "votes.toml", "votes.csv", "-o", "votes.html")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a specification and data."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i // 4},{'aab'[i % 3]},{'xy'[i % 2]}" for i in range(60)]
+    Path("votes.csv").write_text("\n".join(["person,vote,town", *rows, ",,", "99,zz,x", ""]))
+    Path("votes.toml").write_text(SPECIFICATION)
+    return tmp_path
+
+
+def test_a_report_and_its_releases_are_written(place: Path) -> None:
+    assert run(*MAKE) == "votes.html: a report of 3 results.\n"
+    report = Report.from_json(Path("votes.json").read_bytes())
+    vote, by_town, table = report.releases
+    # Noise of scale 5e-4 at most differs from 0 with probability below e^-1999.
+    assert isinstance(vote, ob.Release)
+    assert vote.counts == (40, 20)
+    assert by_town.counts == ((20, 10), (20, 10))
+    assert table.counts == (20, 20, 10, 10)
+    assert sum(release.epsilon for release in report.releases) <= 20000
+    page = Path("votes.html").read_text()
+    assert "<h1>Votes</h1>" in page
+    assert json.loads(Path("votes.json").read_text())["releases"][0] == json.loads(vote.to_json())
+    run("report", "votes.json", "-o", "again.html")
+    assert Path("again.html").read_text() == page
+    shown = run("show", "votes.json")
+    for heading in ("vote", "vote by town", "vote × town"):
+        assert re.search(rf"^{heading}$", shown, re.MULTILINE), shown
+
+
+def test_identifiers_are_limited_and_said(place: Path) -> None:
+    limited = 'epsilon = 20000.0\nidentifier = "person"\nrows_per_identifier = 2'
+    Path("votes.toml").write_text(SPECIFICATION.replace("epsilon = 20000.0", limited))
+    run(*MAKE)
+    vote = Report.from_json(Path("votes.json").read_bytes()).releases[0]
+    assert (sum(vote.counts), vote.d_in, vote.promise.truncated) == (30, 2, True)
+    assert "At most 2 records of each person are counted" in Path("votes.html").read_text()
+
+
+def test_a_public_size(place: Path) -> None:
+    public = SPECIFICATION.replace("epsilon = 20000.0", "epsilon = 20000.0\nsize = 62")
+    everything = 'nulls = "none"\nunknown = "other"\n'
+    for column in ("vote", "town"):
+        public = public.replace(f"[columns.{column}]\n", f"[columns.{column}]\n{everything}")
+    Path("votes.toml").write_text(public)
+    run(*MAKE)
+    vote = Report.from_json(Path("votes.json").read_bytes()).releases[0]
+    assert (vote.categories, vote.counts) == (("a", "b", "none", "other"), (40, 20, 1, 1))
+    assert "The number of records, 62, is public." in Path("votes.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "change", "message"),
+    [
+        ("votes.toml", ("", ""), r"DATA: is missing; name the file with the data"),
+        ("absent.toml votes.csv", ("", ""), r"absent\.toml: cannot be read \(No such file"),
+        ("votes.toml absent.csv", ("", ""), r"FILE absent\.csv: is not a file"),
+        ("votes.toml votes.csv", ("= 20000", "= -2"), r"votes\.toml: line 3: privacy\.epsilon"),
+        ("votes.toml votes.csv", ("vote", "vot"), r"columns\.vot: is not in the first line"),
+        (
+            "votes.toml votes.csv",
+            ('categories = ["a", "b"]', ""),
+            r"results\[0\]: --categories: column 'vote' .* does not say publicly",
+        ),
+        (
+            "votes.toml votes.csv",
+            ('by = "town"', 'by = "town"\nprior = [1, 2, 3]'),
+            r"results\[1\]: --prior \[1.0, 2.0, 3.0\]: has 3 entries; must have 2",
+        ),
+        ("votes.csv", ("", ""), r"votes\.csv: text: is not a report in JSON"),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_is_released(
+    place: Path,
+    arguments: str,
+    change: tuple[str, str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def released(self: PosteriorQuery[Any]) -> None:
+        raise AssertionError("released")
+
+    monkeypatch.setattr(PosteriorQuery, "release", released)
+    Path("votes.toml").write_text(SPECIFICATION.replace(*change))
+    shown = run("report", *arguments.split(), "-o", "votes.html", code=2)
+    assert len(shown.splitlines()) == 1
+    assert re.search(message, shown), shown
+    assert not [*place.glob("*.html"), *place.glob("*.json")], "nothing is left"
+
+
+@pytest.mark.parametrize("taken", ["votes.html", "votes.json"])
+def test_files_that_exist_are_not_replaced(place: Path, taken: str) -> None:
+    Path(taken).write_text("paid for")
+    assert f"{taken}: exists already" in run(*MAKE, code=2)
+    assert Path(taken).read_text() == "paid for"
+
+
+def test_what_was_released_before_a_failure_is_kept(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, made = PosteriorQuery.release, []
+
+    def fails_at_last(self: PosteriorQuery[Any]) -> Any:
+        if len(made) == 2:
+            raise ReleaseError("reading failed")
+        made.append(release(self))
+        return made[-1]
+
+    monkeypatch.setattr(PosteriorQuery, "release", fails_at_last)
+    message = run(*MAKE, code=1)
+    name = re.search(r"it is in (\S+), and", message)
+    assert name, message
+    assert Report.from_json(Path(name[1]).read_bytes()).releases == tuple(made)
+    assert "vote by town" in run("show", name[1])
+    run("report", name[1], "-o", "some.html")
+    assert "vote × town" not in Path("some.html").read_text().split("<script")[0]
+
+
+def test_without_jinja_nothing_is_released(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    message = run(*MAKE, code=2)
+    assert "report needs jinja2: pip install 'opendp-bayes[report]'" in message
+    assert not list(place.glob("*.json"))
+
+
+def test_the_schema_is_printed() -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(run("report", "--schema")))
+
+
+def test_init_writes_what_report_reads(place: Path) -> None:
+    Path("votes.toml").unlink()
+    run("init", "votes.csv", "--categories", "vote=a,b", "--epsilon", 2.0, "-o", "votes.toml")
+    text = Path("votes.toml").read_text()
+    found = read_specification(text)
+    assert found.privacy.epsilon == 2.0
+    assert found.columns["vote"].categories == ["a", "b"]
+    assert [result.column for result in found.results] == ["vote"]
+    assert "# [columns.town]" in text
+    run(*MAKE)
+
+
+def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
+    secret = pl.DataFrame(
+        {
+            "kind": pl.Series(["b", "b"], dtype=pl.Enum(["a", "b"])),
+            "flag": [True, True],
+            'a "name"': ["secret", "secret"],
+            "number": [31415926, 1],
+            "weight": [0.5, 31415926.0],
+        }
+    )
+    texts = []
+    for frame in (secret, secret.clear()):
+        frame.write_parquet(tmp_path / "data.parquet")
+        texts.append(run("init", tmp_path / "data.parquet", "--categories", "number=1,2"))
+    assert texts[0] == texts[1], "the same of no rows"
+    assert "secret" not in texts[0]
+    assert "31415926" not in texts[0]
+    found = read_specification(texts[0])
+    assert [result.column for result in found.results] == ["kind", "flag", "number"]
+    assert found.columns["number"].categories == [1, 2]
+    assert "weight] has type Float64, which is not counted" in texts[0]
+
+
+@pytest.mark.parametrize(
+    ("categories", "message"),
+    [
+        ("vote", r"--categories vote: must be COLUMN=a,b,c"),
+        ("vote=a,,b", r"must be COLUMN=a,b,c"),
+        ("nope=a,b", r"--categories nope=: is not a column of votes\.csv"),
+    ],
+)
+def test_wrong_categories_of_init(place: Path, categories: str, message: str) -> None:
+    assert re.search(message, run("init", "votes.csv", "--categories", categories, code=2))
