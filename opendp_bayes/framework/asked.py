@@ -161,7 +161,8 @@ def ask(
     space = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
     given, postprocess = dict(options or {}), None
     if groups_and_labels(space.categories)[0]:
-        mechanism, given = mechanism_for_groups(mechanism, given)
+        if space.size is None:
+            mechanism, given = mechanism_for_groups(mechanism, given)
         postprocess = grouped_release(chain.output_domain)
     d_in: int = chain.map(base._d_in)
     return Asked(base, chain, space, d_in, fit_of(mechanism, given, space), postprocess)

@@ -48,8 +48,9 @@ def make_grouped_counts(
 
     The output is an int64 array with an entry for every cell, group by group, and a last one for
     the rows that are in no group. The stability map is that of `make_categorical_counts`: every row
-    is in one cell (`docs/proofs.md`, "Groups"). What follows is `make_dirichlet_multinomial`,
-    `make_laplace_parameters` with `total="private"`, and `grouped_release`.
+    is in one cell (`docs/proofs.md`, "Groups"). What follows is `make_dirichlet_multinomial`, a
+    mechanism, and `grouped_release`. Where the number of records is private, the mechanism must
+    noise every count: `make_laplace_parameters` with `total="private"`.
 
     Raises `ValueError`/`TypeError` for a column, key, metric or policy that does not fit.
     """
@@ -69,8 +70,8 @@ def make_grouped_counts(
 
 
 def grouped_release(input_domain: Domain) -> Function:
-    """Post-processing from the release of all cells to a `GroupedRelease`, without the cell of the
-    rows in no group.
+    """Post-processing from the release of all cells to a `GroupedRelease`. The cell of the rows in
+    no group stays in it as `rest` where the number of all records is public.
 
     `input_domain` is the posterior space of the cells: `posterior >> then_laplace_parameters(...,
     total="private") >> grouped_release(posterior.output_domain)`. Raises `ValueError` for another
@@ -90,9 +91,10 @@ def grouped_release(input_domain: Domain) -> Function:
 
     def split(release: Release) -> GroupedRelease:
         mechanism = release.mechanism
-        if not noises_every_count(mechanism):
+        if space.size is None and not noises_every_count(mechanism):
             raise ContractError(
-                "the release of the cells must be by LaplaceParameters with total='private'."
+                "the release of the cells must be by a mechanism that noises every count, such as"
+                " LaplaceParameters with total='private'."
             )
         return GroupedRelease(
             groups=groups,
@@ -102,6 +104,7 @@ def grouped_release(input_domain: Domain) -> Function:
             mechanism=mechanism,
             promise=release.promise,
             axes=space.axes,
+            rest=None if space.size is None else release.drawn[-1],
         )
 
     return new_function(guarded(split, "grouped_release"), TO="ExtrinsicObject")

@@ -9,6 +9,7 @@ from typing import Any
 
 from scipy import stats
 
+from opendp_bayes.inference.joint import part_of
 from opendp_bayes.inference.noise_aware import is_quick, noise_aware_posterior
 from opendp_bayes.inference.posterior import NoiseAwarePosterior
 from opendp_bayes.mathematics.validation import Floats, as_level
@@ -72,6 +73,8 @@ class InferredRelease(ReleasedData):
         Computed when first used. `noise_aware_posterior` makes one with other than the default
         settings.
         """
+        if isinstance(self.whole, InferredRelease):  # which all groups share
+            return part_of(self.whole.posterior, self)
         return noise_aware_posterior(self)
 
     @property

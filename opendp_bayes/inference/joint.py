@@ -85,6 +85,13 @@ class JointTable:
         return [self.axes.index(name) for name in names]
 
 
+def part_of(table: T, release: ReleasedData) -> T:
+    """The posterior of one group of a table of groups: conditional on being in it."""
+    inside = range(release.start, release.start + release.k)
+    made: T = cast(Any, type(table))(release, table._true_counts.given(inside))
+    return made
+
+
 def _cells(table: JointTable) -> tuple[tuple[Value, ...], ...]:
     return cast(tuple[tuple[Value, ...], ...], table.categories)
 

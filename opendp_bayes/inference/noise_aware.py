@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.joint import part_of
 from opendp_bayes.inference.likelihood import (
     LARGEST_LIST,
     Flipping,
@@ -77,6 +78,11 @@ def noise_aware_posterior(
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
     effective = as_size(effective_draws, "effective_draws")
+    if release.whole is not None:
+        whole = noise_aware_posterior(
+            release.whole, size_prior=size_prior, effective_draws=effective, seed=seed
+        )
+        return part_of(whole, release)
     posterior = NoiseAwarePosterior(
         release, _true_counts(release, size_prior, effective, np.random.default_rng(seed))
     )
@@ -119,6 +125,8 @@ def _work(release: ReleasedData) -> float:
     """Categories to convolve, each of which takes a few milliseconds at the most; infinite where
     nothing is convolved.
     """
+    if release.whole is not None:
+        return _work(release.whole)
     prior, size = np.array(release.prior), release.size
     likelihood = likelihood_of(release.mechanism, np.array(release.drawn), prior, size)
     if isinstance(likelihood, IndependentNoise):

@@ -32,6 +32,9 @@ class ReleasedData(Promised):
     mechanism : the mechanism that made the release, with its scale.
     promise : neighbours, privacy loss and measure (`Promise`).
     axes : the columns of a joint table, whose labels are tuples; empty where one column is asked.
+    whole, start : where this is one group of a table of groups, the release of the whole table and
+        the place of the first category in it; the noise of all groups is one draw, and `mechanism`
+        and `promise` are those of the whole.
     """
 
     drawn: tuple[int, ...]
@@ -40,6 +43,8 @@ class ReleasedData(Promised):
     mechanism: Mechanism
     promise: Promise
     axes: tuple[str, ...] = ()
+    whole: "ReleasedData | None" = None
+    start: int = 0
 
     @property
     def k(self) -> int:
@@ -51,6 +56,8 @@ class ReleasedData(Promised):
         """The released counts, one for each category: what was drawn, made to look like counts by
         the mechanism's projection.
         """
+        if self.whole is not None:
+            return self.whole.counts[self.start : self.start + self.k]
         counts = projected(self.mechanism, np.array(self.drawn, dtype=np.int64), self.size)
         return tuple(counts.tolist())
 

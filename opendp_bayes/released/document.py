@@ -267,7 +267,7 @@ class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only
         """The arguments of `Release`."""
         values = self.shared()
         values["mechanism"].check(size=self.size, prior=np.array(self.prior))
-        _check_counts(values["mechanism"], self.drawn, self.size)
+        check_counts(values["mechanism"], self.drawn, self.size)
         return {"drawn": tuple(self.drawn), **values}
 
 
@@ -281,7 +281,7 @@ def of_row(drawn: list[int], k: int) -> Rule:
     return holds, f"drawn={drawn!r}: must be {k} integers from -2^63 to 2^63."
 
 
-def _check_counts(mechanism: Mechanism, drawn: list[int], size: int | None) -> None:
+def check_counts(mechanism: Mechanism, drawn: list[int], size: int | None) -> None:
     """Raise `ValueError` where what was drawn does not become counts."""
     if projected(mechanism, np.array(drawn, dtype=np.int64), size).min() < 0:
         raise ValueError(

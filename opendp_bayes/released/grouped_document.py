@@ -1,8 +1,19 @@
 """Releases of groups as JSON."""
 
+from itertools import chain
 from typing import Annotated, Any, ClassVar
 
-from opendp_bayes.released.document import NUMBERS, Document, Rule, field_of, of_row
+import numpy as np
+
+from opendp_bayes.mechanisms.protocol import noises_every_count
+from opendp_bayes.released.document import (
+    NUMBERS,
+    Document,
+    Rule,
+    check_counts,
+    field_of,
+    of_row,
+)
 
 
 class GroupedReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -13,30 +24,61 @@ class GroupedReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, 
 
     format: Annotated[str, field_of("What the document is.", const=name)]
     groups: Annotated[
-        list[str | bool | int | None],
-        field_of("Labels of the groups; null is that of the nulls.", minItems=1, uniqueItems=True),
+        list[str | bool | int | list[str | bool | int | None] | None],
+        field_of(
+            "Labels of the groups, lists where several columns make them; null is that of the"
+            " nulls.",
+            minItems=1,
+            uniqueItems=True,
+        ),
     ]
     drawn: Annotated[
         list[Annotated[list[int], field_of("Of one group, one for each category.", **NUMBERS)]],
         field_of("What the mechanism drew, one row for each group.", minItems=1),
     ]
+    rest: Annotated[
+        int | None,
+        field_of("What was drawn for the rows in no group, where their sum is public."),
+    ] = None
 
     def of_draws(self) -> list[Rule]:
         """A row was drawn for each of the groups."""
         number, k = len(self.groups), len(self.categories)
+        lengths = {len(key) if isinstance(key, list) else 0 for key in self.groups}
         return [
             (
-                number >= 1 and len(set(self.groups)) == number,
-                f"groups={self.groups!r}: must be at least 1, all different.",
+                number >= 1 and len(set(_keys(self.groups))) == number and len(lengths) == 1,
+                f"groups={self.groups!r}: must be at least 1, all different, and all values or all"
+                " lists of one length.",
             ),
             (
                 len(self.drawn) == number,
                 f"drawn={self.drawn!r}: must have {number} rows, one for each group.",
             ),
             *(of_row(row, k) for row in self.drawn),
+            of_row([] if self.rest is None else [self.rest], 0 if self.rest is None else 1),
+            (
+                (self.rest is None) == (self.size is None),
+                f"rest={self.rest!r}: must be an integer where the number of records is public, and"
+                " null where it is private.",
+            ),
         ]
 
     def values(self) -> dict[str, Any]:
         """The arguments of `GroupedRelease`."""
-        drawn = tuple(map(tuple, self.drawn))
-        return {"groups": tuple(self.groups), "drawn": drawn, **self.shared()}
+        values, drawn = self.shared(), tuple(map(tuple, self.drawn))
+        mechanism = values["mechanism"]
+        if self.rest is None and not noises_every_count(mechanism):
+            raise ValueError(
+                f"mechanism={mechanism!r}: must noise every count, such as LaplaceParameters with"
+                " total='private', where there is no rest."
+            )
+        if self.rest is not None:
+            prior = np.array([*self.prior * len(self.groups), 1.0])
+            mechanism.check(size=self.size, prior=prior)
+            check_counts(mechanism, [*chain(*self.drawn), self.rest], self.size)
+        return {"groups": _keys(self.groups), "drawn": drawn, "rest": self.rest, **values}
+
+
+def _keys(groups: list[Any]) -> tuple[Any, ...]:
+    return tuple(tuple(key) if isinstance(key, list) else key for key in groups)

@@ -3,15 +3,12 @@ together.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.mathematics.validation import as_size
-from opendp_bayes.mechanisms.protocol import Mechanism, noises_every_count
+from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.released.data import Key, Label
 from opendp_bayes.released.grouped_document import GroupedReleaseDocument
 from opendp_bayes.released.promise import Promise, Promised
@@ -33,17 +30,23 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
 
     Attributes
     ----------
-    groups : the groups, in the order of the keys; None is that of the nulls.
+    groups : the groups, in the order of the keys; None is that of the nulls. Tuples where several
+        columns make the groups.
     drawn : what the mechanism drew for each group, one integer for each category; `counts` is made
         of it.
     categories, prior : labels and prior concentration, the same for every group.
-    mechanism : Laplace noise with a private total, the same for every group.
+    mechanism : made one draw for all groups.
     promise : what is promised to all records (`Promise`), those in no group included; its parts are
         also `size`, `d_in`, `loss` and so on. The numbers of records of the groups are private.
+    axes : the columns of a joint table in every group; empty where one column is asked.
+    rest : where the number of all records is public, what was drawn for those in no group;
+        otherwise None.
 
-    The losses of the groups do not add up: the loss is for all of them (`docs/proofs.md`,
-    "Groups"). The release of one group states what is promised to the records of that group, which
-    a record may join or leave: add/remove neighbours, at twice the distance where `size` is public.
+    With a `rest`, the groups are parts of one table, `whole`, whose counts have a public sum: the
+    posterior of each group is that of the table, conditional on being in the group. Without, the
+    groups know nothing of each other, and the release of each states what is promised to records
+    that join or leave it: add/remove neighbours. The losses of the groups do not add up: the loss
+    is for all of them (`docs/proofs.md`, "Groups").
     """
 
     groups: tuple[Key, ...]
@@ -53,6 +56,14 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
     mechanism: Mechanism
     promise: Promise
     axes: tuple[str, ...] = ()
+    rest: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.rest is None) != (self.size is None):
+            raise ValueError(
+                f"rest={self.rest!r}: must be what was drawn for the rows in no group where the"
+                f" number of records is public, and None where it is private; size={self.size!r}."
+            )
 
     @property
     def counts(self) -> tuple[tuple[int, ...], ...]:
@@ -73,19 +84,29 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         return len(self.groups)
 
     @cached_property
+    def whole(self) -> Release | None:
+        """The release of all cells, group by group, and last of the rows in no group; None without
+        `rest`. Its labels are text.
+        """
+        if self.rest is None:
+            return None
+        cells = [f"{group!r}: {label!r}" for group in self.groups for label in self.categories]
+        return Release(
+            drawn=(*(number for row in self.drawn for number in row), self.rest),
+            categories=(*cells, "in no group"),
+            prior=(*self.prior * len(self.groups), 1.0),
+            mechanism=self.mechanism,
+            promise=self.promise,
+        )
+
+    @cached_property
     def _releases(self) -> dict[Key, Release]:
-        promise = replace(self.promise, size=None)
-        if self.size is not None:
-            # A record changed is one that left a group and one that joined one, and both may be the
-            # same group.
-            d_in, prior = 2 * self.d_in, np.array(self.prior)
-            loss = feasible_loss(
-                self.mechanism, size=None, prior=prior, d_in=d_in, delta=self.delta
-            )
-            promise = replace(promise, d_in=d_in, loss=loss)
+        whole = self.whole
+        shared = self.categories, self.prior, self.mechanism, self.promise, self.axes, whole
+        k = len(self.categories)
         return {
-            group: Release(drawn, self.categories, self.prior, self.mechanism, promise, self.axes)
-            for group, drawn in zip(self.groups, self.drawn, strict=True)
+            group: Release(drawn, *shared, start=0 if whole is None else at * k)
+            for at, (group, drawn) in enumerate(zip(self.groups, self.drawn, strict=True))
         }
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
@@ -153,7 +174,10 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
     def to_json(self) -> str:
         """The release as JSON; `GroupedRelease.from_json` reads it back."""
         return GroupedReleaseDocument.write(
-            self, groups=list(self.groups), drawn=[list(row) for row in self.drawn]
+            self,
+            groups=[list(key) if isinstance(key, tuple) else key for key in self.groups],
+            drawn=[list(row) for row in self.drawn],
+            rest=self.rest,
         )
 
     @classmethod
@@ -164,13 +188,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         Raises `ValueError` that names the field and what is wrong with it. Version 1 is refused,
         which does not hold what was drawn.
         """
-        values = GroupedReleaseDocument.read(text).values()
-        mechanism = values["mechanism"]
-        if not noises_every_count(mechanism):
-            raise ValueError(
-                f"mechanism={mechanism!r}: must be LaplaceParameters with total='private'."
-            )
-        return cls(**values)
+        return cls(**GroupedReleaseDocument.read(text).values())
 
     def __repr__(self) -> str:
         groups = ", ".join(

@@ -37,6 +37,8 @@ class Release(InferredRelease):
     promise : between which data sets the privacy loss holds, and what it is (`Promise`); its parts
         are also `size`, `d_in`, `loss`, `measure`, `relation`, `epsilon`, `delta` and `rho`.
     axes : the columns of a joint table, whose labels are tuples; empty where one column is asked.
+    whole, start : of one group of a table of groups, as in `GroupedRelease`: the release of all
+        groups, whose mechanism and promise it has, and the place of its first category in it.
     """
 
     def plot(
@@ -109,7 +111,15 @@ class Release(InferredRelease):
         return notebook.rendered(self.sheet(wait=False))
 
     def to_json(self) -> str:
-        """The release as JSON; `Release.from_json` reads it back."""
+        """The release as JSON; `Release.from_json` reads it back.
+
+        Raises `ValueError` for one group of a table, whose posterior needs the whole.
+        """
+        if self.whole is not None:
+            raise ValueError(
+                "to_json: this release is one group of a table, and its posterior needs the draw"
+                " of all groups; keep the `GroupedRelease`."
+            )
         return ReleaseDocument.write(self, drawn=list(self.drawn))
 
     @staticmethod

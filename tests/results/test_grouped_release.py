@@ -27,7 +27,9 @@ ADDED = ob.GroupedRelease(
     mechanism=ob.LaplaceParameters(2.0, total="private"),
     promise=promise(None, LOSS),
 )
-CHANGED = changed(ADDED, size=40, mechanism=ob.LaplaceParameters(4.0, total="private"))
+CHANGED = replace(
+    ADDED, mechanism=ob.KNormParameters(2.0), promise=promise(40, LOSS), rest=13
+)  # one draw for all groups and the rest
 
 
 def pickled(made):
@@ -51,10 +53,7 @@ def test_a_mapping_from_groups_to_releases():
     assert (ADDED.relation, CHANGED.relation) == ("add/remove", "change-one")
 
 
-def test_one_group_states_the_loss_of_records_that_join_or_leave_it():
-    """Of a record added the loss is that of the whole; of one changed it is that of two, added and
-    removed, which may be in the same group.
-    """
+def test_without_a_public_number_of_records_a_group_stands_for_itself():
     assert ADDED["north"] == ob.Release(
         (3, 1),
         ("yes", "no"),
@@ -62,23 +61,28 @@ def test_one_group_states_the_loss_of_records_that_join_or_leave_it():
         ob.LaplaceParameters(2.0, total="private"),
         promise(None, LOSS),
     )
-    one = CHANGED["north"]
-    assert (one.size, one.d_in, one.relation) == (None, 2, "add/remove")
-    assert one.loss == ob.exact_loss(one.mechanism, size=None, prior=one.prior, d_in=2)
-    assert one.epsilon == 0.5
-    restated = CHANGED.with_promise(promise(40, replace(LOSS, epsilon=1.5), d_in=3))
-    assert (restated.d_in, restated.epsilon, restated["north"].d_in, restated["north"].epsilon) == (
-        3,
-        1.5,
-        6,
-        1.5,
-    )
+    assert ADDED.whole is None
 
 
-def test_a_stated_delta_is_used_for_one_group_too():
-    one = changed(CHANGED, loss=replace(LOSS, delta=0.05))["north"]
-    assert one.delta == 0.05
-    assert one.epsilon < 0.5
+def test_with_a_public_number_of_records_the_groups_are_parts_of_one_table():
+    whole = CHANGED.whole
+    assert whole.drawn == (3, 1, 0, -4, 7, 20, 13)
+    assert whole.prior == (1.0, 0.5) * 3 + (1.0,)
+    assert sum(whole.counts) == whole.size == 40
+    assert sum(map(sum, CHANGED.counts)) + whole.counts[-1] == 40
+    for at, one in enumerate(CHANGED.values()):
+        assert one.whole is whole, "so that its posterior is computed once"
+        assert one.counts == whole.counts[2 * at : 2 * at + 2]
+        assert one.promise == CHANGED.promise
+        with pytest.raises(ValueError, match="to_json: this release is one group of a table"):
+            one.to_json()
+
+
+def test_the_rest_goes_with_a_public_number_of_records():
+    with pytest.raises(ValueError, match=r"rest=3: must be what was drawn .* size=None"):
+        replace(ADDED, rest=3)
+    with pytest.raises(ValueError, match=r"rest=None: must be what was drawn .* size=40"):
+        replace(CHANGED, rest=None)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +91,8 @@ def test_a_stated_delta_is_used_for_one_group_too():
         ADDED,
         CHANGED,
         replace(ADDED, groups=(True, 2, "3")),
+        replace(ADDED, groups=(("a", 1), ("a", None), ("b", 1))),
+        replace(CHANGED, axes=("x", "y"), categories=(("a", 1), ("b", 2))),
         changed(ADDED, loss=ob.PrivacyLoss(0.5, 0.125, float("inf"))),
     ],
 )
@@ -112,18 +118,36 @@ MALFORMED = {
     "rows": ({"drawn": [[1, 2]]}, r"drawn=\[\[1, 2\]\]: must have 3 rows, one for each group"),
     "draws of a group": ({"drawn": [[1, 2], [1, 2], [1]]}, r"drawn=\[1\]: must be 2 integers"),
     "prior": ({"prior": [1.0]}, r"prior=\[1\.0\]: must be 2 numbers"),
-    "size": ({"size": 0}, "size=0: must be null or at least 1"),
+    "size": ({"size": 0, "rest": 1}, "size=0: must be null or at least 1"),
     "mechanism": (
         {"mechanism": {"name": "nothing", "parameters": {}}},
         "mechanism='nothing': is not built in",
     ),
     "another mechanism": (
         {"mechanism": {"name": "knorm_parameters", "parameters": {"scale": 1.0}}},
-        r"mechanism=KNormParameters\(scale=1\.0\): must be LaplaceParameters with total='private'",
+        r"mechanism=KNormParameters\(scale=1\.0\): must noise every count",
     ),
     "another total": (
         {"mechanism": {"name": "laplace_parameters", "parameters": {"scale": 1.0}}},
-        "must be LaplaceParameters with total='private'",
+        "must noise every count, such as LaplaceParameters with total='private'",
+    ),
+    "a rest": ({"rest": 3}, "rest=3: must be an integer where the number of records is public"),
+    "no rest": ({"size": 40}, "rest=None: must be an integer where the number of records is"),
+    "a large rest": ({"rest": 2**63, "size": 40}, "must be 1 integers"),
+    "keys of two lengths": (
+        {"groups": [["a", "b"], ["a"], ["c", "d"]]},
+        "all values or all lists of one length",
+    ),
+    "draws that are no counts": (
+        {
+            "size": 27,
+            "rest": 0,
+            "mechanism": {
+                "name": "hellinger_exponential",
+                "parameters": {"scale": 1.0, "sensitivity": "global"},
+            },
+        },
+        "must be at least 0",
     ),
 }
 
