@@ -5,7 +5,6 @@ whose scale fits the budget.
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar, overload
 
-from numpy.typing import ArrayLike
 from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement
@@ -16,6 +15,7 @@ from opendp_bayes.framework.budget import as_tuple
 from opendp_bayes.framework.fitting import Option
 from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.question import Categories, Columns, Countable, Policy, Question
+from opendp_bayes.framework.spaces import Prior
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.released.data import Key, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
@@ -31,7 +31,7 @@ def posterior(  # type: ignore[overload-overlap]
     column: Columns,
     *,
     keys: None = None,
-    prior: ArrayLike = 1.0,
+    prior: Prior = 1.0,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
@@ -49,7 +49,7 @@ def posterior(
     column: Columns,
     *,
     keys: Sequence[Key] | None = None,
-    prior: ArrayLike = 1.0,
+    prior: Prior = 1.0,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
@@ -67,7 +67,7 @@ def posterior(
     column: Columns,
     *,
     keys: Sequence[Key] | None = None,
-    prior: ArrayLike = 1.0,
+    prior: Prior = 1.0,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
@@ -91,7 +91,8 @@ def posterior(
         casts, truncation by identifier, then `group_by`); or a `Countable` of a plugin.
     keys : of a query per group, the public groups, as in `make_grouped_counts`.
     column, categories, size, nulls, unknown, cells, elsewhere : as in `make_categorical_counts`.
-    prior : a positive number for every category, or one for each, buckets included.
+    prior : a positive number for every category, or one for each, buckets included: in the order of
+        the categories, or as a mapping from their labels.
     mechanism : `"auto"`, which chooses by public things only: discrete Laplace noise where the
         number of rows is private or there are two categories, otherwise K-norm noise; and where the
         public number of rows is small, what has the smallest expected error (`docs/choosing.md`);

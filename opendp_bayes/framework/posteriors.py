@@ -2,23 +2,23 @@
 
 from typing import Any
 
-from numpy.typing import ArrayLike
 from opendp.extras._utilities import to_then
 from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
 from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
-from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
+from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace, Prior
 from opendp_bayes.mathematics.validation import Floats, as_distance
 
 
 def make_dirichlet_multinomial(
-    input_domain: Domain, input_metric: Metric, *, prior: ArrayLike
+    input_domain: Domain, input_metric: Metric, *, prior: Prior
 ) -> Transformation:
     """Update a Dirichlet prior with counts: the concentration of the posterior, `prior + counts`, a
     float64 array of shape `(k,)`.
 
-    `prior` is a positive number for every category or has shape `(k,)`; after `make_grouped_counts`
+    `prior` is a positive number for every category, has shape `(k,)`, or maps the labels to
+    numbers; after `make_grouped_counts`
     it is that of each group. The output space names categories, size, prior and neighbour relation,
     so that pieces made for another model do not chain. Distances are kept (`docs/proofs.md`,
     "Inference").
@@ -55,7 +55,7 @@ def make_dirichlet_multinomial(
 
 
 def make_beta_binomial(
-    input_domain: Domain, input_metric: Metric, *, prior: ArrayLike
+    input_domain: Domain, input_metric: Metric, *, prior: Prior
 ) -> Transformation:
     """Update a Beta prior with the counts of two categories; `make_dirichlet_multinomial` for `k =
     2`, whose first category is the success.

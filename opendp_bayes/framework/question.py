@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from numpy.typing import ArrayLike
 from opendp.context import Query
 from opendp.mod import Transformation
 
+from opendp_bayes.framework.spaces import Prior
 from opendp_bayes.released.data import Key, Value
 
 #: One column, or several whose joint table is asked for.
@@ -38,7 +38,8 @@ class Question:
     ----------
     variables : the columns whose categories are counted.
     joint : whether the labels are tuples, one entry for each column, as those of a joint table.
-    prior : a positive number for every category, or one for each.
+    prior : a positive number for every category, or one for each in their order or as a mapping
+        from their labels.
     size : the number of records, where it is public.
     cells : of a joint table, those that are counted; None for all.
     elsewhere : of a joint table, the cell in which the records of all others are counted.
@@ -49,7 +50,7 @@ class Question:
 
     variables: tuple[Variable, ...]
     joint: bool = False
-    prior: ArrayLike = 1.0
+    prior: Prior = 1.0
     size: int | None = None
     cells: Sequence[Sequence[Value]] | None = None
     elsewhere: Sequence[Value] | None = None

@@ -2,6 +2,7 @@
 identifier, the only thing OpenDP compares.
 """
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,9 @@ class Cell:
 class NoGroup:
     """What the last count of a query per group is of: the rows that are in no group."""
 
+
+#: Of a Dirichlet distribution: a number for every category, one for each, or one for each label.
+Prior = ArrayLike | Mapping[Any, float]
 
 #: What one count is of. No two kinds look alike in an identifier: labels are quoted text, numbers
 #: or booleans there.
@@ -86,7 +90,7 @@ class CountsSpace:
                 f" {self.metric}."
             )
 
-    def as_prior(self, prior: ArrayLike) -> tuple[float, ...]:
+    def as_prior(self, prior: Prior) -> tuple[float, ...]:
         """The prior of every category from one number or one for each; `ValueError`/`TypeError` for
         another.
         """
@@ -134,7 +138,7 @@ class GroupedCountsSpace(CountsSpace):
         cells = (Cell(group, label) for group in groups for label in labels)
         return cls((*cells, NoGroup()), size, axes=axes)
 
-    def as_prior(self, prior: ArrayLike) -> tuple[float, ...]:
+    def as_prior(self, prior: Prior) -> tuple[float, ...]:
         """The prior of every cell from that of the categories, the same in each group. That of the
         rows in no group changes nothing.
         """
@@ -155,7 +159,12 @@ def groups_and_labels(
     )
 
 
-def _prior_of(labels: tuple[Category, ...], prior: ArrayLike) -> tuple[float, ...]:
+def _prior_of(labels: tuple[Category, ...], prior: Prior) -> tuple[float, ...]:
+    if isinstance(prior, Mapping):
+        if set(prior) != set(labels) or len(prior) != len(labels):
+            shown = ", ".join(map(repr, labels))
+            raise ValueError(f"prior={prior!r}: must have one entry for each of {shown}.")
+        prior = [prior[label] for label in labels]
     if np.size(prior) not in (1, len(labels)):
         shown = ", ".join(map(repr, labels))
         raise ValueError(

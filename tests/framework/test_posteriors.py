@@ -175,3 +175,14 @@ def test_bad_priors(name):
     prior, kind, message = PRIORS[name]
     with pytest.raises(kind, match=message):
         counting() >> ob.then_dirichlet_multinomial(prior=prior)
+
+
+def test_a_prior_by_labels():
+    by_labels = counting() >> ob.then_dirichlet_multinomial(prior={"c": 3.0, "a": 1.0, "b": 2.0})
+    in_order = counting() >> ob.then_dirichlet_multinomial(prior=[1.0, 2.0, 3.0])
+    assert by_labels.output_domain == in_order.output_domain
+    for wrong in ({"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.0, "z": 3.0}):
+        with pytest.raises(ValueError, match="must have one entry for each of 'a', 'b', 'c'"):
+            counting() >> ob.then_dirichlet_multinomial(prior=wrong)
+    with pytest.raises(ValueError, match="greater than 0"):
+        counting() >> ob.then_dirichlet_multinomial(prior={"a": 1.0, "b": 0.0, "c": 1.0})

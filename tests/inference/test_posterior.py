@@ -109,6 +109,23 @@ def test_simultaneous_intervals_hold_all_at_once(three):
         assert pointwise < level - 0.05  # negative control: the intervals of each category alone
 
 
+@pytest.mark.parametrize("alpha", [0.003, 0.02])
+@pytest.mark.parametrize("counts", [(0, 50), (0, 50, 0), (48, 1, 1)], ids=repr)
+def test_intervals_of_sparse_priors_hold_what_they_say(alpha, counts, release):
+    """Where many draws round to 0 and to 1: more than they say, where these are at an end."""
+    posterior = release(LaplaceParameters(3.0), counts, 50, (alpha,) * len(counts)).posterior
+    draws = posterior.sample(40_000, seed=1)
+    for level in (0.8, 0.95):
+        least = level - STANDARD_ERRORS * np.sqrt(2 * level * (1 - level) / 40_000)
+        for kind in ("equal-tailed", "highest density", "simultaneous"):
+            lower, upper = posterior.interval(level, kind)
+            assert np.all(lower <= upper)
+            inside = (draws >= lower) & (draws <= upper)
+            shares = [inside.all(axis=1).mean()] if kind == "simultaneous" else inside.mean(axis=0)
+            assert np.min(shares) > least
+            assert np.max(shares) < 1
+
+
 def test_shapes(three):
     assert three.mean().shape == three.std().shape == (3,)
     assert three.mean().sum() == pytest.approx(1)
