@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.scores import then_hellinger_scores as then_hellinger_scores
     from opendp_bayes.inference import NoiseAwarePosterior as NoiseAwarePosterior
     from opendp_bayes.inference import noise_aware_posterior as noise_aware_posterior
+    from opendp_bayes.inference.combine import combine as combine
     from opendp_bayes.mathematics.conjugate import binomial_beta as binomial_beta
     from opendp_bayes.mathematics.conjugate import multinomial_dirichlet as multinomial_dirichlet
     from opendp_bayes.mathematics.hellinger import bhattacharyya_angle as bhattacharyya_angle
@@ -156,6 +157,7 @@ _HOME = {
         "SmoothHellingerExponential",
     ),
     "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
+    "inference.combine": ("combine",),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "planning.compare": ("Plan",),
     "planning.error_law": ("ErrorLaw", "error_law"),

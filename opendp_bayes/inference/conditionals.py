@@ -130,7 +130,7 @@ def _components(joint: Joint, law: CountLaws, prior: Prior) -> Components:
     nodes, masses, totals = law.cells.nodes[used], law.masses[used], joint.totals
     if isinstance(totals, ListedTotals) and totals.is_point:
         left = totals.totals[0, 0] - nodes
-        return _keyed(prior.alpha + nodes, prior.others + left, masses, nodes, left)
+        return keyed(prior.alpha + nodes, prior.others + left, masses, nodes, left)
     a, b = prior.alpha + nodes, prior.others + np.maximum(prior.size - nodes, 0)
     heavy = masses > _LIGHT * masses.max()
     width = np.minimum(np.sqrt(1 / a + 1 / b), _WIDEST)
@@ -149,7 +149,7 @@ def _components(joint: Joint, law: CountLaws, prior: Prior) -> Components:
     a, b = a[place], prior.others + np.maximum(left, 0)
     if not narrow:
         seen = weights > _NEGLIGIBLE * weights.max()
-        return _keyed(a[seen], b[seen], weights[seen], nodes[place][seen], left[seen])
+        return keyed(a[seen], b[seen], weights[seen], nodes[place][seen], left[seen])
     share, rest, own = a / (a + b), b / (a + b), np.maximum(masses, 1e-300)
     mean = np.add.reduceat(weights * share, start) / own
     other = np.add.reduceat(weights * rest, start) / own
@@ -166,10 +166,10 @@ def _matched(
     mean, other, variance, own = mean[seen], other[seen], variance[seen], own[seen]
     count = np.maximum(mean * other / variance - 1, 1e-6)
     left = np.maximum(prior.size - own, 0)
-    return _keyed(mean * count, other * count, weights[seen], own, left)
+    return keyed(mean * count, other * count, weights[seen], own, left)
 
 
-def _keyed(a: Floats, b: Floats, weights: Floats, own: Floats, rest: Floats) -> Components:
+def keyed(a: Floats, b: Floats, weights: Floats, own: Floats, rest: Floats) -> Components:
     """Keys that are equal for components with nearly the same place and deviation."""
     width = np.floor(np.log(1 / a + 1 / b) / _ALIKE)
     deviation = np.minimum(np.exp((width + 0.5) * _ALIKE / 2), _WIDEST)

@@ -5,6 +5,7 @@ one count, given the sum, needs the law of the sum of the others: a convolution.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -64,11 +65,16 @@ class CountsGivenNoise:
         known = np.ones(np.shape(drawn), dtype=bool) if noised is None else np.asarray(noised, bool)
         drawn = np.where(known, np.asarray(drawn, dtype=np.int64), 0)
         categories = Categories(drawn, known, np.asarray(prior, dtype=np.float64), noise)
-        concentration = float(categories.prior.sum())
-        self._set(
-            categories,
-            private(categories, size_prior) if size is None else public(size, concentration),
-        )
+        self._set(categories, _total(categories, size, size_prior))
+
+    @classmethod
+    def of_looks(cls, looks: Sequence[Categories], size: int | None) -> "CountsGivenNoise":
+        """The same for counts that were drawn several times, each with noise of its own.
+
+        The prior is that of the first.
+        """
+        categories = replace(looks[0], also=tuple(looks[1:]))
+        return cls._of(categories, _total(categories, size, None))
 
     @classmethod
     def _of(cls, categories: Categories, total: Total) -> "CountsGivenNoise":
@@ -78,9 +84,8 @@ class CountsGivenNoise:
 
     def _set(self, categories: Categories, total: Total) -> None:
         self.categories, self._total = categories, total
-        columns = categories.drawn, categories.noised, categories.prior
         index: dict[tuple[float, ...], int] = {}
-        keys = zip(*(column.tolist() for column in columns), strict=True)
+        keys = zip(*(column.tolist() for column in categories.columns), strict=True)
         self._row = np.array([index.setdefault(key, len(index)) for key in keys])
         self._first = np.unique(self._row, return_index=True)[1]
         self._origin = np.clip(categories.drawn[self._first], 0, total.highest)
@@ -164,9 +169,9 @@ class CountsGivenNoise:
 
     def log_likelihood(self, counts: ArrayLike) -> Floats:
         """`ln P(drawn | counts)` for counts of shape `(..., k)`; shape `(...)`."""
-        categories = self.categories
-        noise = categories.noise.log_mass(categories.drawn - np.asarray(counts))
-        return np.asarray(np.where(categories.noised, noise, 0.0).sum(axis=-1))
+        counts = np.asarray(counts)
+        looks = (look.log_noise(counts).sum(axis=-1) for look in self.categories.looks)
+        return np.asarray(sum(looks))
 
     def sample(self, size: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the true counts, shape `(size, k)`."""
@@ -218,6 +223,11 @@ class CountsGivenNoise:
 
         some = self.categories.chosen(np.flatnonzero(inside))
         return CountsGivenNoise._of(some, Total(int(seeds[0]), int(seeds[-1]), log_weight, seeds))
+
+
+def _total(categories: Categories, size: int | None, size_prior: Any) -> Total:
+    concentration = float(categories.prior.sum())
+    return private(categories, size_prior) if size is None else public(size, concentration)
 
 
 def _sums_of_others(values: Floats) -> Floats:

@@ -157,10 +157,13 @@ def _highest(categories: Categories, size_prior: Any) -> int:
     From the median m of its prior on, each record more, but for those that the noised counts ask
     for, makes the noise larger by one: the weight falls from `m + 2 sum(drawn)` on.
     """
-    asked = float(np.maximum(categories.drawn, 0)[categories.noised].sum(dtype=np.float64))
-    highest = 2 * asked + categories.k * categories.noise.reach(_UNLIKELY)
-    if not np.all(categories.noised):
-        highest = math.inf if size_prior is None else float(size_prior.isf(1e-16))
+    highest = math.inf
+    for look in categories.looks:
+        if np.all(look.noised):
+            asked = float(np.maximum(look.drawn, 0).sum(dtype=np.float64))
+            highest = min(highest, 2 * asked + look.k * look.noise.reach(_UNLIKELY))
+    if math.isinf(highest) and size_prior is not None:
+        highest = float(size_prior.isf(1e-16))
     if size_prior is not None:
         highest = min(highest + float(size_prior.ppf(0.5)), float(size_prior.support()[1]))
     if not highest <= _LARGEST:

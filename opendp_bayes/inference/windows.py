@@ -161,11 +161,11 @@ def modes(categories: Categories, tilt: float, last: int) -> Integers:
     """For every category, the inner mode of the weights times `exp(tilt x)` on `0..last`, or an end
     where there is none, shape `(k,)`.
 
-    A prior below 1 adds a mode at 0; then the inner one is at least `scale sqrt(1 - prior)`, and
+    A prior below 1 adds a mode at 0; then the inner one is at least `bend sqrt(1 - prior)`, and
     the weight has no other beyond, for Laplace noise but its kinks.
     """
     rows = np.arange(categories.k)
-    start = categories.noise.scale * np.sqrt(np.maximum(1 - categories.prior, 0))
+    start = categories.bend * np.sqrt(np.maximum(1 - categories.prior, 0))
     low = np.minimum(np.ceil(start), last).astype(np.int64)
     high = np.full(categories.k, last)
     while np.any(low < high):
@@ -199,8 +199,7 @@ class Windows:
         """Windows on `0..last`."""
         k, rows = categories.k, np.arange(categories.k)
         mode = modes(categories, tilt, last)
-        kinks = [categories.drawn - kink for kink in categories.noise.kinks]
-        columns = [mode, *kinks, np.zeros(k, dtype=np.int64), np.full(k, last)]
+        columns = [mode, *categories.kinks, np.zeros(k, dtype=np.int64), np.full(k, last)]
         seeds = np.stack([np.clip(column, 0, last) for column in columns], axis=1)
 
         def tilted(anchor: Integers) -> LogWeight:

@@ -1,0 +1,152 @@
+"""One posterior from several releases."""
+
+from collections.abc import Sequence
+from functools import partial, reduce
+
+import numpy as np
+from scipy import special
+
+from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.likelihood import (
+    LARGEST_LIST,
+    IndependentNoise,
+    Likelihood,
+    likelihood_of,
+)
+from opendp_bayes.inference.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.true_counts import (
+    Listed,
+    TrueCounts,
+    TwoCategories,
+    log_prior_weight,
+)
+from opendp_bayes.inference.union import Look, Union
+from opendp_bayes.inference.weights import Categories
+from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.released.combination import Combination, Records
+from opendp_bayes.released.data import ReleasedData
+
+#: Pairs of data sets that are added up.
+_LARGEST_PAIRS = 1 << 24
+
+
+def combine(releases: Sequence[ReleasedData], *, records: Records) -> NoiseAwarePosterior:
+    """The posterior given several releases of the same categories with the same prior.
+
+    Parameters
+    ----------
+    releases : at least two `Release`s. Their losses add up where they are of the same records
+        (`docs/combining.md`).
+    records : `"same"`: noisy looks at the same records, whose true counts are equal; a public
+        number of records of one of them holds for all. `"different"`: of records that have nothing
+        in common but the probabilities; the posterior's `counts` are those of all together.
+
+    Nothing is drawn. Of the same records, exact for noise on the counts of any number of
+    categories, for two categories with a public number of records, and for as many data sets as can
+    be listed. Of different records, for noise on the counts as far as tables of the counts of all
+    releases go, and for as many pairs of data sets as can be listed.
+
+    Raises `ValueError`/`TypeError` for releases that do not fit each other, and where the posterior
+    is out of reach.
+
+    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release, combine
+    >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+    >>> first, second = (
+    ...     Release(drawn, ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), promise)
+    ...     for drawn in [(3, 5), (6, 2)]
+    ... )
+    >>> combine([first, second], records="same")
+    NoiseAwarePosterior({'a': 0.5337 ± 0.21, 'b': 0.4663 ± 0.21}, exact)
+    """
+    combination = Combination.of(releases, records)
+    prior = np.array(combination.prior)
+    likelihoods = [
+        likelihood_of(one.mechanism, np.array(one.drawn), prior, one.size)
+        for one in combination.releases
+    ]
+    of_records = _of_same if records == "same" else _of_different
+    return NoiseAwarePosterior(combination, of_records(combination, likelihoods, prior))
+
+
+def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> TrueCounts:
+    size, k = combination.size, combination.k
+    noisy = [one for one in likelihoods if isinstance(one, IndependentNoise)]
+    if len(noisy) == len(likelihoods) and size != 0:
+        looks = [Categories(one.drawn, np.array(one.noised), prior, one.noise) for one in noisy]
+        return CountsGivenNoise.of_looks(looks, size)
+
+    def log_likelihood(counts: Integers) -> Floats:
+        return np.asarray(sum(one.log_likelihood(counts) for one in likelihoods))
+
+    if size is None or (k > 2 and number_of_candidates(size, k) > LARGEST_LIST):
+        raise ValueError(_refused(combination, "the data sets cannot be listed"))
+    if k == 2 and size:
+        return TwoCategories(log_likelihood, combination.releases[0].counts[0], prior, size)
+    counts = candidates(size, k)
+    weights = log_likelihood(counts) if size else np.zeros(1)
+    return Listed(counts, weights + log_prior_weight(counts, prior).sum(axis=1), prior)
+
+
+def _of_different(
+    combination: Combination, likelihoods: list[Likelihood], prior: Floats
+) -> TrueCounts:
+    sizes = [one.size for one in combination.releases]
+    if all(isinstance(one, IndependentNoise) for one in likelihoods):
+        pairs = zip(likelihoods, sizes, strict=True)
+        looks = [Look(one, size) for one, size in pairs if isinstance(one, IndependentNoise)]
+        if None in sizes and (len(set(map(type, sizes))) > 1 or len(looks) > 2):
+            raise ValueError(
+                f"releases: have the numbers of records {sizes}; of different records, two releases"
+                " with private numbers can be combined, or any with public ones."
+            )
+        return Union(looks, prior)
+    public = [size for size in sizes if size is not None]
+    if len(public) < len(sizes) or _most_pairs(public, prior.size) > _LARGEST_PAIRS:
+        raise ValueError(_refused(combination, "the pairs of data sets cannot be listed"))
+    guess = prior + np.sum([one.counts for one in combination.releases], axis=0)
+    log_share = np.log(guess / guess.sum())
+    pairs_of = zip(likelihoods, public, strict=True)
+    listed = [_listed(one, size, log_share) for one, size in pairs_of]
+    weights, size = reduce(partial(_added, k=prior.size), listed)
+    counts = candidates(size, prior.size)
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights) - counts @ log_share
+    return Listed(counts, log_weights + special.gammaln(counts + prior).sum(axis=1), prior)
+
+
+def _most_pairs(sizes: list[int], k: int) -> int:
+    """The most pairs of data sets that are added up at a time."""
+    before = [number_of_candidates(sum(sizes[:place]), k) for place in range(1, len(sizes))]
+    pairs = zip(before, sizes[1:], strict=True)
+    return max(number * number_of_candidates(size, k) for number, size in pairs)
+
+
+def _listed(likelihood: Likelihood, size: int, log_share: Floats) -> tuple[Floats, int]:
+    """For every data set its probability given the shares, up to a factor, times the likelihood."""
+    counts = candidates(size, log_share.size)
+    log_weights = counts @ log_share - special.gammaln(counts + 1.0).sum(axis=1)
+    log_weights = log_weights + likelihood.log_likelihood(counts)
+    return np.exp(log_weights - log_weights.max()), size
+
+
+def _added(first: tuple[Floats, int], second: tuple[Floats, int], k: int) -> tuple[Floats, int]:
+    """The weights of the union of two lists."""
+    (weights, size), (others, more) = first, second
+    if len(weights) > len(others):
+        (weights, size), (others, more) = second, first
+    counts = candidates(more, k)
+    result = np.zeros(number_of_candidates(size + more, k))
+    for weight, own in zip(weights, candidates(size, k), strict=True):
+        result[ranks(counts + own, size + more)] += weight * others
+    return result, size + more
+
+
+def _refused(combination: Combination, why: str) -> str:
+    names = ", ".join(sorted({one.mechanism.name for one in combination.releases}))
+    number = "private" if combination.size is None else str(combination.size)
+    return (
+        f"releases: were made by {names}, and {why} ({number} records, {combination.k} categories)."
+        " Releases with noise on the counts (LaplaceParameters, KNormParameters) combine without a"
+        " list."
+    )

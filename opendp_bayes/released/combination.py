@@ -1,0 +1,86 @@
+"""Releases that are read together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from opendp_bayes.mathematics.validation import as_choice
+from opendp_bayes.released.data import Label, ReleasedData
+
+#: Whether releases are looks at the same records, or of different records.
+Records = Literal["same", "different"]
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Releases of the same categories with the same prior.
+
+    Attributes
+    ----------
+    releases : at least two.
+    records : `"same"`, whose true counts are equal, or `"different"`, which have nothing in common
+        but the probabilities.
+
+    Raises `ValueError` for releases that do not fit each other.
+    """
+
+    releases: tuple[ReleasedData, ...]
+    records: Records
+
+    def __post_init__(self) -> None:
+        as_choice(self.records, "records", ("same", "different"))
+        if len(self.releases) < 2:
+            raise ValueError(f"releases: holds {len(self.releases)}; give at least two.")
+        first = self.releases[0]
+        for place, release in enumerate(self.releases):
+            for name in ("categories", "prior"):
+                if getattr(release, name) != getattr(first, name):
+                    raise ValueError(
+                        f"releases[{place}]: has {name}={getattr(release, name)}, the first has"
+                        f" {getattr(first, name)}; release all with the same {name}."
+                    )
+        if self.records == "same" and len(self._sizes) > 1:
+            raise ValueError(
+                f"releases: have {sorted(self._sizes)} records, which cannot be the same; use"
+                " records='different'."
+            )
+
+    @classmethod
+    def of(cls, releases: Sequence[ReleasedData], records: Records) -> "Combination":
+        """Of a sequence of releases; `TypeError` where it holds anything else."""
+        if isinstance(releases, (str, bytes)) or not isinstance(releases, Sequence):
+            raise TypeError(f"releases={releases!r}: must be a list of releases.")
+        for place, release in enumerate(releases):
+            if not isinstance(release, ReleasedData):
+                raise TypeError(
+                    f"releases[{place}]: must be a Release, not {type(release).__name__}; of a"
+                    " grouped release combine the releases of one group."
+                )
+        return cls(tuple(releases), records)
+
+    @property
+    def categories(self) -> tuple[Label, ...]:
+        """The category labels."""
+        return self.releases[0].categories
+
+    @property
+    def prior(self) -> tuple[float, ...]:
+        """Concentration of the prior."""
+        return self.releases[0].prior
+
+    @property
+    def k(self) -> int:
+        """Number of categories."""
+        return len(self.categories)
+
+    @property
+    def size(self) -> int | None:
+        """The public number of all records; None where that of some is private."""
+        if self.records == "same":
+            return next(iter(self._sizes), None)
+        sizes = [release.size for release in self.releases if release.size is not None]
+        return sum(sizes) if len(sizes) == len(self.releases) else None
+
+    @property
+    def _sizes(self) -> set[int]:
+        return {release.size for release in self.releases if release.size is not None}
