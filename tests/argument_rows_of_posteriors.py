@@ -70,6 +70,13 @@ def first_width(interval: Any) -> float:
 
 POSTERIORS = [
     *rows(
+        ob.combine,
+        {"releases": [released((6, 3, 1), 10, LAPLACE)] * 2, "records": "same"},
+        first_mean,
+        vary("releases", [released((8, 1, 1), 10, LAPLACE)] * 2, LARGER),
+        vary("records", "different", DIFFERENT),
+    ),
+    *rows(
         ob.noise_aware_posterior,
         {"release": BY_CHAINS, "effective_draws": 100},
         first_mean,

@@ -57,7 +57,7 @@ def combine(releases: Sequence[ReleasedData], *, records: Records) -> NoiseAware
     ...     for drawn in [(3, 5), (6, 2)]
     ... )
     >>> combine([first, second], records="same")
-    NoiseAwarePosterior({'a': 0.5337 ± 0.21, 'b': 0.4663 ± 0.21}, exact)
+    NoiseAwarePosterior({'a': 0.5456 ± 0.22, 'b': 0.4544 ± 0.22}, exact)
     """
     combination = Combination.of(releases, records)
     prior = np.array(combination.prior)

@@ -91,6 +91,7 @@ class Convolved:
         check_entries(len(windows) * float(np.prod(np.array(shape, dtype=float))))
         self._lowest = np.array([[int(window[0]) for window in row] for row in windows])
         self.log_constant = float(sum(special.logsumexp(log) for log in logs))
+        _ = self._weighted  # which refuses what is beyond floating point
 
     def _tilted(self, logs: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
         """A rate for each data set with which its counts sum to their number on average; means and
@@ -182,9 +183,17 @@ class Convolved:
     @property
     def log_evidence(self) -> float:
         """The logarithm of the sum of all weights, of a private number of records."""
-        return float(np.log((self._sums * self._weights).sum())) + self._weighted[1] + (
-            self.log_constant
+        return (
+            float(np.log((self._sums * self._weights).sum()))
+            + self._weighted[1]
+            + (self.log_constant)
         )
+
+    def number_law(self) -> tuple[Integers, Floats]:
+        """Private numbers of records and their probabilities."""
+        law = (self._sums * self._weights).ravel()
+        numbers = np.ravel(np.asarray(sum(self._numbers)))
+        return numbers[law > 0], law[law > 0] / law.sum()
 
     def _parts(self) -> list[Floats]:
         """The weights, in parts of nearly the same number of all records."""
@@ -201,13 +210,13 @@ class Convolved:
 
     def given(self) -> list[list[Given]]:
         """Of every category, for each part of the numbers of records."""
-        total = self._concentration + sum(self._numbers)
+        total = np.asarray(self._concentration + sum(self._numbers))
         parts, axes = self._parts(), tuple(range(1, total.ndim + 1))
         ends = [(float(total[part > 0].min()), float(total[part > 0].max())) for part in parts]
         factors = (1.0, 1 / total, 1 / total / (total + 1))
         each = np.stack([part * factor for part in parts for factor in factors])
         weights = fft.rfftn(each, axes=axes)
-        found = []
+        found: list[list[Given]] = []
         for category, (table, others) in enumerate(zip(self._tables, self._others, strict=True)):
             completed = fft.irfftn(weights * others.conj(), self._shape, axes=axes)
             inside = completed[(slice(None), *map(slice, table.shape))]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 from opendp_bayes.inference.true_counts import TrueCounts
+from opendp_bayes.released.combination import Combination
 from opendp_bayes.released.data import Label, ReleasedData, Value
 
 T = TypeVar("T", bound="JointTable")
@@ -14,7 +15,7 @@ class JointTable:
     tuples with a value of each of `axes`, the variables; `axes` is empty where there is no table.
     """
 
-    release: ReleasedData
+    release: ReleasedData | Combination
     categories: tuple[Label, ...]
     prior: tuple[float, ...]
     axes: tuple[str, ...]

@@ -12,6 +12,7 @@ from opendp_bayes.inference.labels import grouped_positions, positions_of
 from opendp_bayes.inference.markov_chain import Chains, Diagnostics
 from opendp_bayes.inference.quantity_answers import QuantityAnswers
 from opendp_bayes.inference.true_counts import TrueCounts
+from opendp_bayes.released.combination import Combination
 from opendp_bayes.released.data import Label, ReleasedData
 
 
@@ -24,7 +25,7 @@ class NoiseAwarePosterior(QuantityAnswers, JointTable):
 
     Attributes
     ----------
-    release : the release.
+    release : the release, or the `Combination` of several.
     categories : the labels of the categories: the release's, unless `merged` or `given` made it.
     prior : concentration of the prior of their probabilities.
     axes : the variables of a joint table (`marginal`, `conditional`); empty otherwise.
@@ -36,14 +37,14 @@ class NoiseAwarePosterior(QuantityAnswers, JointTable):
 
     def __init__(
         self,
-        release: ReleasedData,
+        release: ReleasedData | Combination,
         true_counts: TrueCounts,
         categories: tuple[Label, ...] | None = None,
         prior: tuple[float, ...] | None = None,
     ) -> None:
         labels = release.categories if categories is None else categories
         super().__init__(labels, release.prior if prior is None else prior, true_counts)
-        self.release = release
+        self.release: ReleasedData | Combination = release
         self.axes = release.axes if categories is None else ()
 
     def merged(self, groups: Mapping[Label, Iterable[Label]]) -> "NoiseAwarePosterior":

@@ -17,6 +17,8 @@ from opendp_bayes.inference.conditionals import keyed
 from opendp_bayes.inference.convolved import Convolved, Given, check_entries
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.likelihood import IndependentNoise
+from opendp_bayes.inference.merged import Groups
+from opendp_bayes.inference.true_counts import Listed
 from opendp_bayes.inference.windows import Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -26,6 +28,8 @@ _DEPTH = 25.0
 #: standard deviations apart, as far as `exp(-_FAR)` of the largest weight, at most so many.
 _STEP, _FAR, _MOST_POINTS = 1.2, 16.0, 1000
 _SMALLEST = 1e-6
+#: Draws behind what is told of merged categories, and of some among themselves.
+_DRAWS = 40_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +67,7 @@ class Union:
         if self._sizes:
             self._parts, self._shares = [_of_public(looks, self._sizes, prior)], np.ones(1)
         else:
-            self._parts, self._shares = _of_private(*looks, prior)
+            self._parts, self._shares = _of_private(looks[0], looks[1], prior)
 
     @cached_property
     def _found(self) -> list[list[Given]]:
@@ -91,9 +95,9 @@ class Union:
 
     def _betas(self, alpha: float, given: Given) -> tuple[Floats, Floats]:
         """The parameters of the probability given its count."""
-        whole, a = float(self._prior.sum()), alpha + given.counts
+        whole, a = float(self._prior.sum()), np.asarray(alpha + given.counts, dtype=np.float64)
         if self._sizes:
-            return a, whole - alpha + sum(self._sizes) - given.counts
+            return a, np.asarray(whole + sum(self._sizes) - a)
         # Mean and variance over the numbers of records; the mean no larger than where no record is
         # in another category, the variance no smaller than that of the mean number.
         mean = np.minimum(a * given.inverse, a / (a + whole - alpha))
@@ -101,7 +105,7 @@ class Union:
         least = spread / (1 / given.inverse + 1)
         variance = np.maximum(a * (a + 1) * given.inverse_square - mean**2, least)
         more = np.maximum(spread / variance - 1, _SMALLEST)
-        return mean * more, (1 - mean) * more
+        return np.asarray(mean * more), np.asarray((1 - mean) * more)
 
     @cached_property
     def counts(self) -> CountLaws:
@@ -115,6 +119,29 @@ class Union:
             masses[:, 1] = law / law.sum()  # the only node of a cell of one
             laws.append(CountLaws(Cells(np.zeros_like(values), values, values), masses))
         return CountLaws.joined(laws)
+
+    @cached_property
+    def size(self) -> CountLaws:
+        """The law of the number of all records."""
+        if self._sizes:
+            return CountLaws.of_rows(np.array([[sum(self._sizes)]]), np.ones(1))
+        laws = [part.number_law() for part in self._parts]
+        rows = np.concatenate([numbers for numbers, _ in laws])[:, None]
+        pairs = zip(laws, self._shares, strict=True)
+        return CountLaws.of_rows(rows, np.concatenate([share * law for (_, law), share in pairs]))
+
+    def merged(self, groups: Groups) -> Listed:
+        """The counts of groups of categories, by draws."""
+        return self._listed.merged(groups)
+
+    def given(self, categories: Sequence[int]) -> Listed:
+        """The counts of some categories, by draws."""
+        return self._listed.given(categories)
+
+    @cached_property
+    def _listed(self) -> Listed:
+        drawn = self.sample(_DRAWS, np.random.default_rng(0))
+        return Listed(drawn, np.zeros(len(drawn)), self._prior)
 
     def sample(self, size: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the counts, shape `(size, k)`."""

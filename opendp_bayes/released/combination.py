@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.released.data import Label, ReleasedData
@@ -48,7 +48,7 @@ class Combination:
     @classmethod
     def of(cls, releases: Sequence[ReleasedData], records: Records) -> "Combination":
         """Of a sequence of releases; `TypeError` where it holds anything else."""
-        if isinstance(releases, (str, bytes)) or not isinstance(releases, Sequence):
+        if not isinstance(releases, (list, tuple)):
             raise TypeError(f"releases={releases!r}: must be a list of releases.")
         for place, release in enumerate(releases):
             if not isinstance(release, ReleasedData):
@@ -67,6 +67,11 @@ class Combination:
     def prior(self) -> tuple[float, ...]:
         """Concentration of the prior."""
         return self.releases[0].prior
+
+    @property
+    def axes(self) -> Any:
+        """The variables of a joint table, those of every release."""
+        return self.releases[0].axes
 
     @property
     def k(self) -> int:

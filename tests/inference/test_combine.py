@@ -1,0 +1,297 @@
+"""Several releases together, against sums over all data sets, and by simulation."""
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+import oracles
+import pytest
+from brute_force import law
+from noise_laws import DiscreteGaussian
+from releases import promise
+from scipy import special, stats
+
+from opendp_bayes import (
+    GroupedRelease,
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    PermuteAndFlip,
+    combine,
+)
+from opendp_bayes.inference.combine import _of_same
+from opendp_bayes.inference.likelihood import IndependentNoise
+from opendp_bayes.released.combination import Combination
+
+PRIOR = (0.5, 1.0, 2.0)
+FLAT = (1.0, 1.0)
+PRIVATE = LaplaceParameters(1.5, total="private")
+VALUES = np.linspace(0.02, 0.98, 9)
+
+
+def log_probability(release, counts):
+    """Of what was drawn, up to a constant, by the formula of its noise."""
+    mechanism, move = release.mechanism, np.subtract(release.drawn, counts)
+    if isinstance(mechanism, KNormParameters):
+        return -np.abs(move).sum() / 2 / mechanism.scale
+    if not isinstance(mechanism, LaplaceParameters):
+        probability = law(mechanism, tuple(map(int, counts)), release.prior).get(release.drawn, 0)
+        return np.log(probability) if probability else -np.inf
+    move = move[:-1] if mechanism.total == "remainder" else move
+    if mechanism.noise == "floored":
+        move = np.where(move >= 0, move, -1 - move)
+    return -np.abs(move).sum() / mechanism.scale
+
+
+def data_sets(release, most):
+    if release.size is not None:
+        return np.array(oracles.data_sets(release.size, release.k))
+    return np.array(list(product(range(most + 1), repeat=release.k)))
+
+
+def brute(releases, records, most=0):
+    """Sums of counts and their probabilities, each number of records being equally probable."""
+    prior = np.array(releases[0].prior)
+    choices = []
+    for release in releases[:1] if records == "same" else releases:
+        sets = data_sets(release, most)
+        looks = releases if records == "same" else [release]
+        log_p = sum(np.array([log_probability(look, row) for row in sets]) for look in looks)
+        log_p = log_p + special.gammaln(sets.sum(axis=1) + 1)
+        choices.append((sets, log_p - special.gammaln(sets + 1).sum(axis=1)))
+    rows, log_weights = choices[0]
+    for sets, more in choices[1:]:
+        rows = (rows[:, None] + sets).reshape(-1, prior.size)
+        log_weights = (log_weights[:, None] + more).ravel()
+    log_weights = log_weights + special.gammaln(prior + rows).sum(axis=1)
+    log_weights -= special.gammaln(prior.sum() + rows.sum(axis=1))
+    weights = special.softmax(log_weights)
+    seen = weights > 1e-14
+    return rows[seen], weights[seen] / weights[seen].sum()
+
+
+def worst(posterior, rows, weights):
+    """The largest deviations of means and standard deviations, in standard deviations, and of
+    cumulative probabilities, and the same of the counts.
+    """
+    a = np.array(posterior.prior) + rows
+    total = a.sum(axis=1, keepdims=True)
+    mean = weights @ (a / total)
+    std = np.sqrt(weights @ (a * (a + 1) / total / (total + 1)) - mean**2)
+    right = np.stack(
+        [[weights @ stats.beta.cdf(v, own, total[:, 0] - own) for own in a.T] for v in VALUES]
+    )
+    counts = weights @ rows
+    return max(
+        np.max(np.abs(posterior.mean() - mean) / std),
+        np.max(np.abs(posterior.std() / std - 1)),
+        np.max(np.abs(posterior.cdf(VALUES) - right)),
+        np.max(np.abs(posterior.counts.mean() - counts) / (counts + 1)),
+        abs(posterior.size.mean() - counts.sum()) / counts.sum(),
+    )
+
+
+K, L = KNormParameters, LaplaceParameters
+SAME = {
+    "two categories": [((3, 5), 8, L(2.0), FLAT), ((6, 2), 8, L(1.0), FLAT)],
+    "three looks": [
+        ((3, 5, 2), 10, K(2.0), PRIOR),
+        ((6, 2, 2), 10, K(1.0), PRIOR),
+        ((6, -4, 0), 10, L(1.5, total="bounded"), PRIOR),
+    ],
+    "private": [
+        ((3, -5, 2), None, PRIVATE, PRIOR),
+        ((5, 2, 1), None, L(0.7, noise="floored", total="private"), PRIOR),
+    ],
+    "one public": [((4, 4, 2), 10, K(1.0), PRIOR), ((3, 0, 2), None, PRIVATE, PRIOR)],
+    "exponential": [
+        ((3, 5), 8, HellingerExponential(0.2), FLAT),
+        ((6, 2), 8, PermuteAndFlip(0.2), FLAT),
+    ],
+    "listed": [
+        ((3, 5, 1), 9, HellingerExponential(0.2), PRIOR),
+        ((6, 2, 1), 9, K(1.0), PRIOR),
+    ],
+}
+DIFFERENT = {
+    "two categories": [((3, 5), 8, L(2.0), FLAT), ((6, 4), 10, L(1.0), FLAT)],
+    "three releases": [
+        ((3, 5), 8, L(2.0), FLAT),
+        ((6, 4), 10, L(1.0), FLAT),
+        ((2, 10), 12, K(3.0), FLAT),
+    ],
+    "three categories": [((3, 5, 1), 9, K(2.0), PRIOR), ((6, 2, 2), 10, K(1.0), PRIOR)],
+    "far away": [
+        ((3, 5, 1), 9, L(2.0), PRIOR),
+        ((16, -2, 2), 10, L(1.0, total="bounded"), PRIOR),
+    ],
+    "exponential": [
+        ((3, 5, 1), 9, HellingerExponential(0.2), PRIOR),
+        ((2, 2, 2), 6, K(1.0), PRIOR),
+    ],
+    "exponential, three": [
+        ((3, 1), 4, HellingerExponential(0.2), FLAT),
+        ((2, 2), 4, PermuteAndFlip(0.3), FLAT),
+        ((0, 5), 5, K(1.0), FLAT),
+    ],
+}
+PRIVATE_SIZES = {
+    "some": ([((3, 5), None, PRIVATE, FLAT), ((6, 2), None, L(1.0, total="private"), FLAT)], 45),
+    "hardly any": ([((0, 1), None, PRIVATE, FLAT), ((1, -1), None, PRIVATE, FLAT)], 40),
+}
+
+
+@pytest.fixture
+def made(release):
+    def make(rows):
+        return [release(mechanism, counts, size, prior) for counts, size, mechanism, prior in rows]
+
+    return make
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_looks_at_the_same_records_against_all_data_sets(made, name):
+    releases = made(SAME[name])
+    found = combine(releases, records="same")
+    limit = 1e-6 if name in ("private", "exponential") else 1e-9
+    assert worst(found, *brute(releases, "same", most=24)) < limit
+    with pytest.raises(AssertionError):  # one look alone is another posterior
+        assert worst(releases[0].posterior, *brute(releases, "same", most=24)) < 1e-2
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_different_records_against_all_pairs_of_data_sets(made, name):
+    releases = made(DIFFERENT[name])
+    found, right = combine(releases, records="different"), brute(releases, "different")
+    assert worst(found, *right) < (1e-6 if name.startswith("exponential") else 1e-9)
+    nearly = [replace(releases[0], mechanism=replace(releases[0].mechanism, scale=0.9))]
+    assert worst(combine(nearly + releases[1:], records="different"), *right) > 1e-3
+
+
+@pytest.mark.parametrize("name", PRIVATE_SIZES)
+def test_different_records_of_private_numbers_against_all_pairs(made, name):
+    rows, most = PRIVATE_SIZES[name]
+    releases = made(rows)
+    found, right = combine(releases, records="different"), brute(releases, "different", most)
+    assert worst(found, *right) < 1e-3
+    draws = found.sample(40_000, seed=1)
+    error = np.abs(draws.mean(axis=0) - found.mean()) / found.std() * 200
+    assert error.max() < stats.norm.isf(oracles.FALSE_ALARM / 2)
+
+
+def test_draws_and_merged_categories_agree_with_the_marginals(made):
+    found = combine(made(DIFFERENT["three categories"]), records="different")
+    draws, normal = found.sample(40_000, seed=0), stats.norm.isf(oracles.FALSE_ALARM / 2)
+    assert np.all(np.abs(draws.mean(axis=0) - found.mean()) < normal * found.std() / 200)
+    assert np.allclose(
+        found.merged({"ab": ["a", "b"]}).mean()[0], found.mean()[:2].sum(), atol=0.01
+    )
+    inside = found.given(["a", "b"]).mean()[0]
+    assert inside == pytest.approx((draws[:, 0] / draws[:, :2].sum(axis=1)).mean(), abs=0.01)
+
+
+def test_smooth_noise_has_its_mode_between_the_looks():
+    """Two looks with Gaussian noise are one look with their weighted mean."""
+
+    @dataclass(frozen=True)
+    class Sized:
+        size: int
+        k: ClassVar[int] = 2
+
+    prior, noised = np.array([0.3, 2.0]), (True, True)
+    looks = [
+        IndependentNoise(np.array([30, 70]), DiscreteGaussian(3.0), noised),
+        IndependentNoise(np.array([40, 60]), DiscreteGaussian(3.0), noised),
+    ]
+    mean = IndependentNoise(np.array([35, 65]), DiscreteGaussian(3.0 / 2**0.5), noised)
+    two, one = _of_same(Sized(100), looks, prior), _of_same(Sized(100), [mean], prior)
+    assert np.allclose(two.probabilities.mean(), one.probabilities.mean(), rtol=1e-9)
+    assert np.allclose(two.probabilities.variance(), one.probabilities.variance(), rtol=1e-6)
+
+
+def simulated_ranks(records, rng, repeats, assumed=None, scale=3.0):
+    """Cumulative probabilities of the truth, for data from the model."""
+    mechanism, found = K(scale), []
+    for _ in range(repeats):
+        theta = rng.dirichlet(np.ones(3))
+        counts = rng.multinomial(40, theta)
+        releases = []
+        for _ in range(2):
+            if records == "different":
+                counts = rng.multinomial(40, theta)
+            drawn = tuple(mechanism.draw(counts, np.ones(3))[0].tolist())
+            releases.append(_release(drawn, mechanism))
+        posterior = combine(releases, records=assumed or records)
+        found.append(posterior.cdf(theta).diagonal())
+    return np.array(found)
+
+
+def _release(drawn, mechanism):
+    from opendp_bayes import Release
+
+    return Release(drawn, ("a", "b", "c"), (1.0,) * 3, mechanism, promise(40))
+
+
+@pytest.mark.parametrize("records", ["same", "different"])
+@pytest.mark.parametrize("repeats", [120, pytest.param(2000, marks=pytest.mark.slow)])
+def test_intervals_hold_as_often_as_they_say(records, repeats):
+    ranks = simulated_ranks(records, np.random.default_rng(3), repeats)
+    for column in ranks.T:
+        assert stats.kstest(column, "uniform").pvalue > oracles.FALSE_ALARM
+
+
+def test_notices_that_looks_were_taken_for_different_records():
+    """Negative control: what was assumed counts twice."""
+    ranks = simulated_ranks("same", np.random.default_rng(3), 400, "different", scale=0.5)
+    spread = np.abs(ranks - 0.5).mean()
+    assert spread > 0.25 + 5 * np.sqrt(1 / 48 / ranks[:, 0].size)
+
+
+def test_refuses_releases_that_do_not_fit(made):
+    first, second = made(SAME["two categories"])
+    cases = {
+        "at least two": ([first], "same"),
+        "must be a list": (first, "same"),
+        r"releases\[1\]: must be a Release": ([first, "x"], "same"),
+        "records='both'": ([first, second], "both"),
+        r"releases\[1\]: has prior": ([first, replace(second, prior=(2.0, 1.0))], "same"),
+        r"releases\[1\]: has categories": ([first, replace(second, categories=(1, 2))], "same"),
+        "cannot be the same": (
+            [first, replace(second, drawn=(6, 3), promise=promise(9))],
+            "same",
+        ),
+    }
+    for match, (releases, records) in cases.items():
+        with pytest.raises((TypeError, ValueError), match=match):
+            combine(releases, records=records)
+    groups = GroupedRelease(("g",), ((1, 2),), ("a", "b"), FLAT, PRIVATE, promise(None))
+    with pytest.raises(TypeError, match="of a grouped release combine"):
+        combine([groups, groups], records="same")
+
+
+def test_refuses_what_is_out_of_reach(made):
+    exponential = ((3000, 5000, 1), 8001, HellingerExponential(0.2), PRIOR)
+    with pytest.raises(ValueError, match="the data sets cannot be listed"):
+        combine(made([exponential] * 2), records="same")
+    with pytest.raises(ValueError, match="the pairs of data sets cannot be listed"):
+        combine(made([exponential] * 2), records="different")
+    wide = ((3, 5, 1), 9 * 10**6, K(1e4), PRIOR)
+    with pytest.raises(ValueError, match=r"take .* entries"):
+        combine(
+            [replace(one, drawn=(3000000,) * 3) for one in made([wide] * 2)], records="different"
+        )
+    private = ((3, 5), None, PRIVATE, FLAT)
+    for rows in ([private] * 3, [private, ((3, 5), 8, L(1.0), FLAT)]):
+        with pytest.raises(ValueError, match="two releases with private numbers"):
+            combine(made(rows), records="different")
+    lost = ((0, 5, 1), 3000, L(1.0, total="bounded"), PRIOR)
+    with pytest.raises(ValueError, match="beyond floating point"):
+        combine(made([lost] * 2), records="different")
+
+
+def test_says_what_was_combined(made):
+    found = combine(made(DIFFERENT["three categories"]), records="different")
+    assert isinstance(found.release, Combination)
+    assert (found.release.size, found.release.k, found.release.records) == (19, 3, "different")
+    assert combine(made(SAME["private"]), records="same").release.size is None
