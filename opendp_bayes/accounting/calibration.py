@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from opendp_bayes.accounting.profile import (
     feasible_loss,
     privacy_profile,
 )
+from opendp_bayes.accounting.thorough import thorough
 from opendp_bayes.mathematics.validation import SCALES, Floats, Integers, as_choice, as_positive
 from opendp_bayes.mechanisms.protocol import Mechanism
 
@@ -41,7 +42,7 @@ def calibrate(
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
-    accounting: Accounting = "exact",
+    accounting: Accounting | Literal["thorough"] = "exact",
     d_in: int = 1,
     proportions: ArrayLike | None = None,
     tune: bool = True,
@@ -55,7 +56,8 @@ def calibrate(
     epsilon, delta, rho : the loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone (ε = 0),
         or `rho` (zero-concentrated).
     accounting : `"exact"` computes the loss where that takes at most a few seconds and uses the
-        proven bound otherwise; `"proven"` always uses the proven bound.
+        proven bound otherwise; `"proven"` always uses the proven bound; `"thorough"` computes the
+        loss also where that takes minutes, for `epsilon` alone and `d_in` of 1.
     proportions : the analyst's guess of the category proportions, public, shape `(k,)`; equal ones
         unless given.
     tune : whether the γ or β of `SmoothHellingerExponential` is chosen too, so that the expected
@@ -72,23 +74,31 @@ def calibrate(
     >>> round(found.scale, 3)
     1.239
     """
-    as_choice(accounting, "accounting", ("exact", "proven"))
+    as_choice(accounting, "accounting", ("exact", "proven", "thorough"))
     mechanism, size, prior, d_in = checked(mechanism, size, prior, d_in)
+    concentration = np.array(prior)
+    guess = None
+    if tune and size is not None:
+        guess = counts_in_proportion(size, concentration, proportions)
+    if accounting == "thorough":
+        if epsilon is None or delta is not None or rho is not None or d_in != 1:
+            raise ValueError(
+                f"accounting='thorough', epsilon={epsilon!r}, delta={delta!r}, rho={rho!r},"
+                f" d_in={d_in}: is for epsilon alone and one record; use 'exact'."
+            )
+        return thorough(
+            mechanism,
+            size,
+            prior,
+            as_positive(epsilon, "epsilon"),
+            lambda start, relative: fitted(start, relative, guess, concentration),
+        )
     loss = relative_loss(epsilon=epsilon, delta=delta, rho=rho)
 
     def value(candidate: Mechanism) -> float:
         return loss(candidate, size, prior, d_in, accounting)
 
-    return fitted(
-        mechanism,
-        value,
-        (
-            counts_in_proportion(size, np.array(prior), proportions)
-            if tune and size is not None
-            else None
-        ),
-        np.array(prior),
-    )
+    return fitted(mechanism, value, guess, concentration)
 
 
 def fitted(

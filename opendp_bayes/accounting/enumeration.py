@@ -94,12 +94,19 @@ def _classes(prior: tuple[float, ...]) -> list[list[int]]:
     return [list(same) for _, same in groupby(order, key=prior.__getitem__)]
 
 
-def _arranged(counts: Integers, prior: tuple[float, ...]) -> Integers:
+def arranged(counts: Integers, prior: tuple[float, ...]) -> Integers:
     """Counts, shape `(c, k)`, descending among categories of equal prior."""
     result = counts.copy()
     for same in _classes(prior):
         result[:, same] = -np.sort(-counts[:, same], axis=1)
     return result
+
+
+def moves(distance: int, k: int) -> Integers:
+    """Every change of counts at this distance, shape `(m, k)`."""
+    steps = candidates(distance, k)
+    changes = np.unique((steps[:, None] - steps[None]).reshape(-1, k), axis=0)
+    return changes[np.abs(changes).sum(axis=1) == 2 * distance]
 
 
 @lru_cache(maxsize=8)
@@ -111,19 +118,17 @@ def _chunks(
     """
     k = len(prior)
     everything = candidates(size, k)
-    first = everything[(_arranged(everything, prior) == everything).all(axis=1)]
-    steps = candidates(distance, k)
-    moves = np.unique((steps[:, None] - steps[None]).reshape(-1, k), axis=0)
-    moves = moves[np.abs(moves).sum(axis=1) == 2 * distance]
-    rows = max(1, _ENTRIES // (number_of_candidates(size, k) * (len(moves) + 1)))
+    first = everything[(arranged(everything, prior) == everything).all(axis=1)]
+    steps = moves(distance, k)
+    rows = max(1, _ENTRIES // (number_of_candidates(size, k) * (len(steps) + 1)))
     chunks = []
     for start in range(0, len(first), rows):
         here = first[start : start + rows]
-        there = (here[:, None] + moves[None]).reshape(-1, k)
-        one = np.repeat(np.arange(len(here)), len(moves))
+        there = (here[:, None] + steps[None]).reshape(-1, k)
+        one = np.repeat(np.arange(len(here)), len(steps))
         kept = (there >= 0).all(axis=1)
         there, one = there[kept], one[kept]
-        kept = ranks(_arranged(there, prior), size) >= ranks(here, size)[one]
+        kept = ranks(arranged(there, prior), size) >= ranks(here, size)[one]
         there, one = there[kept], one[kept]
         if one.size:
             sets, place = np.unique(np.concatenate([here, there]), axis=0, return_inverse=True)

@@ -12,6 +12,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opendp_bayes.accounting import large_simplex
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
     Pairs,
@@ -25,6 +26,7 @@ from opendp_bayes.accounting.pairs import Setting, pairs_of
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.validation import SCALES, as_distance, as_prior, as_size
 from opendp_bayes.mechanisms import registry
+from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, law_of
 
@@ -203,6 +205,10 @@ def _examine(
 ) -> _Findings:
     """The largest losses over all pairs at exactly this distance."""
     pairs = cast(Pairs, _pairs(mechanism, size, prior, distance, LARGEST_WORK))
+    if not renyi and distance == 1 and _work(size, prior) > _RENYI_WORK:
+        law = law_of(mechanism, size, np.array(prior))
+        if isinstance(law, ExponentialWeights) and len(prior) > 2:
+            return _examine_large(law, size, prior, pairs.log_error)
     epsilon, spread, rho, worst = 0.0, 0.0, 0.0, None
     for block in pairs.blocks():
         smallest, largest = extremes(block)
@@ -224,6 +230,21 @@ def _examine(
         range=certified_range,
         rho=min(rho, of_range) if renyi else of_range,
         worst=worst,
+    )
+
+
+def _examine_large(
+    law: ExponentialWeights, size: int, prior: tuple[float, ...], log_error: float
+) -> _Findings:
+    """The same, where comparing all candidates for all pairs would take too long."""
+    found = large_simplex.worst_pair(law, size, prior)
+    error = Fraction(log_error) + Fraction(large_simplex.SUM_ERROR)
+    spread = round_up(Fraction(found.spread) + 4 * error)
+    return _Findings(
+        epsilon=round_up(Fraction(found.epsilon) + 2 * error),
+        range=spread,
+        rho=round_up(Fraction(spread) ** 2 / 8),
+        worst=WorstPair(found.first, found.second, found.epsilon),
     )
 
 

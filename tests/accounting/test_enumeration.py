@@ -11,7 +11,7 @@ import pytest
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.accounting.divergences import extremes
-from opendp_bayes.accounting.enumeration import EnumeratedPairs, _arranged, _arrangements, work
+from opendp_bayes.accounting.enumeration import EnumeratedPairs, _arrangements, arranged, work
 from opendp_bayes.accounting.exact import _pairs
 
 PRIORS = [
@@ -93,7 +93,7 @@ def test_notices_a_symmetry_that_the_prior_does_not_have() -> None:
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_number_of_arrangements(prior: tuple[float, ...], size: int) -> None:
     sets = np.array(oracles.data_sets(size, len(prior)))
-    assert _arrangements(size, prior) == len(np.unique(_arranged(sets, prior), axis=0))
+    assert _arrangements(size, prior) == len(np.unique(arranged(sets, prior), axis=0))
 
 
 def test_the_work_is_not_underestimated_for_many_categories() -> None:

@@ -1,0 +1,195 @@
+r"""The exponential mechanisms on three and more categories where all pairs over all candidates are
+too many to compare at once: the normaliser of every data set first, then the pairs whose bound is
+not below the worst one found.
+
+With `E(r) = H(x, r) / w(x) - H(x', r) / w(x')` the log-ratio of a pair is `ln Z(x') / Z(x) - E(r)`.
+Normalisers are needed of one data set an orbit only, and `E` is bounded without looking at any
+candidate (`docs/proofs.md`, "Exact accounting"), so that few pairs are left to look at.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from opendp_bayes.accounting.enumeration import arranged, moves
+from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.simplex import candidates, ranks
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.laws import ExponentialWeights
+
+#: Distances that are in memory at once.
+_ENTRIES = 1 << 21
+#: Pairs compared between two looks at the bounds of the rest.
+_PAIRS = 16
+#: Bhattacharyya divergence from which `1 - exp(-D)` keeps the digits that expm1 would.
+_NEAR = 0.5
+#: Of the bounds, which are computed in floating point, and of sums over all candidates.
+_SLACK = 2.0**-40
+SUM_ERROR = 2.0**-44
+
+
+class Worst(NamedTuple):
+    """The largest |log-ratio| and range of log-ratios over all neighbours, and the pair of the
+    former; computed, not certified.
+    """
+
+    epsilon: float
+    spread: float
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Orbits:
+    """One pair of neighbours of each orbit: data sets of shape `(pairs, k)`, the places of their
+    arrangements among `sets`, and their distance.
+    """
+
+    sets: Integers
+    first: Integers
+    second: Integers
+    one: Integers
+    other: Integers
+    distance: Floats
+
+
+def worst_pair(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> Worst:
+    """The worst over all neighbours of `size` records, k >= 2."""
+    orbits = _orbits(size, prior)
+    alpha = np.array(prior)
+    rates = 1 / law.widths.widths(size, alpha)[ranks(orbits.sets, size)]
+    log_total = _log_normalisers(orbits.sets, rates, size, prior)
+    above, below = _bounds(orbits.distance, rates[orbits.one], rates[orbits.other])
+    shift = log_total[orbits.other] - log_total[orbits.one]
+    of_epsilon = np.maximum(below + shift, above - shift)
+    epsilon = spread = 0.0
+    worst = int(np.argmax(of_epsilon))
+    seen: dict[int, tuple[float, float]] = {}
+    for bound in (of_epsilon, above + below):
+        order = np.argsort(-bound)
+        for start in range(0, order.size, _PAIRS):
+            limit = epsilon if bound is of_epsilon else spread
+            if bound[order[start]] * (1 + _SLACK) < limit:
+                break
+            for pair in order[start : start + _PAIRS].tolist():
+                if pair not in seen:
+                    seen[pair] = _extremes(orbits, pair, rates, size, prior)
+                smallest, largest = seen[pair]
+                loss = max(largest - shift[pair], shift[pair] - smallest)
+                if loss > epsilon:
+                    epsilon, worst = float(loss), pair
+                spread = max(spread, largest - smallest)
+    return Worst(
+        epsilon,
+        spread,
+        tuple(orbits.first[worst].tolist()),
+        tuple(orbits.second[worst].tolist()),
+    )
+
+
+def loss_of_pairs(
+    law: ExponentialWeights,
+    size: int,
+    prior: tuple[float, ...],
+    pairs: list[tuple[tuple[int, ...], tuple[int, ...]]],
+) -> float:
+    """The largest |log-ratio| of these pairs alone, computed: a lower bound on that of all."""
+    sets = np.unique(np.array(pairs).reshape(-1, len(prior)), axis=0)
+    rates = 1 / law.widths.widths_at(sets, np.array(prior))
+    exponents = _distances(sets, size, prior) * rates[:, None]
+    log_total = np.log(np.exp(-exponents).sum(axis=1))
+    place = {tuple(row): i for i, row in enumerate(sets.tolist())}
+    worst = 0.0
+    for first, second in pairs:
+        i, j = place[first], place[second]
+        ratio = exponents[j] - exponents[i] + log_total[j] - log_total[i]
+        worst = max(worst, float(ratio.max()), -float(ratio.min()))
+    return worst
+
+
+def _bounds(distance: Floats, rate: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """Bounds on the supremum over r of `E` and of `-E`.
+
+    Of the two data sets let a have the larger rate. Then `rate_a H_a - rate_b H_b = c H_a + rate_b
+    (H_a - H_b)` with `c = rate_a - rate_b >= 0`, `H_a <= 1` and `|H_a - H_b| <= d`. Where `H_a` is
+    large its change is less: `dH / dt = sqrt(2 - H^2) / 2` along an angle t, so that `H_a - H_b <=
+    t sqrt(2 - (H_a - d)^2) / 2` with the angle t between the two.
+    """
+    c, small = np.abs(rate - other), np.minimum(rate, other)
+    plain = small * distance
+    half_angle = small * np.arcsin(np.minimum(distance / math.sqrt(2), 1.0))
+    # The largest of c h + half_angle sqrt(2 - h^2) over h in [0, 1].
+    peak = math.sqrt(2) * np.hypot(c, half_angle)
+    inside = np.where(c <= half_angle, peak, c + half_angle)
+    larger = np.minimum(plain + c, c * distance + inside)
+    first = rate >= other
+    return np.where(first, larger, plain), np.where(first, plain, larger)
+
+
+@lru_cache(maxsize=2)
+def _orbits(size: int, prior: tuple[float, ...]) -> _Orbits:
+    everything = candidates(size, len(prior))
+    sets = everything[(arranged(everything, prior) == everything).all(axis=1)]
+    place = np.full(len(everything), -1, dtype=np.int64)
+    place[ranks(sets, size)] = np.arange(len(sets))
+    steps = moves(1, len(prior))
+    first = np.repeat(sets, len(steps), axis=0)
+    one = np.repeat(np.arange(len(sets)), len(steps))
+    second = first + np.tile(steps, (len(sets), 1))
+    valid = (second >= 0).all(axis=1)
+    first, second, one = first[valid], second[valid], one[valid]
+    other = place[ranks(arranged(second, prior), size)]
+    kept = other >= one
+    first, second, one, other = first[kept], second[kept], one[kept], other[kept]
+    lower = np.array(prior) + np.minimum(first, second)
+    gaps = gap_above(lower, np.abs(first - second) / 2).sum(axis=1)
+    return _Orbits(sets, first, second, one, other, distance_from_divergence(gaps))
+
+
+def _log_normalisers(sets: Integers, rates: Floats, size: int, prior: tuple[float, ...]) -> Floats:
+    """`ln sum over r of exp(-rate H(x, r))` of every row of `sets`."""
+    support = candidates(size, len(prior))
+    rows = max(1, _ENTRIES // len(support))
+    found = []
+    for start in range(0, len(sets), rows):
+        weights = _distances(sets[start : start + rows], size, prior)
+        weights *= -rates[start : start + rows, None]
+        found.append(np.log(np.exp(weights, out=weights).sum(axis=1)))
+    return np.concatenate(found)
+
+
+def _extremes(
+    orbits: _Orbits, pair: int, rates: Floats, size: int, prior: tuple[float, ...]
+) -> tuple[float, float]:
+    """The smallest and the largest `E` of a pair."""
+    both = np.stack([orbits.first[pair], orbits.second[pair]])
+    distance = _distances(both, size, prior)
+    difference = rates[orbits.one[pair]] * distance[0] - rates[orbits.other[pair]] * distance[1]
+    return float(difference.min()), float(difference.max())
+
+
+@lru_cache(maxsize=2)
+def _gaps(size: int, prior: tuple[float, ...]) -> list[Floats]:
+    """For each category the gap of every two counts, shape `(size + 1, size + 1)`."""
+    values = np.arange(size + 1)
+    lower, half = np.minimum(values[:, None], values), np.abs(values[:, None] - values) / 2
+    tables = {alpha: gap_above(alpha + lower, half) for alpha in set(prior)}
+    return [tables[alpha] for alpha in prior]
+
+
+def _distances(sets: Integers, size: int, prior: tuple[float, ...]) -> Floats:
+    """Hellinger distances between the data sets and every candidate, shape `(sets, candidates)`."""
+    support = candidates(size, len(prior))
+    divergence = np.zeros((len(sets), len(support)))
+    for i, table in enumerate(_gaps(size, prior)):
+        divergence += table[sets[:, i]][:, support[:, i]]
+    near = divergence < _NEAR
+    small = distance_from_divergence(divergence[near])
+    distance = np.exp(np.negative(divergence, out=divergence), out=divergence)
+    np.subtract(1, distance, out=distance)
+    np.sqrt(distance, out=distance)
+    distance[near] = small
+    return distance

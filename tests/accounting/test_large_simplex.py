@@ -1,0 +1,162 @@
+"""The worst pair among many candidates, against all pairs over all candidates; and the calibration
+that looks for it.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.accounting import exact, large_simplex, thorough
+from opendp_bayes.accounting.divergences import extremes
+from opendp_bayes.accounting.exact import _pairs
+from opendp_bayes.accounting.large_simplex import SUM_ERROR, _bounds, loss_of_pairs, worst_pair
+from opendp_bayes.mechanisms.laws import ExponentialWeights
+
+ONES = (1.0, 1.0, 1.0)
+SETTINGS = [
+    (12, ONES),
+    (9, (0.01, 0.01, 0.01)),
+    (9, (0.3, 2.0, 0.3)),
+    (8, (5.0, 0.1, 1.0)),
+    (6, (1.0, 1.0, 1.0, 1.0)),
+    (5, (0.2, 3.0, 3.0, 0.2)),
+    (1, ONES),
+]
+MECHANISMS = [
+    ob.HellingerExponential(0.4),
+    ob.HellingerExponential(1.5, "local"),
+    ob.SmoothHellingerExponential(1.1, gamma=0.2),
+    ob.SmoothHellingerExponential(2.0, gamma=2.0),
+    ob.SmoothHellingerExponential(1.0, beta=0.05),
+]
+
+
+def by_enumeration(mechanism: Any, size: int, prior: tuple[float, ...]) -> tuple[float, float]:
+    pairs = _pairs(mechanism, size, prior, 1, 10**12)
+    assert pairs is not None
+    ends = [extremes(block) for block in pairs.blocks()]  # type: ignore[union-attr]
+    epsilon = max(max(high.max(), -low.min()) for low, high in ends)
+    return float(epsilon), float(max((high - low).max() for low, high in ends))
+
+
+@pytest.mark.parametrize(("size", "prior"), SETTINGS)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+def test_worst_pair(mechanism: Any, size: int, prior: tuple[float, ...]) -> None:
+    law = ExponentialWeights(mechanism)
+    found = worst_pair(law, size, prior)
+    epsilon, spread = by_enumeration(mechanism, size, prior)
+    assert found.epsilon == pytest.approx(epsilon, rel=1e-11, abs=SUM_ERROR)
+    assert found.spread == pytest.approx(spread, rel=1e-11, abs=SUM_ERROR)
+    # The pair is one of neighbours, and it has that loss.
+    assert np.abs(np.subtract(found.first, found.second)).sum() == 2
+    own = loss_of_pairs(law, size, prior, [(found.first, found.second)])
+    assert own == pytest.approx(epsilon, rel=1e-11, abs=SUM_ERROR)
+
+
+def test_bounds_hold_and_smaller_ones_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over random pairs and rates, the bounds are never below what they bound; halved ones hide the
+    worst pair (negative control).
+    """
+    rng = np.random.default_rng(0)
+    tightest = math.inf
+    for _ in range(300):
+        k, n = int(rng.integers(2, 5)), int(rng.integers(1, 8))
+        prior = 10 ** rng.uniform(-2, 1, k)
+        sets = np.array(oracles.data_sets(n, k))
+        table = ob.hellinger_distance(sets[:, None] + prior, sets[None] + prior)
+        near = np.abs(sets[:, None] - sets).sum(axis=2) == 2
+        first, second = np.nonzero(near)
+        pair = int(rng.integers(first.size))
+        i, j = first[pair], second[pair]
+        rate, other = 10 ** rng.uniform(-0.5, 1, 2)
+        difference = rate * table[i] - other * table[j]
+        above, below = _bounds(np.array([table[i, j]]), np.array([rate]), np.array([other]))
+        assert difference.max() <= above[0] * (1 + 1e-12)
+        assert -difference.min() <= below[0] * (1 + 1e-12)
+        tightest = min(tightest, above[0] / max(difference.max(), 1e-300))
+    assert tightest < 1.001  # some are attained
+
+    law = ExponentialWeights(ob.SmoothHellingerExponential(1.1, gamma=0.2))
+    honest = worst_pair(law, 12, ONES).epsilon
+    monkeypatch.setattr(large_simplex, "_PAIRS", 1)
+
+    def wrong(distance: Any, rate: Any, other: Any) -> Any:
+        above, below = _bounds(distance, rate, other)
+        order = np.argsort(np.argsort(above + below))  # the worst pairs seem the best
+        return above * order[::-1] * 1e-3, below * order[::-1] * 1e-3
+
+    monkeypatch.setattr(large_simplex, "_bounds", wrong)
+    assert worst_pair(law, 12, ONES).epsilon < honest
+
+
+def test_exact_loss_takes_this_way_for_many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = ob.SmoothHellingerExponential(1.3, gamma=0.25)
+    before = ob.exact_loss(mechanism, size=20, prior=ONES)
+    monkeypatch.setattr(exact, "_RENYI_WORK", 0)
+    for cached in (exact.loss_within, exact._examine):
+        cached.cache_clear()
+    after = ob.exact_loss(mechanism, size=20, prior=ONES)
+    for cached in (exact.loss_within, exact._examine):
+        cached.cache_clear()
+    assert after.epsilon == pytest.approx(before.epsilon, rel=1e-9)
+    assert after.epsilon >= by_enumeration(mechanism, 20, ONES)[0]
+    assert after.range == pytest.approx(before.range, rel=1e-9)
+    assert after.method == "exact"
+
+
+@pytest.mark.parametrize("mechanism", [*MECHANISMS[:3], ob.LaplaceParameters(1.0)], ids=str)
+@pytest.mark.parametrize("prior", [ONES, (0.3, 2.0, 0.7)])
+def test_thorough_is_exact_where_that_is_feasible(mechanism: Any, prior: tuple[float, ...]) -> None:
+    setting = {"size": 15, "prior": prior, "epsilon": 0.8, "tune": False}
+    found = ob.calibrate(mechanism, accounting="thorough", **setting)
+    expected = ob.calibrate(mechanism, **setting)
+    assert found.scale == pytest.approx(expected.scale, rel=1e-8)
+    assert ob.exact_loss(found, size=15, prior=prior).epsilon <= 0.8
+
+
+def test_thorough_chooses_the_smoothness_too() -> None:
+    template = ob.SmoothHellingerExponential(1.0)
+    setting = {"size": 30, "prior": ONES, "epsilon": 1.0}
+    found = ob.calibrate(template, accounting="thorough", **setting)
+    expected = ob.calibrate(template, **setting)
+    assert found.gamma == pytest.approx(expected.gamma, rel=0.1)
+    assert found.width(np.array([10, 10, 10]), np.array(ONES)) == pytest.approx(
+        expected.width(np.array([10, 10, 10]), np.array(ONES)), rel=0.01
+    )
+
+
+def test_one_look_at_all_pairs_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: with a pair that is not the worst alone, the loss is too large."""
+    template = ob.SmoothHellingerExponential(1.0)
+    only = exact.WorstPair((10, 10, 10), (11, 9, 10), 0.0)
+    monkeypatch.setattr(thorough, "worst_of", lambda *_, **__: only)
+    monkeypatch.setattr(thorough, "loss_within", lambda *_: ob.PrivacyLoss(0.0, 0.0, 0.0))
+    found = ob.calibrate(template, size=30, prior=ONES, epsilon=1.0, accounting="thorough")
+    assert ob.exact_loss(found, size=30, prior=ONES).epsilon > 1.01
+
+
+def test_refusals() -> None:
+    mechanism = ob.SmoothHellingerExponential(1.0)
+    with pytest.raises(ValueError, match=r"accounting='thorough', epsilon=None, delta=None, rho=1"):
+        ob.calibrate(mechanism, size=9, prior=ONES, rho=1.0, accounting="thorough")
+    with pytest.raises(ValueError, match=r"d_in=2: is for epsilon alone and one record"):
+        ob.calibrate(mechanism, size=9, prior=ONES, epsilon=1.0, d_in=2, accounting="thorough")
+    with pytest.raises(ValueError, match=r"size=5000, 3 categories: .* probabilities would have"):
+        ob.calibrate(mechanism, size=5000, prior=ONES, epsilon=1.0, accounting="thorough")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "k"), [(300, 3), (60, 4)])
+def test_reach(size: int, k: int) -> None:
+    prior = (1.0,) * k
+    template = ob.SmoothHellingerExponential(1.0, gamma=0.25)
+    setting = {"size": size, "prior": prior, "epsilon": 1.0, "tune": False}
+    found = ob.calibrate(template, accounting="thorough", **setting)
+    loss = ob.exact_loss(found, size=size, prior=prior)
+    assert 1 - 1e-6 <= loss.epsilon <= 1
+    assert loss.method == "exact"
+    assert found.scale < 0.7 * ob.calibrate(template, **setting).scale  # that of the proven bound
