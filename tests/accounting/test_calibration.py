@@ -230,7 +230,7 @@ def test_counts_in_proportion() -> None:
         ({"epsilon": 1.0, "delta": 1.0}, r"delta=1\.0: must be between 0 and 1\."),
         (
             {"epsilon": 1.0, "accounting": "best"},
-            r"accounting='best': must be one of 'exact', 'proven'\.",
+            r"accounting='best': must be one of 'exact', 'proven', 'thorough'\.",
         ),
         (
             {"epsilon": 1.0, "proportions": [1.0]},
