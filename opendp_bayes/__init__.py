@@ -96,6 +96,8 @@ if TYPE_CHECKING:
     from opendp_bayes.planning.compare import Plan as Plan
     from opendp_bayes.planning.error_law import ErrorLaw as ErrorLaw
     from opendp_bayes.planning.error_law import error_law as error_law
+    from opendp_bayes.planning.least_error import LeastError as LeastError
+    from opendp_bayes.planning.least_error import least_error as least_error
     from opendp_bayes.planning.plan import plan as plan
     from opendp_bayes.planning.smallest import smallest_epsilon as smallest_epsilon
     from opendp_bayes.planning.smallest import smallest_size as smallest_size
@@ -161,6 +163,7 @@ _HOME = {
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "planning.compare": ("Plan",),
     "planning.error_law": ("ErrorLaw", "error_law"),
+    "planning.least_error": ("LeastError", "least_error"),
     "planning.plan": ("plan",),
     "planning.smallest": ("smallest_epsilon", "smallest_size"),
     "mechanisms.privacy_loss": ("PrivacyLoss",),

@@ -97,6 +97,15 @@ LOSSES = [
         vary("mechanisms", [ob.LaplaceParameters(1.0, total="bounded")], LARGER),
     ),
     *rows(
+        ob.least_error,
+        {"size": 6, "prior": (0.2, 0.2), "epsilon": 1.0},
+        lambda least: least.value,
+        vary("size", 12, SMALLER),
+        vary("prior", (9.0, 9.0), SMALLER),
+        vary("epsilon", 2.0, SMALLER),
+        vary("average", "prior", SMALLER),
+    ),
+    *rows(
         ob.smallest_epsilon,
         {"error": 0.2, "size": 40, "prior": TWO},
         float,
