@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.grouped_counts import grouped_release as grouped_release
     from opendp_bayes.framework.grouped_counts import make_grouped_counts as make_grouped_counts
     from opendp_bayes.framework.grouped_counts import then_grouped_counts as then_grouped_counts
+    from opendp_bayes.framework.left_out import DROP as DROP
     from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
     from opendp_bayes.framework.on_disk import on_disk as on_disk
@@ -146,6 +147,7 @@ _HOME = {
         "then_permute_and_flip",
         "then_smooth_hellinger_exponential",
     ),
+    "framework.left_out": ("DROP",),
     "framework.measurements": ("make_mechanism", "then_mechanism"),
     "framework.scores": ("make_hellinger_scores", "selected_counts", "then_hellinger_scores"),
     "mathematics.hellinger": ("bhattacharyya_angle", "hellinger_distance"),

@@ -1,6 +1,7 @@
 """From the options of `opendp-bayes release` to a query in a Context of its own."""
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,14 +19,14 @@ _MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 3
 
 @dataclass(frozen=True)
 class Asked:
-    """What the options of `opendp-bayes release` ask for; those that say how to count are checked
-    as they need no file.
+    """What the options of `opendp-bayes release` ask for, checked as far as that needs no file;
+    `categories`, `nulls` and `unknown` by the columns for which they were given.
     """
 
-    column: str
-    categories: str | None
-    nulls: str | None
-    unknown: str | None
+    columns: tuple[str, ...]
+    categories: dict[str, str]
+    nulls: dict[str, str]
+    unknown: dict[str, str]
     group_by: str | None
     groups: str | None
     size: int | None
@@ -36,6 +37,9 @@ class Asked:
     model: dict[str, Any]
 
     def __post_init__(self) -> None:
+        for column in self.columns:
+            if self.columns.count(column) > 1 or column == self.group_by:
+                fail(f"--column {column}: is named twice; name each column once.")
         most = _MOST_CONTRIBUTIONS
         if not 1 <= self.contributions <= most:
             fail(f"--contributions {self.contributions}: must be between 1 and {most} rows.")
@@ -57,12 +61,13 @@ class Asked:
     @property
     def title(self) -> str:
         """What the release is of."""
-        return self.column if self.group_by is None else f"{self.column} by {self.group_by}"
+        title = " × ".join(self.columns)
+        return title if self.group_by is None else f"{title} by {self.group_by}"
 
     @property
-    def columns(self) -> list[str]:
+    def read(self) -> list[str]:
         """The columns that are read."""
-        named = (self.column, self.group_by, self.identifier)
+        named = (*self.columns, self.group_by, self.identifier)
         return list(dict.fromkeys(column for column in named if column is not None))
 
     @property
@@ -71,46 +76,76 @@ class Asked:
         kinds = [
             kind
             for kind, counted in (
-                ("without a value", self.nulls is not None or self.size is not None),
-                ("with a value that is not a category", self.unknown or self.size is not None),
+                ("without a value", self._counts_all(self.nulls)),
+                ("with a value that is not a category", self._counts_all(self.unknown)),
                 ("of no group", self.group_by is None),
             )
             if not counted
         ]
         return [f"Rows {' and '.join(kinds)} were left out."] if kinds else []
 
+    def _counts_all(self, given: dict[str, str]) -> bool:
+        return self.size is not None or set(given) == set(self.columns)
+
+
+def by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:
+    """What an option says of each column: of one column as it is, of several as COLUMN=..."""
+    if len(columns) == 1:
+        if given is not None and len(given) > 1:
+            fail(f"{option}: is given more than once; give it once.")
+        return dict(zip(columns, given or [], strict=False))
+    found: dict[str, str] = {}
+    for text in given or []:
+        named = [name for name in columns if text.startswith(f"{name}=")]
+        if not named or named[-1] in found:
+            fail(
+                f"{option} {text}: must be given once for each column of the joint table, as"
+                f" COLUMN=..., such as {option} {columns[0]}=..."
+            )
+        name = max(named, key=len)
+        found[name] = text[len(name) + 1 :]
+    return found
+
 
 def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
     """The query in a Context whose whole budget it is; reads the names and types of the columns."""
     dp.enable_features("contrib", "honest-but-curious")
-    frame = scan_columns(found, asked.columns)
+    frame = scan_columns(found, asked.read)
     schema = frame.collect_schema()
-    labels = _labels("--categories", asked.categories, asked.column, schema[asked.column])
-    nulls, unknown = _bucket(asked.nulls, labels), _bucket(asked.unknown, labels)
     plan: Any = dp.Context.compositor(
         data=frame, privacy_unit=_unit(asked), privacy_loss=asked.loss, split_evenly_over=1
     ).query()
-    if asked.size is None:
-        plan = without_uncounted(plan, asked.column, labels, nulls is None, unknown is None)
-        # Nothing is left for a bucket that was not asked for, so it may be any category.
-        nulls = labels[0] if nulls is None else nulls
-        unknown = labels[0] if unknown is None else unknown
-    elif nulls is None:
-        fail(
-            f"--nulls: is missing; with --size every row must be counted, and {asked.column!r} may"
-            " hold nulls. Name a category for them: --nulls missing."
-        )
+    categories: dict[str, list[Label]] = {}
+    nulls: dict[str, Label] = {}
+    unknown: dict[str, Label] = {}
+    for name in asked.columns:
+        labels = _labels("--categories", asked.categories.get(name), name, schema[name])
+        policies = [_bucket(given.get(name), labels) for given in (asked.nulls, asked.unknown)]
+        if asked.size is None:
+            plan = without_uncounted(plan, name, labels, *(label is None for label in policies))
+            # Nothing is left for a bucket that was not asked for, so it may be any category.
+            policies = [labels[0] if label is None else label for label in policies]
+        elif policies[0] is None:
+            fail(
+                f"--nulls: is missing; with --size every row must be counted, and {name!r} may"
+                " hold nulls. Name a category for them: --nulls missing."
+            )
+        categories[name] = labels
+        for policy, label in zip((nulls, unknown), policies, strict=True):
+            if label is not None:
+                policy[name] = label
     if asked.rows_per_identifier is not None:
         plan = plan.truncate_per_group(asked.rows_per_identifier)
     keys = None
     if asked.group_by is not None:
         keys = _labels("--groups", asked.groups, asked.group_by, schema[asked.group_by])
         plan = plan.group_by(asked.group_by)
+    one = asked.columns[0] if len(asked.columns) == 1 else None
     return posterior(
         plan,
-        asked.column,
+        asked.columns if one is None else one,
         keys=keys,
-        categories=labels,
+        categories=categories if one is None else categories[one],
         size=asked.size,
         nulls=nulls,
         unknown=unknown,

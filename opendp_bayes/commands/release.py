@@ -1,4 +1,4 @@
-"""`opendp-bayes release`: a column of a file, through an OpenDP Context, to a release."""
+"""`opendp-bayes release`: columns of a file, through an OpenDP Context, to a release."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,30 +26,37 @@ def release(
         ),
     ],
     column: Annotated[
-        str,
-        typer.Option(help="The column of categories.", rich_help_panel=_DATA, show_default=False),
+        list[str],
+        typer.Option(
+            help="The column of categories; repeated, the columns of a joint table.",
+            rich_help_panel=_DATA,
+            show_default=False,
+        ),
     ],
     categories: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help=(
                 "All categories, separated by commas, in the order of the output. An Enum or"
-                " Boolean column has its own."
+                " Boolean column has its own. Of a joint table, COLUMN=a,b,c for each column."
             ),
             rich_help_panel=_DATA,
         ),
     ] = None,
     nulls: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="Count rows without a value as this category, which may be a new one.",
+            help=(
+                "Count rows without a value as this category, which may be a new one; of a joint"
+                " table, COLUMN=label."
+            ),
             rich_help_panel=_DATA,
         ),
     ] = None,
     unknown: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="Count rows with any other value as this category, which may be a new one.",
+            help="The same for rows with any other value.",
             rich_help_panel=_DATA,
         ),
     ] = None,
@@ -150,7 +157,8 @@ def release(
         ),
     ] = None,
 ) -> None:
-    """Release the posterior of the category probabilities of one column of FILE.
+    """Release the posterior of the category probabilities of a column of FILE, or of the cells of a
+    joint table of several.
 
     Without --size the number of rows is private, and the privacy unit is the presence of a person's
     rows. Rows without a value, or with a value that is not a category, are left out, unless --nulls
@@ -188,10 +196,10 @@ def release(
 
     with option_errors():
         asked = query.Asked(
-            column=column,
-            categories=categories,
-            nulls=nulls,
-            unknown=unknown,
+            columns=tuple(column),
+            categories=query.by_column("--categories", categories, column),
+            nulls=query.by_column("--nulls", nulls, column),
+            unknown=query.by_column("--unknown", unknown, column),
             group_by=group_by,
             groups=groups,
             size=size,

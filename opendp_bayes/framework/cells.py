@@ -21,13 +21,14 @@ from opendp_bayes.released.data import Label
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Every record is in one cell, which its own values decide (`docs/proofs.md`, "Counts").
+    """Every record is in one cell or in none, which its own values decide (`docs/proofs.md`,
+    "Counts").
 
     Attributes
     ----------
     columns : the columns to group the records by.
     index : the number of the cell of every combination of positions, an array with an axis for
-        each column.
+        each column; -1 where a record is not counted.
     space : of the counts of the cells.
     """
 
@@ -42,9 +43,9 @@ class Cells:
         """
         *values, numbers = groups.get_columns()
         positions = [of.positions(value) for of, value in zip(self.columns, values, strict=True)]
-        counts = np.zeros(self.space.k, dtype=np.int64)
+        counts = np.zeros(self.space.k + 1, dtype=np.int64)  # the last one of no cell, at -1
         np.add.at(counts, self.index[tuple(positions)], numbers.to_numpy().astype(np.int64))
-        return counts
+        return counts[:-1]
 
     def count(self, frame: pl.LazyFrame) -> Integers:
         """The number of records of each cell, shape `(k,)`, in one streaming pass.
@@ -89,6 +90,13 @@ def cells_of(
     index = np.arange(len(labels))
     if question.joint:
         labels, index = table_of([column.labels for column in columns], question)
+    if size is not None and any(column.leaves_out for column in columns):
+        raise ValueError(
+            "nulls, unknown: DROP leaves records out, and the number of records is public,"
+            f" size={size}; every record must be counted. Name a category for them, such as"
+            " 'missing'."
+        )
+    index = np.pad(index, [(0, column.leaves_out) for column in columns], constant_values=-1)
     if not question.by:
         return Cells(tuple(columns), index, CountsSpace(labels, size, axes=axes))
     types = [schema[_named(name, schema, "by")] for name in question.by]
@@ -96,6 +104,7 @@ def cells_of(
     space = GroupedCountsSpace.build(by.groups, labels, size, axes)
     within = by.index.reshape(*by.index.shape, *(1,) * index.ndim)
     cell = np.where(within < 0, space.k - 1, within * len(labels) + index)
+    cell = np.where(index < 0, -1, cell)
     return Cells((*by.columns, *columns), cell, space)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from opendp_bayes.framework.left_out import LeftOut
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.released.data import Value
 
@@ -16,7 +17,7 @@ _NOT_A_CATEGORY = -1
 @dataclass(frozen=True)
 class CategoricalColumn:
     """A column with its categories and the positions of the buckets for nulls and for other values
-    (None where they cannot occur).
+    (None where they cannot occur; after the last label where they are left out).
     """
 
     column: str
@@ -34,8 +35,8 @@ class CategoricalColumn:
         *,
         nullable: bool,
         categories: Sequence[Value] | None,
-        nulls: Value | None,
-        unknown: Value | None,
+        nulls: Value | LeftOut | None,
+        unknown: Value | LeftOut | None,
     ) -> "CategoricalColumn":
         """Check the policy against the type; `labels` are the categories followed by the buckets
         the policy adds.
@@ -45,7 +46,8 @@ class CategoricalColumn:
         if nullable and nulls is None:
             raise ValueError(
                 f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
-                " them under: one of the categories, or a new one, such as nulls='missing'."
+                " them under: one of the categories, or a new one, such as nulls='missing'; or DROP"
+                " to leave them out, where the number of records is private."
                 " (OpenDP calls every column nullable when it infers the domain. Filling nulls in"
                 " the plan, with fill_null, settles it too.)"
             )
@@ -53,22 +55,32 @@ class CategoricalColumn:
             raise ValueError(
                 f"unknown=None: column {column!r} of type {dtype} may hold values outside the"
                 " categories. Pass unknown= with the label to count them under: one of the"
-                " categories, or a new one, such as unknown='other'."
+                " categories, or a new one, such as unknown='other'; or DROP to leave them"
+                " out, where the number of records is private."
             )
         labels = list(own)
         positions = []
-        for name, label in (("nulls", nulls), ("unknown", unknown)):
-            if label is not None:
+        policies = (("nulls", nulls), ("unknown", unknown))
+        for name, label in policies:
+            if label is not None and not isinstance(label, LeftOut):
                 _check_label(name, label)
                 if _position(labels, label) is None:
                     labels.append(label)
-            positions.append(None if label is None else _position(labels, label))
+        for _, label in policies:
+            known = None if isinstance(label, LeftOut) or label is None else label
+            at = None if known is None else _position(labels, known)
+            positions.append(len(labels) if isinstance(label, LeftOut) else at)
         if len(labels) < 2:
             raise ValueError(
                 f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and"
                 " unknown values."
             )
         return cls(column, dtype, own, tuple(labels), positions[0], positions[1])
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether some records are not counted."""
+        return len(self.labels) in (self.nulls, self.unknown)
 
     @property
     def value(self) -> pl.Expr:
@@ -129,6 +141,8 @@ def public_values(
             f"{name}={column!r}: has type {dtype}; must be Enum, String, Categorical, integer or"
             " Boolean. Bin or cast it in the plan."
         )
+    if categories is None and dtype == pl.Boolean:
+        categories = (True, False)
     if categories is None:
         if not isinstance(dtype, pl.Enum):
             raise ValueError(

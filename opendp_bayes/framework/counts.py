@@ -53,7 +53,8 @@ def make_categorical_counts(
         joint table is counted. Its labels are tuples with one value of each column, the last
         column changing fastest.
     categories : the public category labels, in the order of the counts. Not needed for an Enum
-        column, which carries its own. Of a joint table, a mapping from columns to their labels.
+        column, which carries its own, or a Boolean one. Of a joint table, a mapping from columns to
+        their labels.
     size : the number of records, where it is public: required under `change_one_distance()` (and
         wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
         change-one; without it, add/remove.
@@ -61,7 +62,7 @@ def make_categorical_counts(
         which is appended. Required if the column is nullable.
     unknown : the same for values outside the categories. Required unless the column's type excludes
         them. For a joint table, `nulls` and `unknown` are a label for every column, or a mapping
-        from columns to labels.
+        from columns to labels. `DROP` leaves such records out, where their number is private.
     cells : of a joint table, the cells that are counted, as tuples of labels, in the order of the
         counts; by default every combination of labels. Leave out only what is publicly known to
         be impossible.

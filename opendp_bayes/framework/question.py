@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from opendp.context import Query
 from opendp.mod import Transformation
 
+from opendp_bayes.framework.left_out import LeftOut
 from opendp_bayes.framework.spaces import Prior
 from opendp_bayes.released.data import Key, Value
 
@@ -14,8 +15,8 @@ from opendp_bayes.released.data import Key, Value
 Columns = str | Sequence[str]
 #: The categories of one column, or of several by name.
 Categories = Sequence[Value] | Mapping[str, Sequence[Value]]
-#: A label for every column, or for some by name.
-Policy = Value | Mapping[str, Value]
+#: A label for every column, or for some by name; or `DROP`.
+Policy = Value | LeftOut | Mapping[str, Value | LeftOut]
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Variable:
 
     column: str
     categories: Sequence[Value] | None = None
-    nulls: Value | None = None
-    unknown: Value | None = None
+    nulls: Value | LeftOut | None = None
+    unknown: Value | LeftOut | None = None
 
 
 @dataclass(frozen=True)

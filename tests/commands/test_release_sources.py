@@ -46,6 +46,53 @@ def test_a_posterior_for_each_group(votes: Path) -> None:
     )
 
 
+TABLE = ("--column", "vote", "--column", "town")
+OF_TABLE = ("--categories", "vote=a,b", "--categories", "town=x,y")
+
+
+def test_a_joint_table(votes: Path) -> None:
+    release = ob.Release.from_json(run("release", votes, *TABLE, *OF_TABLE, *EXACT))
+    assert release.axes == ("vote", "town")
+    assert release.categories == (("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"))
+    assert release.counts == (4, 2, 2, 1)
+    shown = run("release", votes, *TABLE, *OF_TABLE, "--epsilon", 1)
+    assert "vote × town" in shown
+    assert "Rows without a value and with a value that is not a category were left out." in shown
+
+
+def test_a_joint_table_with_buckets(votes: Path) -> None:
+    public = ("--size", 20, "--nulls", "vote=b", "--nulls", "town=?", "--unknown", "vote=b")
+    release = ob.Release.from_json(
+        run("release", votes, *TABLE, *OF_TABLE, *public, "--unknown", "town=?", *EXACT)
+    )
+    assert release.axes == ("vote", "town")
+    assert dict(zip(release.categories, release.counts, strict=True)) == {
+        ("a", "x"): 4,
+        ("a", "y"): 2,
+        ("a", "?"): 2,
+        ("b", "x"): 6,
+        ("b", "y"): 3,
+        ("b", "?"): 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((*TABLE, "--categories", "a,b"), "--categories a,b: must be given once for each column"),
+        ((*TABLE, *OF_TABLE, "--categories", "vote=c"), "--categories vote=c: must be given once"),
+        ((*TABLE, *OF_TABLE[:2]), "--categories: is missing; column 'town'"),
+        ((*TABLE, "--column", "vote"), "--column vote: is named twice"),
+        ((*COLUMN, "--group-by", "vote"), "--column vote: is named twice"),
+        ((*COLUMN, "--nulls", "a", "--nulls", "b"), "--nulls: is given more than once"),
+    ],
+)
+def test_wrong_options_of_a_joint_table(
+    votes: Path, options: tuple[str, ...], message: str
+) -> None:
+    assert message in run("release", votes, *options, *EXACT, code=2)
+
+
 def test_rows_of_an_identifier_are_limited_after_those_that_are_not_counted_are_gone(
     votes: Path,
 ) -> None:
