@@ -9,6 +9,8 @@ those values (`docs/proofs.md`, "Exact loss of additive noise").
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -82,6 +84,58 @@ def knorm_step(k: int, scale: float) -> tuple[Floats, Floats]:
     even = [math.log(2) + binomials[i] + binomials[i - 1] - i / scale for i in range(1, k - 1)]
     log_even = log_sum(even) - log_squares(k - 1, scale) if even else -math.inf
     return np.array([log_near, log_even, log_far]), np.array([log_far, log_even, log_near])
+
+
+def knorm_steps(k: int, scale: float, distance: int) -> tuple[Floats, Floats]:
+    """A pair as bad as K-norm noise moved by `distance` records, whichever they are, or worse: one
+    changed record after the other (`docs/proofs.md`, "Exact loss of additive noise").
+
+    With β the largest power of an event of a given level, that of one record, the pair is the one
+    whose largest power is β applied `distance` times: polygons, on exact fractions.
+    """
+    near = math.exp(float(knorm_step(k, scale)[0][0])) * (1 + knorm_error(k, scale))
+    rate = math.exp(-1 / scale) * (1 - 2.0**-50)  # a larger loss is worse, and more often so too
+    most = Fraction(min(near, 1 / (1 + rate)))
+    least = most * Fraction(rate)
+    corners = [(Fraction(0), Fraction(0)), (least, most), (1 - most, 1 - least)]
+    one = [*dict.fromkeys(corners), (Fraction(1), Fraction(1))]
+    several = one
+    for _ in range(distance - 1):
+        several = _applied(one, several)
+    masses = [
+        (low_beta, low_alpha)
+        for low_alpha, low_beta in (
+            (after[0] - before[0], after[1] - before[1]) for before, after in pairwise(several)
+        )
+        if low_alpha > 0 and low_beta > 0
+    ]
+    log_p, log_q = (np.array([_log(mass[side]) for mass in masses]) for side in (0, 1))
+    return log_p, log_q
+
+
+Polygon = list[tuple[Fraction, Fraction]]
+
+
+def _applied(outer: Polygon, inner: Polygon) -> Polygon:
+    """The polygon of `outer(inner(level))`; both are concave and rise from 0 to 1."""
+    corners: set[tuple[Fraction, Fraction]] = set()
+    for (x0, y0), (x1, y1) in pairwise(inner):
+        inside = [y for y, _ in outer if y0 < y < y1]
+        corners |= {(x0 + (y - y0) * (x1 - x0) / (y1 - y0), y) for y in inside}
+    corners |= set(inner)
+    return [(x, _at(outer, y)) for x, y in sorted(corners)]
+
+
+def _at(polygon: Polygon, x: Fraction) -> Fraction:
+    """The height of a polygon at x."""
+    after = next(i for i, corner in enumerate(polygon) if corner[0] >= x)
+    (x1, y1), (x0, y0) = polygon[after], polygon[max(after - 1, 0)]
+    return y1 if x == x1 else y0 + (x - x0) * (y1 - y0) / (x1 - x0)
+
+
+def _log(value: Fraction) -> float:
+    """`ln value`, also where numerator and denominator are no floats."""
+    return math.log(value.numerator) - math.log(value.denominator)
 
 
 def laplace_error(moved: int, scale: float) -> float:

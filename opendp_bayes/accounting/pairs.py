@@ -17,6 +17,7 @@ from opendp_bayes.accounting.noise import (
     NoisePairs,
     knorm_error,
     knorm_step,
+    knorm_steps,
     laplace_error,
     laplace_shift,
 )
@@ -26,6 +27,13 @@ from opendp_bayes.mechanisms.permute_and_flip import LAW_ERROR
 
 #: Of Laplace noise, the most records whose profile is computed.
 _LARGEST_SHIFT = 256
+
+#: Of K-norm noise, the most records whose moves are followed one after the other, and the largest
+#: loss of one.
+_LARGEST_STEPS = 64
+_LARGEST_LOSS = 40.0
+#: Bound on the error of logarithms of fractions of up to 2^16 bits.
+_OF_LOGARITHMS = 2.0**-36
 
 
 class Setting(NamedTuple):
@@ -69,9 +77,12 @@ def _(law: AdditiveNoise, setting: Setting, largest_work: int) -> Pairs | Gaussi
 @_pairs.register
 def _(law: SimplexNoise, setting: Setting, largest_work: int) -> Pairs | None:
     k = len(setting.prior)
-    if setting.distance != 1:
+    if setting.distance == 1:
+        return NoisePairs(knorm_step(k, law.scale), knorm_error(k, law.scale))
+    if setting.distance > _LARGEST_STEPS or 1 / law.scale > _LARGEST_LOSS:
         return None
-    return NoisePairs(knorm_step(k, law.scale), knorm_error(k, law.scale))
+    steps = knorm_steps(k, law.scale, setting.distance)
+    return NoisePairs(steps, _OF_LOGARITHMS)
 
 
 @_pairs.register

@@ -27,7 +27,7 @@ from opendp_bayes.accounting.divergences import (
     extremes,
     hockey_stick,
 )
-from opendp_bayes.accounting.noise import knorm_step, laplace_shift
+from opendp_bayes.accounting.noise import knorm_step, knorm_steps, laplace_shift
 from opendp_bayes.mathematics import zero_sum
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
 
@@ -181,6 +181,69 @@ def test_knorm_step(k: int, scale: float) -> None:
             sum(float(a - factor * b) for a, b in zip(p, q, strict=True) if a > factor * b),
             abs=1e-8,
         )
+
+
+@pytest.mark.parametrize("distance", [1, 2, 5])
+@pytest.mark.parametrize("scale", [0.4, 1.0, 6.0])
+def test_k_norm_steps_of_two_categories_are_discrete_laplace_noise(
+    scale: float, distance: int
+) -> None:
+    """One change after the other is then one move."""
+    steps = one_pair(*knorm_steps(2, scale, distance))
+    shift = one_pair(*laplace_shift(distance, DiscreteLaplace(scale)))
+    for epsilon in (*EPSILONS, 0.9 * distance / scale):
+        expected = float(hockey_stick(shift, epsilon)[0])
+        assert float(hockey_stick(steps, epsilon)[0]) == pytest.approx(expected, abs=1e-9)
+    assert renyi(steps, 2.5) == pytest.approx(renyi(shift, 2.5), rel=1e-9)
+
+
+@pytest.mark.parametrize(("k", "scale", "reach"), [(3, 0.5, 14), (3, 1.2, 30), (4, 0.5, 12)])
+@pytest.mark.parametrize("distance", [1, 2, 3])
+def test_k_norm_noise_moved_by_several_records(
+    k: int, scale: float, reach: int, distance: int
+) -> None:
+    """Over every move of so many records, by enumeration: never above the bound, and near it;
+    above it where there is too little noise.
+    """
+    noise = zero_sum.noise_vectors(reach, k)
+    moves = zero_sum.noise_vectors(distance, k)
+    moves = moves[np.abs(moves).sum(axis=1) == 2 * distance]
+    moves = np.unique(np.sort(moves, axis=1), axis=0)
+    profile = privacy_profile(KNormParameters(scale), size=50, prior=(1.0,) * k, d_in=distance)
+    loss = exact_loss(KNormParameters(scale), size=50, prior=(1.0,) * k, d_in=distance)
+    assert loss.rho < (0.95 if k > 2 else 1.0) * loss.epsilon**2 / 2
+    for share in (0.0, 0.3, 0.6, 0.9):
+        epsilon, found = share * loss.epsilon, {}
+        for own in (scale, 0.8 * scale):
+            norm = np.abs(noise).sum(axis=1) / 2
+            total = np.exp(-norm / own).sum()
+            found[own] = max(
+                float(
+                    np.maximum(
+                        np.exp(-norm / own)
+                        - math.exp(epsilon) * np.exp(-np.abs(noise - v).sum(axis=1) / 2 / own),
+                        0,
+                    ).sum()
+                    / total
+                )
+                for v in moves
+            )
+        assert found[scale] <= profile(epsilon) + 1e-9
+        assert found[scale] >= (0.999 if distance == 1 else 0.6) * profile(epsilon) - 1e-9
+        if share < 0.9:
+            assert found[0.8 * scale] > found[scale]
+    if distance == 1:
+        assert found[0.8 * scale] > profile(epsilon)
+    orders = np.array([1.001, 1.5, 2.0, 4.0])
+    norm = np.abs(noise).sum(axis=1) / 2 / scale
+    log_total = logsumexp(-norm)
+    largest = max(
+        float(logsumexp(-a * norm + (a - 1) * other) - log_total) / (a - 1) / a
+        for v in moves
+        for other in [np.abs(noise - v).sum(axis=1) / 2 / scale]
+        for a in orders
+    )
+    assert largest <= loss.rho * (1 + 1e-9)
 
 
 # Rényi divergences.
