@@ -16,6 +16,7 @@ NAMES = (
     "hellinger",
     "release",
     "groups",
+    "tables",
     "knorm",
     "flip",
     "sampler",

@@ -19,6 +19,11 @@ PRINTED = {
         "Torgersen",
         "P(Adelie is more frequent on Dream than on Biscoe) = ",
     ),
+    "tables.py": (
+        "Posterior of 6 cells ┆ KNormParameters ┆ 2.0   ┆ 0.5 (MaxDivergence)",
+        "│ Republican  ┆ Dole ",
+        "P(Dole | Independent) = ",
+    ),
     "mechanisms.py": (
         "Laplace, discrete                       2      0.0943",
         "Hellinger, smooth (EHDS), γ = 1",

@@ -54,6 +54,7 @@ class Asked:
 
     Attributes
     ----------
+    question : what is asked.
     base : the query with the budget and the Context; `chain` starts at its space.
     chain : from there to the posterior, which `space` describes.
     d_in : the records that one privacy unit changes, or adds and removes.
@@ -61,6 +62,7 @@ class Asked:
     postprocess : from the release of the measurement to what the user gets; None where that is it.
     """
 
+    question: Question
     base: Query
     chain: Transformation
     space: PosteriorSpace
@@ -165,7 +167,7 @@ def ask(
             mechanism, given = mechanism_for_groups(mechanism, given)
         postprocess = grouped_release(chain.output_domain)
     d_in: int = chain.map(base._d_in)
-    return Asked(base, chain, space, d_in, fit_of(mechanism, given, space), postprocess)
+    return Asked(question, base, chain, space, d_in, fit_of(mechanism, given, space), postprocess)
 
 
 def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:

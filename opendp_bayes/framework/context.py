@@ -5,18 +5,21 @@ whose scale fits the budget.
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar, overload
 
+import polars as pl
 from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement
 
 from opendp_bayes.framework.asked import Asked, ask, submitted
 from opendp_bayes.framework.boundary import require_features
-from opendp_bayes.framework.budget import as_tuple
+from opendp_bayes.framework.budget import as_tuple, delta_of
 from opendp_bayes.framework.fitting import Option
 from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.question import Categories, Columns, Countable, Policy, Question
 from opendp_bayes.framework.spaces import Prior
+from opendp_bayes.framework.summary import described, summary_of
 from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.released.data import Key, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
@@ -154,16 +157,47 @@ class PosteriorQuery(Query, Generic[R]):
         Raises `ValueError` if the query has no budget or no scale satisfies it. The arguments are
         those of `Query.resolve` and are not needed.
         """
-        if self._d_out is None:
-            raise ValueError(
-                "query: has no budget of its own; say how much to spend, as in"
-                " `context.query(epsilon=0.5)`."
-            )
-        if not as_tuple(self._d_out)[0] > 0:
-            raise ValueError(
-                f"query: has a budget of {self._d_out}; epsilon or rho must be greater than 0."
-            )
+        self._check_budget()
         return self._asked.measurement(self._d_out)
+
+    def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
+        """What the query would release and debit, as a polars frame of one row. Reads no data and
+        spends nothing.
+
+        Columns: `column` and `aggregate`, what is asked; `mechanism` and its `scale`; `neighbours`
+        and `d_in`, the records that one privacy unit changes, or adds and removes; `epsilon`,
+        `delta` and `rho`, certified upper bounds of the loss for one unit; `debits`, what the
+        Context would debit, in its measure; and `interval_width`, the expected width of a 95 %
+        interval for balanced proportions, mean over categories (within a group, where there are
+        groups, of equal sizes and without other rows), as in `plan`. It needs the number of
+        records: where that is private, `guess_size`, a public guess that nothing else depends on;
+        otherwise it is null.
+
+        Raises `ValueError` as `resolve` does, or for a guess of a public number of records.
+
+        >>> import opendp.prelude as dp
+        >>> import polars as pl
+        >>> import opendp_bayes as ob
+        >>> dp.enable_features("contrib", "honest-but-curious")
+        >>> context = dp.Context.compositor(
+        ...     data=pl.LazyFrame({"vote": [True] * 60 + [False] * 40}),
+        ...     privacy_unit=dp.unit_of(contributions=1),
+        ...     privacy_loss=dp.loss_of(epsilon=0.5),
+        ...     split_evenly_over=1,
+        ... )
+        >>> query = ob.posterior(context.query(), "vote", categories=[True, False], nulls=False)
+        >>> query.summarize(guess_size=100).select("mechanism", "scale", "epsilon").rows()
+        [('LaplaceParameters', 2.0, 0.5)]
+        """
+        mechanism = self._fitted()
+        return summary_of(self._asked, mechanism, self._loss(mechanism), guess_size)
+
+    def __repr__(self) -> str:
+        try:
+            mechanism = self._fitted()
+        except ValueError as error:
+            return f"PosteriorQuery({error})"
+        return described(self._asked, mechanism, self._loss(mechanism))
 
     def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
         """Make the release and debit the Context, after checking that its remaining budget
@@ -185,6 +219,25 @@ class PosteriorQuery(Query, Generic[R]):
                 raise
             raise ReleaseInterrupted(released) from None
         return released
+
+    def _check_budget(self) -> None:
+        if self._d_out is None:
+            raise ValueError(
+                "query: has no budget of its own; say how much to spend, as in"
+                " `context.query(epsilon=0.5)`."
+            )
+        if not as_tuple(self._d_out)[0] > 0:
+            raise ValueError(
+                f"query: has a budget of {self._d_out}; epsilon or rho must be greater than 0."
+            )
+
+    @deferred_interrupts()
+    def _fitted(self) -> Mechanism:
+        self._check_budget()
+        return self._asked.fitted(self._d_out)
+
+    def _loss(self, mechanism: Mechanism) -> PrivacyLoss:
+        return self._asked.loss(mechanism, delta_of(self._output_measure, self._d_out))
 
     def _released(self, context: Context) -> R:
         released: R = submitted(context, self.resolve(), self._d_in)

@@ -86,6 +86,23 @@ def hellinger_error(
     return float(law.weights @ hellinger_distance(prior + law.counts, prior + counts))
 
 
+def expected_width(
+    mechanism: Mechanism, counts: Integers, prior: Floats, part: slice, *, private: bool = False
+) -> float:
+    """The `interval_width` of `ExpectedError`, of the probabilities of the categories in `part`
+    divided by the sum of these.
+
+    Categories with the same count and prior are alike, so one of them stands for all.
+    """
+    law = release_law(mechanism, counts, prior, private=private)
+    released = (prior + law.counts)[:, part]
+    total = released.sum(axis=1)
+    alike = np.stack([counts[part], prior[part]])
+    first, times = np.unique(alike, axis=1, return_index=True, return_counts=True)[1:]
+    widths = [_mean_width(released, total, law.weights, [place]) for place in first.tolist()]
+    return float(times @ widths / times.sum())
+
+
 def _mean_width(
     released: Floats, total: Floats, weights: Floats, categories: Sequence[int]
 ) -> float:

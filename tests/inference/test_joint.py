@@ -105,6 +105,35 @@ def test_they_agree_with_draws_of_the_whole_table(release):
     assert np.abs(off).max() > 0.01, "a wrong order of the categories is noticed"
 
 
+@pytest.mark.parametrize("trials", [40, pytest.param(400, marks=pytest.mark.slow)])
+def test_intervals_of_the_true_counts_of_a_table_cover_them(trials):
+    """Over tables drawn from the prior, 90 % intervals of the true counts of cells and of a
+    marginal cover them at least as often, less 5 standard errors of independent trials. Negative
+    control: those for a tenth of the noise do not.
+    """
+    rng, prior, n = np.random.default_rng(3), np.array(PRIOR), 60
+    mechanism = ob.KNormParameters(4.0)
+    covered = np.zeros(2)
+    sure = 0
+    for _ in range(trials):
+        counts = rng.multinomial(n, rng.dirichlet(prior))
+        drawn = tuple(mechanism.draw(counts, prior)[0].tolist())
+        made = ob.Release(drawn, CELLS, PRIOR, mechanism, promise(n), AXES)
+        votes = counts.reshape(2, 3).sum(axis=0)
+        pairs = ((made.posterior, counts), (made.posterior.marginal("vote"), votes))
+        for at, (found, true) in enumerate(pairs):
+            lower, upper = found.counts.interval(0.9)
+            covered[at] += np.mean((lower <= true) & (true <= upper))
+        overconfident = ob.Release(
+            drawn, CELLS, PRIOR, ob.KNormParameters(0.4), promise(n), AXES
+        ).posterior
+        lower, upper = overconfident.counts.interval(0.9)
+        sure += np.mean((lower <= counts) & (counts <= upper))
+    allowed = 5 * np.sqrt(0.09 / trials)
+    assert np.all(covered / trials > 0.9 - allowed)
+    assert sure / trials < 0.9 - allowed
+
+
 def test_a_table_of_three_variables():
     """Exact identities: the order of summing and of conditioning does not matter."""
     cells = tuple(product("ab", "cd", "ef"))

@@ -1,0 +1,80 @@
+"""What a query would release and debit, before it does: nothing is read and nothing is spent."""
+
+import math
+
+import numpy as np
+import polars as pl
+
+from opendp_bayes.framework.asked import Asked
+from opendp_bayes.framework.budget import loss_in, shown
+from opendp_bayes.framework.spaces import groups_and_labels
+from opendp_bayes.mathematics.validation import as_size
+from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.neighbours import relation_of
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.planning.expected_error import expected_width
+
+
+def summary_of(
+    asked: Asked, mechanism: Mechanism, loss: PrivacyLoss, guess_size: int | None
+) -> pl.DataFrame:
+    """The row that `PosteriorQuery.summarize` shows, of the mechanism that fits the budget and its
+    loss for one privacy unit.
+    """
+    space = asked.space
+    if guess_size is not None:
+        guess_size = as_size(guess_size, "guess_size")
+        if space.size is not None:
+            raise ValueError(
+                f"guess_size={guess_size}: the number of records, {space.size}, is public; leave it"
+                " out."
+            )
+    spent = shown(loss_in(asked.base._output_measure)(loss))
+    records = guess_size if space.size is None else space.size
+    row = {
+        "column": ", ".join(variable.column for variable in asked.question.variables),
+        "aggregate": _aggregate(asked),
+        "mechanism": type(mechanism).__name__,
+        "scale": mechanism.scale,
+        "neighbours": relation_of(space.size),
+        "d_in": asked.d_in,
+        "epsilon": loss.epsilon,
+        "delta": loss.delta,
+        "rho": loss.rho,
+        "debits": f"{spent} ({asked.base._output_measure})",
+        "interval_width": None if records is None else _width(asked, mechanism, records),
+    }
+    numbers = dict.fromkeys(("scale", "epsilon", "delta", "rho", "interval_width"), pl.Float64)
+    return pl.DataFrame([row], schema_overrides={**numbers, "d_in": pl.Int64})
+
+
+def described(asked: Asked, mechanism: Mechanism, loss: PrivacyLoss) -> str:
+    """The same in a line, without what takes time."""
+    size = "" if asked.space.size is None else f", size={asked.space.size}"
+    spent = shown(loss_in(asked.base._output_measure)(loss))
+    columns = [variable.column for variable in asked.question.variables]
+    return (
+        f"PosteriorQuery({_aggregate(asked).lower()} of {', '.join(map(repr, columns))}, mechanism="
+        f"{mechanism}, relation={relation_of(asked.space.size)!r}{size}, d_in={asked.d_in}, debits="
+        f"{spent} ({asked.base._output_measure}))"
+    )
+
+
+def _aggregate(asked: Asked) -> str:
+    groups, labels = groups_and_labels(asked.space.categories)
+    k = len(labels) if groups else asked.space.k
+    kind = f"{k} cells" if asked.space.axes else f"{k} categories"
+    return f"Posterior of {kind}" + (f" in {len(groups)} groups" if groups else "")
+
+
+def _width(asked: Asked, mechanism: Mechanism, records: int) -> float:
+    """At balanced proportions, of the categories of one group where there are groups."""
+    space = asked.space
+    groups, labels = groups_and_labels(space.categories)
+    cells = space.k - 1 if groups else space.k
+    counts = np.zeros(space.k, dtype=np.int64)
+    counts[:cells] = np.diff(np.arange(cells + 1) * records // cells)
+    part = slice(0, len(labels) if groups else space.k)
+    private = space.size is None
+    width = expected_width(mechanism, counts, space.prior_array, part, private=private)
+    return width if math.isfinite(width) else math.nan
