@@ -16,7 +16,7 @@ from opendp_bayes.report import notebook
 from opendp_bayes.report.sheet import Sheet
 from opendp_bayes.results.figures import plot_groups
 from opendp_bayes.results.release import Release
-from opendp_bayes.results.sheets import grouped_sheet
+from opendp_bayes.results.sheets import group_name, grouped_sheet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -114,34 +114,21 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         `upper` of the noise-aware posterior.
 
         `lower` and `upper` are the ends of the equal-tailed interval of probability `level`. Groups
-        and categories are shown as text.
+        and categories are shown as text, those of a joint table in a column for each of its
+        variables.
         """
         import polars as pl
 
-        rows: list[tuple[str | None, str, int, float, float, float, float]] = []
+        parts = []
         for group, release in self.items():
-            posterior = release.posterior
-            results = (posterior.mean(), posterior.std(), *posterior.interval(level))
-            for i, label in enumerate(self.categories):
-                mean, std, lower, upper = (float(result[i]) for result in results)
-                rows.append(
-                    (
-                        None if group is None else str(group),
-                        str(label),
-                        release.counts[i],
-                        mean,
-                        std,
-                        lower,
-                        upper,
-                    )
-                )
-        schema = {
-            "group": pl.String,
-            "category": pl.String,
-            "count": pl.Int64,
-            **dict.fromkeys(("mean", "std", "lower", "upper"), pl.Float64),
-        }
-        return pl.DataFrame(rows, schema=schema, orient="row")
+            frame = release.to_frame(level)
+            kept = [name for name in frame.columns if not name.startswith("plug_in_")]
+            name = "group"
+            while name in kept:
+                name += "_"
+            shown = pl.lit(None if group is None else group_name(group), dtype=pl.String)
+            parts.append(frame.select(shown.alias(name), *kept))
+        return pl.concat(parts)
 
     def plot(self, columns: int = 3) -> "Figure":
         """Small multiples: the posterior of every group, `columns` to a row, probabilities on one

@@ -86,6 +86,8 @@ def grouped_sheet(
 
 def group_name(group: Key) -> str:
     """The label of a group as it is shown."""
+    if isinstance(group, tuple):
+        return ", ".join(map(group_name, group))
     return "(null)" if group is None else str(group)
 
 

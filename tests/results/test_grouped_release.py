@@ -186,6 +186,20 @@ def test_counts_are_the_projection_of_what_was_drawn():
     assert ADDED["south"].drawn == (0, -4)
 
 
+def test_the_frame_of_tables_in_groups_of_several_columns():
+    made = replace(
+        CHANGED,
+        groups=(("n", 1), ("n", None), ("s", 1)),
+        axes=("group", "vote"),
+        categories=(("a", "yes"), ("b", "no")),
+    )
+    frame = made.to_frame()
+    assert frame.columns[:4] == ["group_", "group", "vote", "count"]
+    assert frame["group_"].to_list() == ["n, 1"] * 2 + ["n, (null)"] * 2 + ["s, 1"] * 2
+    assert frame["vote"].to_list() == ["yes", "no"] * 3
+    assert [body.group for body in made.sheet().tables[0].bodies] == ["n, 1", "n, (null)", "s, 1"]
+
+
 def test_the_frame_holds_the_posterior_of_every_group():
     frame = ADDED.to_frame(level=0.5)
     assert frame.columns == ["group", "category", "count", "mean", "std", "lower", "upper"]
