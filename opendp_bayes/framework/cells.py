@@ -14,7 +14,7 @@ from opendp_bayes.framework.groups import groups_of
 from opendp_bayes.framework.on_disk import require_file
 from opendp_bayes.framework.question import Question
 from opendp_bayes.framework.spaces import CountsSpace, GroupedCountsSpace
-from opendp_bayes.framework.tables import table_of
+from opendp_bayes.framework.tables import check_combinations, table_of
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.released.data import Label
 
@@ -101,6 +101,8 @@ def cells_of(
         return Cells(tuple(columns), index, CountsSpace(labels, size, axes=axes))
     types = [schema[_named(name, schema, "by")] for name in question.by]
     by = groups_of(question.by, types, question.keys)
+    shape = (*by.index.shape, *index.shape)
+    check_combinations("column", [*question.by, *(column.column for column in columns)], shape)
     space = GroupedCountsSpace.build(by.groups, labels, size, axes)
     within = by.index.reshape(*by.index.shape, *(1,) * index.ndim)
     cell = np.where(within < 0, space.k - 1, within * len(labels) + index)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from opendp_bayes.framework.columns import CategoricalColumn, public_values
+from opendp_bayes.framework.tables import check_combinations
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.released.data import Key
 
@@ -44,9 +45,11 @@ def groups_of(by: tuple[str, ...], dtypes: Sequence[pl.DataType], keys: Any) -> 
         for at, (name, dtype) in enumerate(zip(by, dtypes, strict=True))
     ]
     columns, values = zip(*found, strict=True)
+    shape = [len(of) + 1 for of in values]
+    check_combinations("by", by, shape)
     if rows is None:
         rows = list(product(*values))
-    index = np.full([len(of) + 1 for of in values], -1)
+    index = np.full(shape, -1)
     for number, row in enumerate(rows):
         index[tuple(of.index(value) for of, value in zip(values, row, strict=True))] = number
     return Groups(columns, tuple(rows), index)

@@ -25,11 +25,7 @@ def table_of(
     `ValueError`/`TypeError` for cells that do not fit them.
     """
     shape = tuple(map(len, labels))
-    if math.prod(shape) > LARGEST_TABLE:
-        raise ValueError(
-            f"column={[variable.column for variable in question.variables]!r}: has"
-            f" {math.prod(shape)} combinations of labels; must have at most {LARGEST_TABLE}."
-        )
+    check_combinations("column", [variable.column for variable in question.variables], shape)
     places = [dict(zip(axis, range(len(axis)), strict=True)) for axis in labels]
     if any(len(place) < len(axis) for place, axis in zip(places, labels, strict=True)):
         raise ValueError(
@@ -56,6 +52,15 @@ def table_of(
             raise ValueError(f"cells: {cell!r} is there twice.")
         index[at] = number
     return _completed(cells, index, question.elsewhere)
+
+
+def check_combinations(argument: str, columns: Sequence[str], shape: Sequence[int]) -> None:
+    """Raise `ValueError` for more combinations of labels than an index has room for."""
+    if math.prod(shape) > LARGEST_TABLE:
+        raise ValueError(
+            f"{argument}={list(columns)!r}: has {math.prod(shape)} combinations of labels; must"
+            f" have at most {LARGEST_TABLE}."
+        )
 
 
 def _completed(

@@ -349,6 +349,14 @@ def test_a_table_that_is_too_large_is_refused():
         counting(schema=schema, column=["a", "b"], categories=None, nulls="0", unknown=None)
 
 
+def test_groups_of_a_table_that_are_too_many_are_refused():
+    schema = {name: pl.Enum([str(i) for i in range(1 << 12)]) for name in ("a", "b", "c")}
+    domain = dp.domain_of(frame_of([], schema), infer=True)
+    for by, column in ((["a", "b"], "c"), ("a", ["b"])):
+        with pytest.raises(ValueError, match="combinations of labels; must have at most"):
+            ob.make_grouped_counts(domain, SYMMETRIC, by=by, column=column, nulls="0")
+
+
 @pytest.mark.parametrize(
     ("keys", "error", "match"),
     [
