@@ -40,7 +40,7 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import opendp_bayes as ob
-from opendp_bayes.framework.columns import CategoricalColumn
+from opendp_bayes.framework.cells import Cells
 from opendp_bayes.mechanisms import registry
 
 _, place, private = sys.argv
@@ -79,8 +79,8 @@ class Visited:
         return ob.PrivacyLoss(d_in / self.scale, d_in / self.scale, d_in / self.scale)
 
 
-count = CategoricalColumn.count
-CategoricalColumn.count = lambda column, frame: (visit("counting"), count(column, frame))[1]
+count = Cells.count
+Cells.count = lambda column, frame: (visit("counting"), count(column, frame))[1]
 registry._known["visited"] = Visited
 data = pl.LazyFrame({"x": [True, True, False]})
 arguments = {"column": "x", "categories": [True, False], "nulls": True}
