@@ -33,6 +33,12 @@ class Combination:
             raise ValueError(f"releases: holds {len(self.releases)}; give at least two.")
         first = self.releases[0]
         for place, release in enumerate(self.releases):
+            if release.whole is not None:
+                raise ValueError(
+                    f"releases[{place}]: is one group of a table, and the noise of all groups is"
+                    " one draw; combine the tables, `grouped.whole`, and look at the cells of the"
+                    " group with `posterior.given(...)`."
+                )
             for name in ("categories", "prior"):
                 if getattr(release, name) != getattr(first, name):
                     raise ValueError(

@@ -265,6 +265,13 @@ def test_refuses_releases_that_do_not_fit(made):
     for match, (releases, records) in cases.items():
         with pytest.raises((TypeError, ValueError), match=match):
             combine(releases, records=records)
+    table = GroupedRelease(
+        ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), FLAT, KNormParameters(1.0), promise(12), rest=2
+    )
+    with pytest.raises(ValueError, match=r"releases\[0\]: is one group of a table"):
+        combine([table["g"], table["h"]], records="different")
+    both = combine([table.whole, table.whole], records="same")
+    assert both.given(["'g': 'a'", "'g': 'b'"]).categories == ("'g': 'a'", "'g': 'b'")
     groups = GroupedRelease(("g",), ((1, 2),), ("a", "b"), FLAT, PRIVATE, promise(None))
     with pytest.raises(TypeError, match="of a grouped release combine"):
         combine([groups, groups], records="same")
