@@ -18,7 +18,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 
 #: Data sets at which the functions are computed.
-_SPREAD_NODES = 500
+_SPREAD_NODES = 700
 #: Data sets out of which these are chosen.
 _POOL = 20_000
 

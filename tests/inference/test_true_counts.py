@@ -8,6 +8,7 @@ import oracles
 import pytest
 from scipy import special, stats
 
+import opendp_bayes as ob
 from opendp_bayes import (
     HellingerExponential,
     KNormParameters,
@@ -19,6 +20,7 @@ from opendp_bayes import (
 from opendp_bayes.inference.likelihood import likelihood_of
 from opendp_bayes.inference.true_counts import Listed, TwoCategories, log_prior_weight
 from opendp_bayes.inference.weights import log_rising
+from opendp_bayes.mathematics.simplex import candidates
 
 VALUES = np.linspace(0.01, 0.99, 41)
 PRIORS = {2: [(1.0, 1.0), (0.1, 3.0)], 3: [(1.0, 1.0, 1.0), (1.0, 0.5, 20.0)]}
@@ -149,6 +151,30 @@ def test_numbers_of_records_many_scales_above_the_release(release):
     sizes = posterior._true_counts.sample(4000, np.random.default_rng(0)).sum(axis=1)
     mean = weights @ sets.sum(axis=1) / weights.sum()
     assert sizes.mean() == pytest.approx(mean, abs=5 * sizes.std() / np.sqrt(4000))
+
+
+@pytest.mark.parametrize(
+    ("prior", "scale"),
+    [((1e-3, 1.0, 1e3, 30.0), 4.0), ((1e-2, 1e2, 1e4, 1.0), 0.5)],
+    ids=repr,
+)
+def test_listed_data_sets_under_very_unequal_priors(prior, scale):
+    """The width and the normaliser are interpolated between 700 of 969 data sets; here they are
+    sums over all.
+    """
+    alpha, released = np.array(prior), np.array([0, 0, 15, 1])
+    sets, mechanism = candidates(16, 4), HellingerExponential(scale, "local")
+    distances = np.stack([ob.hellinger_distance(alpha + sets, alpha + row) for row in sets])
+    widths = np.array([mechanism.scale * ob.local_sensitivity(row, alpha) for row in sets])
+    own = distances[(sets == released).all(axis=1)][0]
+    exact = -own / widths - special.logsumexp(-distances / widths[:, None], axis=1)
+    ours = likelihood_of(mechanism, released, alpha, 16).log_likelihood(sets)
+    log_prior = log_prior_weight(sets, alpha).sum(axis=1)
+    found, right = (Listed(sets, each + log_prior, alpha).probabilities for each in (ours, exact))
+    at = right.quantile(LEVELS[:, None])
+    assert found.cdf(at) == pytest.approx(right.cdf(at), abs=CELLS / 4)
+    assert np.abs(found.mean() - right.mean()).max() < CELLS / 4 * np.sqrt(right.variance().max())
+    assert np.abs(ours - ours.mean() - exact + exact.mean()).max() > 1e-9  # it is interpolated
 
 
 def every_count(likelihood, prior, size):
