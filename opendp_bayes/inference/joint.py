@@ -39,7 +39,7 @@ class JointTable:
         >>> table.marginal("vote").categories
         ('yes', 'no')
         >>> table.conditional("vote", region="n").mean().round(2).tolist()
-        [0.57, 0.43]
+        [0.55, 0.45]
         """
         return _collapsed(self, self._places(variables), range(len(self.categories)))
 

@@ -23,6 +23,8 @@ COUNTS = [
     CountsSpace((0, 1), 5),
     CountsSpace((False, True), 5),
     CountsSpace(("0", "1"), 5),
+    CountsSpace(("a", "b"), 5, axes=("x", "y")),
+    CountsSpace(("a", "b"), 5, axes=("y", "x")),
     GroupedCountsSpace.build(("a",), ("b", "c"), 5),
     GroupedCountsSpace.build(("a", "b"), ("c",), 5),
     GroupedCountsSpace.build((None, "b"), ("c",), 5),
@@ -55,7 +57,7 @@ def test_equal_spaces_are_one_to_opendp(space):
 
 def test_every_field_is_in_the_identifier():
     """A field added later must be there as well, or spaces that differ in it would chain."""
-    other = {"categories": ("x", "y"), "size": 99, "prior": (3.0, 4.0)}
+    other = {"categories": ("x", "y"), "size": 99, "prior": (3.0, 4.0), "axes": ("column",)}
     for space in (COUNTS[1], POSTERIORS[0]):
         assert {field.name for field in fields(space)} <= set(other)
         for field in fields(space):
