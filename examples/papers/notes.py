@@ -501,7 +501,12 @@ def notes_are_private() -> str:
         laws = notes_mechanism(n, prior, epsilon, delta)
         loss = max(loss, pure_loss(laws, n) / epsilon)
         excess = max(excess, hockey_stick(laws, n, epsilon) / delta)
+    # Found by a search for large losses.
+    n, epsilon, delta = 77, 16.5, 0.043
+    laws = notes_mechanism(n, (0.0294, 5e-5), epsilon, delta)
+    worst, beyond = pure_loss(laws, n) / epsilon, hockey_stick(laws, n, epsilon) / delta
     return (
         f"k=2, 400 random settings: exact pure loss at most {loss:.4f} epsilon,"
-        f" delta(epsilon)/delta at most {excess:.4f}"
+        f" delta(epsilon)/delta at most {excess:.4f}; n=77, Beta(.0294, 5e-5), epsilon=16.5,"
+        f" delta=.043: {worst:.4f} epsilon and {beyond:.1e}"
     )
