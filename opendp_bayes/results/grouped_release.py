@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
+from opendp_bayes.inference.pooled import Pooled, pooled
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.released.data import Key, Label
@@ -108,6 +111,48 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             group: Release(drawn, *shared, start=0 if whole is None else at * k)
             for at, (group, drawn) in enumerate(zip(self.groups, self.drawn, strict=True))
         }
+
+    def pooled(
+        self,
+        *,
+        m_prior: ArrayLike = 1.0,
+        kappa_prior: Any = None,
+        effective_draws: int = 100,
+        seed: int | None = 0,
+    ) -> Pooled:
+        """The posterior of every group in a model in which groups are alike as far as the release
+        says so: their probabilities are drawn from one `Dirichlet(kappa * m)`. A mapping from each
+        group to a `PooledPosterior`, with `kappa`, `m` and `diagnostics`.
+
+        Parameters
+        ----------
+        m_prior : concentration of the Dirichlet prior of m, one number or one for each category.
+            The release's own `prior`, of a group alone, is not used.
+        kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
+            default `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
+        effective_draws : of ln κ and every entry of m, from four Markov chains, unless 6400 sweeps
+            do not suffice.
+        seed : of the chains.
+
+        The true counts and their private sums are unknown and every sum is equally probable before.
+        The privacy of the release is not touched. Raises `ValueError`/`TypeError` for priors that
+        are none, and for a release with a `rest`; warns where the chains have not met.
+
+        Source: `docs/pooling.md`.
+        """
+        if self.rest is not None:
+            raise ValueError(
+                f"pooled: the number of all records, {self.size}, is public, so that the groups are"
+                " parts of one table; only groups whose numbers of records are all private (a unit"
+                " of contributions, not changes) can be pooled."
+            )
+        return pooled(
+            self,
+            m_prior=m_prior,
+            kappa_prior=kappa_prior,
+            effective_draws=effective_draws,
+            seed=seed,
+        )
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A row for every group and category: released `count`, and `mean`, `std`, `lower` and

@@ -1,0 +1,153 @@
+"""Pooled groups: their chains against sums over all counts, and calibrated by simulation."""
+
+import numpy as np
+import oracles
+import pytest
+from releases import promise
+from scipy import special, stats
+
+import opendp_bayes as ob
+from opendp_bayes.inference import pooled as module
+from opendp_bayes.inference.pooled import Pooled, diagnostics_of
+from opendp_bayes.inference.pooling import Chains, Model
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+
+KAPPA = stats.gamma(3, scale=2)
+DRAWN = ((4, 0), (1, 6), (-1, 3))
+
+
+def grouped(drawn, scale=1.0):
+    labels = tuple("abcdefgh"[: len(drawn[0])])
+    mechanism = ob.LaplaceParameters(scale, total="private")
+    groups = tuple(range(len(drawn)))
+    prior = (1.0,) * len(labels)
+    return ob.GroupedRelease(groups, drawn, labels, prior, mechanism, promise(None))
+
+
+def exact(drawn, scale, kappa_prior, largest=30, points=60):
+    """Expected ln κ, m and probabilities of the first category of each group, and their standard
+    deviations, by sums over all counts of two categories and integrals over κ and m.
+    """
+    kappas = kappa_prior.ppf((np.arange(points) + 0.5) / points)
+    shares = (np.arange(points) + 0.5) / points
+    kappa, share = (grid.ravel() for grid in np.meshgrid(kappas, shares))
+    x, y = (grid.ravel() for grid in np.meshgrid(np.arange(largest), np.arange(largest)))
+    n, a, b = x + y, kappa * share, kappa * (1 - share)
+    counts = special.betaln(a[:, None] + x, b[:, None] + y) - special.betaln(a, b)[:, None]
+    counts += special.gammaln(n + 1) - special.gammaln(x + 1) - special.gammaln(y + 1)
+    log_evidence, means = np.zeros(kappa.size), []
+    for first, second in drawn:
+        noise = -(np.abs(first - x) + np.abs(second - y)) / scale
+        log_evidence += special.logsumexp(counts + noise, axis=1)
+        given = special.softmax(counts + noise, axis=1)
+        means.append((given * (a[:, None] + x) / (kappa[:, None] + n)).sum(axis=1))
+    weights = special.softmax(log_evidence)
+    values = np.stack([np.log(kappa), share, *means])
+    mean = values @ weights
+    return mean, np.sqrt((values - mean[:, None]) ** 2 @ weights)
+
+
+def found_by(pooled):
+    kappa = np.log(pooled.kappa)
+    return np.array([kappa.mean(), pooled.m[:, 0].mean(), *(p.mean()[0] for p in pooled.values())])
+
+
+@pytest.mark.parametrize("sweeps", [1600, pytest.param(12_800, marks=pytest.mark.slow)])
+def test_agrees_with_sums_over_all_counts(monkeypatch, sweeps):
+    monkeypatch.setattr(module, "_FIRST_RUN", sweeps)
+    pooled = grouped(DRAWN).pooled(kappa_prior=KAPPA)
+    mean, std = exact(DRAWN, 1.0, KAPPA)
+    error = std / np.sqrt(pooled.diagnostics.ess.min())
+    off = np.abs(found_by(pooled) - mean) / error
+    limit = stats.norm.isf(oracles.FALSE_ALARM / 2)
+    assert off.max() < limit
+    # Negative control: another prior of κ, and other noise, are noticed.
+    wrong = exact(DRAWN, 1.0, stats.gamma(3, scale=4)), exact(DRAWN, 2.5, KAPPA)
+    assert min(np.max(np.abs(found_by(pooled) - other[0]) / error) for other in wrong) > limit
+
+
+def simulated(seed, groups=6, k=3, scale=1.5, assumed=1.0):
+    """Ranks of ln κ, m and the probabilities of one group, of data from the model."""
+    rng = np.random.default_rng(seed)
+    kappa, m = KAPPA.rvs(random_state=rng), rng.dirichlet(np.full(k, 2.0))
+    theta = rng.dirichlet(np.maximum(kappa * m, 1e-3), groups)
+    counts = np.array(
+        [rng.multinomial(n, t) for n, t in zip(rng.integers(0, 120, groups), theta, strict=True)]
+    )
+    drawn = counts + DiscreteLaplace(scale).simulate(counts.shape, rng)
+    model = Model(drawn, DiscreteLaplace(scale * assumed), np.full(k, 2.0), KAPPA)
+    a, found = module._run(Chains(model, 4, rng), 1)
+    pooled = Pooled(tuple(range(groups)), tuple("abc"), a, found)
+    ranks = [np.mean(pooled.kappa < kappa), *(pooled.m < m).mean(axis=0)]
+    return [*ranks, *np.diagonal(pooled[0].cdf(theta[0]))]
+
+
+@pytest.mark.slow
+def test_ranks_of_the_truth_are_uniform(monkeypatch):
+    """Simulation-based calibration, of κ, every entry of m and the probabilities of a group."""
+    monkeypatch.setattr(module, "_FIRST_RUN", 160)
+    monkeypatch.setattr(module, "_DOUBLINGS", 0)
+    ranks = np.array([simulated(seed) for seed in range(200)])
+    for column in ranks.T:
+        assert stats.kstest(column, "uniform").pvalue > oracles.FALSE_ALARM / 7
+    # Negative control: noise thought to be much smaller is taken for differences between groups.
+    wrong = np.array([simulated(seed, scale=6.0, assumed=0.2)[0] for seed in range(100)])
+    assert stats.kstest(wrong, "uniform").pvalue < oracles.FALSE_ALARM
+
+
+def test_small_groups_are_drawn_together_and_large_ones_are_not(monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_RUN", 300)
+    drawn = ((70, 30), (65, 35), (72, 28), (68, 31), (66, 34), (1, 4), (1000, 4000))
+    release = grouped(drawn)
+    pooled = release.pooled(effective_draws=20)
+    alone, together = release[5].posterior, pooled[5]
+    assert together.mean()[0] > alone.mean()[0] + 0.1
+    assert together.std()[0] < alone.std()[0]
+    assert pooled[6].mean()[0] == pytest.approx(0.2, abs=0.01)
+    assert list(pooled) == list(release)
+    assert len(pooled) == 7
+
+
+def test_answers_like_a_posterior(monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_RUN", 200)
+    release = grouped(DRAWN)
+    pooled = release.pooled(effective_draws=10)
+    one = pooled[0]
+    lower, upper = one.interval(0.9)
+    assert one.cdf(lower)[0, 0] == pytest.approx(0.05, abs=1e-6)
+    assert one.cdf(upper)[1, 1] == pytest.approx(0.95, abs=1e-6)
+    draws = one.sample(20_000, seed=1)
+    assert np.allclose(draws.mean(axis=0), one.mean(), atol=0.01)
+    assert np.allclose(draws.std(axis=0), one.std(), atol=0.01)
+    slope = (one.cdf(0.301) - one.cdf(0.299)) / 0.002
+    assert np.allclose(one.pdf(0.3), slope, rtol=1e-3)
+    assert np.allclose(pooled.m.sum(axis=1), 1)
+    assert repr(one).startswith("PooledPosterior({'a': ")
+    assert repr(pooled).startswith("Pooled(3 groups, kappa=")
+    again = release.pooled(effective_draws=10)
+    assert np.array_equal(again.kappa, pooled.kappa)
+
+
+def test_refuses_what_is_no_prior_and_no_group():
+    release = grouped(DRAWN)
+    for prior in (3.0, stats.norm(0, 1), stats.poisson(3)):
+        with pytest.raises(ValueError, match="frozen continuous distribution"):
+            release.pooled(kappa_prior=prior)
+    with pytest.raises(ValueError, match="prior"):
+        release.pooled(m_prior=[1.0, -1.0])
+    with pytest.raises(ValueError, match="effective_draws=0"):
+        release.pooled(effective_draws=0)
+    a = np.ones((4, 10, 2))
+    pooled = Pooled((1, 2), ("a", "b"), a, np.ones((4, 10, 2, 2), dtype=np.int64))
+    with pytest.raises(KeyError, match="is not a group; the groups are 1, 2"):
+        pooled["x"]
+
+
+def test_warns_where_chains_have_not_met(monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_RUN", 16)
+    monkeypatch.setattr(module, "_DOUBLINGS", 0)
+    with pytest.warns(UserWarning, match="have not met"):
+        grouped(DRAWN, scale=20.0).pooled()
+    apart = np.ones((4, 50, 2)) * np.arange(1, 5)[:, None, None]
+    apart = apart + np.random.default_rng(0).normal(0, 0.01, apart.shape)
+    assert diagnostics_of(apart).r_hat.max() > 1.5
