@@ -10,8 +10,10 @@ from opendp_bayes.inference.comparison import Comparison, standard_error
 from opendp_bayes.inference.joint import JointTable
 from opendp_bayes.inference.labels import grouped_positions, positions_of
 from opendp_bayes.inference.markov_chain import Chains, Diagnostics
+from opendp_bayes.inference.nearest import nearest_dirichlet
 from opendp_bayes.inference.quantity_answers import QuantityAnswers
 from opendp_bayes.inference.true_counts import TrueCounts
+from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.released.combination import Combination
 from opendp_bayes.released.data import Label, ReleasedData
 
@@ -68,6 +70,22 @@ class NoiseAwarePosterior(QuantityAnswers, JointTable):
         prior = tuple(sum(self.prior[i] for i in group) for group in members)
         found = self._true_counts.merged(members)
         return NoiseAwarePosterior(self.release, found, labels, prior)
+
+    def dirichlet(self) -> Floats:
+        """Concentration, shape `(k,)`, of the Dirichlet distribution nearest to the posterior, as a
+        prior for what takes conjugate ones: of all Dirichlet distributions D the one with the
+        smallest Kullback-Leibler divergence `KL(posterior || D)`, which has the posterior's
+        expected values of every `ln θ_i`.
+
+        The posterior is a mixture of Dirichlets, which this is not: use `sample` where it matters.
+
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+        >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(0.01), promise)
+        >>> release.posterior.dirichlet().round(6).tolist()
+        [4.0, 6.0]
+        """
+        return nearest_dirichlet(self._marginals)
 
     def given(self, categories: Iterable[Label]) -> "NoiseAwarePosterior":
         """The posterior of the probabilities within some categories: of each divided by the sum of
