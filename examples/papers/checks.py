@@ -8,6 +8,7 @@ import accuracy  # noqa: F401 (their checks register themselves)
 import experiments  # noqa: F401
 import icml  # noqa: F401
 import notes  # noqa: F401
+import smoothed  # noqa: F401
 import tailoring  # noqa: F401
 from common import CHECKS
 

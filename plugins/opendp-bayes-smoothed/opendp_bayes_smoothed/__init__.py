@@ -12,16 +12,21 @@ if TYPE_CHECKING:
     from opendp_bayes_smoothed.adversary import adjusted_utility as adjusted_utility
     from opendp_bayes_smoothed.adversary import database_utility as database_utility
     from opendp_bayes_smoothed.adversary import divergence as divergence
+    from opendp_bayes_smoothed.adversary import insensitivity as insensitivity
+    from opendp_bayes_smoothed.adversary import likelihood_ratio_test as likelihood_ratio_test
     from opendp_bayes_smoothed.adversary import log_database_utility as log_database_utility
+    from opendp_bayes_smoothed.adversary import smoothed_utility as smoothed_utility
     from opendp_bayes_smoothed.adversary import threshold_of as threshold_of
     from opendp_bayes_smoothed.average import average_profile as average_profile
     from opendp_bayes_smoothed.average import average_profiles as average_profiles
     from opendp_bayes_smoothed.average import smoothed_average_delta as smoothed_average_delta
     from opendp_bayes_smoothed.bounds import sampling_bound as sampling_bound
+    from opendp_bayes_smoothed.distributional import distributional_delta as distributional_delta
+    from opendp_bayes_smoothed.distributions import preprocessed as preprocessed
+    from opendp_bayes_smoothed.distributions import vertices as vertices
     from opendp_bayes_smoothed.election_data import districts as districts
     from opendp_bayes_smoothed.election_data import elections as elections
-    from opendp_bayes_smoothed.framework import SmoothedDP as SmoothedDP
-    from opendp_bayes_smoothed.framework import SmoothedLoss as SmoothedLoss
+    from opendp_bayes_smoothed.expectation import smoothed_value as smoothed_value
     from opendp_bayes_smoothed.framework import (
         make_noisy_sampling_histogram as make_noisy_sampling_histogram,
     )
@@ -33,31 +38,54 @@ if TYPE_CHECKING:
     )
     from opendp_bayes_smoothed.framework import then_sampling_average as then_sampling_average
     from opendp_bayes_smoothed.framework import then_sampling_histogram as then_sampling_histogram
+    from opendp_bayes_smoothed.laws import anonymous_profile as anonymous_profile
+    from opendp_bayes_smoothed.losses import SampleRelease as SampleRelease
+    from opendp_bayes_smoothed.losses import SmoothedDP as SmoothedDP
+    from opendp_bayes_smoothed.losses import SmoothedLoss as SmoothedLoss
     from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram as NoisySamplingHistogram
     from opendp_bayes_smoothed.mechanisms import SamplingHistogram as SamplingHistogram
     from opendp_bayes_smoothed.profile import database_profile as database_profile
     from opendp_bayes_smoothed.profile import log_database_profile as log_database_profile
+    from opendp_bayes_smoothed.release import SmoothedRelease as SmoothedRelease
+    from opendp_bayes_smoothed.smoothed_dp import anonymous_delta as anonymous_delta
     from opendp_bayes_smoothed.smoothed_dp import composed as composed
     from opendp_bayes_smoothed.smoothed_dp import log_smoothed_delta as log_smoothed_delta
-    from opendp_bayes_smoothed.smoothed_dp import preprocessed as preprocessed
     from opendp_bayes_smoothed.smoothed_dp import smoothed_delta as smoothed_delta
     from opendp_bayes_smoothed.smoothed_dp import smoothed_epsilon as smoothed_epsilon
-    from opendp_bayes_smoothed.smoothed_dp import vertices as vertices
+    from opendp_bayes_smoothed.voting import borda as borda
+    from opendp_bayes_smoothed.voting import copeland as copeland
+    from opendp_bayes_smoothed.voting import of_a_sample as of_a_sample
+    from opendp_bayes_smoothed.voting import plurality as plurality
+    from opendp_bayes_smoothed.voting import rankings as rankings
 
 _HOME = {
     "adversary": (
         "adjusted_utility",
         "database_utility",
         "divergence",
+        "insensitivity",
+        "likelihood_ratio_test",
         "log_database_utility",
+        "smoothed_utility",
         "threshold_of",
     ),
-    "average": ("average_profile", "average_profiles", "smoothed_average_delta"),
+    "average": (
+        "average_profile",
+        "average_profiles",
+        "smoothed_average_delta",
+    ),
     "bounds": ("sampling_bound",),
-    "election_data": ("districts", "elections"),
+    "distributional": ("distributional_delta",),
+    "distributions": (
+        "preprocessed",
+        "vertices",
+    ),
+    "election_data": (
+        "districts",
+        "elections",
+    ),
+    "expectation": ("smoothed_value",),
     "framework": (
-        "SmoothedDP",
-        "SmoothedLoss",
         "make_noisy_sampling_histogram",
         "make_sampling_average",
         "make_sampling_histogram",
@@ -66,15 +94,34 @@ _HOME = {
         "then_sampling_average",
         "then_sampling_histogram",
     ),
-    "mechanisms": ("NoisySamplingHistogram", "SamplingHistogram"),
-    "profile": ("database_profile", "log_database_profile"),
+    "laws": ("anonymous_profile",),
+    "losses": (
+        "SampleRelease",
+        "SmoothedDP",
+        "SmoothedLoss",
+    ),
+    "mechanisms": (
+        "NoisySamplingHistogram",
+        "SamplingHistogram",
+    ),
+    "profile": (
+        "database_profile",
+        "log_database_profile",
+    ),
+    "release": ("SmoothedRelease",),
     "smoothed_dp": (
+        "anonymous_delta",
         "composed",
         "log_smoothed_delta",
-        "preprocessed",
         "smoothed_delta",
         "smoothed_epsilon",
-        "vertices",
+    ),
+    "voting": (
+        "borda",
+        "copeland",
+        "of_a_sample",
+        "plurality",
+        "rankings",
     ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -13,9 +13,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.validation import as_choice, as_counts
-from opendp_bayes_smoothed.draws import DRAWS, Draw, Floats, Replacement
-from opendp_bayes_smoothed.profile import as_epsilon, exp_up, log_tail, samples_of
+from opendp_bayes.mathematics.validation import as_choice, as_counts, as_size
+from opendp_bayes_smoothed.arguments import as_epsilon, exp_up, samples_of
+from opendp_bayes_smoothed.distributions import vertices
+from opendp_bayes_smoothed.draws import DRAWS, Draw, Floats, Integers, Replacement
+from opendp_bayes_smoothed.expectation import databases, log_largest_expectation
+from opendp_bayes_smoothed.tails import log_tail
 
 
 def threshold_of(epsilon: float) -> float:
@@ -100,18 +103,85 @@ def log_database_utility(
         samples_of(rate, size),
         DRAWS[as_choice(replacement, "replacement", ("without", "with"))],
     )
-    utilities = [
-        _log_utility(draw, size, samples, x, as_epsilon(epsilon)) for x in array.tolist() if x
-    ]
-    return max(utilities, default=-math.inf)
+    present = array[array > 0]
+    return float(np.max(_log_utility(draw, size, samples, present, as_epsilon(epsilon))))
 
 
-def _log_utility(draw: Draw, size: int, samples: int, a: int, epsilon: float) -> float:
-    """For the pair of a database with `a >= 1` records in one category and the neighbour with `a -
-    1`; the worse of the two as the truth.
+def smoothed_utility(
+    distributions: ArrayLike,
+    size: int,
+    rate: float | Fraction,
+    epsilon: float,
+    *,
+    replacement: Replacement = "without",
+) -> float:
+    """The smoothed utility of the adversary against the sampling-histogram mechanism on two
+    categories (paper, Justification 3): the largest expectation of `database_utility`.
+
+    Arguments are those of `smoothed_delta`. Returns an upper bound, as that does, at most twice the
+    smoothed δ. Raises `ValueError` for more than two categories.
+
+    >>> round(smoothed_utility([[0.5, 0.5], [0.9, 0.1]], size=50, rate=0.8, epsilon=3.0), 6)
+    0.347648
     """
-    fewer = np.array([a, size - a + 1])
-    arguments = (fewer, size - fewer, np.full_like(fewer, samples), epsilon)
-    own = log_tail(draw, *arguments, lambda gain, ratio: gain / (1 + ratio))
+    corners = vertices(distributions)
+    size = as_size(size)
+    if corners.shape[1] != 2:
+        raise ValueError(
+            f"distributions: have {corners.shape[1]} categories; the utility is computed for 2."
+            " For another mechanism average `adjusted_utility` with `smoothed_value`."
+        )
+    samples = samples_of(rate, size)
+    draw = DRAWS[as_choice(replacement, "replacement", ("without", "with"))]
+    histograms = databases(size, 2)
+    pairs = np.full(size + 2, -np.inf)  # of a and a - 1 records in the first category
+    for part in np.array_split(np.arange(1, size + 1), size // 1024 + 1):
+        pairs[part] = _log_utility(draw, size, samples, part, as_epsilon(epsilon))
+    logs = np.maximum(pairs[:-1], pairs[1:])[histograms[:, 0]]
+    return exp_up(log_largest_expectation(np.minimum(logs, 0.0), histograms, corners))
+
+
+def _log_utility(draw: Draw, size: int, samples: int, a: Integers, epsilon: float) -> Floats:
+    """For the pairs of a database with `a >= 1` records in one category and the neighbour with `a -
+    1`, shape of `a`; the worse of the two as the truth.
+    """
+    fewer = np.stack([a, size - a + 1])
+    arguments = (fewer.ravel(), size - fewer.ravel(), np.full(fewer.size, samples), epsilon)
+    own = log_tail(draw, *arguments, lambda gain, ratio: gain / (1 + ratio)).reshape(fewer.shape)
     other = log_tail(draw, *arguments, lambda gain, ratio: gain * ratio / (1 + ratio))
-    return float(max(np.logaddexp(own[0], other[1]), np.logaddexp(own[1], other[0]))) + 2.0**-50
+    other = other.reshape(fewer.shape)
+    return np.maximum(np.logaddexp(own[0], other[1]), np.logaddexp(own[1], other[0])) + 2.0**-50
+
+
+def likelihood_ratio_test(
+    p: Sequence[float] | Floats, q: Sequence[float] | Floats, epsilon: float
+) -> tuple[float, float]:
+    """The errors `(E_I, E_II)` of the test that rejects the law p where q is more than `e^ε` times
+    as likely (paper, Justification 1).
+
+    It has the smallest `e^ε E_I + E_II` of all tests, which is `1 - divergence(q, p, ε)`.
+
+    >>> likelihood_ratio_test([0.75, 0.25], [0.25, 0.75], 0.5)
+    (0.25, 0.25)
+    """
+    laws = as_laws(np.array([p, q], dtype=np.float64))
+    rejected = laws[1] > math.exp(as_epsilon(epsilon)) * laws[0]
+    return float(laws[0][rejected].sum()), float(laws[1][~rejected].sum())
+
+
+def insensitivity(
+    p: Sequence[float] | Floats, q: Sequence[float] | Floats, epsilon: float
+) -> float:
+    """The probability, under the law p, of an outcome whose probabilities under p and q have a
+    ratio from `e^-ε / 2` to `2 e^ε` (paper, Justification 2).
+
+    At least `1 - (2 + e^-ε) δ` if p and q are `(ε, δ)`-indistinguishable (`docs/smoothed.md`, "The
+    adversary"); the paper's `1 - 2 δ` fails.
+
+    >>> insensitivity([0.2, 0.0999, 0.7001], [0.0999, 0.2, 0.7001], 0.0)
+    0.7001
+    """
+    laws = as_laws(np.array([p, q], dtype=np.float64))
+    factor = 2 * math.exp(as_epsilon(epsilon))
+    inside = (laws[0] <= factor * laws[1]) & (laws[1] <= factor * laws[0])
+    return float(laws[0][inside].sum())

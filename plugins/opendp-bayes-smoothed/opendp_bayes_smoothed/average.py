@@ -1,8 +1,5 @@
 """The sampling-average mechanism on whole numbers (paper, Algorithm 3): its profile and its
-smoothed δ, exactly up to rounding.
-
-Float computations from sums of positive terms, for figures; unlike everything else here they are
-not rounded up.
+smoothed δ.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,14 +9,12 @@ from math import exp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.validation import as_size
+from opendp_bayes_smoothed.arguments import as_epsilon, exp_up, samples_of
+from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.draws import Floats
-from opendp_bayes_smoothed.profile import as_epsilon, samples_of
-from opendp_bayes_smoothed.smoothed_dp import log_largest_expectation, vertices
-
-#: Histograms of which `smoothed_average_delta` computes the profile.
-LARGEST_TABLE = 20_000
+from opendp_bayes_smoothed.expectation import databases, log_largest_expectation
+from opendp_bayes_smoothed.kernels import average_laws
 
 #: The laws of the sum of t records, a row for each t, and the number of records that they were
 #: drawn from.
@@ -44,7 +39,8 @@ def average_profiles(
     """`average_profile` at several ε, shape of `epsilons`.
 
     With B the law of the sum of T of the other records and A that of T - 1, a record of value v
-    gives the sum the law `(1 - T/n) B + (T/n) A(· - v)`.
+    gives the sum the law `(1 - T/n) B + (T/n) A(· - v)`. Sums of positive terms, exact up to
+    rounding; for figures: unlike everything else here they are not rounded up.
     """
     values = np.asarray(records, dtype=np.int64)
     if values.ndim != 1 or values.size < 2 or values.min() < 0 or values.max() >= levels:
@@ -73,25 +69,21 @@ def smoothed_average_delta(
     distributions: ArrayLike, size: int, rate: float | Fraction, epsilon: float
 ) -> float:
     """The smoothed δ of the sampling average, by Algorithm 1, where there are few enough levels to
-    go through all histograms.
+    go through all histograms of the data and of the sample.
 
-    `distributions` has a column for each level. Raises `ValueError` beyond `LARGEST_TABLE`
-    histograms.
+    `distributions` has a column for each level. Returns an upper bound, as `anonymous_delta` does.
+    Raises `ValueError` where there are too many histograms.
     """
     corners = vertices(distributions)
     size, levels = as_size(size), corners.shape[1]
-    if number_of_candidates(size, levels) > LARGEST_TABLE:
+    laws = average_laws(size, samples_of(rate, size), tuple(map(float, range(levels))), "without")
+    if laws is None:
         raise ValueError(
-            f"size={size}: {levels} levels have more than {LARGEST_TABLE} histograms of so many"
-            " records."
+            f"size={size}: {levels} levels have too many histograms of so many records, and of the"
+            " sample. Use fewer, or `average_profile` for one database."
         )
-    histograms = candidates(size, levels)
-    profiles = [
-        average_profile(np.repeat(np.arange(levels), row).tolist(), levels, rate, epsilon)
-        for row in histograms
-    ]
-    with np.errstate(divide="ignore"):
-        return exp(log_largest_expectation(np.log(profiles), histograms, corners))
+    logs = laws.log_profiles(as_epsilon(epsilon))
+    return exp_up(log_largest_expectation(logs, databases(size, levels), corners))
 
 
 def _without_each(state: State, kinds: list[tuple[int, int]]) -> Iterator[tuple[int, Floats]]:

@@ -8,8 +8,8 @@ from fractions import Fraction
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.validation import as_size
-from opendp_bayes_smoothed.profile import as_epsilon, samples_of
-from opendp_bayes_smoothed.smoothed_dp import as_distributions
+from opendp_bayes_smoothed.arguments import as_epsilon, samples_of
+from opendp_bayes_smoothed.distributions import as_distributions
 
 
 def sampling_bound(

@@ -5,11 +5,8 @@ The two never convert into each other: a smoothed δ is an average over database
 about yours if it is not what Π describes.
 """
 
-import math
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,78 +18,19 @@ from opendp.mod import Domain, ExtrinsicDivergence, Measure, Measurement, Metric
 
 from opendp_bayes import Release, make_mechanism
 from opendp_bayes.extend import as_distance, as_size
-from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
-from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.extend.framework import (
+    PosteriorSpace,
+    descriptor_of,
+    guarded,
+    guarded_map,
+    require_features,
+)
+from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.draws import Replacement
+from opendp_bayes_smoothed.kernels import exact_sum
+from opendp_bayes_smoothed.losses import ANY_DELTA, SmoothedDP, SmoothedLoss, loss_of
 from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram, SamplingHistogram
-from opendp_bayes_smoothed.smoothed_dp import smoothed_delta, smoothed_epsilon, vertices
-
-#: The map states the δ that the mechanism has, whatever it is; a budget is compared with it
-#: elsewhere.
-_ANY_DELTA = math.nextafter(1.0, 0.0)
-
-
-@dataclass(frozen=True)
-class SmoothedDP:
-    """What tells two smoothed privacy measures apart: the number of records, and the vertices of
-    the convex hull of Π.
-    """
-
-    size: int
-    vertices: tuple[tuple[float, ...], ...]
-
-    @property
-    def identifier(self) -> str:
-        return f"SmoothedDP(size={self.size}, vertices={[list(row) for row in self.vertices]!r})"
-
-
-@dataclass(frozen=True)
-class SmoothedLoss:
-    """The distance of the smoothed measure: for every ε the smoothed δ of a release, and for every
-    δ the ε.
-
-    Holds for data whose records are independent, each drawn from some distribution of `guarantee`,
-    and for one record changed. Where `pure_epsilon` is finite, the release is `(pure_epsilon,
-    0)`-differentially private for any data besides.
-    """
-
-    guarantee: SmoothedDP
-    samples: int
-    replacement: Replacement = "without"
-    pure_epsilon: float = math.inf
-
-    def delta(self, epsilon: float) -> float:
-        """The smoothed δ at `epsilon`: an upper bound, as `smoothed_delta` gives it. 0 from
-        `pure_epsilon` on, and where nothing is drawn.
-        """
-        if self.samples == 0 or epsilon >= self.pure_epsilon:
-            return 0.0
-        return smoothed_delta(
-            self.guarantee.vertices,
-            self.guarantee.size,
-            self._rate,
-            epsilon,
-            replacement=self.replacement,
-        )
-
-    def epsilon(self, delta: float) -> float:
-        """The smallest ε with a smoothed δ of at most `delta`, rounded up."""
-        if self.samples == 0:
-            return 0.0
-        return min(
-            self.pure_epsilon,
-            smoothed_epsilon(
-                self.guarantee.vertices,
-                self.guarantee.size,
-                self._rate,
-                delta,
-                replacement=self.replacement,
-            ),
-        )
-
-    @property
-    def _rate(self) -> Fraction:
-        return Fraction(self.samples, self.guarantee.size)
+from opendp_bayes_smoothed.release import SmoothedRelease
 
 
 def smoothed(distributions: ArrayLike, *, size: int) -> Measure:
@@ -127,7 +65,7 @@ def make_sampling_histogram(
         with a public number of records.
     output_measure : `approximate(max_divergence())`, whose map is `(0, d_in T / n)` without
         replacement and `(0, 1 - (1 - d_in / n)^T)` with it; or `smoothed(Π, size=n)`, whose map is
-        a `SmoothedLoss`, for one record changed.
+        a `SmoothedLoss`, and whose releases are a `SmoothedRelease`.
     rate, replacement : as in `SamplingHistogram`.
 
     Raises `ValueError` under a measure without δ, where no finite loss exists.
@@ -142,7 +80,7 @@ def make_sampling_histogram(
             " record that was drawn may show); use approximate(max_divergence()),"
             " smoothed(distributions, size=...), or make_noisy_sampling_histogram."
         )
-    return make_mechanism(input_domain, input_metric, output_measure, mechanism, delta=_ANY_DELTA)
+    return make_mechanism(input_domain, input_metric, output_measure, mechanism, delta=ANY_DELTA)
 
 
 def make_noisy_sampling_histogram(
@@ -158,7 +96,9 @@ def make_noisy_sampling_histogram(
 
     The map under `max_divergence()` is `d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the
     noise; the other OpenDP measures follow from it. Under `smoothed(Π, size=n)` the loss is that of
-    the sampling, of which the noise is a post-processing, and 0 from that ε on.
+    the noised histogram itself where the databases and samples are few enough to compute it (`n
+    T^3` up to 10^9 for two categories), otherwise for every database the smaller of those of the
+    sampling and of the noise; 0 from that ε on.
     """
     mechanism = NoisySamplingHistogram(scale, rate)
     _space(input_domain, mechanism)
@@ -176,23 +116,30 @@ def make_sampling_average(
     values: Sequence[float],
 ) -> Measurement:
     """Release the average of `T = ceil(rate n)` values drawn without replacement (Algorithm 3), one
-    of `values` for each category, as a float.
+    of `values` for each category, as the float nearest to it.
 
-    It is a post-processing of `make_sampling_histogram`, whose maps it has. For values from a
-    continuum nothing better holds, under either kind of measure (Theorem 4); for few values the
-    smoothed loss is an upper bound.
+    It is a post-processing of `make_sampling_histogram`, whose maps it has. Under `smoothed(Π,
+    size=n)` the loss is that of the average itself where the databases and samples are few enough
+    to compute it. For values from a continuum nothing better than sampling's holds, under either
+    kind of measure (Theorem 4).
     """
-    measurement = make_sampling_histogram(input_domain, input_metric, output_measure, rate)
-    space = _space(input_domain, SamplingHistogram(rate=rate))
+    mechanism = SamplingHistogram(rate=rate)
+    space = _space(input_domain, mechanism)
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.shape != (space.k,) or not np.all(np.isfinite(numbers)):
         raise ValueError(
             f"values={values!r}: must be {space.k} finite numbers, one for each category."
         )
+    exact = tuple(numbers.tolist())
+    if isinstance(output_measure, ExtrinsicDivergence):
+        measurement = _smoothed_measurement(
+            input_domain, input_metric, output_measure, mechanism, exact
+        )
+    else:
+        measurement = make_sampling_histogram(input_domain, input_metric, output_measure, rate)
 
-    def average(release: Release) -> float:
-        counts = np.array(release.counts)
-        return float(counts @ numbers / counts.sum())
+    def average(release: Release | SmoothedRelease) -> float:
+        return float(exact_sum(exact, release.counts) / sum(release.counts))
 
     return measurement >> new_function(guarded(average, "SamplingAverage: the average"), TO="f64")
 
@@ -217,10 +164,9 @@ def _smoothed_measurement(
     input_metric: Metric,
     output_measure: Measure,
     mechanism: SamplingHistogram | NoisySamplingHistogram,
+    values: tuple[float, ...] = (),
 ) -> Measurement:
-    """The same release under the smoothed measure; what it says of its own loss stays that of
-    differential privacy.
-    """
+    """The same release under the smoothed measure, as a `SmoothedRelease`."""
     space = _space(input_domain, mechanism)
     guarantee = deepcopy(output_measure.descriptor)  # the measure hands its own to anyone
     if not (isinstance(guarantee, SmoothedDP) and repr(output_measure) == guarantee.identifier):
@@ -234,25 +180,17 @@ def _smoothed_measurement(
             f" {len(guarantee.vertices[0])} categories; the input has {space.size} and {space.k}."
         )
     inner = make_mechanism(
-        input_domain, input_metric, approximate(max_divergence()), mechanism, delta=_ANY_DELTA
+        input_domain, input_metric, approximate(max_divergence()), mechanism, delta=ANY_DELTA
     )
-    pure = mechanism.proven_loss(1, size=space.size, prior=space.prior_array).epsilon
-    samples = mechanism.samples(guarantee.size)
-    replacement = mechanism.replacement if isinstance(mechanism, SamplingHistogram) else "without"
 
     def smoothed_map(d_in: int) -> SmoothedLoss:
-        if as_distance(d_in) > 1:
-            raise ValueError(
-                f"d_in={d_in}: the smoothed loss is for one record changed; the databases in"
-                " between are not what Π describes."
-            )
-        return SmoothedLoss(deepcopy(guarantee), samples * d_in, replacement, pure)
+        return loss_of(mechanism, deepcopy(guarantee), values=values, d_in=as_distance(d_in))
 
     name = type(mechanism).__name__
     return make_user_measurement(
         input_domain,
         input_metric,
         output_measure,
-        guarded(lambda concentration: inner(concentration), f"{name}: sampling"),
+        guarded(lambda arg: SmoothedRelease(inner(arg), deepcopy(guarantee)), f"{name}: sampling"),
         guarded_map(smoothed_map, f"{name}: smoothed privacy map"),
     )

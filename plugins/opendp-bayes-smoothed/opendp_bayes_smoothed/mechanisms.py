@@ -27,22 +27,23 @@ from opendp_bayes.mathematics.validation import (
 )
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
 from opendp_bayes.samplers.integers import discrete_laplace
+from opendp_bayes_smoothed.arguments import samples_of
 from opendp_bayes_smoothed.draws import LARGEST_SIZE, Floats, Integers, Replacement, log_factorial
-from opendp_bayes_smoothed.profile import samples_of
 from opendp_bayes_smoothed.sampling import draw_histogram
 
 
 @dataclass(frozen=True)
 class SamplingHistogram:
-    """Release the histogram of `T = ceil(rate n / scale)` records drawn at random. The only noise
-    is that of the sampling.
+    """Release the histogram of `T = ceil(rate n / max(scale, 1))` records drawn at random. The only
+    noise is that of the sampling.
 
     Parameters
     ----------
-    scale : positive number that divides the rate; this is how a Context finds a number of samples
-        that fits its δ. 1 unless something else is wanted.
-    rate : share of the records that is drawn, in `(0, 1]`: the paper's η. A float is taken for the
-        decimal that it prints as.
+    scale : positive number that divides the rate where it is above 1; this is how a Context finds
+        a number of samples that fits its δ, and never more than the rate asks for: below 1 no
+        loss is promised.
+    rate : share of the records that is drawn at most, in `(0, 1]`: the paper's η. A float is taken
+        for the decimal that it prints as.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
     The released counts sum to T, not to n. The number of records must be public.
@@ -65,10 +66,8 @@ class SamplingHistogram:
 
     def samples(self, size: int) -> int:
         """The number of records that are drawn from `size`."""
-        return samples_of(
-            min(Fraction(1), Fraction(repr(float(self.rate))) / Fraction(repr(float(self.scale)))),
-            size,
-        )
+        divisor = max(Fraction(1), Fraction(repr(float(self.scale))))
+        return samples_of(Fraction(repr(float(self.rate))) / divisor, size)
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the number of records is private, or above 10^9."""
@@ -129,7 +128,7 @@ class SamplingHistogram:
             drawn = round_up(min(Fraction(1), Fraction(d_in * samples, size)))
         else:
             drawn = min(1.0, upper_end(-math.expm1(samples * math.log1p(-d_in / size)), 2.0**-48))
-        if delta == 0:
+        if delta == 0 or self.scale < 1:
             return NO_BOUND
         return PrivacyLoss(
             epsilon=0.0 if drawn <= delta else math.inf, rho=math.inf, range=math.inf, delta=drawn

@@ -122,14 +122,48 @@ def test_smoothed_map(posterior: dp.Transformation) -> None:
     assert loss.delta(loss.epsilon(0.05)) <= 0.05
     nothing = measurement.map(0)
     assert (nothing.delta(0.0), nothing.epsilon(1e-300)) == (0, 0)
-    with pytest.raises(dp.OpenDPException, match="the smoothed loss is for one record changed"):
-        measurement.map(2)
+    group = measurement.map(2)
+    assert group.delta(3.0) == 1, "two of 100 are drawn with a probability of up to 1.6"
+    sparse = (posterior >> obs.then_sampling_histogram(measure, 0.1)).map(3)
+    assert sparse.delta(3.0) == pytest.approx(0.3), "what differential privacy promises"
+    assert sparse.delta(3.0) >= 0.3
+    assert (sparse.epsilon(0.31), sparse.epsilon(0.29)) == (0, math.inf)
     release = measurement(FRAME)
     assert sum(release.counts) == 80
-    assert (release.epsilon, release.delta) == (
+    assert (release.release.epsilon, release.release.delta) == (
         0,
         0.8,
-    ), "the release itself states differential privacy"
+    ), "what was released states differential privacy"
+    assert release.loss.delta(3.0) == loss.delta(3.0)
+
+
+def test_a_budget_is_compared(posterior: dp.Transformation) -> None:
+    measurement = posterior >> obs.then_sampling_histogram(obs.smoothed(CORNERS, size=SIZE), 0.8)
+    loss = measurement.map(1)
+    assert measurement.check(1, (3.0, loss.delta(3.0)))
+    assert not measurement.check(1, (3.0, 0.9 * loss.delta(3.0)))
+    assert loss < (3.0, 0.5)
+    assert loss > (3.0, 1e-6)
+    with pytest.raises(TypeError, match="'<' not supported"):
+        assert loss < 3.0
+
+
+def test_a_context_draws_no_more_than_the_rate() -> None:
+    """And less where its δ asks for less."""
+    for delta, samples in ((0.9, 80), (0.8, 80), (0.25, 25)):
+        analysis = context(epsilon=1e-9, delta=delta)
+        query = ob.posterior(
+            analysis.query(),
+            "vote",
+            size=SIZE,
+            nulls="a",
+            mechanism="sampling_histogram",
+            rate=0.8,
+        )
+        release = query.release()
+        assert sum(release.counts) == samples
+        assert release.delta == samples / SIZE
+        assert release.mechanism.scale >= 1
 
 
 def test_smoothed_map_of_the_noisy_mechanism(posterior: dp.Transformation) -> None:
@@ -140,8 +174,17 @@ def test_smoothed_map_of_the_noisy_mechanism(posterior: dp.Transformation) -> No
     pure = obs.NoisySamplingHistogram(2.0, 0.8).proven_loss(1, size=SIZE, prior=None).epsilon
     assert loss.pure_epsilon == pure
     assert loss.delta(pure) == 0
-    assert loss.delta(pure / 2) == obs.smoothed_delta(CORNERS, SIZE, 0.8, pure / 2)
-    assert loss.epsilon(1e-12) == pure
+    assert loss.delta(pure / 2) < obs.smoothed_delta(CORNERS, SIZE, 0.8, pure / 2)
+    assert loss.epsilon(1e-12) <= pure
+
+
+def test_the_noise_counts_below_its_own_loss(posterior: dp.Transformation) -> None:
+    """Noise of 100 records: sampling alone would have 0.199, differential privacy alone 0.012."""
+    measure = obs.smoothed(CORNERS, size=SIZE)
+    loss = (posterior >> obs.then_noisy_sampling_histogram(measure, 100.0, rate=0.8)).map(1)
+    assert obs.smoothed_delta(CORNERS, SIZE, 0.8, 0.0) == pytest.approx(0.1993, rel=1e-3)
+    assert math.tanh(loss.pure_epsilon / 2) == pytest.approx(0.01196, rel=1e-3)
+    assert loss.delta(0.0) == pytest.approx(0.003562, rel=1e-3)
 
 
 def test_average(posterior: dp.Transformation) -> None:

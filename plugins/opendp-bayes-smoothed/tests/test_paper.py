@@ -130,7 +130,7 @@ def test_smoothed_average() -> None:
         means.append(values.mean())
         errors.append(values.std() / math.sqrt(trials))
     assert abs(max(means) - found) < 5 * max(errors)
-    with pytest.raises(ValueError, match=r"size=100: 4 levels have more than 20000 histograms"):
+    with pytest.raises(ValueError, match=r"size=100: 4 levels have too many histograms"):
         smoothed_average_delta([[0.25] * 4], 100, 0.1, 1.0)
 
 

@@ -13,9 +13,18 @@ import oracles
 import pytest
 from scipy.special import logsumexp
 
-from opendp_bayes_smoothed import database_profile, elections, log_database_profile, profile
+from opendp_bayes_smoothed import (
+    database_profile,
+    elections,
+    log_database_profile,
+    mixture,
+    tables,
+    tails,
+)
+from opendp_bayes_smoothed.arguments import exp_up
 from opendp_bayes_smoothed.draws import DRAWS, WithoutReplacement
-from opendp_bayes_smoothed.profile import exp_up, log_profiles, log_tail
+from opendp_bayes_smoothed.tables import log_profiles
+from opendp_bayes_smoothed.tails import log_tail
 
 #: A certified bound may lie above the exact value by this much.
 ABOVE, ABOVE_RELATIVELY = 1e-14, 3e-12
@@ -271,7 +280,8 @@ class Wrong(WithoutReplacement):
 
 def with_draw(monkeypatch: pytest.MonkeyPatch, draw: Wrong) -> None:
     monkeypatch.setitem(DRAWS, "without", draw)
-    monkeypatch.setattr(profile, "log_pmf_error", lambda log_p: draw.of_log + 0 * log_p)
+    for module in (tails, mixture, tables):
+        monkeypatch.setattr(module, "log_pmf_error", lambda log_p: draw.of_log + 0 * log_p)
 
 
 BOTH = [
@@ -328,7 +338,7 @@ def test_the_roundings_of_every_step_are_counted(monkeypatch: pytest.MonkeyPatch
     truth = half_tail(a, b, s)
     draw = Wrong(of_step=2.0**-50)
     with_draw(monkeypatch, draw)
-    monkeypatch.setattr(profile, "_excess", exact_excess)
+    monkeypatch.setattr(tails, "_excess", exact_excess)
     log_delta = log_tail(draw, *(np.array([value]) for value in (a, b, s)), 0.0)[0]
     assert oracles.real(truth).log() <= oracles.real(float(log_delta))
 
@@ -344,8 +354,8 @@ def exact_excess(
 def test_what_a_tail_leaves_out_is_added(
     negligible: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(profile, "_NEGLIGIBLE", negligible)
-    monkeypatch.setattr(profile, "_BLOCK", 1)
+    monkeypatch.setattr(tails, "NEGLIGIBLE", negligible)
+    monkeypatch.setattr(tails, "_BLOCK", 1)
     arrays = [np.array([value]) for value in (1000, 1000, 1000)]
     truth = half_tail(1000, 1000, 1000)
     found = math.exp(log_tail(WithoutReplacement(), *arrays, 0.0)[0])
@@ -358,7 +368,7 @@ def test_what_a_window_leaves_out_is_added(monkeypatch: pytest.MonkeyPatch) -> N
     for counts, samples in (((300, 300, 300), 450), ((500, 10, 300), 300)):
         plain = log_database_profile(counts, Fraction(samples, sum(counts)), 0.05)
         with monkeypatch.context() as patch:
-            patch.setattr(profile, "_NEGLIGIBLE", 1e9)
+            patch.setattr(mixture, "NEGLIGIBLE", 1e9)
             patch.setitem(DRAWS, "without", Wrong(narrow=True))
             found = log_database_profile(counts, Fraction(samples, sum(counts)), 0.05)
         assert plain - 1e-9 <= found
@@ -372,9 +382,10 @@ def test_the_rounding_of_a_logarithm_of_a_sum_is_counted(
     size = sum(counts)
     truth = oracles.real(exact(counts, size // 2, 0.2, "without")).log()
     with_draw(monkeypatch, Wrong())
-    monkeypatch.setattr(
-        profile, "logsumexp", lambda values, **options: logsumexp(values, **options) - 2.0**-40
-    )
+    for module in (mixture, tables):
+        monkeypatch.setattr(
+            module, "logsumexp", lambda values, **options: logsumexp(values, **options) - 2.0**-40
+        )
     for found in (
         log_database_profile(counts, Fraction(size // 2, size), 0.2),
         log_profiles(WithoutReplacement(), size // 2, np.array([counts]), 0.2)[0],
@@ -391,8 +402,8 @@ def test_the_ceiling_of_a_tail_is_above_it(
     draw = Wrong(of_log=error)
     with_draw(monkeypatch, draw)
     arrays = [np.array([value]) for value in (a, b, s)]
-    ceiling = float(profile._log_tail_ceiling(draw, *arrays, 0.0)[0])
-    start = int(profile._first_positive(draw, *arrays, *draw.support(*arrays), 0.0)[0])
+    ceiling = float(tails.log_tail_ceiling(draw, *arrays, 0.0)[0])
+    start = int(tails.first_positive(draw, *arrays, *draw.support(*arrays), 0.0)[0])
     ways = sum(math.comb(a, k) * math.comb(b, s - k) for k in range(start, min(a, s) + 1))
     assert oracles.real(Fraction(ways, math.comb(a + b, s))).log() <= oracles.real(ceiling)
     alone = float(WithoutReplacement().log_pmf(np.array([start]), *arrays)[0])
@@ -409,7 +420,7 @@ def test_a_gain_has_room_for_its_roundings() -> None:
         k, epsilon = int(rng.integers(low, high + 1)), float(rng.uniform(0, 1))
         arrays = [np.array([value]) for value in (k, a, b, s)]
         relative = draw.ratio_error(*arrays[1:]) + 2.0**-51
-        excess, error, _ = profile._excess(draw, *arrays, profile._factor(epsilon), relative)
+        excess, error, _ = tails._excess(draw, *arrays, tails._factor(epsilon), relative)
         truth = 1 - oracles.real(epsilon).exp() * oracles.real(
             Fraction(a - k, a) * Fraction(b + 1, b + 1 - s + k)
         )
@@ -423,9 +434,9 @@ def test_an_outcome_in_doubt_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the gain is 0 within its error, the outcome is among those summed."""
     arrays = [np.array([value]) for value in (3, 2, 2)]  # r(1) = 2/3 * 3/2 = 1
     support = WithoutReplacement().support(*arrays)
-    assert profile._first_positive(WithoutReplacement(), *arrays, *support, 0.0).tolist() == [1]
-    monkeypatch.setattr(profile, "_excess", exact_excess)
-    assert profile._first_positive(WithoutReplacement(), *arrays, *support, 0.0).tolist() == [2]
+    assert tails.first_positive(WithoutReplacement(), *arrays, *support, 0.0).tolist() == [1]
+    monkeypatch.setattr(tails, "_excess", exact_excess)
+    assert tails.first_positive(WithoutReplacement(), *arrays, *support, 0.0).tolist() == [2]
 
 
 class Level(WithoutReplacement):
@@ -442,12 +453,12 @@ def test_the_rounding_of_the_factor_is_in_doubt_and_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """At ε = 0 with `e^ε` too high by 2^-51: all outcomes gain 2^-52, none as computed."""
-    monkeypatch.setattr(profile, "_factor", lambda epsilon: 1 + 2.0**-51)
+    monkeypatch.setattr(tails, "_factor", lambda epsilon: 1 + 2.0**-51)
     arrays = [np.array([value]) for value in (5, 5, 5)]
     support = WithoutReplacement().support(*arrays)
-    assert profile._first_positive(Level(), *arrays, *support, 0.0).tolist() == [0]
+    assert tails.first_positive(Level(), *arrays, *support, 0.0).tolist() == [0]
     assert log_tail(Level(), *arrays, 0.0)[0] >= -52 * math.log(2)
-    monkeypatch.setattr(profile, "_first_positive", lambda *arguments: support[0])
+    monkeypatch.setattr(tails, "first_positive", lambda *arguments: support[0])
     assert log_tail(Level(), *arrays, 0.0)[0] >= -52 * math.log(2)
 
 
@@ -455,13 +466,13 @@ def test_what_a_window_leaves_out_is_added_where_every_tail_is_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Then the sum is 1; the window has a few of the numbers drawn, whose deviation is 50."""
-    ones = {"log_tail": 2, "_log_tail_ceiling": 2}
+    ones = {"log_tail": 2, "log_tail_ceiling": 2}
     for name, place in ones.items():
-        monkeypatch.setattr(profile, name, lambda *given, at=place: np.zeros(given[at].shape))
-    monkeypatch.setattr(profile, "_NEGLIGIBLE", 1e9)
+        monkeypatch.setattr(mixture, name, lambda *given, at=place: np.zeros(given[at].shape))
+    monkeypatch.setattr(mixture, "NEGLIGIBLE", 1e9)
     for both, samples in ((20_000, 20_000), (10_000, 20_000), (30_000, 11_000)):
         arguments = (40_000, samples, both // 2, both - both // 2, 0.1, -math.inf)
-        assert profile._log_mixture(Wrong(narrow=True), *arguments) >= -1e-9
+        assert mixture.log_mixture(Wrong(narrow=True), *arguments) >= -1e-9
 
 
 class Telling(WithoutReplacement):
@@ -473,9 +484,9 @@ class Telling(WithoutReplacement):
 
 def test_what_follows_a_block_is_below_a_geometric_series(monkeypatch: pytest.MonkeyPatch) -> None:
     """With gains of 1 all of it is needed: the next probability alone is not enough."""
-    monkeypatch.setattr(profile, "_NEGLIGIBLE", 1e6)
-    monkeypatch.setattr(profile, "_BLOCK", 1)
-    monkeypatch.setattr(profile, "_first_positive", lambda draw, a, *others: a // 2)
+    monkeypatch.setattr(tails, "NEGLIGIBLE", 1e6)
+    monkeypatch.setattr(tails, "_BLOCK", 1)
+    monkeypatch.setattr(tails, "first_positive", lambda draw, a, *others: a // 2)
     arrays = [np.array([value]) for value in (1000, 1000, 1000)]
     ways = sum(math.comb(1000, k) ** 2 for k in range(500, 1001))
     truth = oracles.real(Fraction(ways, math.comb(2000, 1000))).log()

@@ -14,15 +14,15 @@ import pytest
 from opendp_bayes_smoothed import (
     composed,
     database_profile,
+    expectation,
     log_smoothed_delta,
     preprocessed,
     sampling_bound,
     smoothed_delta,
-    smoothed_dp,
     smoothed_epsilon,
     vertices,
 )
-from opendp_bayes_smoothed.smoothed_dp import log_largest_expectation
+from opendp_bayes_smoothed.expectation import log_largest_expectation
 
 TWO = [(Fraction(1, 4), Fraction(3, 4)), (Fraction(5, 8), Fraction(3, 8))]
 THREE = [tuple(Fraction(x, 8) for x in row) for row in ((4, 3, 1), (1, 4, 3), (2, 2, 4))]
@@ -506,11 +506,11 @@ def test_the_roundings_of_an_expectation_are_counted(
     ).log()
     # Of numbers up to 2 * 900: an addition for each category, and their sum.
     of_step, of_sum = 2.0**-50 * k * 900, 2.0**-32
-    add_record, log_sum = smoothed_dp._add_record, smoothed_dp._log_sum
+    add_record, log_sum = expectation._add_record, expectation._log_sum
     monkeypatch.setattr(
-        smoothed_dp, "_add_record", lambda *arguments: add_record(*arguments) - of_step
+        expectation, "_add_record", lambda *arguments: add_record(*arguments) - of_step
     )
-    monkeypatch.setattr(smoothed_dp, "_log_sum", lambda *arguments: log_sum(*arguments) - of_sum)
+    monkeypatch.setattr(expectation, "_log_sum", lambda *arguments: log_sum(*arguments) - of_sum)
     found = log_largest_expectation(values, histograms, np.array(as_floats(distributions)))
     assert truth <= oracles.real(found)
 
