@@ -118,14 +118,24 @@ def _pyspark(frame: Frame, schema: Schema) -> Held:
 
     @contextmanager
     def quiet() -> Iterator[None]:
-        root = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
-        level = root.getLevel().toString()
-        with silent("SQLQueryContextLogger"):
-            context.setLogLevel("OFF")
+        from pyspark.logger import PySparkLogger
+
+        log4j = context._jvm.org.apache.logging.log4j
+        root = log4j.LogManager.getContext(False).getConfiguration().getRootLogger()
+        answers = log4j.core.Filter.Result
+        nothing = log4j.core.filter.ThresholdFilter.createFilter(
+            log4j.Level.OFF, answers.NEUTRAL, answers.DENY
+        )
+        # The logger is PySpark's to make: one of another kind would break it.
+        with silent(PySparkLogger.getLogger("SQLQueryContextLogger")):
+            root.addFilter(nothing)
             try:
                 yield
+            except BaseException:
+                context.setLogLevel("OFF")  # tasks that are ended later say why
+                raise
             finally:
-                context.setLogLevel(level)
+                root.removeFilter(nothing)
 
     return Lazy(frame, quiet=quiet, found=_joined)
 

@@ -2,6 +2,7 @@
 its groups.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -177,16 +178,11 @@ def _added(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 @contextmanager
-def silent(*names: str) -> Iterator[None]:
-    """Let the loggers named say nothing while the block runs."""
-    import logging
-
-    loggers = [logging.getLogger(name) for name in names]
-    before = [(logger, logger.disabled) for logger in loggers]
+def silent(logger: logging.Logger) -> Iterator[None]:
+    """Let a logger say nothing while the block runs."""
+    before = logger.disabled
+    logger.disabled = True
     try:
-        for logger in loggers:
-            logger.disabled = True
         yield
     finally:
-        for logger, was_disabled in before:
-            logger.disabled = was_disabled
+        logger.disabled = before

@@ -189,7 +189,7 @@ def test_loggers_are_silent_for_a_while(caplog: pytest.LogCaptureFixture) -> Non
     logger = logging.getLogger("an engine")
 
     def fail() -> None:
-        with silent("an engine"):
+        with silent(logger):
             logger.critical("a value")
             raise ZeroDivisionError
 

@@ -1,0 +1,115 @@
+"""Spark: what it needs before it counts, what it prints, and a cluster in which things fail."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import pytest
+from spark_cluster import VALUE, outcome, two_shares
+
+import opendp_bayes as ob
+from opendp_bayes_engines import context
+from opendp_bayes_engines.engines import held
+
+pytestmark = pytest.mark.slow
+MESSAGE = "ReleaseError: engines: counting: counting failed. The cause is withheld"
+
+
+def failing(spark: Any) -> Any:
+    """A frame that cannot be read, because one of its own casts fails on a row."""
+    return spark.sql(
+        f"SELECT CAST(CAST(IF(id = 2, '{VALUE}', '1') AS INT) AS STRING) AS vote FROM range(9)"
+    )
+
+
+def test_a_row_that_fails_is_not_shown(spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    of = two_shares(failing(spark))
+    capfd.readouterr()
+    happened = outcome(of)
+    assert happened["error"].startswith(MESSAGE)
+    assert (happened["released"], happened["left"]) == (None, 2)
+    printed = capfd.readouterr()
+    assert VALUE not in printed.out + printed.err
+    # Without a Context the same failure is shown, on the same standard error.
+    spark.sparkContext.setLogLevel("WARN")
+    with pytest.raises(Exception, match=VALUE):
+        failing(spark).groupBy("vote").count().collect()
+    assert VALUE in capfd.readouterr().err
+
+
+def test_the_log_is_as_it_was(spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    assert outcome(two_shares(spark.sql("SELECT 'no' AS vote")))["released"]
+    capfd.readouterr()
+    spark.range(10).groupBy("id").count().collect()
+    assert " INFO " not in capfd.readouterr().err  # interactive sessions show warnings and errors
+    with pytest.raises(Exception, match=VALUE):
+        failing(spark).groupBy("vote").count().collect()
+    assert VALUE in capfd.readouterr().err
+
+
+def test_after_a_failure_the_log_stays_off(spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """Tasks that are ended later say why, and no one knows when."""
+    outcome(two_shares(failing(spark)))
+    capfd.readouterr()
+    with pytest.raises(Exception, match=VALUE):
+        failing(spark).groupBy("vote").count().collect()
+    assert "ERROR Executor" not in capfd.readouterr().err
+    spark.sparkContext.setLogLevel("WARN")
+
+
+def test_collations_are_refused(spark: Any) -> None:
+    frame = spark.sql("SELECT 'x' COLLATE UTF8_LCASE AS a, 'x' AS b")
+    with pytest.raises(ValueError, match="column 'a' has the collation UTF8_LCASE"):
+        held(frame)
+    held(frame.select("b"))
+    held(frame.select(frame.a.cast("string collate UTF8_BINARY").alias("a")))
+
+
+def test_many_categories(spark: Any) -> None:
+    frame = spark.sql("SELECT CAST(id % 40000 AS STRING) AS vote FROM range(100000)")
+    of = context(
+        frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=400.0)
+    )
+    labels = [str(at) for at in range(20_000)]
+    asked = ob.posterior(
+        of.query(epsilon=400.0), "vote", categories=labels, nulls="null", unknown="other"
+    )
+    released = asked.release()
+    assert released.drawn == (3,) * 20_000 + (0, 40_000)
+
+
+def test_a_cluster_in_which_things_fail(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue("spark").stop()  # skips where there is none; one of them is enough
+    import pyspark
+
+    logs = Path(pyspark.__path__[0]) / "work"  # where a local cluster puts those of its workers
+    before = set(logs.glob("app-*"))
+    script = Path(__file__).with_name("spark_cluster.py")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script, tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    ours = set(logs.glob("app-*")) - before
+    printed = [done.stdout, *(file.read_text() for app in ours for file in app.rglob("std*"))]
+    for app in ours:
+        shutil.rmtree(app)
+    assert len(printed) > 3  # the driver's and those of several workers
+    assert not any(VALUE in text for text in printed)
+    assert "HAPPENED" in done.stdout, done.stdout[-2000:]
+    happened = json.loads(done.stdout.split("HAPPENED ")[1])
+    assert happened["executors"] == 2
+    for name in ("release", "back"):
+        assert (happened[name]["released"], happened[name]["left"]) == (0.5, 1)
+    for name in ("row", "killed", "cancelled", "removed", "lost"):
+        assert happened[name]["error"].startswith(MESSAGE), name
+        assert (happened[name]["released"], happened[name]["left"]) == (None, 2), name
