@@ -97,8 +97,9 @@ def posterior(
     prior : a positive number for every category, or one for each, buckets included: in the order of
         the categories, or as a mapping from their labels.
     mechanism : `"auto"`, which chooses by public things only: discrete Laplace noise where the
-        number of rows is private or there are two categories, otherwise K-norm noise; and where the
-        public number of rows is small, what has the smallest expected error (`docs/choosing.md`);
+        number of rows is private or there are two categories, otherwise K-norm noise; Gaussian
+        noise where its expected error is smaller, as under most budgets in ρ; and where the public
+        number of rows is small, what has the smallest expected error (`docs/choosing.md`);
         the name of a built-in or installed mechanism; or a mechanism value, which is used as it is
         and must fit into the budget. Otherwise the scale is found from the budget of the query.
     **options : parameters of the mechanism named, other than its scale, for example `gamma=0.2`.

@@ -79,27 +79,39 @@ def _check_options(
 def mechanism_for_groups(
     mechanism: str | Mechanism, options: dict[str, Option]
 ) -> tuple[str | Mechanism, dict[str, Option]]:
-    """Complete the mechanism and the options of a query per group; refuse all but Laplace noise
-    with a private total.
+    """Complete the mechanism and the options of a query per group; refuse all that does not noise
+    every count, such as Laplace noise with a private total and Gaussian noise.
 
     The other mechanisms need the public number of records of each group, which a changed record can
     change.
     """
-    for_private = usual(None, 2)
+    if mechanism == "auto" and options:
+        mechanism = usual(None, 2).name
     if isinstance(mechanism, str):
-        total = options.get("total", "private")
-        shown = f"mechanism={mechanism!r}" if total == "private" else f"total={total!r}"
-        suits = mechanism in ("auto", for_private.name) and total == "private"
-    else:
-        total = getattr(mechanism, "total", "private")
-        shown = f"mechanism={mechanism!r}" if total == "private" else f"total={total!r}"
-        suits = isinstance(mechanism, Mechanism) and noises_every_count(mechanism)
-    if not suits:
+        options = {**_private_options(mechanism), **options}
+    total = (
+        options.get("total") if isinstance(mechanism, str) else getattr(mechanism, "total", None)
+    )
+    shown = f"mechanism={mechanism!r}" if total in (None, "private") else f"total={total!r}"
+    if not (total in (None, "private") and _noises_every_count(mechanism)):
         raise ValueError(
             f"{shown}: needs a public number of records, and those of the groups are private: a"
             " record may be in any group, and a changed one may move to another. Use"
             " mechanism='auto', or LaplaceParameters(scale, total='private')."
         )
+    return mechanism, options
+
+
+def _private_options(name: str) -> dict[str, Option]:
+    """The options of a mechanism by name that a private number of records brings."""
+    return {} if name == "auto" else {**default_options(load_mechanism(name), None)}
+
+
+def _noises_every_count(mechanism: str | Mechanism) -> bool:
+    """Whether a mechanism, or one of that name with its usual options, does."""
     if not isinstance(mechanism, str):
-        return mechanism, options
-    return for_private.name, {**options, "total": "private"}
+        return isinstance(mechanism, Mechanism) and noises_every_count(mechanism)
+    if mechanism == "auto":
+        return True
+    parameters: dict[str, Any] = _private_options(mechanism)
+    return noises_every_count(load_mechanism(mechanism)(scale=1.0, **parameters))

@@ -416,7 +416,12 @@ def test_every_unit_under_every_loss_debits_one_query(unit, loss):
     assert expressed(released.loss) == measurement.map(whole.d_in)
     assert released.mechanism.scale == measurement.param
     if size is None:
-        assert released.mechanism == ob.LaplaceParameters(measurement.param, total="private")
+        expected = (
+            ob.GaussianParameters(measurement.param)
+            if "rho" in loss
+            else ob.LaplaceParameters(measurement.param, total="private")
+        )
+        assert released.mechanism == expected
     assert (released.d_in, released.size, released.groups) == (
         d_in,
         size,
@@ -806,3 +811,13 @@ def test_chains_made_by_hand_are_checked():
     with pytest.raises(OpenDPException, match="must be by a mechanism that noises every count"):
         some(frame_of([("north", "yes"), ("south", "no")]))
     assert posterior.map(1) == 1
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian_parameters", "auto"])
+def test_gaussian_noise_per_group_under_rho(mechanism):
+    """A record is in one cell: its whole budget is that of one count."""
+    privacy_unit, plan, size, _ = UNITS["one contribution"]
+    whole = context(privacy_unit, LOSSES["rho"][0])
+    released = ask(plan(whole.query()), size=size, mechanism=mechanism).release()
+    assert isinstance(released.mechanism, ob.GaussianParameters)
+    assert released.rho == pytest.approx(1 / (2 * released.mechanism.scale**2), rel=1e-9)
