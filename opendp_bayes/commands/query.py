@@ -115,6 +115,32 @@ def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
     plan: Any = dp.Context.compositor(
         data=frame, privacy_unit=_unit(asked), privacy_loss=asked.loss, split_evenly_over=1
     ).query()
+    plan, categories, nulls, unknown = _counted(plan, schema, asked)
+    if asked.rows_per_identifier is not None:
+        plan = plan.truncate_per_group(asked.rows_per_identifier)
+    keys = None
+    if asked.group_by is not None:
+        keys = _labels("--groups", asked.groups, asked.group_by, schema[asked.group_by])
+        plan = plan.group_by(asked.group_by)
+    one = asked.columns[0] if len(asked.columns) == 1 else None
+    return posterior(
+        plan,
+        asked.columns if one is None else one,
+        keys=keys,
+        categories=categories if one is None else categories[one],
+        size=asked.size,
+        nulls=nulls,
+        unknown=unknown,
+        **asked.model,
+    )
+
+
+def _counted(
+    plan: Any, schema: pl.Schema, asked: Asked
+) -> tuple[Any, dict[str, list[Label]], dict[str, Label], dict[str, Label]]:
+    """The plan without the rows that are not counted, and of each column the categories and where
+    nulls and other values are counted.
+    """
     categories: dict[str, list[Label]] = {}
     nulls: dict[str, Label] = {}
     unknown: dict[str, Label] = {}
@@ -134,23 +160,7 @@ def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
         for policy, label in zip((nulls, unknown), policies, strict=True):
             if label is not None:
                 policy[name] = label
-    if asked.rows_per_identifier is not None:
-        plan = plan.truncate_per_group(asked.rows_per_identifier)
-    keys = None
-    if asked.group_by is not None:
-        keys = _labels("--groups", asked.groups, asked.group_by, schema[asked.group_by])
-        plan = plan.group_by(asked.group_by)
-    one = asked.columns[0] if len(asked.columns) == 1 else None
-    return posterior(
-        plan,
-        asked.columns if one is None else one,
-        keys=keys,
-        categories=categories if one is None else categories[one],
-        size=asked.size,
-        nulls=nulls,
-        unknown=unknown,
-        **asked.model,
-    )
+    return plan, categories, nulls, unknown
 
 
 def _unit(asked: Asked) -> Any:
