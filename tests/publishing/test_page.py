@@ -131,7 +131,8 @@ def agrees(text: str, value: float) -> bool:
 
 def is_bound(text: str, value: float) -> bool:
     """Whether a bound is shown rounded up, in four digits; a float may be off in its last bit."""
-    return value * (1 - 1e-15) <= float(text) <= value * 1.001 + 1e-300
+    shown = float("inf") if text == "∞" else float(text)
+    return value * (1 - 1e-15) <= shown <= value * 1.001 + 1e-300
 
 
 def read_back(page: Page) -> list[ob.Release | ob.GroupedRelease]:
