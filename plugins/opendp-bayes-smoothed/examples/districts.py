@@ -9,7 +9,9 @@ dotted lines are exponential fits; their slopes are printed.
 """
 
 import argparse
+import csv
 import math
+from pathlib import Path
 
 import matplotlib as mpl
 
@@ -20,6 +22,8 @@ import numpy as np
 import opendp_bayes_smoothed as obs
 
 EPSILONS = (0.5, 1.0, 2.0, 7.0)
+#: Where the curves coincide, one mark inside the other.
+MARKS = {0.5: ("o", 11), 1.0: ("s", 8), 2.0: ("^", 6), 7.0: ("x", 4)}
 
 
 def shares(rows: list[dict[str, int]]) -> np.ndarray:
@@ -38,6 +42,12 @@ def curve(distributions: np.ndarray, sizes: list[int], lost: float, epsilon: flo
     ]
 
 
+def written(output: str, head: list[str], rows: list[list[object]]) -> None:
+    """The numbers of the figure, in a table beside it."""
+    with Path(output).with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([head, *rows])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument(
@@ -52,6 +62,7 @@ def main() -> None:
     }
     losses = (0.002, 0.05)
     figure, axes = plt.subplots(len(losses), len(sets), squeeze=False, figsize=(11, 8))
+    numbers: list[list[object]] = []
     for row, lost in zip(axes, losses, strict=True):
         for axis, (name, distributions) in zip(row, sets.items(), strict=True):
             corners = obs.vertices(distributions)
@@ -67,7 +78,14 @@ def main() -> None:
                     f"  epsilon = {epsilon}: log10 delta {logs[0]:.3f} ... {logs[-1]:.3f}, slope"
                     f" {slope:.3e} per vote, largest residual {error:.3f}"
                 )
-                (line,) = axis.plot(sizes, logs, "o", ms=4, label=f"ε = {epsilon:g}")
+                mark, width = MARKS[epsilon]
+                (line,) = axis.plot(
+                    sizes, logs, mark, ms=width, mfc="none", label=f"ε = {epsilon:g}"
+                )
+                numbers += [
+                    [name, lost, epsilon, n, f"{v:.4f}"]
+                    for n, v in zip(sizes, logs.tolist(), strict=True)
+                ]
                 axis.plot(sizes, slope * np.array(sizes) + intercept, ":", color=line.get_color())
             axis.axhline(math.log10(1 - lost), color="tab:pink", ls="--", label="DP, any finite ε")
             axis.set(
@@ -77,6 +95,8 @@ def main() -> None:
             axis.legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(arguments.output, dpi=110)
+    head = ["distributions", "lost", "epsilon", "votes", "log10 delta"]
+    written(arguments.output, head, numbers)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Every example runs in its fast mode, prints its numbers and draws its figure."""
+"""Every example runs in its fast mode, prints its numbers, draws its figure and writes a table."""
 
+import csv
 import subprocess
 import sys
 from pathlib import Path
@@ -47,3 +48,8 @@ def test_example(name: str, tmp_path: Path) -> None:
         assert part in result.stdout
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert figure.stat().st_size > 10_000
+    with figure.with_suffix(".csv").open(newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    assert any("delta" in name for name in head)
+    assert len(rows) >= 3
+    assert all(len(row) == len(head) for row in rows)
