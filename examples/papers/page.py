@@ -23,16 +23,11 @@ def table(letter: str) -> str:
             note = row["note"].replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
             note = note.replace("<", "&lt;")
             lines.append(f"| {row['id']} | {row['verdict']} | {note} |")
-    return "\n".join([*lines, "", ""]) if len(lines) > 2 else ""
+    return "\n".join(lines)
 
 
 def counted(letter: str) -> str:
-    """What the section of a document begins with; the verdicts on smoothed privacy may be on the
-    page of the plugin alone.
-    """
     verdicts = [row["verdict"] for row in rows() if row["id"].startswith(letter)]
-    if not verdicts:
-        return "Its theorems and figures are checked on [Smoothed privacy](smoothed.md)."
     shown = [f"{verdicts.count(v)} {v}" for v in "TCFN" if v in verdicts]
     return f"{len(verdicts)} claims: {', '.join(shown)}."
 
@@ -57,7 +52,7 @@ def filled(page: str) -> str:
         page = re.sub(
             rf"(<!-- verdicts {letter} -->\n).*?(<!-- end -->)",
             lambda match, letter=letter: (
-                f"{match[1]}{counted(letter)}\n\n{table(letter)}{match[2]}"
+                f"{match[1]}{counted(letter)}\n\n{table(letter)}\n\n{match[2]}"
             ),
             page,
             flags=re.DOTALL,
