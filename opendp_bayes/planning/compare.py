@@ -1,20 +1,17 @@
 """What a plan finds: the mechanisms compared, with their losses and expected errors."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.calibration import counts_in_proportion
-from opendp_bayes.mathematics.validation import Floats, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.planning.expected_error import ExpectedError, expected_error, hellinger_error
+from opendp_bayes.planning.expected_error import ExpectedError
 from opendp_bayes.planning.least_error import LeastError
+from opendp_bayes.planning.scoring import INDIFFERENCE, mean_error, preferred
 from opendp_bayes.report import notebook
 from opendp_bayes.report.sheet import Body, Column, Conclusion, Sheet, Table, columns
 from opendp_bayes.report.wording import at_most, change, described, without_scale
@@ -22,12 +19,7 @@ from opendp_bayes.report.wording import at_most, change, described, without_scal
 if TYPE_CHECKING:
     import polars as pl
 
-#: Of two mechanisms whose errors differ by less than this part the one listed first is recommended:
-#: noise on the counts, which is the simplest.
-INDIFFERENCE = 0.01
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
-#: Share of the first category where one is almost empty.
-_EDGE = 0.01
 
 
 @dataclass(frozen=True)
@@ -275,77 +267,6 @@ def _errors(row: PlanRow, name: str) -> tuple[str, ...]:
         f"{getattr(error, name):.4f}{'*' if error.method == 'simulated' else ''}"
         for error in row.errors.values()
     )
-
-
-def records_of(size: int | None, guess_size: int | None) -> int:
-    """The number of records that errors are for: the public one, or the guess of a private one."""
-    if (size is None) == (guess_size is None):
-        raise ValueError(
-            f"size={size!r}, guess_size={guess_size!r}: give one of them: size= with the public"
-            " number of records, or guess_size= with a guess of a private one."
-        )
-    return as_size(guess_size, "guess_size") if size is None else as_size(size)
-
-
-def proportions_of_interest(
-    prior: Floats, records: int, stated: ArrayLike | None
-) -> dict[str, tuple[float, ...]]:
-    k = prior.size
-    shares = {
-        "balanced": np.full(k, 1 / k),
-        "skewed": np.array([0.2, 0.8]) if k == 2 else np.exp2(np.arange(k)) / (2.0**k - 1),
-        "edge": np.append(_EDGE, np.full(k - 1, (1 - _EDGE) / (k - 1))),
-    }
-    if stated is not None:
-        counts_in_proportion(records, prior, stated)  # which refuses what is not proportions
-        shares["stated"] = np.asarray(stated, dtype=np.float64) / np.sum(stated)
-    return {name: tuple(share.tolist()) for name, share in shares.items()}
-
-
-def mean_error(errors: Mapping[str, float]) -> float:
-    """The score of a mechanism, from its Hellinger error for each of the proportions."""
-    scored = [errors["stated"]] if "stated" in errors else list(errors.values())
-    return math.fsum(scored) / len(scored)
-
-
-def score_of(
-    mechanism: Mechanism,
-    prior: Floats,
-    shares: Mapping[str, Any],
-    records: int,
-    *,
-    private: bool,
-) -> float:
-    """The score that a plan would give to a mechanism, in less time."""
-    wanted = {"stated": shares["stated"]} if "stated" in shares else shares
-    return mean_error(
-        {
-            name: hellinger_error(
-                mechanism, counts_in_proportion(records, prior, share), prior, private=private
-            )
-            for name, share in wanted.items()
-        }
-    )
-
-
-def errors_at(
-    mechanism: Mechanism,
-    prior: Floats,
-    shares: Mapping[str, Any],
-    records: int,
-    *,
-    private: bool = False,
-) -> dict[str, ExpectedError]:
-    counts = {name: counts_in_proportion(records, prior, share) for name, share in shares.items()}
-    return {
-        name: expected_error(mechanism, at, prior, private=private) for name, at in counts.items()
-    }
-
-
-def preferred(scores: Sequence[float]) -> int:
-    """The first whose score is within `INDIFFERENCE` of the smallest."""
-    smallest = min(scores)
-    return next(i for i, score in enumerate(scores) if score <= smallest * (1 + INDIFFERENCE))
 
 
 def ranked(rows: list[PlanRow]) -> tuple[PlanRow, ...]:

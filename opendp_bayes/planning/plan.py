@@ -25,15 +25,9 @@ from opendp_bayes.mechanisms import (
     SmoothHellingerExponential,
 )
 from opendp_bayes.planning.automatic import affordable
-from opendp_bayes.planning.compare import (
-    Plan,
-    PlanRow,
-    errors_at,
-    proportions_of_interest,
-    ranked,
-    records_of,
-)
+from opendp_bayes.planning.compare import Plan, PlanRow, ranked
 from opendp_bayes.planning.least_error import LeastError, least_error
+from opendp_bayes.planning.scoring import errors_at, proportions_of_interest, records_of
 from opendp_bayes.report.progress import Progress, silent
 
 #: Data sets up to which a plan shows the least error of any mechanism, which takes 0.1 s.

@@ -32,9 +32,10 @@ from opendp_bayes import (
 from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
 from opendp_bayes.planning import release_law
 from opendp_bayes.planning.automatic import choose, usual
-from opendp_bayes.planning.compare import Plan, PlanRow, errors_at
+from opendp_bayes.planning.compare import Plan, PlanRow
 from opendp_bayes.planning.expected_error import expected_error
 from opendp_bayes.planning.plan import default_mechanisms
+from opendp_bayes.planning.scoring import errors_at
 
 #: Standard errors between an expectation and its simulation. Five are exceeded once in 1.7 million
 #: times.
