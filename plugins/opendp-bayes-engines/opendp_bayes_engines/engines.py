@@ -105,6 +105,10 @@ def _dask(frame: Frame, schema: Schema) -> Held:
     return Partitioned(native, schema)
 
 
+#: In which PySpark repeats exceptions of queries, with the value at which a cast failed.
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
 def _pyspark(frame: Frame, schema: Schema) -> Held:
     native = frame.to_native()
     for field in native.schema:
@@ -126,8 +130,8 @@ def _pyspark(frame: Frame, schema: Schema) -> Held:
         nothing = log4j.core.filter.ThresholdFilter.createFilter(
             log4j.Level.OFF, answers.NEUTRAL, answers.DENY
         )
-        # The logger is PySpark's to make: one of another kind would break it.
-        with silent(PySparkLogger.getLogger("SQLQueryContextLogger")):
+        # The loggers are PySpark's to make: one of another kind would break it.
+        with silent(*map(PySparkLogger.getLogger, _LOGGERS)):
             root.addFilter(nothing)
             try:
                 yield

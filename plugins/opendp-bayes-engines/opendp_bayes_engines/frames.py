@@ -178,11 +178,13 @@ def _added(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 @contextmanager
-def silent(logger: logging.Logger) -> Iterator[None]:
-    """Let a logger say nothing while the block runs."""
-    before = logger.disabled
-    logger.disabled = True
+def silent(*loggers: logging.Logger) -> Iterator[None]:
+    """Let loggers say nothing while the block runs."""
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        logger.disabled = before
+        for logger, was_disabled in zip(loggers, before, strict=True):
+            logger.disabled = was_disabled

@@ -21,6 +21,12 @@ import opendp_bayes as ob
 from opendp_bayes_engines import context
 
 VALUE = "avalueofarow"
+#: Of log4j, for executors. Spark takes one without an appender for none, and puts its own there.
+QUIET = """rootLogger.level = off
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+"""
 dp.enable_features("contrib", "honest-but-curious")
 
 
@@ -95,7 +101,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 def main(folder: Path) -> None:
     quiet = folder / "log4j2.properties"
-    quiet.write_text("rootLogger.level = off\n")
+    quiet.write_text(QUIET)
     session = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")
