@@ -4,7 +4,7 @@ The weights of the counts are a product over the categories but for their sum, s
 one count, given the sum, needs the law of the sum of the others: a convolution. Nothing is drawn.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,8 @@ from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
 #: Numbers of records that weigh less than `exp(-_DEPTH)` of all are left out.
 _DEPTH = 26.0
+#: Weights of sums of some categories are tabulated up to so many sums, so many at a time.
+_LONGEST_TABLE, _BLOCK = 1 << 16, 1 << 10
 #: The most tilts for one private number of records.
 _MOST_PARTS = 300
 
@@ -221,8 +223,12 @@ class CountsGivenNoise:
             found = [weight(sums) for weight in weights]
             return np.maximum(special.logsumexp(found, axis=0), NOTHING)
 
+        if seeds[-1] - seeds[0] <= _LONGEST_TABLE:  # asked for far more often than there are sums
+            table = _tabulated(log_weight, int(seeds[0]), int(seeds[-1]))
+        else:
+            table = log_weight
         some = self.categories.chosen(np.flatnonzero(inside))
-        return CountsGivenNoise._of(some, Total(int(seeds[0]), int(seeds[-1]), log_weight, seeds))
+        return CountsGivenNoise._of(some, Total(int(seeds[0]), int(seeds[-1]), table, seeds))
 
 
 def _total(categories: Categories, size: int | None, size_prior: Any) -> Total:
@@ -235,3 +241,13 @@ def _sums_of_others(values: Floats) -> Floats:
     before = np.cumsum(np.append(0.0, values[:-1]))
     after = np.cumsum(np.append(0.0, values[:0:-1]))[::-1]
     return np.asarray(before + after)
+
+
+def _tabulated(
+    log_weight: Callable[[Floats], Floats], lowest: int, highest: int
+) -> Callable[[Floats], Floats]:
+    """The same function from a table of its values at whole numbers, linear in between."""
+    sums = np.arange(lowest, highest + 1, dtype=np.float64)
+    parts = np.array_split(sums, sums.size // _BLOCK + 1)
+    table = np.concatenate([log_weight(part) for part in parts])
+    return lambda sums: np.interp(sums, np.arange(lowest, highest + 1), table)
