@@ -128,7 +128,7 @@ def test_any_multipliers_prove_a_bound() -> None:
     more.
     """
     sets = np.array(oracles.data_sets(6, 2))
-    program = module._Program.of(sets, np.ones(2), 0.8)
+    program = module.Program.of(sets, np.ones(2), 0.8)
     weights = np.full(7, 1 / 7)
     least = least_error(6, [1.0, 1.0], 0.8)
     rng = np.random.default_rng(1)

@@ -8,7 +8,7 @@ import narwhals as nw
 
 from opendp_bayes_engines.expressions import read
 from opendp_bayes_engines.kinds import Column, Kind, leaf
-from opendp_bayes_engines.rules import surely
+from opendp_bayes_engines.making import surely
 from opendp_bayes_engines.terms import Term
 
 Frame = nw.LazyFrame[Any]
