@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from opendp_bayes.mathematics.log_space import logistic
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Components that together weigh less than this share are left out.
@@ -148,7 +149,7 @@ class BetaMixtures:
             above = np.flatnonzero(row > 0.5)
             logits[place][below] = self.chosen(below)._lower_logit(row[below])
             logits[place][above] = -self.chosen(above)._mirrored()._lower_logit(1 - row[above])
-        return _expit(logits), _expit(-logits)
+        return logistic(logits), logistic(-logits)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """The equal-tailed intervals of probability `level`, two arrays of shape `(m,)`, rounded
@@ -231,7 +232,7 @@ class BetaMixtures:
 
     def _cdf_and_slope(self, logit: Floats) -> tuple[Floats, Floats]:
         """At one logit for each mixture, and the derivative with respect to the logit."""
-        value, rest = _expit(logit)[self._owner], _expit(-logit)[self._owner]
+        value, rest = logistic(logit)[self._owner], logistic(-logit)[self._owner]
         cdf = special.betainc(self.a, self.b, value)
         near = rest < 1e-3  # where the value rounds to 1 its complement keeps its digits
         cdf[near] = 1 - special.betainc(self.b[near], self.a[near], rest[near])
@@ -239,12 +240,6 @@ class BetaMixtures:
         log_slope = self.a * log_value[self._owner] + self.b * log_rest[self._owner]
         slope = np.exp(np.minimum(log_slope - special.betaln(self.a, self.b), 700))
         return self._sums(self.weights * cdf), self._sums(self.weights * slope)
-
-
-def _expit(logit: Floats) -> Floats:
-    """The logistic function, down to the smallest float above 0."""
-    small = np.exp(-np.abs(logit))
-    return np.where(logit < 0, small, 1.0) / (1 + small)
 
 
 def _outwards(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""Sums of numbers that are known by their logarithms."""
+"""Numbers that are known by their logarithms, and probabilities by their logits."""
 
 import numpy as np
 
@@ -19,3 +19,13 @@ def log_sum_exp(values: Floats, axis: int) -> Floats:
     terms = values - largest
     with np.errstate(divide="ignore"):
         return np.log(np.exp(terms, out=terms).sum(axis=axis)) + largest.squeeze(axis)
+
+
+def logistic(logit: Floats) -> Floats:
+    """`1 / (1 + exp(-logit))`, down to the smallest float above 0.
+
+    >>> logistic(np.array([0.0, -740.0])).tolist()
+    [0.5, 4.2e-322]
+    """
+    small = np.exp(-np.abs(logit))
+    return np.where(logit < 0, small, 1.0) / (1 + small)

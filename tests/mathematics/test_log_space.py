@@ -1,10 +1,10 @@
-"""Sums in logarithms against SciPy's, at every size and with nothing in them."""
+"""Sums in logarithms and logits against SciPy's, at every size and with nothing in them."""
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
-from opendp_bayes.mathematics.log_space import log_sum_exp
+from opendp_bayes.mathematics.log_space import log_sum_exp, logistic
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (5, 200), (3, 40, 7), (2, 0, 3)])
@@ -28,3 +28,9 @@ def test_of_nothing_and_of_infinities() -> None:
     assert log_sum_exp(np.zeros((2, 0)), axis=1).tolist() == [-np.inf, -np.inf]
     values = np.array([[-np.inf, -np.inf], [np.inf, 0.0], [np.inf, -np.inf]])
     assert log_sum_exp(values, axis=1).tolist() == [-np.inf, np.inf, np.inf]
+
+
+def test_logits_to_the_smallest_float() -> None:
+    logits = np.linspace(-700, 700, 1401)
+    assert np.allclose(logistic(logits), expit(logits), rtol=2.0**-50, atol=0)
+    assert logistic(np.array([-744.0, 744.0])).tolist() == [pytest.approx(np.exp(-744.0)), 1.0]
