@@ -11,6 +11,9 @@ from opendp_bayes_engines.kinds import INT64, Kind
 from opendp_bayes_engines.making import check, known_true, made
 from opendp_bayes_engines.terms import RefusedError, Term, literal
 
+#: Some engines divide as floating-point numbers, which are exact up to here.
+_LARGEST_DIVIDEND = 2**52
+
 
 def arithmetic(
     symbol: str, compute: Callable[[Any, Any], Any], *, swapped: bool = False
@@ -40,12 +43,13 @@ def divided(symbol: str, compute: Callable[[Any, Any], Any]) -> Callable[..., Te
 
     def rule(left: Term, right: Term) -> Term:
         check(symbol, left, Kind.INTEGER)
-        if type(right.value) is not int or right.value < 1 or left.column.limits[0] < 0:
-            raise RefusedError(
-                f"{symbol}: is accepted for numbers of at least 0, as in `clip(0, 120)`, and a"
-                " constant of at least 1; engines disagree about anything else."
-            )
         low, high = left.column.limits
+        if type(right.value) is not int or right.value < 1 or low < 0 or high > _LARGEST_DIVIDEND:
+            raise RefusedError(
+                f"{symbol}: is accepted for numbers of at least 0 and at most 2**52, as in"
+                " `clip(0, 120)`, and a constant of at least 1; engines disagree about anything"
+                " else, or fail."
+            )
         limits = (
             (low // right.value, high // right.value) if symbol == "//" else (0, right.value - 1)
         )

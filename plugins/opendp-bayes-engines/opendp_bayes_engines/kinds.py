@@ -44,6 +44,8 @@ class Column:
     nullable : whether it may hold nulls; a float may hold NaN, which counts as a null.
     limits : the smallest and the largest value that an INTEGER can have.
     categories : the public labels, where the type carries them.
+    copies : texts of the data, or constants, that one value of a STRING joins at most: it is no
+        longer than so many of them.
     """
 
     kind: Kind
@@ -51,6 +53,7 @@ class Column:
     nullable: bool = True
     limits: tuple[int, int] = INT64
     categories: tuple[str, ...] | None = None
+    copies: int = 1
 
     @property
     def polars_type(self) -> pl.DataType:

@@ -12,12 +12,13 @@ def made(
     *terms: Term,
     limits: tuple[int, int] = INT64,
     nullable: bool | None = None,
+    copies: int = 1,
 ) -> Term:
     """The term that an expression of other terms makes: null where one of them is, unless told."""
     if nullable is None:
         nullable = any(term.column.nullable for term in terms)
     types = {Kind.BOOLEAN: "Boolean", Kind.INTEGER: "Int64", Kind.STRING: "String"}
-    column = Column(kind, types[kind], nullable, limits)
+    column = Column(kind, types[kind], nullable, limits, copies=copies)
     return Term(expr, column, terms[0].name, reads(terms))
 
 

@@ -15,6 +15,10 @@ from opendp_bayes_engines.kinds import Kind
 from opendp_bayes_engines.making import alike, check, made, reads, surely
 from opendp_bayes_engines.terms import RefusedError, Term, literal
 
+#: Where a slice of a text may end; some engines fail at larger numbers.
+_LAST_CHARACTER = 2**30
+#: Texts that one text may join: what is joined again and again outgrows any memory.
+_MOST_COPIES = 64
 _ORDERED = (Kind.INTEGER, Kind.STRING, Kind.DATE, Kind.FLOAT)
 
 
@@ -59,7 +63,8 @@ def _merged(chosen: Any, then: Term, otherwise: Term) -> Term:
         max(then.column.limits[1], otherwise.column.limits[1]),
     )
     nullable = then.column.nullable or otherwise.column.nullable
-    column = replace(then.column, nullable=nullable, limits=limits, categories=None)
+    copies = max(then.column.copies, otherwise.column.copies)
+    column = replace(then.column, nullable=nullable, limits=limits, categories=None, copies=copies)
     return Term(chosen.otherwise(otherwise.expr), column, then.name)
 
 
@@ -143,7 +148,10 @@ def _slice(term: Term, *, offset: int, length: int | None) -> Term:
     check("str.slice", term, Kind.STRING)
     if offset < 0 or length is None or length < 1:
         raise RefusedError("str.slice: needs an offset of at least 0 and a length of at least 1.")
-    return made(term.expr.str.slice(offset, length), Kind.STRING, term)
+    if offset + length > _LAST_CHARACTER:
+        raise RefusedError("str.slice: must end within the first 2**30 characters.")
+    copies = term.column.copies
+    return made(term.expr.str.slice(offset, length), Kind.STRING, term, copies=copies)
 
 
 def _length(term: Term) -> Term:
@@ -158,8 +166,11 @@ def _concatenated(*terms: Term, separator: str, ignore_nulls: bool) -> Term:
         raise RefusedError("ignore_nulls=True: fill the nulls first, with fill_null('').")
     for term in terms:
         check("concat_str", term, Kind.STRING)
+    copies = sum(term.column.copies for term in terms)
+    if copies > _MOST_COPIES or len(separator) > _MOST_COPIES:
+        raise RefusedError(f"concat_str: must join at most {_MOST_COPIES} texts, by a short one.")
     joined = nw.concat_str(*(term.expr for term in terms), separator=separator)
-    return made(joined, Kind.STRING, *terms)
+    return made(joined, Kind.STRING, *terms, copies=copies)
 
 
 def _part_of_date(name: str, limits: tuple[int, int]) -> Callable[[Term], Term]:

@@ -86,6 +86,11 @@ class WithColumns:
         names = [term.name for term in terms[: len(terms) - len(named)]] + list(named)
         if not terms:
             raise ValueError(f"{argument}=(): must name at least one column.")
+        if only and not any(term.reads for term in terms):
+            raise ValueError(
+                f"{argument}: must read a column; engines disagree about how many rows constants"
+                " alone have. Use with_columns."
+            )
         if len(set(names)) < len(names):
             raise ValueError(f"{argument}: must not make a column twice; they make {names}.")
         made = dict(zip(names, (term.column for term in terms), strict=True))

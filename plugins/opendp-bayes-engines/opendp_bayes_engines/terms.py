@@ -8,6 +8,9 @@ import narwhals as nw
 
 from opendp_bayes_engines.kinds import INT64, Column, Kind
 
+#: Characters of a constant text.
+_LONGEST_TEXT = 10_000
+
 
 @dataclass(frozen=True)
 class Term:
@@ -62,6 +65,8 @@ def literal(value: Any) -> Term:
         raise RefusedError("nan is equal to nothing; use is_null(), which is true for it.")
     if kind is Kind.STRING and (not value.isprintable() or not _encodes(value)):
         raise RefusedError(f"{value!r} must consist of printable characters.")
+    if kind is Kind.STRING and len(value) > _LONGEST_TEXT:
+        raise RefusedError(f"a text of {len(value)} characters: must have at most {_LONGEST_TEXT}.")
     types = {
         Kind.BOOLEAN: nw.Boolean(),
         Kind.INTEGER: nw.Int64(),

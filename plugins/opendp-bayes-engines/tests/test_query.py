@@ -256,6 +256,12 @@ MISTAKES: dict[str, tuple[Any, Callable[[EngineQuery], Any], type[Exception], st
     "group_by nothing": ({"contributions": 1}, lambda q: q.group_by(), TypeError, "must be names"),
     "filter by nothing": ({"contributions": 1}, lambda q: q.filter(), ValueError, "at least one"),
     "select nothing": ({"contributions": 1}, lambda q: q.select(), ValueError, "at least one"),
+    "select constants": (
+        {"contributions": 1},
+        lambda q: q.select(vote=nw.lit("yes")),
+        ValueError,
+        "must read a column",
+    ),
     "a column twice": (
         {"contributions": 1},
         lambda q: q.select("vote", vote=nw.col("region")),
