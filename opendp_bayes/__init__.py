@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.scores import make_hellinger_scores as make_hellinger_scores
     from opendp_bayes.framework.scores import selected_counts as selected_counts
     from opendp_bayes.framework.scores import then_hellinger_scores as then_hellinger_scores
+    from opendp_bayes.framework.survey import survey as survey
     from opendp_bayes.inference import NoiseAwarePosterior as NoiseAwarePosterior
     from opendp_bayes.inference import noise_aware_posterior as noise_aware_posterior
     from opendp_bayes.inference.combine import combine as combine
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from opendp_bayes.released.promise import Promise as Promise
     from opendp_bayes.results.grouped_release import GroupedRelease as GroupedRelease
     from opendp_bayes.results.release import Release as Release
+    from opendp_bayes.results.survey import Survey as Survey
 
 __version__ = "0.1.0"
 
@@ -150,6 +152,7 @@ _HOME = {
     "framework.left_out": ("DROP",),
     "framework.measurements": ("make_mechanism", "then_mechanism"),
     "framework.scores": ("make_hellinger_scores", "selected_counts", "then_hellinger_scores"),
+    "framework.survey": ("survey",),
     "mathematics.hellinger": ("bhattacharyya_angle", "hellinger_distance"),
     "mechanisms": (
         "GaussianParameters",
@@ -171,6 +174,7 @@ _HOME = {
     "mechanisms.privacy_loss": ("PrivacyLoss",),
     "released.promise": ("Promise",),
     "results.release": ("Release",),
+    "results.survey": ("Survey",),
     "mathematics.sensitivity_curves": ("SensitivityCurves", "sensitivity_curves"),
     "mathematics.sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),
 }

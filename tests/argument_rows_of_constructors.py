@@ -254,3 +254,20 @@ QUERIES = rows(
     vary("elsewhere", ("-", "-"), DIFFERENT, lambda q: release_of(q).categories, **TABLE),
     vary("gamma", 0.1, DIFFERENT, fitted_mechanism, mechanism="smooth_hellinger_exponential"),
 )
+
+OF_X = {"column": "x", "size": 6, "nulls": "a", "mechanism": "knorm_parameters"}
+QUESTIONS = {"first": OF_X, "second": OF_X}
+
+
+def first_scale(asked: Any) -> float:
+    return asked.resolve()(FRAME)[0].mechanism.scale
+
+
+QUERIES += rows(
+    ob.survey,
+    {"query": query(), "questions": QUESTIONS},
+    first_scale,
+    vary("query", query(2.0), SMALLER),
+    vary("questions", {"alone": QUESTIONS["first"]}, SMALLER),
+    vary("share", {"first": 3, "second": 1}, SMALLER),
+)

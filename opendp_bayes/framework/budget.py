@@ -62,6 +62,17 @@ def delta_of(output_measure: Measure, budget: Any) -> float:
     return 0.0
 
 
+def check_query_budget(budget: Any) -> None:
+    """Raise `ValueError` unless a query has a budget that buys anything."""
+    if budget is None:
+        raise ValueError(
+            "query: has no budget of its own; say how much to spend, as in"
+            " `context.query(epsilon=0.5)`."
+        )
+    if not as_tuple(budget)[0] > 0:
+        raise ValueError(f"query: has a budget of {budget}; epsilon or rho must be greater than 0.")
+
+
 def check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
     """Raise `ValueError` if a privacy filter would refuse `loss`: a filter that has refused once
     refuses everything after.

@@ -2,7 +2,7 @@
 whose scale fits the budget.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 import polars as pl
@@ -12,7 +12,7 @@ from opendp.mod import Measurement
 
 from opendp_bayes.framework.asked import Asked, ask, submitted
 from opendp_bayes.framework.boundary import require_features
-from opendp_bayes.framework.budget import as_tuple, delta_of
+from opendp_bayes.framework.budget import check_query_budget, delta_of
 from opendp_bayes.framework.fitting import Option
 from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.question import Categories, Columns, Countable, Policy, Question
@@ -23,8 +23,10 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.released.data import Key, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
+from opendp_bayes.results.survey import Survey
 
 R = TypeVar("R", Release, GroupedRelease)
+S = TypeVar("S", Release, GroupedRelease, Survey)
 
 
 # `context.query()` is typed as either kind of query; a `Query` that is none on a frame is refused.
@@ -130,12 +132,30 @@ class ReleaseInterrupted(KeyboardInterrupt):
     `release` is that release. In a notebook or at a prompt it is `sys.last_value.release`.
     """
 
-    def __init__(self, release: Release | GroupedRelease) -> None:
+    def __init__(self, release: Release | GroupedRelease | Survey) -> None:
         super().__init__(
             "the release had been made and debited; it is the attribute release of this exception,"
             " at a prompt `sys.last_value.release`."
         )
         self.release = release
+
+
+def released_by(query: Query, data: Any, make: Callable[[Context], S]) -> S:
+    """What `make` releases and debits from the Context of the query, with Ctrl-C held back, as
+    `PosteriorQuery.release` says.
+    """
+    context: Context | None = query._context
+    if data is not None or context is None:
+        raise ValueError("release: the query must belong to a Context, which holds the data.")
+    released: S | None = None
+    try:
+        with deferred_interrupts():
+            released = make(context)
+    except KeyboardInterrupt:
+        if released is None:
+            raise
+        raise ReleaseInterrupted(released) from None
+    return released
 
 
 class PosteriorQuery(Query, Generic[R]):
@@ -158,7 +178,7 @@ class PosteriorQuery(Query, Generic[R]):
         Raises `ValueError` if the query has no budget or no scale satisfies it. The arguments are
         those of `Query.resolve` and are not needed.
         """
-        self._check_budget()
+        check_query_budget(self._d_out)
         return self._asked.measurement(self._d_out)
 
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
@@ -209,32 +229,11 @@ class PosteriorQuery(Query, Generic[R]):
         nothing debited. Later it waits for the release, which is debited then, and
         `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
         """
-        if data is not None or self._context is None:
-            raise ValueError("release: the query must belong to a Context, which holds the data.")
-        released: R | None = None
-        try:
-            with deferred_interrupts():
-                released = self._released(self._context)
-        except KeyboardInterrupt:
-            if released is None:
-                raise
-            raise ReleaseInterrupted(released) from None
-        return released
-
-    def _check_budget(self) -> None:
-        if self._d_out is None:
-            raise ValueError(
-                "query: has no budget of its own; say how much to spend, as in"
-                " `context.query(epsilon=0.5)`."
-            )
-        if not as_tuple(self._d_out)[0] > 0:
-            raise ValueError(
-                f"query: has a budget of {self._d_out}; epsilon or rho must be greater than 0."
-            )
+        return released_by(self, data, self._released)
 
     @deferred_interrupts()
     def _fitted(self) -> Mechanism:
-        self._check_budget()
+        check_query_budget(self._d_out)
         return self._asked.fitted(self._d_out)
 
     def _loss(self, mechanism: Mechanism) -> PrivacyLoss:

@@ -26,20 +26,23 @@ def guarantee(promise: Promise) -> str:
     >>> guarantee(Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence"))
     'ε = 0.5 for data sets that differ by 1 record changed. The number of records, 8, is public.'
     """
-    loss = (
-        f"ρ = {at_most(promise.rho)} (zero-concentrated)"
-        if "ZeroConcentrated" in promise.measure
-        else f"ε = {at_most(promise.epsilon)}"
-    )
-    if promise.delta:
-        loss += f", δ = {at_most(promise.delta)}"
     size = (
         "The number of records is private."
         if promise.size is None
         else f"The number of records, {promise.size}, is public."
     )
     differ = change(promise.d_in, promise.size)
-    return f"{loss} for data sets that differ by {differ}. {size}"
+    return f"{stated_loss(promise)} for data sets that differ by {differ}. {size}"
+
+
+def stated_loss(promise: Promise) -> str:
+    """The privacy loss in the measure of the release, rounded up to four significant digits."""
+    loss = (
+        f"ρ = {at_most(promise.rho)} (zero-concentrated)"
+        if "ZeroConcentrated" in promise.measure
+        else f"ε = {at_most(promise.epsilon)}"
+    )
+    return f"{loss}, δ = {at_most(promise.delta)}" if promise.delta else loss
 
 
 def described(mechanism: Mechanism) -> str:

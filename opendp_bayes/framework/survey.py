@@ -1,0 +1,219 @@
+"""Several posterior queries in one: one budget, one composition, one debit."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+from opendp.combinators import make_composition
+from opendp.context import Context, Query
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.mod import Measurement
+
+from opendp_bayes.accounting.division import divided
+from opendp_bayes.framework.asked import Asked, ask, submitted
+from opendp_bayes.framework.boundary import require_features
+from opendp_bayes.framework.budget import as_tuple, check_query_budget, delta_of, shown
+from opendp_bayes.framework.context import released_by
+from opendp_bayes.framework.interrupts import deferred_interrupts
+from opendp_bayes.framework.question import Countable, Question
+from opendp_bayes.framework.summary import described, summary_of
+from opendp_bayes.mathematics.validation import as_positive
+from opendp_bayes.results.survey import Survey
+
+#: The arguments of `Question.of`.
+#: The arguments of `Question.of`, of one column and of tables and groups.
+_OF_A_COLUMN = ("column", "categories", "nulls", "unknown", "prior", "size")
+_OF_SEVERAL = ("cells", "elsewhere", "keys")
+
+
+@deferred_interrupts()
+def survey(
+    query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
+    questions: Mapping[str, Mapping[str, Any]],
+    share: str | Mapping[str, float] = "equal",
+) -> "SurveyQuery":
+    """Ask a Context several questions of the same records for one budget; `.release()` debits the
+    Context once and returns a `Survey`, a mapping of releases.
+
+    Parameters
+    ----------
+    query : as in `posterior`. Its budget is that of all questions together.
+    questions : from the name of each question to its arguments, those of `posterior` by name:
+        `column` and what belongs to it. `by`, a column or a list of columns, asks for the posterior
+        of every group, `keys`, of a query on a frame that is not grouped itself.
+    share : `"equal"`, or a positive weight for every question by name. The budget, and its δ, are
+        divided in proportion; no rounding makes the parts exceed it.
+
+    Raises `ValueError`/`TypeError`, with the name of the question in front, for arguments that do
+    not fit each other or the Context, before any data is read or budget spent.
+
+    >>> import opendp.prelude as dp
+    >>> import polars as pl
+    >>> import opendp_bayes as ob
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> context = dp.Context.compositor(
+    ...     data=pl.LazyFrame({"vote": [True] * 60 + [False] * 40, "member": [True, False] * 50}),
+    ...     privacy_unit=dp.unit_of(contributions=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0),
+    ...     split_evenly_over=1,
+    ... )
+    >>> both = {"categories": [True, False], "nulls": False}
+    >>> query = ob.survey(
+    ...     context.query(),
+    ...     {"vote": {"column": "vote", **both}, "members": {"column": "member", **both}},
+    ...     share={"vote": 3, "members": 1},
+    ... )
+    >>> answers = query.release()
+    >>> {name: release.epsilon for name, release in answers.items()}, answers.loss.epsilon
+    ({'vote': 0.75, 'members': 0.25}, 1.0)
+    """
+    require_features("survey")
+    if not isinstance(questions, Mapping):
+        raise TypeError(
+            "questions: must be a mapping from names to arguments of `posterior`, as in"
+            f" {{'vote': dict(column='vote')}}, not {type(questions).__name__}."
+        )
+    if not questions:
+        raise ValueError("questions: must hold at least one.")
+    weights = _weights(share, questions)
+    return SurveyQuery({name: _asked(query, name, of) for name, of in questions.items()}, weights)
+
+
+class SurveyQuery(Query):
+    """A query made by `survey`. `resolve` gives the measurement, `release` the `Survey`."""
+
+    def __init__(self, asked: Mapping[str, Asked], weights: tuple[float, ...]) -> None:
+        base = next(iter(asked.values())).base
+        super().__init__(base._chain, base._output_measure, base._d_in, base._d_out, base._context)
+        self._asked, self._weights = dict(asked), weights
+
+    @deferred_interrupts()
+    def resolve(
+        self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
+    ) -> Measurement:
+        """Return the composition of the measurements of all questions, each with the smallest scale
+        whose loss is within its share of the budget of the query.
+
+        Raises `ValueError` if the query has no budget or a question finds no scale within its
+        share. The arguments are those of `Query.resolve` and are not needed.
+        """
+        parts = []
+        for name, (asked, part) in self._shared().items():
+            try:
+                parts.append(asked.measurement(part))
+            except ValueError as error:
+                raise _of_question(name, error) from None
+        measurement = make_composition(parts)
+        loss = as_tuple(measurement.map(self._d_in))
+        limits = as_tuple(self._d_out)
+        if any(spent > limit for spent, limit in zip(loss, limits, strict=True)):
+            raise ValueError(
+                f"questions: OpenDP adds their losses up to {shown(loss)}, more than the budget of"
+                f" the query, {shown(limits)}. Ask fewer questions, or in several surveys."
+            )
+        return measurement
+
+    @deferred_interrupts()
+    def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
+        """What the survey would release and debit, as a polars frame with a row for each question:
+        its name, `question`, and the columns of `PosteriorQuery.summarize`. Reads no data and
+        spends nothing.
+
+        Raises `ValueError` as `resolve` and `PosteriorQuery.summarize` do.
+        """
+        rows = []
+        for name, (asked, part) in self._shared().items():
+            mechanism = asked.fitted(part)
+            loss = asked.loss(mechanism, delta_of(self._output_measure, part))
+            row = summary_of(asked, mechanism, loss, guess_size)
+            rows.append(row.select(pl.lit(name).alias("question"), pl.all()))
+        return pl.concat(rows)
+
+    def __repr__(self) -> str:
+        lines = []
+        try:
+            for name, (asked, part) in self._shared().items():
+                mechanism = asked.fitted(part)
+                loss = asked.loss(mechanism, delta_of(self._output_measure, part))
+                lines.append(f"{name!r}: {described(asked, mechanism, loss)}")
+        except ValueError as error:
+            return f"SurveyQuery({error})"
+        return f"SurveyQuery({{{', '.join(lines)}}})"
+
+    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> Survey:
+        """Make all releases in one measurement and debit the Context once, after checking that its
+        remaining budget suffices.
+
+        Raises as `PosteriorQuery.release` does, and treats Ctrl-C alike: while a question is still
+        to be counted it stops all of them, with nothing debited.
+        """
+        return released_by(self, data, self._released)
+
+    def _released(self, context: Context) -> Survey:
+        drawn = submitted(context, self.resolve(), self._d_in)
+        releases = [
+            asked.restated(released, part)
+            for (asked, part), released in zip(self._shared().values(), drawn, strict=True)
+        ]
+        return Survey(tuple(self._asked), tuple(releases))
+
+    def _shared(self) -> dict[str, tuple[Asked, Any]]:
+        """Every question with its part of the budget."""
+        check_query_budget(self._d_out)
+        limits = as_tuple(self._d_out)
+        finite = [min(limit, sys.float_info.max) for limit in limits]
+        parts = list(zip(*(divided(limit, self._weights) for limit in finite), strict=True))
+        return {
+            name: (asked, part if isinstance(self._d_out, tuple) else part[0])
+            for (name, asked), part in zip(self._asked.items(), parts, strict=True)
+        }
+
+
+def _asked(query: Any, name: str, arguments: Any) -> Asked:
+    """One question, put to the query."""
+    if not isinstance(name, str):
+        raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
+    if not isinstance(arguments, Mapping) or "column" not in arguments:
+        raise TypeError(
+            f"questions[{name!r}]={arguments!r}: must be a mapping with a column, as in"
+            " dict(column='vote', categories=['yes', 'no'])."
+        )
+    given = dict(arguments)
+    by, mechanism = given.pop("by", None), given.pop("mechanism", "auto")
+    question = {key: given.pop(key) for key in (*_OF_A_COLUMN, *_OF_SEVERAL) if key in given}
+    try:
+        if by is not None:
+            query = _grouped(query, by)
+        return ask(query, Question.of(**question), mechanism, given)
+    except (TypeError, ValueError) as error:
+        raise _of_question(name, error) from None
+
+
+def _grouped(query: Any, by: Any) -> Any:
+    if isinstance(query, LazyGroupByQuery) or not hasattr(query, "group_by"):
+        raise ValueError(
+            f"by={by!r}: belongs to a query that is not grouped itself; pass `context.query()`."
+        )
+    return query.group_by(*([by] if isinstance(by, str) else by))
+
+
+def _weights(share: Any, questions: Mapping[str, Any]) -> tuple[float, ...]:
+    """The weight of every question, in their order."""
+    if share == "equal":
+        return (1.0,) * len(questions)
+    if not isinstance(share, Mapping):
+        raise ValueError(
+            f"share={share!r}: must be 'equal' or a mapping from every question to a weight."
+        )
+    if share.keys() != questions.keys():
+        raise ValueError(
+            f"share={dict(share)!r}: must have a weight for each of"
+            f" {', '.join(map(repr, questions))}, and no other."
+        )
+    return tuple(as_positive(share[name], f"share[{name!r}]") for name in questions)
+
+
+def _of_question(name: str, error: Exception) -> Exception:
+    """The error with the question that it belongs to."""
+    return type(error)(f"questions[{name!r}]: {error}")

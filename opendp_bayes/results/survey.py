@@ -1,0 +1,204 @@
+"""What the analyst holds of a survey: a release for each question, paid for together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from opendp_bayes.accounting.division import sum_up
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.report import notebook
+from opendp_bayes.report.sheet import Body, Column, Note, Sheet, Table, parts
+from opendp_bayes.report.wording import stated_loss
+from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.reading import release_from_json
+from opendp_bayes.results.release import Release
+from opendp_bayes.results.sheets import group_name
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NAME = "opendp-bayes survey"
+VERSION = 1
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    version: int
+    releases: dict[str, msgspec.Raw]
+
+
+@dataclass(frozen=True)
+class Survey(Mapping[str, Release | GroupedRelease]):
+    """The private releases of several questions: a mapping from the name of each to its `Release`
+    or `GroupedRelease`. Plain data: everything here may be published.
+
+    Attributes
+    ----------
+    names : of the questions, in the order in which they were asked.
+    releases : one for each; each states its own loss, `loss` that of all together.
+    """
+
+    names: tuple[str, ...]
+    releases: tuple[Release | GroupedRelease, ...]
+
+    def __post_init__(self) -> None:
+        if not self.names or not len(set(self.names)) == len(self.names) == len(self.releases):
+            raise ValueError(
+                f"names={self.names!r}: must be different, at least one, and as many as releases,"
+                f" {len(self.releases)}."
+            )
+        measures = {release.measure for release in self.releases}
+        if len(measures) > 1:
+            raise ValueError(
+                f"releases: must be of one privacy measure, not {', '.join(sorted(measures))}; keep"
+                " those of different budgets apart."
+            )
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """Certified upper bounds on the privacy loss of all releases together, for one privacy
+        unit: the sums of those of each, rounded up.
+        """
+        losses = [release.loss for release in self.releases]
+        return PrivacyLoss(
+            epsilon=sum_up([loss.epsilon for loss in losses]),
+            rho=sum_up([loss.rho for loss in losses]),
+            range=sum_up([loss.range for loss in losses]),
+            delta=min(1.0, sum_up([loss.delta for loss in losses])),
+            method=", ".join(dict.fromkeys(loss.method for loss in losses)),
+        )
+
+    @property
+    def measure(self) -> str:
+        """The OpenDP privacy measure that the releases were made under."""
+        return self.releases[0].measure
+
+    def __getitem__(self, name: str) -> Release | GroupedRelease:
+        if name not in self.names:
+            raise KeyError(
+                f"{name!r}: is not a question; the questions are"
+                f" {', '.join(map(repr, self.names))}."
+            )
+        return self.releases[self.names.index(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A polars frame with a row for every question, group and category: released `count`, and
+        `mean`, `std`, `lower` and `upper` of the noise-aware posterior.
+
+        `lower` and `upper` are the ends of the equal-tailed interval of probability `level`.
+        `question`, `group` and `category` are text; `group` is null where a question has none, and
+        labels of several columns are separated by commas. Raises `ValueError` unless
+        `0 < level < 1`, or where a posterior is refused.
+        """
+        import polars as pl
+
+        frames = []
+        for name, release in self.items():
+            groups: Sequence[tuple[str | None, Release]] = [(None, release)]  # type: ignore[list-item]
+            if isinstance(release, GroupedRelease):
+                groups = [(group_name(key), one) for key, one in release.items()]
+            for group, one in groups:
+                frames.append(
+                    one.to_frame(level).select(
+                        pl.lit(name).alias("question"),
+                        pl.lit(group, dtype=pl.String).alias("group"),
+                        pl.Series("category", list(map(_as_text, one.categories))),
+                        *("count", "mean", "std", "lower", "upper"),
+                    )
+                )
+        return pl.concat(frames)
+
+    def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
+        """What tables show of the survey: one for each question, with counts, means and intervals
+        of probability `level`, and the guarantee of each and of all together.
+
+        Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        sheets = [release.sheet(level, wait=wait) for release in self.releases]
+        tables = [
+            _headed(table, name)
+            for name, sheet in zip(self.names, sheets, strict=True)
+            for table in sheet.tables
+        ]
+        whole = replace(self.releases[0].promise, loss=self.loss)
+        together: Note = (
+            f"All together: {stated_loss(whole)} for one privacy unit, the sum of the losses below."
+        )
+        notes = [
+            (f"{name}: ", *parts(note))
+            for name, sheet in zip(self.names, sheets, strict=True)
+            for note in sheet.notes
+        ]
+        reading = f"Mean and {100 * level:.6g} % interval take the noise into account."
+        return Sheet(tuple(tables), (together, *notes), reading=reading)
+
+    def _repr_html_(self) -> str:
+        """The tables that notebooks show. The noise-aware columns need the posteriors to be quick
+        to compute, or computed before.
+        """
+        return notebook.rendered(self.sheet(wait=False))
+
+    def __rich__(self) -> Any:
+        from opendp_bayes.report import terminal  # which needs rich, of the extra `cli`
+
+        return terminal.rendered(self.sheet())
+
+    def to_json(self) -> str:
+        """The survey as JSON; `Survey.from_json` reads it back."""
+        releases = {name: msgspec.Raw(release.to_json().encode()) for name, release in self.items()}
+        return msgspec.json.encode(_Document(NAME, VERSION, releases)).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Survey":
+        """Read a survey written by `to_json`, checking its format, version and every release.
+
+        Raises `ValueError` that says which release and field is wrong, and how.
+        """
+        if not isinstance(text, (str, bytes)):
+            raise TypeError(f"text: must be str or bytes, not {type(text).__name__}.")
+        try:
+            document = msgspec.json.decode(text, type=_Document)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"text: is not a survey in JSON: {error}") from None
+        if (document.format, document.version) != (NAME, VERSION):
+            raise ValueError(
+                f"format={document.format!r}, version={document.version}: must be {NAME!r}, version"
+                f" {VERSION}."
+            )
+        releases = []
+        for name, release in document.releases.items():
+            try:
+                releases.append(release_from_json(bytes(release)))
+            except ValueError as error:
+                raise ValueError(f"releases[{name!r}]: {error}") from None
+        return cls(tuple(document.releases), tuple(releases))
+
+    def __repr__(self) -> str:
+        releases = ", ".join(f"{name!r}: {release!r}" for name, release in self.items())
+        return f"Survey({{{releases}}})"
+
+
+def _as_text(label: Any) -> str:
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _headed(table: Table, name: str) -> Table:
+    """The table with the name of its question before every row; that of groups before the group."""
+    if any(body.group is not None for body in table.bodies):
+        first, columns = Column("Question, group", number=False), table.columns[1:]
+    else:
+        first, columns = Column("Question", number=False), table.columns
+    bodies = [
+        Body(body.rows, group=name if body.group is None else f"{name}, {body.group}")
+        for body in table.bodies
+    ]
+    return Table((first, *columns), tuple(bodies))
