@@ -10,11 +10,14 @@ from typing import Any
 
 import opendp.prelude as dp
 import pytest
-from spark_cluster import VALUE, outcome, two_shares
 
 import opendp_bayes as ob
 from opendp_bayes_engines import context
 from opendp_bayes_engines.engines import held
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: `make test-spark` installs it")
+
+from spark_cluster import VALUE, outcome, two_shares
 
 pytestmark = pytest.mark.slow
 MESSAGE = "ReleaseError: engines: counting: counting failed. The cause is withheld"
