@@ -6,17 +6,15 @@ from typing import Any
 import opendp.prelude as dp
 import polars as pl
 
+from opendp_bayes.accounting.division import divided
 from opendp_bayes.commands.files import Source, scan_columns
 from opendp_bayes.commands.query import without_uncounted
 from opendp_bayes.framework.context import PosteriorQuery, posterior
 from opendp_bayes.publishing.specification import Column, Privacy, Result, Specification
 
-#: The shares of a budget add up to a little less than all of it, however they are rounded.
-_MARGIN = 1 - 1e-12
-
 
 def queries_of(found: Source, asked: Specification) -> list[PosteriorQuery[Any]]:
-    """A query for each result, all in one Context, which can be released in any order.
+    """A query for each result, all in one Context, to be released in their order.
 
     Reads names and types of columns alone. Raises `ValueError`/`TypeError`, with the number of the
     result in front, for what does not fit.
@@ -28,11 +26,11 @@ def queries_of(found: Source, asked: Specification) -> list[PosteriorQuery[Any]]
     context = dp.Context.compositor(
         data=frame, privacy_unit=_unit(privacy), privacy_loss=dp.loss_of(**budget)
     )
-    total = sum(result.share for result in asked.results)
+    shares = [result.share for result in asked.results]
+    parts = {name: divided(loss, shares) for name, loss in budget.items() if loss is not None}
     queries = []
     for number, result in enumerate(asked.results):
-        share = result.share / total * _MARGIN
-        spend = {name: share * loss for name, loss in budget.items() if loss is not None}
+        spend = {name: part[number] for name, part in parts.items()}
         try:
             query = _query(context.query(**spend), frame.collect_schema(), asked, result)
             query.resolve()

@@ -14,6 +14,7 @@ from opendp_bayes.commands.output import display
 if TYPE_CHECKING:
     from opendp_bayes.results.grouped_release import GroupedRelease
     from opendp_bayes.results.release import Release
+    from opendp_bayes.results.survey import Survey
 
 _STANDARD_INPUT = Path("-")
 
@@ -23,7 +24,7 @@ def show(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="JSON of a release or of a report, or - for standard input.",
+            help="JSON of a release, a survey or a report, or - for standard input.",
             show_default=False,
         ),
     ],
@@ -49,7 +50,7 @@ def show(
     """Print the release in FILE, and draw it with --plot. Needs no data and costs nothing.
 
     FILE is what `opendp-bayes release` wrote with --output or printed with --json, or what
-    `to_json` of a release returned.
+    `to_json` of a release or a survey returned.
 
     Exit code: 0 if it was shown, 2 for wrong options or a file that is no release.
 
@@ -84,11 +85,14 @@ def show(
     display(*(terminal.rendered(sheet) for sheet in sheets))
 
 
-def _releases(text: bytes) -> "list[tuple[str, Release | GroupedRelease]]":
-    """The releases in the file of one, or of a report, with their titles."""
+def _releases(text: bytes) -> "list[tuple[str, Release | GroupedRelease | Survey]]":
+    """What the file of a release, a survey or a report holds, with titles."""
     from opendp_bayes.publishing.document import NAME, Report
+    from opendp_bayes.results import survey
     from opendp_bayes.results.reading import format_of, release_from_json
 
+    if format_of(text) == survey.NAME:
+        return [("", survey.Survey.from_json(text))]
     if format_of(text) != NAME:
         return [("", release_from_json(text))]
     report = Report.from_json(text)
@@ -103,7 +107,7 @@ def _content(file: Path) -> bytes:
         fail(f"FILE {file}: cannot be read ({error.strerror}).")
 
 
-def _draw(released: "Release | GroupedRelease", level: float, path: Path) -> None:
+def _draw(released: "Release | GroupedRelease | Survey", level: float, path: Path) -> None:
     """Draw the picture into the file."""
     try:
         import matplotlib
@@ -111,7 +115,10 @@ def _draw(released: "Release | GroupedRelease", level: float, path: Path) -> Non
     except ImportError:
         fail("--plot needs matplotlib: pip install 'opendp-bayes[plot]'.")
     from opendp_bayes.results.release import Release
+    from opendp_bayes.results.survey import Survey
 
+    if isinstance(released, Survey):
+        fail(f"--plot {path}: FILE is a survey of {len(released)} releases; it draws one.")
     matplotlib.use("agg")  # no window
     if isinstance(released, Release):
         released.plot(level=level)

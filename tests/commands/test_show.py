@@ -44,6 +44,20 @@ def test_groups_are_shown_too(saved: Path) -> None:
         assert re.search(rf"^ *{group} +a +{released[group].counts[0]} ", shown, re.MULTILINE)
 
 
+def test_a_survey_is_shown_with_its_total(saved: Path, tmp_path: Path) -> None:
+    one = ob.Release.from_json((saved / "one.json").read_bytes())
+    groups = ob.GroupedRelease.from_json((saved / "groups.json").read_bytes())
+    file = tmp_path / "survey.json"
+    file.write_text(ob.Survey(("vote", "by town"), (one, groups)).to_json())
+    shown = run("show", file)
+    assert "All together: ε = 2 for one privacy unit" in shown
+    assert re.search(rf"^ *vote +a +{one.counts[0]} ", shown, re.MULTILINE)
+    assert re.search(rf"^ *by town, x +a +{groups['x'].counts[0]} ", shown, re.MULTILINE)
+    result = CliRunner().invoke(app, ["show", str(file), "--plot", str(tmp_path / "p.png")])
+    assert result.exit_code == 2
+    assert "survey of 2 releases; it draws one" in " ".join(result.output.split())
+
+
 def test_a_release_is_read_from_standard_input(saved: Path) -> None:
     document = (saved / "one.json").read_bytes()
     result = CliRunner().invoke(app, ["show", "-"], input=document)

@@ -76,6 +76,18 @@ def test_a_query_of_another_kind_is_counted_and_debited():
     assert context.remaining_privacy_loss() == []
 
 
+def test_a_survey_of_a_query_of_another_kind_is_one_debit():
+    context = listed(loss=400.0)
+    both = {"a": {"column": "vote", **LABELS}, "b": {"column": "vote", **LABELS, "prior": 2.0}}
+    answers = ob.survey(ListQuery(context.query(), None), both).release()
+    assert [released.counts for released in answers.values()] == [(3, 1, 2)] * 2
+    assert context.remaining_privacy_loss() == []
+    query = ListQuery(listed().query(), None)
+    grouped = {"column": "vote", **LABELS, "by": "region", "keys": ["n"]}
+    with pytest.raises(ValueError, match="by='region': belongs to a query"):
+        ob.survey(query, {"a": grouped})
+
+
 def test_the_public_size_of_another_kind_is_checked():
     query = ListQuery(listed("changes", loss=400.0).query(), 6)
     with pytest.raises(ValueError, match="size=None: under change-one"):
