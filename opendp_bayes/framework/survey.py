@@ -21,7 +21,6 @@ from opendp_bayes.framework.summary import described, summary_of
 from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.results.survey import Survey
 
-#: The arguments of `Question.of`.
 #: The arguments of `Question.of`, of one column and of tables and groups.
 _OF_A_COLUMN = ("column", "categories", "nulls", "unknown", "prior", "size")
 _OF_SEVERAL = ("cells", "elsewhere", "keys")

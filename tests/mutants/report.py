@@ -126,6 +126,6 @@ def _new_line(diff: str) -> str:
     lines = diff.splitlines()[2:]
     for sign in "+-":
         for line in lines:
-            if line.startswith(sign) and not line.startswith(sign * 3):
+            if line.startswith(sign) and not line.startswith(sign * 3) and line[1:].strip():
                 return line[1:].strip()
     return ""

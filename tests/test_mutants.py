@@ -1,0 +1,36 @@
+"""What `make mutants` is told: every place exists, and no privacy code is left out."""
+
+from pathlib import Path
+
+import pytest
+
+tomllib = pytest.importorskip("tomllib", reason="Python 3.10 reads no TOML")
+
+PROJECT = Path(__file__).parents[1]
+AREAS = tomllib.loads((PROJECT / "tests/mutants/targets.toml").read_text())["area"]
+EQUIVALENT = tomllib.loads((PROJECT / "tests/mutants/equivalent.toml").read_text())["mutant"]
+LISTED = {module for area in AREAS for module in area["modules"]}
+
+
+@pytest.mark.parametrize("area", AREAS, ids=lambda area: area["name"])
+def test_modules_and_tests_are_there(area: dict[str, list[str]]) -> None:
+    assert [
+        place for place in area["modules"] + area["tests"] if not (PROJECT / place).exists()
+    ] == []
+
+
+@pytest.mark.parametrize("folder", ["accounting", "mechanisms", "samplers"])
+def test_nothing_is_left_out(folder: str) -> None:
+    """But for names and numbers alone."""
+    plain = {"__init__.py", "neighbours.py", "privacy_loss.py"}
+    found = {
+        str(path.relative_to(PROJECT))
+        for path in (PROJECT / "opendp_bayes" / folder).glob("*.py")
+        if path.name not in plain
+    }
+    assert found - LISTED == set()
+
+
+def test_reasons_belong_to_modules_that_are_tried() -> None:
+    assert {entry["module"] for entry in EQUIVALENT} <= LISTED
+    assert all(len(entry["reason"]) > 10 for entry in EQUIVALENT)
