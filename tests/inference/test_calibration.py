@@ -56,7 +56,7 @@ def test_a_scale_that_is_half_of_the_true_one_fails_too():
         }
         return np.diagonal(type(release)(**values).posterior.cdf(theta))
 
-    assert calibration.rejects(calibration.simulate(cell, 2000, 0, cdf=half)[:, 0])
+    assert calibration.rejects(calibration.simulate(cell, 1000, 0, cdf=half)[:, 0])
 
 
 @pytest.mark.slow

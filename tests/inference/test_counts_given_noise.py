@@ -162,7 +162,7 @@ def test_merged_categories_and_some_given_the_others_by_brute_force(law):
     assert some.probabilities.cdf(at[:, None])[:, 0] == pytest.approx(right_cdf, abs=ERROR)
 
 
-@pytest.mark.parametrize("scale", [2.0, 300.0, 20_000.0])
+@pytest.mark.parametrize("scale", [2.0, 300.0, pytest.param(20_000.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", [400_000, None], ids=["public", "private"])
 def test_groups_on_the_grid_of_all_are_those_on_grids_of_their_own(scale, size, monkeypatch):
     """Of steps of one count, of several, and where the grid is too coarse for a group."""
