@@ -83,20 +83,24 @@ def plot_posterior(
     ax.grid(axis="x", color="#e6e6e6")
     if not compact:
         ax.legend(loc="upper left", frameon=False, fontsize="small", borderaxespad=0.2)
-        sentences = guarantee(release.promise).replace(". ", ".\n")
-        ax.annotate(
-            sentences,
-            (0, 1),
-            (0, 6),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            fontsize="small",
-            color=_GREY,
-            va="bottom",
-        )
+        write_above(ax, guarantee(release.promise).replace(". ", ".\n"))
     if title is not None:
         ax.set_title(title, loc="left", fontweight="bold", pad=6.0 if compact else 36.0)
     return ax
+
+
+def write_above(ax: "Axes", sentences: str) -> None:
+    """Lines in small print between the title and the axes."""
+    ax.annotate(
+        sentences,
+        (0, 1),
+        (0, 6),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontsize="small",
+        color=_GREY,
+        va="bottom",
+    )
 
 
 def plot_groups(

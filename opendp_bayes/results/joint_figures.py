@@ -11,12 +11,11 @@ from opendp_bayes.inference.estimates import InferredRelease
 from opendp_bayes.inference.posterior import NoiseAwarePosterior
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.report.wording import guarantee
-from opendp_bayes.results.figures import wrapped
+from opendp_bayes.results.figures import wrapped, write_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_GREY = "#595959"
 #: The most cells whose numbers are written into them.
 _MOST_NUMBERS = 120
 #: Characters of a line of a label beside or below the map.
@@ -80,16 +79,7 @@ def plot_table(
     sentences = guarantee(release.promise).replace(". ", ".\n")
     if numbered:
         sentences += f"\nPer cent of all, with {100 * level:.6g} % intervals."
-    ax.annotate(
-        sentences,
-        (0, 1),
-        (0, 6),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize="small",
-        color=_GREY,
-        va="bottom",
-    )
+    write_above(ax, sentences)
     if title is not None:
         ax.set_title(
             title, loc="left", fontweight="bold", pad=12.0 + 12.5 * (sentences.count("\n") + 1)

@@ -2,13 +2,11 @@
 for every way of finding a posterior.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import brute_force
 import numpy as np
 import oracles
 import pytest
+from rounded import Rounded
 from scipy import special
 
 from opendp_bayes import (
@@ -27,18 +25,6 @@ PRIOR = (0.5, 1.0, 0.3, 2.0)
 ERROR = 1e-3
 #: Standard errors that an estimate from chains may be off; further with probability 6e-7.
 STANDARD_ERRORS = 5.0
-
-
-@dataclass(frozen=True)
-class Rounded:
-    """A mechanism that states no law but has a likelihood."""
-
-    scale: float
-    name: ClassVar[str] = "rounded"
-    check = log_pmf = sample = proven_loss = lambda self, *arguments, **keywords: None
-
-    def log_likelihood(self, released, counts, prior):
-        return -(((counts - released) / self.scale) ** 2).sum(axis=1) / 2
 
 
 RELEASES = {

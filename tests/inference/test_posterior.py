@@ -5,11 +5,10 @@ import copy
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
+from rounded import Rounded
 from scipy import stats
 
 import opendp_bayes as ob
@@ -26,18 +25,6 @@ from opendp_bayes.inference.dirichlet import dirichlet
 
 #: Standard errors that an estimate from draws may be off; further with probability 6e-7.
 STANDARD_ERRORS = 5.0
-
-
-@dataclass(frozen=True)
-class Rounded:
-    """A mechanism that states no law but has a likelihood, so that its posterior is by chains."""
-
-    scale: float
-    name: ClassVar[str] = "rounded"
-    check = log_pmf = sample = proven_loss = lambda self, *arguments, **keywords: None
-
-    def log_likelihood(self, released, counts, prior):
-        return -(((counts - released) / self.scale) ** 2).sum(axis=1) / 2
 
 
 @pytest.fixture
