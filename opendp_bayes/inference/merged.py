@@ -14,8 +14,8 @@ from opendp_bayes.mathematics.validation import Integers
 Groups = Sequence[Sequence[int]]
 
 
-class Whole(Protocol):
-    """The counts of all categories."""
+class Counted(Protocol):
+    """The posterior distribution of counts, and of the probabilities of their categories."""
 
     @property
     def probabilities(self) -> BetaMixtures:
@@ -24,13 +24,21 @@ class Whole(Protocol):
 
     @property
     def counts(self) -> CountLaws:
-        """The laws of the counts."""
+        """The laws of the counts of all categories."""
         ...
 
     @property
     def size(self) -> CountLaws:
-        """The law of their sum."""
+        """The law of their sum, the number of records."""
         ...
+
+    def sample(self, size: int, rng: np.random.Generator) -> Integers:
+        """Draws of the counts, shape `(size, k)`."""
+        ...
+
+
+class Whole(Counted, Protocol):
+    """The counts of all categories."""
 
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
         """The laws of the counts of groups, and of their probabilities."""
@@ -38,10 +46,6 @@ class Whole(Protocol):
 
     def given(self, categories: Sequence[int]) -> "Whole":
         """The counts of some, and their probabilities divided by the sum of these."""
-        ...
-
-    def sample(self, size: int, rng: np.random.Generator) -> Integers:
-        """Draws of the counts, shape `(size, k)`."""
         ...
 
 

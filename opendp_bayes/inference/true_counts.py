@@ -19,7 +19,7 @@ from opendp_bayes.inference.cells import cell_of, graded_edges
 from opendp_bayes.inference.completions import ListedTotals
 from opendp_bayes.inference.conditionals import Joint, Prior, marginal
 from opendp_bayes.inference.count_laws import CountLaws
-from opendp_bayes.inference.merged import Groups, Merged, summed
+from opendp_bayes.inference.merged import Counted, Groups, Merged, summed
 from opendp_bayes.inference.peaks import Anything, Peaked
 from opendp_bayes.inference.windows import NOTHING, Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -27,23 +27,8 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 Generator = np.random.Generator
 
 
-class TrueCounts(Protocol):
+class TrueCounts(Counted, Protocol):
     """The posterior distribution of the counts that a release was made from."""
-
-    @property
-    def probabilities(self) -> BetaMixtures:
-        """The posteriors of the probabilities of all categories."""
-        ...
-
-    @property
-    def counts(self) -> CountLaws:
-        """The laws of the counts of all categories."""
-        ...
-
-    @property
-    def size(self) -> CountLaws:
-        """The law of the number of records."""
-        ...
 
     def merged(self, groups: Groups) -> "TrueCounts":
         """The counts of groups of categories; every category is in one group."""
@@ -53,10 +38,6 @@ class TrueCounts(Protocol):
         """The counts of two or more categories, and their probabilities divided by the sum of
         these.
         """
-        ...
-
-    def sample(self, size: int, rng: Generator) -> Integers:
-        """Draws of the counts, shape `(size, k)`."""
         ...
 
 
