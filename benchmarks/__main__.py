@@ -22,6 +22,7 @@ NAMES = (
     "sampler",
     "accounting",
     "planning",
+    "shares",
     "inference",
     "wide",
     "smoothed",

@@ -258,6 +258,14 @@ QUERIES = rows(
 OF_X = {"column": "x", "size": 6, "nulls": "a", "mechanism": "knorm_parameters"}
 QUESTIONS = {"first": OF_X, "second": OF_X}
 
+UNCOUNTED = {"column": "x", "nulls": "a"}
+BY_ERRORS = {
+    "query": query(contributions=1),
+    "questions": {"one": UNCOUNTED, "by": {**UNCOUNTED, "prior": 5.0}},
+    "share": "equal_errors",
+    "guess_size": 20,
+}
+
 
 def first_scale(asked: Any) -> float:
     return asked.resolve()(FRAME)[0].mechanism.scale
@@ -270,4 +278,6 @@ QUERIES += rows(
     vary("query", query(2.0), SMALLER),
     vary("questions", {"alone": QUESTIONS["first"]}, SMALLER),
     vary("share", {"first": 3, "second": 1}, SMALLER),
+    vary("error", "interval_width", DIFFERENT, **BY_ERRORS),
+    vary("guess_size", 1000, DIFFERENT, **BY_ERRORS),
 )

@@ -12,7 +12,7 @@ from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.planning.expected_error import expected_width
+from opendp_bayes.planning.expected_error import PartError, error_of_part
 
 
 def summary_of(
@@ -67,8 +67,10 @@ def _aggregate(asked: Asked) -> str:
     return f"Posterior of {kind}" + (f" in {len(groups)} groups" if groups else "")
 
 
-def _width(asked: Asked, mechanism: Mechanism, records: int) -> float:
-    """At balanced proportions, of the categories of one group where there are groups."""
+def balanced_error(asked: Asked, mechanism: Mechanism, records: int, error: PartError) -> float:
+    """An expected error at balanced proportions, of the categories of one group where there are
+    groups.
+    """
     space = asked.space
     groups, labels = groups_and_labels(space.categories)
     cells = space.k - 1 if groups else space.k
@@ -76,5 +78,9 @@ def _width(asked: Asked, mechanism: Mechanism, records: int) -> float:
     counts[:cells] = np.diff(np.arange(cells + 1) * records // cells)
     part = slice(0, len(labels) if groups else space.k)
     private = space.size is None
-    width = expected_width(mechanism, counts, space.prior_array, part, private=private)
+    return error_of_part(error, mechanism, counts, space.prior_array, part, private=private)
+
+
+def _width(asked: Asked, mechanism: Mechanism, records: int) -> float:
+    width = balanced_error(asked, mechanism, records, "interval_width")
     return width if math.isfinite(width) else math.nan

@@ -1,7 +1,9 @@
 """Several posterior queries in one: one budget, one composition, one debit."""
 
+import math
 import sys
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -17,8 +19,9 @@ from opendp_bayes.framework.budget import as_tuple, check_query_budget, delta_of
 from opendp_bayes.framework.context import released_by
 from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.question import Countable, Question
+from opendp_bayes.framework.shares import Division, Share
 from opendp_bayes.framework.summary import described, summary_of
-from opendp_bayes.mathematics.validation import as_positive
+from opendp_bayes.planning.expected_error import PartError
 from opendp_bayes.results.survey import Survey
 
 #: The arguments of `Question.of`, of one column and of tables and groups.
@@ -30,7 +33,10 @@ _OF_SEVERAL = ("cells", "elsewhere", "keys")
 def survey(
     query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
     questions: Mapping[str, Mapping[str, Any]],
-    share: str | Mapping[str, float] = "equal",
+    share: Share = "equal",
+    *,
+    error: PartError = "total_variation",
+    guess_size: int | None = None,
 ) -> "SurveyQuery":
     """Ask a Context several questions of the same records for one budget; `.release()` debits the
     Context once and returns a `Survey`, a mapping of releases.
@@ -41,8 +47,15 @@ def survey(
     questions : from the name of each question to its arguments, those of `posterior` by name:
         `column` and what belongs to it. `by`, a column or a list of columns, asks for the posterior
         of every group, `keys`, of a query on a frame that is not grouped itself.
-    share : `"equal"`, or a positive weight for every question by name. The budget, and its δ, are
-        divided in proportion; no rounding makes the parts exceed it.
+    share : `"equal"`, or a positive weight for every question by name; `"equal_errors"`, so that
+        the expected errors of all questions are equal, or `"smallest_error"`, so that their mean is
+        smallest. The budget, and its δ, are divided in proportion; no rounding makes the parts
+        exceed it.
+    error : what shares by errors go by, a field of `ExpectedError`: `"total_variation"`, of the
+        estimated probabilities; `"hellinger"`, whose smallest mean may give up a question of many
+        categories, since it is never above 1; or `"interval_width"`. For balanced proportions, as
+        in `summarize`: it depends on public sizes, priors and the budget alone.
+    guess_size : for shares by errors where the number of records is private, a public guess of it.
 
     Raises `ValueError`/`TypeError`, with the name of the question in front, for arguments that do
     not fit each other or the Context, before any data is read or budget spent.
@@ -75,17 +88,19 @@ def survey(
         )
     if not questions:
         raise ValueError("questions: must hold at least one.")
-    weights = _weights(share, questions)
-    return SurveyQuery({name: _asked(query, name, of) for name, of in questions.items()}, weights)
+    division = Division(share, error, guess_size)
+    asked = {name: _asked(query, name, of) for name, of in questions.items()}
+    division.check(asked)
+    return SurveyQuery(asked, division)
 
 
 class SurveyQuery(Query):
     """A query made by `survey`. `resolve` gives the measurement, `release` the `Survey`."""
 
-    def __init__(self, asked: Mapping[str, Asked], weights: tuple[float, ...]) -> None:
+    def __init__(self, asked: Mapping[str, Asked], division: Division) -> None:
         base = next(iter(asked.values())).base
         super().__init__(base._chain, base._output_measure, base._d_in, base._d_out, base._context)
-        self._asked, self._weights = dict(asked), weights
+        self._asked, self._division = dict(asked), division
 
     @deferred_interrupts()
     def resolve(
@@ -157,15 +172,30 @@ class SurveyQuery(Query):
         ]
         return Survey(tuple(self._asked), tuple(releases))
 
+    @property
+    def shares(self) -> dict[str, float]:
+        """The part of the budget that each question gets, by name; they add up to 1.
+
+        Shares by errors are computed when first needed. Raises `ValueError` where there are none.
+        """
+        asked, weights = self._settled
+        total = math.fsum(weights)
+        return {name: weight / total for name, weight in zip(asked, weights, strict=True)}
+
+    @cached_property
+    def _settled(self) -> tuple[dict[str, Asked], tuple[float, ...]]:
+        check_query_budget(self._d_out)
+        return self._division.settled(self._asked)
+
     def _shared(self) -> dict[str, tuple[Asked, Any]]:
         """Every question with its part of the budget."""
-        check_query_budget(self._d_out)
+        settled, weights = self._settled
         limits = as_tuple(self._d_out)
         finite = [min(limit, sys.float_info.max) for limit in limits]
-        parts = list(zip(*(divided(limit, self._weights) for limit in finite), strict=True))
+        parts = list(zip(*(divided(limit, weights) for limit in finite), strict=True))
         return {
             name: (asked, part if isinstance(self._d_out, tuple) else part[0])
-            for (name, asked), part in zip(self._asked.items(), parts, strict=True)
+            for (name, asked), part in zip(settled.items(), parts, strict=True)
         }
 
 
@@ -195,22 +225,6 @@ def _grouped(query: Any, by: Any) -> Any:
             f"by={by!r}: belongs to a query that is not grouped itself; pass `context.query()`."
         )
     return query.group_by(*([by] if isinstance(by, str) else by))
-
-
-def _weights(share: Any, questions: Mapping[str, Any]) -> tuple[float, ...]:
-    """The weight of every question, in their order."""
-    if share == "equal":
-        return (1.0,) * len(questions)
-    if not isinstance(share, Mapping):
-        raise ValueError(
-            f"share={share!r}: must be 'equal' or a mapping from every question to a weight."
-        )
-    if share.keys() != questions.keys():
-        raise ValueError(
-            f"share={dict(share)!r}: must have a weight for each of"
-            f" {', '.join(map(repr, questions))}, and no other."
-        )
-    return tuple(as_positive(share[name], f"share[{name!r}]") for name in questions)
 
 
 def _of_question(name: str, error: Exception) -> Exception:

@@ -25,6 +25,8 @@ from opendp_bayes.planning.release_law import release_law
 _CELLS = 512
 #: The probability of that interval.
 _LEVEL = 0.95
+#: What an expected error of some of the categories can be.
+PartError = Literal["hellinger", "total_variation", "interval_width"]
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,11 @@ def expected_error(
     hellinger = float(law.weights @ distance)
     total = released.sum(axis=1)
     mean = released / total[:, None]
-    moved = np.abs(mean - true / true.sum()).sum(axis=1) / 2
     categories = [0] if counts.size == 2 and np.all(total == total[0]) else range(counts.size)
     return ExpectedError(
         counts=tuple(counts.tolist()),
         hellinger=hellinger,
-        total_variation=float(law.weights @ moved),
+        total_variation=float(law.weights @ _moved(mean, true)),
         interval_width=_mean_width(released, total, law.weights, categories),
         standard_error=float(np.std(distance) / math.sqrt(distance.size)) if law.simulated else 0.0,
         method="simulated" if law.simulated else "exact",
@@ -86,21 +87,36 @@ def hellinger_error(
     return float(law.weights @ hellinger_distance(prior + law.counts, prior + counts))
 
 
-def expected_width(
-    mechanism: Mechanism, counts: Integers, prior: Floats, part: slice, *, private: bool = False
+def error_of_part(
+    error: PartError,
+    mechanism: Mechanism,
+    counts: Integers,
+    prior: Floats,
+    part: slice,
+    *,
+    private: bool = False,
 ) -> float:
-    """The `interval_width` of `ExpectedError`, of the probabilities of the categories in `part`
-    divided by the sum of these.
+    """A field of `ExpectedError`, of the probabilities of the categories in `part` divided by the
+    sum of these: those of one group among several.
 
-    Categories with the same count and prior are alike, so one of them stands for all.
+    For a width, categories with the same count and prior are alike, so one of them stands for all.
     """
     law = release_law(mechanism, counts, prior, private=private)
-    released = (prior + law.counts)[:, part]
+    released, true = (prior + law.counts)[:, part], (prior + counts)[part]
     total = released.sum(axis=1)
+    if error == "hellinger":
+        return float(law.weights @ hellinger_distance(released, true))
+    if error == "total_variation":
+        return float(law.weights @ _moved(released / total[:, None], true))
     alike = np.stack([counts[part], prior[part]])
     first, times = np.unique(alike, axis=1, return_index=True, return_counts=True)[1:]
     widths = [_mean_width(released, total, law.weights, [place]) for place in first.tolist()]
     return float(times @ widths / times.sum())
+
+
+def _moved(mean: Floats, true: Floats) -> Floats:
+    """The total-variation distance of released means from that of the true concentration."""
+    return np.abs(mean - true / true.sum()).sum(axis=-1) / 2
 
 
 def _mean_width(

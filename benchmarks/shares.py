@@ -1,0 +1,91 @@
+"""Shares of a survey by expected errors: what they reach in draws, and what they cost."""
+
+from functools import partial
+from time import process_time
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+from accounting import alone
+from reporting import table
+
+import opendp_bayes as ob
+
+BUDGETS: tuple[dict[str, float], ...] = (
+    {"epsilon": 1.0},
+    {"epsilon": 1.0, "delta": 1e-6},
+    {"rho": 0.1},
+)
+CATEGORIES = (2, 3, 5, 8, 20)
+DRAWS, SIZE = 50_000, 1000
+
+
+def asked(size: int | None, budget: dict[str, float], share: Any) -> Any:
+    dp.enable_features("contrib", "honest-but-curious")
+    labels = {str(k): [str(i) for i in range(k)] for k in CATEGORIES}
+    context = dp.Context.compositor(
+        data=pl.LazyFrame(schema={name: pl.Enum(of) for name, of in labels.items()}),
+        privacy_unit=dp.unit_of(**{"contributions" if size is None else "changes": 1}),
+        privacy_loss=dp.loss_of(**budget),
+        split_evenly_over=1,
+    )
+    guess = None if size is not None or share == "equal" else SIZE
+    questions = {name: {"column": name, "nulls": "0", "size": size} for name in labels}
+    return ob.survey(context.query(), questions, share, guess_size=guess)
+
+
+def drawn_errors(query: Any) -> list[float]:
+    """Mean total-variation distance of the released means, of each question."""
+    errors = []
+    for one, part in query._shared().values():
+        mechanism, prior = one.fitted(part), one.space.prior_array
+        counts = np.diff(np.arange(prior.size + 1) * SIZE // prior.size)
+        drawn = np.maximum(mechanism.sample(counts, prior, DRAWS), 0) + prior
+        true = (counts + prior) / (SIZE + prior.sum())
+        mean = drawn / drawn.sum(axis=1, keepdims=True)
+        errors.append(float(np.abs(mean - true).sum(axis=1).mean() / 2))
+    return errors
+
+
+def measured(size: int | None, budget: dict[str, float]) -> list[float]:
+    equal, smallest = (asked(size, budget, share) for share in ("equal_errors", "smallest_error"))
+    start = process_time()
+    _ = equal.shares
+    spent = process_time() - start
+    errors = [drawn_errors(query) for query in (asked(size, budget, "equal"), equal, smallest)]
+    spreads = [100 * (max(of) / min(of) - 1) for of in errors[:2]]
+    means = [float(np.mean(of)) for of in errors]
+    return [spent, *spreads, means[0], means[2]]
+
+
+def main() -> None:
+    rows = []
+    for size in (None, SIZE):
+        for budget in BUDGETS:
+            spent, before, after, mean, smallest = alone(partial(measured, size, budget))
+            rows.append(
+                [
+                    "private" if size is None else size,
+                    ", ".join(f"{name} = {value:g}" for name, value in budget.items()),
+                    spent,
+                    f"{before:.0f} %",
+                    f"{after:.1f} %",
+                    f"{mean:.4f}",
+                    f"{smallest:.4f}",
+                ]
+            )
+    table(
+        "Shares of a survey by expected errors",
+        ["n", "budget", "time, s", "spread, equal shares", "errors", "mean, equal shares", "best"],
+        rows,
+        f"Columns of {', '.join(map(str, CATEGORIES))} categories, {SIZE} records in equal parts."
+        f" Errors are total-variation distances of released means in {DRAWS} draws of each"
+        " mechanism, with a standard error below 0.4 %. The spread is the excess of the largest"
+        " over the smallest, at equal shares and at equal errors (wanted: at most 2 %); the mean is"
+        " that at equal shares and at the best. Time on the processor, for equal errors.",
+    )
+
+
+if __name__ == "__main__":
+    main()
