@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PROJECT := pyproject.toml constraints.txt
 PLUGINS := plugins/opendp-bayes-template plugins/opendp-bayes-smoothed plugins/opendp-bayes-engines
+# Python keeps what it compiled, whatever the environment says: every process would compile every package again.
+export PYTHONDONTWRITEBYTECODE :=
 # Stamps of what is installed, each on top of the one before.
 FOR_DEMO := $(VENV)/.demo
 FOR_TESTS := $(VENV)/.tests

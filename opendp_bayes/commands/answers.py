@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
+from opendp.context import Context, loss_of, unit_of
+from opendp.mod import enable_features
 
 from opendp_bayes.accounting.division import divided
 from opendp_bayes.commands.files import Source, scan_columns
@@ -19,12 +20,12 @@ def queries_of(found: Source, asked: Specification) -> list[PosteriorQuery[Any]]
     Reads names and types of columns alone. Raises `ValueError`/`TypeError`, with the number of the
     result in front, for what does not fit.
     """
-    dp.enable_features("contrib", "honest-but-curious")
+    enable_features("contrib", "honest-but-curious")
     privacy = asked.privacy
     frame = scan_columns(found, _columns(asked), "columns.{}")
     budget = {"epsilon": privacy.epsilon, "rho": privacy.rho, "delta": privacy.delta}
-    context = dp.Context.compositor(
-        data=frame, privacy_unit=_unit(privacy), privacy_loss=dp.loss_of(**budget)
+    context = Context.compositor(
+        data=frame, privacy_unit=_unit(privacy), privacy_loss=loss_of(**budget)
     )
     shares = [result.share for result in asked.results]
     parts = {name: divided(loss, shares) for name, loss in budget.items() if loss is not None}
@@ -48,8 +49,8 @@ def _columns(asked: Specification) -> list[str]:
 
 def _unit(privacy: Privacy) -> Any:
     if privacy.size is not None:
-        return dp.unit_of(changes=privacy.contributions)
-    return dp.unit_of(contributions=privacy.contributions, identifier=privacy.identifier)
+        return unit_of(changes=privacy.contributions)
+    return unit_of(contributions=privacy.contributions, identifier=privacy.identifier)
 
 
 def _query(

@@ -85,7 +85,7 @@ def audit(
 
         opendp-bayes audit laplace_parameters --prior 1,1 --scale 1 --epsilon 0.9
     """
-    import opendp.prelude as dp
+    from opendp.mod import enable_features
 
     from opendp_bayes.accounting.calibration import calibrate
     from opendp_bayes.auditing import audit as auditing
@@ -102,7 +102,7 @@ def audit(
             audited = calibrate(
                 audited, size=size, prior=concentration, epsilon=epsilon, tune=False
             )
-        dp.enable_features("contrib", "honest-but-curious")
+        enable_features("contrib", "honest-but-curious")
         found = auditing.audit(
             audited,
             sample=measured_sampler(audited, size=size, prior=concentration),

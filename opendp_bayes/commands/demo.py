@@ -60,13 +60,13 @@ def demo(
 
         opendp-bayes demo --json
     """
-    import opendp.prelude as dp
+    from opendp.mod import enable_features
 
     from opendp_bayes.commands.progress import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
     from opendp_bayes.report import terminal
 
-    dp.enable_features("contrib", "honest-but-curious")
+    enable_features("contrib", "honest-but-curious")
     try:
         penguins, survey = _penguins(), _survey()
     except ModuleNotFoundError as error:
@@ -110,25 +110,25 @@ def _survey() -> "pl.DataFrame":
 
 
 def _penguin_releases(penguins: "pl.DataFrame") -> Iterator[tuple[str, "Release"]]:
-    import opendp.prelude as dp
+    from opendp.context import unit_of
 
     from opendp_bayes.framework.context import posterior
     from opendp_bayes.framework.on_disk import on_disk
 
     with on_disk(penguins) as scan:
-        context = _context(scan, penguins.schema, dp.unit_of(contributions=1), releases=1)
+        context = _context(scan, penguins.schema, unit_of(contributions=1), releases=1)
         yield "Species of Palmer penguins", posterior(context.query(), "species").release()
 
 
 def _survey_releases(survey: "pl.DataFrame") -> Iterator[tuple[str, "Release"]]:
-    import opendp.prelude as dp
+    from opendp.context import unit_of
 
     from opendp_bayes.framework.context import posterior
     from opendp_bayes.framework.on_disk import on_disk
 
     size = survey.height  # published with the survey
     with on_disk(survey) as scan:
-        context = _context(scan, survey.schema, dp.unit_of(changes=1), releases=2)
+        context = _context(scan, survey.schema, unit_of(changes=1), releases=2)
         yield (
             "Expected vote, American National Election Study 1996",
             posterior(context.query(), "vote", size=size).release(),
@@ -143,18 +143,19 @@ def _context(scan: "pl.LazyFrame", schema: "pl.Schema", unit: Any, *, releases: 
     """A Context that allows that many releases at ε = 1 each. Its domain says what the data sets
     document: no value is missing.
     """
-    import opendp.prelude as dp
     import polars as pl
+    from opendp.context import Context, loss_of
+    from opendp.domains import enum_domain, lazyframe_domain, series_domain
 
     columns = [
-        dp.series_domain(name, dp.enum_domain(dtype.categories))
+        series_domain(name, enum_domain(dtype.categories))
         for name, dtype in schema.items()
         if isinstance(dtype, pl.Enum)
     ]
-    return dp.Context.compositor(
+    return Context.compositor(
         data=scan,
         privacy_unit=unit,
-        privacy_loss=dp.loss_of(epsilon=float(releases)),
+        privacy_loss=loss_of(epsilon=float(releases)),
         split_evenly_over=releases,
-        domain=dp.lazyframe_domain(columns),
+        domain=lazyframe_domain(columns),
     )

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
+from opendp.context import Context, loss_of, unit_of
+from opendp.mod import enable_features
 
 from opendp_bayes.commands.errors import fail
 from opendp_bayes.commands.files import Source, scan_columns
@@ -109,10 +110,10 @@ def by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) 
 
 def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
     """The query in a Context whose whole budget it is; reads the names and types of the columns."""
-    dp.enable_features("contrib", "honest-but-curious")
+    enable_features("contrib", "honest-but-curious")
     frame = scan_columns(found, asked.read)
     schema = frame.collect_schema()
-    plan: Any = dp.Context.compositor(
+    plan: Any = Context.compositor(
         data=frame, privacy_unit=_unit(asked), privacy_loss=asked.loss, split_evenly_over=1
     ).query()
     plan, categories, nulls, unknown = _counted(plan, schema, asked)
@@ -166,8 +167,8 @@ def _counted(
 def _unit(asked: Asked) -> Any:
     """The privacy unit in OpenDP's terms."""
     if asked.size is not None:
-        return dp.unit_of(changes=asked.contributions)
-    return dp.unit_of(contributions=asked.contributions, identifier=asked.identifier)
+        return unit_of(changes=asked.contributions)
+    return unit_of(contributions=asked.contributions, identifier=asked.identifier)
 
 
 def without_uncounted(
@@ -249,4 +250,4 @@ def budget(epsilon: float | None, rho: float | None, delta: float | None) -> Any
         for name, value in (("epsilon", epsilon), ("rho", rho))
         if value is not None
     }
-    return dp.loss_of(**limits, delta=delta)
+    return loss_of(**limits, delta=delta)
