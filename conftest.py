@@ -2,6 +2,7 @@
 docstrings and pages.
 """
 
+import signal
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 
 import opendp.prelude as dp
@@ -11,6 +12,10 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.parsers.rest import DocTestParser
 
 dp.enable_features("contrib", "honest-but-curious")
+
+# A shell ignores Ctrl-C for what a script runs in the background, and what that starts inherits it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _flags = ELLIPSIS | NORMALIZE_WHITESPACE
 _docstrings = Sybil(
