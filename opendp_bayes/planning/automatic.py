@@ -2,6 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+import numpy as np
 
 from opendp_bayes.accounting import enumeration, two_categories
 from opendp_bayes.accounting.exact import FEASIBLE_WORK
@@ -71,10 +74,16 @@ def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Float
             fitted.append(mechanism)
     if len(fitted) == 1:
         return best
-    prior, records = prior[:k], max(records * k // prior.size, 1)
-    shares, private = proportions_of_interest(prior, records, None), size is None
-    scores = [score_of(one, prior, shares, records, private=private) for one in fitted]
+    compared, records = tuple(prior[:k].tolist()), max(records * k // prior.size, 1)
+    scores = [_score(one, compared, records, size is None) for one in fitted]
     return fitted[preferred(scores)]
+
+
+@lru_cache(maxsize=256)  # a query is resolved when it is shown and again when it is released
+def _score(mechanism: Mechanism, prior: tuple[float, ...], records: int, private: bool) -> float:
+    concentration = np.array(prior)
+    shares = proportions_of_interest(concentration, records, None)
+    return score_of(mechanism, concentration, shares, records, private=private)
 
 
 def _rivals(size: int | None, prior: Floats, few: bool) -> Iterator[Mechanism]:
