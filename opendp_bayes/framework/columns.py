@@ -141,8 +141,25 @@ def public_values(
             f"{name}={column!r}: has type {dtype}; must be Enum, String, Categorical, integer or"
             " Boolean. Bin or cast it in the plan."
         )
+    labels = _labels(column, dtype, categories, argument)
+    shown = f"{argument}={labels!r}"
+    for label in labels:
+        _check_fits(label, dtype, shown)
+    if isinstance(dtype, pl.Enum) and (
+        absent := [label for label in labels if label not in dtype.categories.to_list()]
+    ):
+        raise ValueError(
+            f"{shown}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur."
+        )
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"{shown}: must not repeat a label.")
+    return tuple(labels)
+
+
+def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> list[Any]:
+    """At least one of something: what was given, or what the type of the column says publicly."""
     if categories is None and dtype == pl.Boolean:
-        categories = (True, False)
+        return [True, False]
     if categories is None:
         if not isinstance(dtype, pl.Enum):
             raise ValueError(
@@ -160,28 +177,18 @@ def public_values(
             f"{argument}=[]: must name at least one"
             f" {'category' if argument == 'categories' else 'key that is not None'}."
         )
+    return list(categories)
+
+
+def _check_fits(label: Any, dtype: pl.DataType, shown: str) -> None:
     expected = bool if dtype == pl.Boolean else int if dtype.is_integer() else str
-    for label in categories:
-        if type(label) is not expected:
-            raise TypeError(
-                f"{argument}={list(categories)!r}: {label!r} does not fit a column of type {dtype};"
-                f" each must be {expected.__name__}."
-            )
-        if isinstance(label, int) and not -(2**63) <= label < 2**63:
-            raise ValueError(
-                f"{argument}={list(categories)!r}: {label!r} is outside the range of 64-bit"
-                " integers."
-            )
-    if isinstance(dtype, pl.Enum) and (
-        absent := [label for label in categories if label not in dtype.categories.to_list()]
-    ):
-        raise ValueError(
-            f"{argument}={list(categories)!r}: {absent[0]!r} is not in the Enum of column"
-            f" {column!r}; it can never occur."
+    if type(label) is not expected:
+        raise TypeError(
+            f"{shown}: {label!r} does not fit a column of type {dtype}; each must be"
+            f" {expected.__name__}."
         )
-    if len(set(categories)) < len(categories):
-        raise ValueError(f"{argument}={list(categories)!r}: must not repeat a label.")
-    return tuple(categories)
+    if isinstance(label, int) and not -(2**63) <= label < 2**63:
+        raise ValueError(f"{shown}: {label!r} is outside the range of 64-bit integers.")
 
 
 def _covers(dtype: pl.DataType, categories: tuple[Value, ...]) -> bool:

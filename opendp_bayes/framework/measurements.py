@@ -89,12 +89,8 @@ def make_mechanism(
     with interruptible():
         privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
         promise = Promise(space.size, 1, loss(1), repr(output_measure))
-    if not smoothed and math.isinf(measured(promise.loss)[0]) and math.isfinite(promise.loss.rho):
-        raise ValueError(
-            f"output_measure={output_measure}: {type(mechanism).__name__} has no ε without δ. Use"
-            " zero_concentrated_divergence(), or approximate(max_divergence()) with delta=; or"
-            " another mechanism, such as LaplaceParameters."
-        )
+    if not smoothed:
+        _check_has_loss(mechanism, promise.loss, output_measure)
 
     def function(concentration: Floats) -> Release:
         drawn = draw(space.counts(concentration), 1)[0]
@@ -123,6 +119,16 @@ def make_mechanism(
     )
     measurement.accounting = promise.loss.method
     return measurement
+
+
+def _check_has_loss(mechanism: Mechanism, loss: PrivacyLoss, output_measure: Measure) -> None:
+    """Noise with tails like a Gaussian's has ρ, and no ε without δ."""
+    if math.isinf(loss_in(output_measure)(loss)[0]) and math.isfinite(loss.rho):
+        raise ValueError(
+            f"output_measure={output_measure}: {type(mechanism).__name__} has no ε without δ. Use"
+            " zero_concentrated_divergence(), or approximate(max_divergence()) with delta=; or"
+            " another mechanism, such as LaplaceParameters."
+        )
 
 
 def _own(mechanism: Mechanism) -> Mechanism:
