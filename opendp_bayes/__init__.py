@@ -76,6 +76,8 @@ if TYPE_CHECKING:
     from opendp_bayes.inference import NoiseAwarePosterior as NoiseAwarePosterior
     from opendp_bayes.inference import noise_aware_posterior as noise_aware_posterior
     from opendp_bayes.inference.combine import combine as combine
+    from opendp_bayes.inference.log_likelihood import LogLikelihood as LogLikelihood
+    from opendp_bayes.inference.log_likelihood import log_likelihood as log_likelihood
     from opendp_bayes.mathematics.conjugate import binomial_beta as binomial_beta
     from opendp_bayes.mathematics.conjugate import multinomial_dirichlet as multinomial_dirichlet
     from opendp_bayes.mathematics.hellinger import bhattacharyya_angle as bhattacharyya_angle
@@ -165,6 +167,7 @@ _HOME = {
     ),
     "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
     "inference.combine": ("combine",),
+    "inference.log_likelihood": ("LogLikelihood", "log_likelihood"),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "planning.compare": ("Plan",),
     "planning.error_law": ("ErrorLaw", "error_law"),

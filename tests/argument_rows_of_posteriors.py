@@ -77,6 +77,12 @@ POSTERIORS = [
         vary("records", "different", DIFFERENT),
     ),
     *rows(
+        ob.log_likelihood,
+        {"release": released((6, 3, 1), 10, LAPLACE)},
+        lambda of: float(of([0.7, 0.2, 0.1])),
+        vary("release", released((2, 3, 5), 10, LAPLACE), SMALLER),
+    ),
+    *rows(
         ob.noise_aware_posterior,
         {"release": BY_CHAINS, "effective_draws": 100},
         first_mean,

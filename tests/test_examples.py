@@ -24,6 +24,7 @@ PRINTED = {
         "│ Republican  ┆ Dole ",
         "P(Dole | Independent) = ",
     ),
+    "sampler.py": ("opendp-bayes                  0.437 ± 0.094", "emcee, in order"),
     "mechanisms.py": (
         "Laplace, discrete                       2      0.0943",
         "Hellinger, smooth (EHDS), γ = 1",

@@ -1,6 +1,5 @@
 """The noise-aware posterior of a release, as its user sees it."""
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -131,18 +130,14 @@ class NoiseAwarePosterior(QuantityAnswers, JointTable):
         )
 
     def to_arviz(self, draws: int = 1000, seed: int | None = 0) -> Any:
-        """An `arviz.InferenceData` with the variable `theta` of dimensions `(chain, draw,
-        category)`; needs the extra `arviz`.
+        """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
+        variable `theta` of dimensions `(chain, draw, category)`; needs the extra `arviz`.
 
         The draws of the Markov chains, or where there are none, four chains of `draws` independent
-        draws each. Raises `ImportError` without arviz.
+        draws each. Raises `ImportError` without arviz-base.
         """
         try:
-            # Once a day, by a note in the user's cache folder, ArviZ announces its next version.
-            with warnings.catch_warnings():
-                announcement = r"\s*ArviZ is undergoing a major refactor"
-                warnings.filterwarnings("ignore", announcement, FutureWarning)
-                import arviz
+            from arviz_base import from_dict
         except ImportError:
             raise ImportError("to_arviz needs arviz: pip install 'opendp-bayes[arviz]'.") from None
         rng = np.random.default_rng(seed)
@@ -154,8 +149,10 @@ class NoiseAwarePosterior(QuantityAnswers, JointTable):
         )
         theta = self._given(counts.reshape(-1, counts.shape[-1]), rng).reshape(counts.shape)
         labels = [str(label) for label in self.categories]
-        return arviz.from_dict(
-            posterior={"theta": theta}, coords={"category": labels}, dims={"theta": ["category"]}
+        return from_dict(
+            {"posterior": {"theta": theta}},
+            coords={"category": labels},
+            dims={"theta": ["category"]},
         )
 
     def __repr__(self) -> str:

@@ -1,0 +1,263 @@
+r"""The probability of a release as a function of the category probabilities, for samplers of other
+packages: the true counts are summed out.
+
+`L(θ) = sum over x of P(x | θ) P(drawn | x)`, where x is multinomial. Every term has degree 0 in θ
+when θ is divided by its sum, so the gradient of `ln L` is `E[x_i | drawn, θ] / θ_i - E[n | drawn]`.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import optimize, special
+from scipy.fft import next_fast_len
+
+from opendp_bayes.inference.likelihood import LARGEST_LIST, IndependentNoise, likelihood_of
+from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.released.data import ReleasedData
+
+#: Numbers of records, and values of the noise, that weigh less than `exp(-_DEPTH)` are left out.
+_DEPTH = 45.0
+#: Nodes of the integral over the number of records, about a dozen in a standard deviation.
+_NODES = 240
+
+
+class LogLikelihood:
+    """`ln P(what was drawn)` as a function of the counts or of the probabilities; what does not
+    depend on them is left out. Made by `log_likelihood`.
+    """
+
+    def __init__(self, release: ReleasedData) -> None:
+        if release.whole is not None:
+            raise ValueError(
+                "release: is one group of a table that was drawn at once, so its likelihood depends"
+                " on the other groups; take that of the whole, release.whole."
+            )
+        drawn, prior = np.array(release.drawn), np.array(release.prior)
+        self._k, self._size = release.k, release.size
+        self._given = likelihood_of(release.mechanism, drawn, prior, release.size)
+        self._summed = _summed(self._given, release)
+
+    def of_counts(self, counts: ArrayLike) -> Floats:
+        """Of true counts, integers of shape `(..., k)`; shape `(...)`. Minus infinity where they
+        are negative or do not sum to the public number of records.
+        """
+        rows = np.asarray(counts)
+        if not np.issubdtype(rows.dtype, np.integer) or rows.shape[-1:] != (self._k,):
+            raise ValueError(f"counts: must be integers of shape (..., {self._k}).")
+        flat = rows.reshape(-1, self._k).astype(np.int64)
+        possible = flat.min(axis=1) >= 0
+        if self._size is not None:
+            possible &= flat.sum(axis=1) == self._size
+        found = np.full(len(flat), -np.inf)
+        if possible.any():
+            found[possible] = self._given.log_likelihood(flat[possible])
+        return found.reshape(rows.shape[:-1])
+
+    def __call__(self, theta: ArrayLike) -> Floats:
+        """Of probabilities, positive and of shape `(..., k)`, divided by their sum; shape `(...)`.
+
+        With a private number of records every number is equally probable. Raises `ValueError` for
+        another shape, or where one is not positive.
+        """
+        rows = self._probabilities(theta)
+        values = [self._summed.moments(row)[0] for row in rows.reshape(-1, self._k)]
+        return np.array(values).reshape(rows.shape[:-1])
+
+    def gradient(self, theta: ArrayLike) -> Floats:
+        """The gradient of `__call__`, shape `(..., k)`: at probabilities of sum 1, its product with
+        them is 0.
+        """
+        rows = self._probabilities(theta)
+        means = np.array([self._summed.moments(row)[1] for row in rows.reshape(-1, self._k)])
+        total = np.asarray(theta, dtype=np.float64).sum(axis=-1, keepdims=True)
+        of_sum_1 = means.reshape(rows.shape) / rows
+        return (of_sum_1 - means.sum(axis=-1).reshape(*rows.shape[:-1], 1)) / total
+
+    def _probabilities(self, theta: ArrayLike) -> Floats:
+        given = np.asarray(theta, dtype=np.float64)
+        if given.shape[-1:] != (self._k,):
+            raise ValueError(f"theta: has shape {given.shape}; must have shape (..., {self._k}).")
+        if not np.all((given > 0) & np.isfinite(given)):
+            raise ValueError("theta: must be positive and finite; keep it inside the simplex.")
+        return given / given.sum(axis=-1, keepdims=True)
+
+
+def log_likelihood(release: ReleasedData) -> LogLikelihood:
+    """The noise-aware log-likelihood of a release, for models of your own: a function of the
+    probabilities, with its gradient, and of the true counts.
+
+    `release` is a `Release`, of noise on the counts, or of any mechanism with at most 200 000 data
+    sets. Sums over the true counts are exact but for rounding: convolutions for a public number of
+    records, and for a private one an integral of one dimension, to 1e-9. A call takes time in
+    proportion to categories and records.
+
+    Raises `ValueError` for a release of one group of a table that was drawn at once, and where
+    there are too many data sets.
+
+    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release, log_likelihood
+    >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+    >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), promise)
+    >>> of = log_likelihood(release)
+    >>> bool(of([0.4, 0.6]) > of([0.9, 0.1])), of.gradient([0.4, 0.6]).shape
+    (True, (2,))
+    """
+    return LogLikelihood(release)
+
+
+class _Summed(ABC):
+    """The true counts, summed out."""
+
+    @abstractmethod
+    def moments(self, theta: Floats) -> tuple[float, Floats]:
+        """`ln L(θ)`, and the mean of the true counts given θ and what was drawn, shape `(k,)`."""
+
+
+def _summed(given: Any, release: ReleasedData) -> _Summed:
+    if not isinstance(given, IndependentNoise):
+        if release.size is None:
+            raise ValueError(
+                f"mechanism={release.mechanism.name!r}: with a private number of records, a"
+                " likelihood is known only for noise on the counts."
+            )
+        if (number := number_of_candidates(release.size, release.k)) > LARGEST_LIST:
+            raise ValueError(
+                f"mechanism={release.mechanism.name!r}: its likelihood is a sum over all data sets,"
+                f" {number:.3g} here, and may be of {LARGEST_LIST}; that of noise on the counts is"
+                " for any number."
+            )
+        counts = candidates(release.size, release.k)
+        return _Listed(counts, given.log_likelihood(counts))
+    return _Private(given) if release.size is None else _Public(given, release.size)
+
+
+class _Listed(_Summed):
+    """A sum over all data sets, shape `(c, k)`, each with its log-likelihood."""
+
+    def __init__(self, counts: Integers, log_likelihoods: Floats) -> None:
+        size = counts[0].sum()
+        self._counts = counts.astype(np.float64)
+        orders = special.gammaln(size + 1) - special.gammaln(self._counts + 1).sum(axis=1)
+        self._log_weights = log_likelihoods + orders
+
+    def moments(self, theta: Floats) -> tuple[float, Floats]:
+        log_terms = self._log_weights + self._counts @ np.log(theta)
+        value = special.logsumexp(log_terms)
+        return float(value), np.exp(log_terms - value) @ self._counts
+
+
+class _Public(_Summed):
+    """`n! sum prod_i θ_i^x_i f_i(x_i) / x_i!` over counts of sum n: the coefficient of a product of
+    polynomials, by a discrete Fourier transform long enough for all of it.
+
+    The factors are tilted, by `exp(λ x)`, so that the coefficient is one of the largest.
+    """
+
+    def __init__(self, given: IndependentNoise, size: int) -> None:
+        k = given.drawn.size
+        self._size, self._values = size, np.arange(size + 1)
+        factors = [given.log_factor(i, self._values) for i in range(k)]
+        self._log_factors = np.array(factors) - special.gammaln(self._values + 1)
+        self._length = next_fast_len(k * size + 1, real=True)
+        # Reads coefficient n of a product from its transform.
+        frequency = np.arange(self._length // 2 + 1)
+        self._reader = np.exp(2j * math.pi * (frequency * size % self._length) / self._length)
+        self._reader[1 : (self._length + 1) // 2] *= 2
+
+    def moments(self, theta: Floats) -> tuple[float, Floats]:
+        size = self._size
+        if size == 0:
+            return float(self._log_factors.sum()), np.zeros(theta.size)
+        tilt = self._tilt(np.log(theta))
+        log_terms = self._log_factors + np.multiply.outer(np.log(theta) + tilt, self._values)
+        largest = log_terms.max(axis=1)
+        weights = np.exp(log_terms - largest[:, None])
+        totals = weights.sum(axis=1)
+        weights /= totals[:, None]
+        one = np.fft.rfft(weights, self._length)
+        first = np.fft.rfft(weights * self._values, self._length)
+        before = np.cumprod(np.vstack([np.ones_like(one[:1]), one[:-1]]), axis=0)
+        after = np.cumprod(np.vstack([np.ones_like(one[:1]), one[:0:-1]]), axis=0)[::-1]
+        coefficient = self._read(before[-1] * one[-1])
+        means = np.array([self._read(row) for row in before * first * after]) / coefficient
+        log_scale = math.fsum(largest) + math.fsum(np.log(totals)) - size * tilt
+        value = math.log(coefficient) + log_scale + math.lgamma(size + 1)
+        return value, means
+
+    def _read(self, transform: Any) -> float:
+        return float((self._reader * transform).real.sum() / self._length)
+
+    def _tilt(self, log_theta: Floats) -> float:
+        """The λ at which the factors' means sum to n."""
+
+        def excess(tilt: float) -> float:
+            log_terms = self._log_factors + np.multiply.outer(log_theta + tilt, self._values)
+            weights = special.softmax(log_terms, axis=1)
+            return float((weights @ self._values).sum() - self._size)
+
+        low = high = math.log(self._size)
+        step = 1.0
+        while excess(low) > 0:
+            low, step = low - step, 2 * step
+        step = 1.0
+        while excess(high) < 0:
+            high, step = high + step, 2 * step
+        return low if low == high else float(optimize.brentq(excess, low, high, xtol=1e-3))
+
+
+class _Private(_Summed):
+    """For equally probable numbers of records, `integral over t of prod_i S_i(t θ_i)`, where `S_i`
+    is the mass of a Poisson count with noise: `n! = integral of t^n exp(-t)`.
+    """
+
+    def __init__(self, given: IndependentNoise) -> None:
+        self._given = given
+        reach = given.noise.reach(_DEPTH)
+        self._highest = int(np.maximum(given.drawn, 0).max()) + reach
+        self._longest = math.log(4 * (float(np.maximum(given.drawn, 0).sum()) + reach + 10))
+        self._tabulate(self._highest)
+
+    def _tabulate(self, highest: int) -> None:
+        self._values = np.arange(highest + 1)
+        factors = [self._given.log_factor(i, self._values) for i in range(self._given.drawn.size)]
+        self._log_factors = np.array(factors) - special.gammaln(self._values + 1)
+
+    def moments(self, theta: Floats) -> tuple[float, Floats]:
+        def height(log_records: float) -> float:
+            return log_records + float(self._log_masses(log_records, theta)[0].sum())
+
+        best = optimize.minimize_scalar(
+            lambda at: -height(at), bounds=(-20.0, self._longest), method="bounded"
+        )
+        peak, top = float(best.x), -float(best.fun)
+        ends = []
+        for side in (-1, 1):
+            step = 0.05
+            while height(peak + side * step) > top - _DEPTH:
+                step *= 1.5
+            ends.append(peak + side * step)
+        nodes = np.linspace(ends[0], ends[1], _NODES)
+        masses, means = zip(*(self._log_masses(node, theta) for node in nodes), strict=True)
+        log_terms = nodes + np.sum(masses, axis=1)
+        value = special.logsumexp(log_terms)
+        return float(value + math.log(nodes[1] - nodes[0])), np.exp(log_terms - value) @ np.array(
+            means
+        )
+
+    def _log_masses(self, log_records: float, theta: Floats) -> tuple[Floats, Floats]:
+        """`ln S_i` and the mean of the count given the draw, both of shape `(k,)`."""
+        log_means = log_records + np.log(theta)
+        largest = math.exp(log_means.max())
+        needed = math.ceil(largest + 12 * math.sqrt(largest) + _DEPTH)
+        if needed > self._values[-1]:
+            self._tabulate(2 * needed)
+        used = max(needed, self._highest) + 1
+        log_terms = np.multiply.outer(log_means, self._values[:used])
+        log_terms += self._log_factors[:, :used] - np.exp(log_means)[:, None]
+        top = log_terms.max(axis=1)
+        weights = np.exp(log_terms - top[:, None])
+        totals = weights.sum(axis=1)
+        return top + np.log(totals), weights @ self._values[:used] / totals

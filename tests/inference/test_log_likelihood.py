@@ -1,0 +1,177 @@
+"""Log-likelihoods of releases against sums over all data sets by their definition, their gradients
+against differences, and a sampler of another package.
+"""
+
+import math
+from itertools import product
+
+import brute_force
+import numpy as np
+import pytest
+from releases import promise
+from scipy import stats
+
+import opendp_bayes as ob
+
+THETAS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.05, 0.9, 0.05], [0.002, 0.008, 0.99]])
+PUBLIC = {
+    "discrete": (ob.LaplaceParameters(1.5), (7, 2, 3)),
+    "floored": (ob.LaplaceParameters(1.5, "floored"), (9, 5, -2)),
+    "noise on all": (ob.LaplaceParameters(0.7, total="private"), (6, 2, 1)),
+    "K-norm": (ob.KNormParameters(2.0), (15, -4, 1)),
+    "Gaussian": (ob.GaussianParameters(1.2), (5, 3, 4)),
+    "EHD": (ob.HellingerExponential(0.2), (5, 3, 4)),
+    "EHDS": (ob.SmoothHellingerExponential(1.0, gamma=1.0), (1, 10, 1)),
+    "flip": (ob.PermuteAndFlip(0.2), (5, 3, 4)),
+}
+PRIVATE = {
+    "discrete": (ob.LaplaceParameters(0.4, total="private"), (4, 1, 2)),
+    "negative": (ob.LaplaceParameters(0.4, total="private"), (-3, 2, 0)),
+    "Gaussian": (ob.GaussianParameters(0.7, total="private"), (4, 1, 2)),
+}
+
+
+def released(case, size):
+    mechanism, drawn = case
+    return ob.Release(drawn, ("a", "b", "c"), (1.0, 0.5, 2.0), mechanism, promise(size))
+
+
+def by_definition(release, largest=16):
+    """A function of theta: the sum over data sets of their probability given theta times that of
+    what was drawn given them; with a private number of records every number is equally probable.
+    """
+    sets = np.array(list(product(range(largest + 1), repeat=release.k)))
+    if release.size is not None:
+        sets = sets[sets.sum(axis=1) == release.size]
+    drawn = [brute_force.probability(release, counts) for counts in map(tuple, sets.tolist())]
+    return lambda theta: math.log(drawn @ stats.multinomial.pmf(sets, sets.sum(axis=1), theta))
+
+
+def check(release, function, tolerance=1e-9):
+    """Up to a constant, at all thetas."""
+    found = function(THETAS)
+    wanted = np.array(list(map(by_definition(release), THETAS)))
+    assert found - found[0] == pytest.approx(wanted - wanted[0], abs=tolerance)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_of_probabilities_with_a_public_number_of_records(name):
+    release = released(PUBLIC[name], 12)
+    check(release, ob.log_likelihood(release), 1e-5 if name in ("EHD", "EHDS", "flip") else 1e-9)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_of_probabilities_with_a_private_number_of_records(name):
+    """Beyond 16 records in a category the noise has a mass below 1e-12 of its largest."""
+    release = released(PRIVATE[name], None)
+    check(release, ob.log_likelihood(release))
+
+
+def test_another_noise_is_noticed():
+    """Negative control."""
+    release = released(PUBLIC["discrete"], 12)
+    other = released((ob.LaplaceParameters(1.6), (7, 2, 3)), 12)
+    with pytest.raises(AssertionError):
+        check(release, ob.log_likelihood(other))
+
+
+@pytest.mark.parametrize(
+    ("case", "size"),
+    [(PUBLIC[name], 12) for name in PUBLIC] + [(PRIVATE[name], None) for name in PRIVATE],
+)
+def test_the_gradient_is_that_of_differences(case, size):
+    of = ob.log_likelihood(released(case, size))
+    gradient, step = of.gradient(THETAS), 1e-5 * THETAS
+    for i in range(3):
+        moved = np.zeros_like(THETAS)
+        moved[:, i] = step[:, i]
+        difference = (of(THETAS + moved) - of(THETAS - moved)) / (2 * step[:, i])
+        assert gradient[:, i] == pytest.approx(difference, rel=1e-5, abs=1e-5)
+    assert (gradient * THETAS).sum(axis=1) == pytest.approx(0, abs=1e-7)
+    # Of what is not divided by its sum yet, too
+    assert of(3 * THETAS) == pytest.approx(of(THETAS))
+    assert of.gradient(3 * THETAS) == pytest.approx(gradient / 3)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_of_counts_is_the_probability_of_what_was_drawn(name):
+    release = released(PUBLIC[name], 12)
+    counts = np.array([[5, 3, 4], [12, 0, 0], [4, 4, 4]])
+    found = ob.log_likelihood(release).of_counts(counts)
+    wanted = np.log([brute_force.probability(release, tuple(row)) for row in counts.tolist()])
+    tolerance = 1e-5 if name in ("EHD", "EHDS", "flip") else 1e-9
+    assert found - found[0] == pytest.approx(wanted - wanted[0], abs=tolerance)
+
+
+def test_impossible_counts_have_no_probability():
+    of = ob.log_likelihood(released(PUBLIC["discrete"], 12))
+    assert of.of_counts([[13, -1, 0], [1, 1, 1]]).tolist() == [-math.inf] * 2
+
+
+@pytest.mark.parametrize("size", [None, 20_000])
+def test_many_records_agree_with_the_normal_law(size):
+    """Of 20 000 records with noise of scale 5, the law of the first share is normal within 1 %."""
+    noise = ob.LaplaceParameters(5.0, total="private")
+    release = ob.Release((8_000, 12_000), ("a", "b"), (1.0, 1.0), noise, promise(size))
+    theta = 0.4 + 0.0035 * np.array([-2, -1, 0, 1, 2.0])
+    found = ob.log_likelihood(release)(np.stack([theta, 1 - theta], axis=1))
+    variance = 0.24 / 20_000 + 2 * 5.0**2 * (0.52 if size is None else 0.5) / 20_000**2
+    wanted = -((theta - 0.4) ** 2) / (2 * variance)
+    assert found - found[2] == pytest.approx(wanted, rel=0.02, abs=0.01)
+
+
+@pytest.mark.parametrize("size", [None, 40])
+def test_with_a_dirichlet_prior_it_gives_the_posterior_of_the_package(size):
+    """By quadrature over the probability of the first of two categories."""
+    noise = ob.LaplaceParameters(3.0, total="private" if size is None else "remainder")
+    release = ob.Release((26, 14), ("a", "b"), (2.0, 3.0), noise, promise(size))
+    theta = (np.arange(400) + 0.5) / 400
+    log_likelihoods = ob.log_likelihood(release)(np.stack([theta, 1 - theta], axis=1))
+    weights = np.exp(log_likelihoods - log_likelihoods.max()) * stats.beta.pdf(theta, 2, 3)
+    weights /= weights.sum()
+    mean = weights @ theta
+    std = math.sqrt(weights @ (theta - mean) ** 2)
+    posterior = release.posterior
+    assert mean == pytest.approx(posterior.mean()[0], abs=2e-3 * std)
+    assert std == pytest.approx(posterior.std()[0], rel=2e-3)
+
+
+def test_without_records_every_probability_is_alike():
+    nothing = ob.Release((3, -3), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(2.0), promise(0))
+    assert np.ptp(ob.log_likelihood(nothing)([[0.5, 0.5], [0.1, 0.9]])) == 0
+
+
+def test_what_has_no_likelihood_of_its_own_is_refused():
+    table = ob.GroupedRelease(
+        groups=("A", "B"),
+        drawn=((5, 5), (4, 4)),
+        categories=("a", "b"),
+        prior=(1.0, 1.0),
+        mechanism=ob.KNormParameters(1.0),
+        promise=promise(20),
+        rest=2,
+    )
+    with pytest.raises(ValueError, match=r"one group of a table .* release\.whole"):
+        ob.log_likelihood(table["A"])
+    assert np.isfinite(ob.log_likelihood(table.whole)([0.2] * 5))
+    many = ob.Release(
+        (500,) * 4, tuple("abcd"), (1.0,) * 4, ob.HellingerExponential(0.1), promise(2000)
+    )
+    with pytest.raises(ValueError, match="its likelihood is a sum over all data sets"):
+        ob.log_likelihood(many)
+
+
+@pytest.mark.parametrize(
+    ("theta", "message"),
+    [
+        ([0.5, 0.5], "has shape"),
+        ([0.5, 0.5, 0.0], "positive and finite"),
+        ([math.nan] * 3, "posit"),
+    ],
+)
+def test_probabilities_that_are_none_are_refused(theta, message):
+    of = ob.log_likelihood(released(PUBLIC["discrete"], 12))
+    with pytest.raises(ValueError, match=f"theta: .*{message}"):
+        of(theta)
+    with pytest.raises(ValueError, match="counts: must be integers of shape"):
+        of.of_counts([0.5, 0.5, 11.0])
