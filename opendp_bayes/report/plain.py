@@ -1,6 +1,6 @@
 """A sheet as text, for a prompt: columns under each other, sentences below."""
 
-from opendp_bayes.report.sheet import Cell, Note, Sheet, Table, parts
+from opendp_bayes.report.sheet import Body, Cell, Note, Sheet, Table, parts
 
 
 def rendered(sheet: Sheet) -> str:
@@ -14,15 +14,19 @@ def rendered(sheet: Sheet) -> str:
     yes       0.25
     no        0.75
     """
-    lines = [sheet.title] if sheet.title else []
+    lines = [text for text in (sheet.title, sheet.lead) if text]
     for table in sheet.tables:
         lines += _lines(table)
-    return "\n".join([*lines, *map(_note, sheet.notes)])
+    lines += map(_note, sheet.notes)
+    lines += (f"{name} cannot be used. {reason}" for name, reason in sheet.refused)
+    if sheet.conclusion is not None:
+        lines.append(f"{sheet.conclusion.word}: {sheet.conclusion.text}")
+    return "\n".join(lines)
 
 
 def _lines(table: Table) -> list[str]:
     heading = [column.heading.replace("\n", " ") for column in table.columns]
-    rows = [[_text(cell) for cell in row] for body in table.bodies for row in body.rows]
+    rows = [row for body in table.bodies for row in _rows(body)]
     widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
     return [
         "  ".join(
@@ -31,6 +35,14 @@ def _lines(table: Table) -> list[str]:
         ).rstrip()
         for row in (heading, *rows)
     ]
+
+
+def _rows(body: Body) -> list[list[str]]:
+    """The cells as text; the name of a group stands before its first row."""
+    rows = [list(map(_text, row)) for row in body.rows]
+    if body.group is None:
+        return rows
+    return [["" if number else body.group, *row] for number, row in enumerate(rows)]
 
 
 def _text(cell: Cell) -> str:
