@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 import polars as pl
-from oracles import data_sets, hellinger, posterior, smooth_sensitivities
-from scipy.special import logsumexp
+from oracles import data_sets, smooth_sensitivities
+from scipy.special import gammaln
 
 import opendp_bayes as ob
 
@@ -268,6 +268,12 @@ def log_ratios(mechanism: Any, first: Any, second: Any, prior: Any) -> tuple[Any
     return _exponential(mechanism, first, prior), _exponential(mechanism, second, prior), True
 
 
+def log_sum(logs: Any) -> Any:
+    """Of exponentials, over the last axis."""
+    top = logs.max(axis=-1, keepdims=True)
+    return np.log(np.exp(logs - top).sum(axis=-1)) + top[..., 0]
+
+
 def _laplace(mechanism: Any, first: Any, second: Any) -> tuple[Any, Any]:
     """Only the counts that differ tell the data sets apart, and each of those by its sign at far
     draws: the draws from 2 below both counts to 2 above, and the two tails as one outcome each.
@@ -296,7 +302,7 @@ def _gaussian(scale: float, first: Any, second: Any) -> tuple[Any, Any, bool]:
     for a, b in moved:
         draws = np.arange(min(a, b) - reach, max(a, b) + reach + 1)
         own = [-((draws - centre) ** 2) / (2 * scale**2) for centre in (a, b)]
-        own = [cells - np.logaddexp.reduce(cells) for cells in own]
+        own = [cells - log_sum(cells) for cells in own]
         logs = tuple(
             (log[:, None] + cells[None]).ravel() for log, cells in zip(logs, own, strict=True)
         )
@@ -334,14 +340,17 @@ def _exponential(mechanism: Any, counts: Any, prior: Any) -> Any:
     sets, distance, smooth = _table(sum(counts), tuple(prior), getattr(mechanism, "gamma", None))
     place = sets.index(tuple(counts))
     logs = -distance[place] / (mechanism.scale * smooth[place])
-    return logs - logsumexp(logs)
+    return logs - log_sum(logs)
 
 
 @lru_cache(maxsize=256)
 def _table(size: int, prior: tuple[float, ...], gamma: float | None) -> tuple[Any, Any, Any]:
     """All data sets, their Hellinger distances, and their smooth sensitivities (1 without γ)."""
     sets = data_sets(size, len(prior))
-    laws = [posterior(counts, prior) for counts in sets]
-    distance = np.array([[float(hellinger(a, b)) for b in laws] for a in laws])
+    laws = np.array(sets) + np.array(prior)
+    # -ln BC: the totals of all laws are the same, and cancel.
+    own, between = gammaln(laws), gammaln((laws[:, None] + laws) / 2)
+    divergence = ((own[:, None] + own) / 2 - between).sum(axis=2)
+    distance = np.sqrt(-np.expm1(-np.maximum(divergence, 0.0)))
     smooth = np.ones(len(sets)) if gamma is None else smooth_sensitivities(size, prior, gamma=gamma)
     return sets, distance, smooth

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, get_args
 
 from opendp.extras._utilities import to_then
@@ -154,24 +155,23 @@ def _losses(
 ) -> Callable[[int], PrivacyLoss]:
     """The privacy loss at every distance."""
 
-    def loss(d_in: int) -> PrivacyLoss:
-        def at(distance: int) -> PrivacyLoss:
-            return feasible_loss(
-                mechanism,
-                size=space.size,
-                prior=space.prior_array,
-                d_in=distance,
-                delta=delta,
-                accounting=accounting,
-            )
+    @lru_cache(maxsize=64)  # every distance asks for the smaller ones again
+    def at(distance: int) -> PrivacyLoss:
+        return feasible_loss(
+            mechanism,
+            size=space.size,
+            prior=space.prior_array,
+            d_in=distance,
+            delta=delta,
+            accounting=accounting,
+        )
 
+    def loss(d_in: int) -> PrivacyLoss:
         # Where δ does not help it is not used, but what a map states must not fall.
         found = at(as_distance(d_in))
-        return (
-            replace(found, delta=max(at(d).delta for d in (*PROBES, d_in) if d <= d_in))
-            if delta
-            else found
-        )
+        if not delta:
+            return replace(found)  # a value that nobody can change for others
+        return replace(found, delta=max(at(d).delta for d in (*PROBES, d_in) if d <= d_in))
 
     return loss
 

@@ -10,9 +10,10 @@ from random import Random
 import numpy as np
 import opendp.prelude as dp
 import pytest
-from random_cases import LABELS, Case, Question, frame, log_ratios, random_case
+from random_cases import LABELS, Case, Question, frame, log_ratios, log_sum, random_case
 
 import opendp_bayes as ob
+from opendp_bayes.planning import automatic
 
 #: Questions to one Context. OpenDP divides no pair of a loss and a δ: it cannot compare it with one
 #: of which rounding makes one number larger and the other smaller.
@@ -67,11 +68,11 @@ def excess(loss, question: Question, released, first, second) -> float:
     measure of its budget, or without δ.
     """
     p, q, whole = log_ratios(released.mechanism, first, second, question.prior)
-    p, ratio = p - np.logaddexp.reduce(p), p - q
+    p, ratio = p - log_sum(p), p - q
     if "rho" in loss and whole:
         # Rényi divergence over order, at orders near 1 and far from it.
         orders = np.array([1.001, 1.5, 2, 4, 16, 256])
-        renyi = np.logaddexp.reduce(p + (orders[:, None] - 1) * ratio, axis=1) / (orders - 1)
+        renyi = log_sum(p + (orders[:, None] - 1) * ratio) / (orders - 1)
         return float(np.max(renyi / orders) - released.rho)
     if released.delta and whole:
         beyond = np.exp(p) * -np.expm1(np.minimum(released.epsilon - ratio, 0))
@@ -123,13 +124,15 @@ def loses_more(case: Case, question: Question, query, released, random, stated: 
     weaker = released.with_promise(replace(released.promise, loss=smaller))
     own = counts_of(question, query, case.rows)
     assert own.tolist() == counted(question, case.rows)
-    found = False
+    others = set()
     for _ in range(NEIGHBOURS):
         other = counts_of(question, query, case.unit.step(case.rows, random))
         moved = np.abs(own - other).sum()
         assert (moved if question.size is None else moved / 2) <= released.d_in
-        found |= excess(case.loss, question, weaker, own, other) > ERROR
-    return found
+        others |= {tuple(other.tolist())} if moved else set()
+    return any(
+        excess(case.loss, question, weaker, own, np.array(other)) > ERROR for other in others
+    )
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -144,6 +147,11 @@ def test_a_loss_that_is_stated_too_small_is_seen():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(1, 101))
-def test_a_hundred_thousand_random_cases(block):
-    seeds = range(223 * block, 223 * (block + 1))  # 4.5 questions each
-    assert [seed for seed in seeds if violations(seed)] == []
+def test_a_hundred_thousand_random_cases(block, monkeypatch):
+    """`mechanism="auto"` is any of those that it compares, not the one of the smallest error: how
+    large errors are decides about no loss, and to compare them is most of the work.
+    """
+    for seed in range(223 * block, 223 * (block + 1)):  # 4.5 questions each
+        scores = Random(seed)
+        monkeypatch.setattr(automatic, "score_of", lambda *_, s=scores, **__: 1 + s.random())
+        assert (seed, violations(seed)) == (seed, 0)

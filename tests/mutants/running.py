@@ -1,0 +1,87 @@
+"""Run tests in a copy of the project, each time in a process that is forked from this one, which
+has imported what takes longest to import and is not mutated.
+"""
+
+import compileall
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from cosmic_ray.work_item import TestOutcome
+
+PROJECT = Path(__file__).parents[2]
+_IMPORTED = "opendp.prelude", "pandas", "polars", "pytest", "scipy.optimize", "scipy.stats"
+#: Characters of the end of what pytest prints that are kept, with the test that failed.
+_PRINTED = 1000
+
+
+class Copy:
+    """The files that git knows, as they are in the work tree, for mistakes to be planted in."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        shutil.rmtree(place, ignore_errors=True)
+        listed = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, text=True, check=True
+        )
+        for file in filter(None, listed.stdout.split("\0")):
+            if (PROJECT / file).is_file():
+                (place / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(PROJECT / file, place / file)
+        for package in (place / "opendp_bayes", *place.glob("plugins/*")):
+            compileall.compile_dir(package, quiet=1)
+        for name in _IMPORTED:
+            importlib.import_module(name)
+
+    def run(self, tests: tuple[str, ...], patience: float) -> tuple[TestOutcome, str]:
+        """What the tests came to, and the end of what they printed. Tests that a mistake has sent
+        into an endless loop are stopped after `patience` seconds, and count as failed.
+        """
+        log = self.place.with_suffix(".log")
+        child = os.fork()
+        if not child:
+            self._test(tests, log)
+        end = time.monotonic() + patience
+        while (found := os.waitpid(child, os.WNOHANG))[0] == 0:
+            if time.monotonic() > end:
+                os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return TestOutcome.KILLED, "timeout"
+            time.sleep(0.05)
+        outcome = TestOutcome.KILLED if found[1] else TestOutcome.SURVIVED
+        return outcome, log.read_text(errors="replace")[-_PRINTED:]
+
+    def _test(self, tests: tuple[str, ...], log: Path) -> None:
+        """Become pytest. Nothing compiled is written: a file that changes twice in a second would
+        be taken for the one that was compiled.
+        """
+        code = 1
+        try:
+            os.setsid()
+            os.chdir(self.place)
+            with log.open("w") as printed:
+                os.dup2(printed.fileno(), 1)
+                os.dup2(printed.fileno(), 2)
+            sys.dont_write_bytecode = True
+            elsewhere = [
+                place for place in sys.path if not Path(place or ".").is_relative_to(PROJECT)
+            ]
+            sys.path[:] = [
+                *map(str, [self.place, *sorted(self.place.glob("plugins/*"))]),
+                *elsewhere,
+            ]
+            for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
+                del sys.modules[name]
+            options = ["-qx", "--tb=line", "-p", "no:cacheprovider"]
+            code = int(importlib.import_module("pytest").main([*options, *tests]))
+        except BaseException:  # noqa: BLE001 - what was forked never goes on as its parent
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
