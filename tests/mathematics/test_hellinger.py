@@ -1,5 +1,6 @@
 """The Hellinger distance against ball arithmetic, from one record to a billion."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from opendp_bayes import bhattacharyya_angle, hellinger_distance
 from opendp_bayes.mathematics.hellinger import (
+    _STIRLING_GAPS,
     GAP_RELATIVE_ERROR,
     distance_from_divergence,
     log_gamma_gap,
@@ -277,3 +279,18 @@ def test_the_oracle_agrees_with_the_integral() -> None:
     assert float(oracles.hellinger([Fraction(9, 2), 2], [2.5, 4.0])) == pytest.approx(
         square**0.5, rel=1e-9
     )
+
+
+def test_the_terms_of_the_series_are_exact() -> None:
+    """With `a, b = m (1 -+ u)`, `w = u^2`: the gap of `z^-p` times `m^p (1 - w)^p` is `((1 + u)^p +
+    (1 - u)^p) / 2 - (1 - w)^p`, a polynomial in w; the coefficients are `B_(p + 1) / (p (p + 1))`.
+    """
+    bernoulli = {2: (1, 6), 4: (-1, 30), 6: (1, 42), 8: (-1, 30), 10: (5, 66)}
+    for (p, coefficient, polynomial), (n, (over, under)) in zip(
+        _STIRLING_GAPS, bernoulli.items(), strict=True
+    ):
+        assert p + 1 == n
+        assert coefficient == pytest.approx(over / under / (p * n), rel=1e-15)
+        assert polynomial == tuple(
+            math.comb(p, 2 * j) - (-1) ** j * math.comb(p, j) for j in range(1, p + 1)
+        )

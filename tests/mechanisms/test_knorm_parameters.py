@@ -564,3 +564,11 @@ def test_cumulative_bounds_are_rounded_outwards(
     # Each of those beyond the last is at most it, and it is at most one unit where there are any.
     beyond = n - (first + len(below) - 2)
     assert above[-1] - above[-2] >= 1 + beyond
+
+
+def test_the_most_categories_whose_noise_is_enumerated() -> None:
+    """One step between two of 159 is 159 * 158 + 1 vectors of 159 integers, 3 994 557 together."""
+    mechanism = KNormParameters(0.003)
+    assert mechanism._norm_to_enumerate(1, 159) == 1
+    with pytest.raises(ValueError, match="takes more than 4000000 integers"):
+        mechanism._norm_to_enumerate(1, 160)

@@ -1,0 +1,35 @@
+"""What the families of laws say of themselves."""
+
+import numpy as np
+import pytest
+
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.mechanisms.laws import SATURATION, AdditiveNoise, saturated
+
+
+def of(*noised: bool) -> AdditiveNoise:
+    return AdditiveNoise(DiscreteLaplace(1.0), noised)
+
+
+def test_a_record_moves_one_count_and_a_changed_one_two() -> None:
+    assert [of(True, True, True).moved(size) for size in (None, 5)] == [1, 2]
+    assert [of(True, False).moved(size) for size in (None, 5)] == [1, 1]
+    assert [of(True, True, False).moved(size) for size in (None, 5)] == [1, 2]
+
+
+def test_what_is_not_noised_is_what_the_others_leave() -> None:
+    drawn = of(True, False, True).completed(np.array([[3, -1], [0, 9]]), 6)
+    assert drawn.tolist() == [[3, 4, -1], [0, -3, 9]]
+    assert of(True, True).completed(np.array([[3, -1]]), 6).tolist() == [[3, -1]]
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_rest_of_very_large_draws_does_not_wrap_around(sign: int) -> None:
+    """Their sum is beyond the machine integers."""
+    drawn = of(True, True, True, False).completed(np.full((1, 3), sign * SATURATION), 6)
+    assert drawn.tolist() == [[sign * SATURATION] * 3 + [-sign * SATURATION]]
+
+
+def test_saturation() -> None:
+    beyond = np.array([2**70, -(2**70), 2**62, -(2**62), 5], dtype=object)
+    assert saturated(beyond).tolist() == [2**62, -(2**62), 2**62, -(2**62), 5]

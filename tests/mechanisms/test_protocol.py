@@ -1,0 +1,100 @@
+"""What is asked of a mechanism, of those that state their law and of those that do not."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.mechanisms import protocol
+
+COUNTS, PRIOR = np.array([3, 1]), np.ones(2)
+
+
+@dataclass(frozen=True)
+class Lawless:
+    """Only what every mechanism must have; it releases what it is given."""
+
+    scale: float = 1.0
+    name: ClassVar[str] = "lawless"
+
+    def check(self, *, size: int | None, prior: Any) -> None: ...
+
+    def log_pmf(self, counts: Any, prior: Any) -> Any:
+        raise ValueError
+
+    def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:
+        return np.tile(counts, (size, 1))
+
+    def proven_loss(self, d_in: int, *, size: int | None, prior: Any, delta: float = 0.0) -> Any:
+        return ob.PrivacyLoss(1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Lawful(Lawless):
+    """It also says what it does, and moves what it draws by 1."""
+
+    def law(self, size: int | None, prior: Any) -> Any:
+        return ob.LaplaceParameters(self.scale).law(size, prior)
+
+    def draw(self, counts: Any, prior: Any, size: int = 1) -> Any:
+        return self.sample(counts, prior, size) - 1
+
+    def log_pmf(self, counts: Any, prior: Any) -> Any:
+        raise ValueError
+
+    def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:
+        return super().sample(counts, prior, size)
+
+    def project(self, drawn: Any, size: int | None) -> Any:
+        return drawn + 1
+
+
+@dataclass(frozen=True)
+class DrawsOtherwise(Lawful):
+    """A subclass whose draws the law that it inherits does not describe."""
+
+    def draw(self, counts: Any, prior: Any, size: int = 1) -> Any:
+        return self.sample(counts, prior, size) - 2
+
+
+def test_a_law_is_believed_unless_a_subclass_draws_in_another_way() -> None:
+    assert protocol.is_lawful(Lawful())
+    assert not protocol.is_lawful(Lawless())
+    assert not protocol.is_lawful(DrawsOtherwise())
+    assert protocol.law_of(Lawful(2.0), 4, PRIOR) == ob.LaplaceParameters(2.0).law(4, PRIOR)
+    assert protocol.law_of(Lawless(), 4, PRIOR) is None
+
+
+def test_draws_are_kept_where_there_is_a_law() -> None:
+    drawn = protocol.drawn_by(Lawful(), COUNTS, PRIOR, 3)
+    assert drawn.tolist() == [[2, 0]] * 3
+    assert protocol.projected(Lawful(), drawn, 4).tolist() == [[3, 1]] * 3
+    assert protocol.drawn_by(Lawful(), COUNTS, PRIOR).shape == (1, 2)
+    released = protocol.drawn_by(Lawless(), COUNTS, PRIOR, 2)
+    assert released.tolist() == [[3, 1]] * 2
+    assert protocol.projected(Lawless(), released, 4) is released
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "does"),
+    [
+        (ob.LaplaceParameters(1.0, total="private"), True),
+        (ob.LaplaceParameters(1.0, total="remainder"), False),
+        (ob.GaussianParameters(1.0), True),
+        (ob.KNormParameters(1.0), False),
+        (ob.HellingerExponential(1.0), False),
+        (Lawless(), False),
+    ],
+)
+def test_which_mechanisms_noise_every_count(mechanism: Any, does: bool) -> None:
+    """Only of these can tables whose numbers of records are private be released at once."""
+    assert protocol.noises_every_count(mechanism) is does
+
+
+def test_options_that_follow_from_the_number_of_records() -> None:
+    assert protocol.default_options(ob.LaplaceParameters, None) == {"total": "private"}
+    assert protocol.default_options(ob.LaplaceParameters, 5) == {"total": "remainder"}
+    assert protocol.default_options(ob.KNormParameters, 5) == {}
+    assert protocol.default_options(ob.GaussianParameters, None) == {}
