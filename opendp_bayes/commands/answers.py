@@ -1,44 +1,50 @@
 """From a specification to its releases, in one Context that holds the budget of all of them."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
 from opendp.context import Context, loss_of, unit_of
 from opendp.mod import enable_features
 
-from opendp_bayes.accounting.division import divided
 from opendp_bayes.commands.files import Source, scan_columns
 from opendp_bayes.commands.query import without_uncounted
-from opendp_bayes.framework.context import PosteriorQuery, posterior
+from opendp_bayes.framework.asked import Asked, ask
+from opendp_bayes.framework.question import Question
+from opendp_bayes.framework.shares import Division
+from opendp_bayes.framework.survey import SurveyQuery
 from opendp_bayes.publishing.specification import Column, Privacy, Result, Specification
 
 
-def queries_of(found: Source, asked: Specification) -> list[PosteriorQuery[Any]]:
-    """A query for each result, all in one Context, to be released in their order.
+def survey_of(found: Source, asked: Specification) -> SurveyQuery:
+    """All results as one survey, by their headings, in a Context whose whole budget it is.
 
-    Reads names and types of columns alone. Raises `ValueError`/`TypeError`, with the number of the
-    result in front, for what does not fit.
+    Reads names and types of columns alone. Raises `ValueError`/`TypeError`, with the number or the
+    heading of the result in front, for what does not fit.
     """
     enable_features("contrib", "honest-but-curious")
     privacy = asked.privacy
     frame = scan_columns(found, _columns(asked), "columns.{}")
-    budget = {"epsilon": privacy.epsilon, "rho": privacy.rho, "delta": privacy.delta}
+    schema = frame.collect_schema()
     context = Context.compositor(
-        data=frame, privacy_unit=_unit(privacy), privacy_loss=loss_of(**budget)
+        data=frame,
+        privacy_unit=_unit(privacy),
+        privacy_loss=loss_of(epsilon=privacy.epsilon, rho=privacy.rho, delta=privacy.delta),
+        split_evenly_over=1,
     )
-    shares = [result.share for result in asked.results]
-    parts = {name: divided(loss, shares) for name, loss in budget.items() if loss is not None}
-    queries = []
+    query: Any = context.query()
+    questions = {}
     for number, result in enumerate(asked.results):
-        spend = {name: part[number] for name, part in parts.items()}
         try:
-            query = _query(context.query(**spend), frame.collect_schema(), asked, result)
-            query.resolve()
+            questions[result.heading] = _asked(query, schema, asked, result)
         except (TypeError, ValueError) as error:
             raise ValueError(f"results[{number}]: {error}") from None
-        queries.append(query)
-    return queries
+    weights = {result.heading: result.share for result in asked.results}
+    share = weights if privacy.shares == "weights" else privacy.shares
+    division = Division(share, "total_variation", privacy.guess_size)
+    division.check(questions)
+    survey = SurveyQuery(questions, division)
+    survey.resolve()
+    return survey
 
 
 def _columns(asked: Specification) -> list[str]:
@@ -53,10 +59,8 @@ def _unit(privacy: Privacy) -> Any:
     return unit_of(contributions=privacy.contributions, identifier=privacy.identifier)
 
 
-def _query(
-    plan: Any, schema: pl.Schema, asked: Specification, result: Result
-) -> PosteriorQuery[Any]:
-    """The query for one result."""
+def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -> Asked:
+    """One result as a question."""
     columns = {name: asked.columns[name] for name in result.columns}
     labels = {name: _categories(column, schema[name]) for name, column in columns.items()}
     policies: dict[str, dict[str, Any]] = {"nulls": {}, "unknown": {}}
@@ -77,18 +81,16 @@ def _query(
         keys = _categories(asked.columns[result.by], schema[result.by])
         plan = plan.group_by(result.by)
     of: Any = result.column
-    query: Any = posterior(
-        plan,
+    question = Question.of(
         of,
         keys=keys,
         prior=result.prior,
         categories=labels if isinstance(of, list) else labels[of],
         size=asked.privacy.size,
-        mechanism=result.mechanism,
         nulls=policies["nulls"],
         unknown=policies["unknown"],
     )
-    return query
+    return ask(plan, question, result.mechanism)
 
 
 def _categories(column: Column, dtype: pl.DataType) -> Any:
@@ -98,15 +100,3 @@ def _categories(column: Column, dtype: pl.DataType) -> Any:
     if column.categories is None and dtype == pl.Boolean:
         return [True, False]
     return column.categories
-
-
-def made(
-    queries: Sequence[PosteriorQuery[Any]], keep: Callable[[list[Any]], None], show: Any
-) -> list[Any]:
-    """The releases, each kept as soon as it is made."""
-    releases: list[Any] = []
-    for number, query in enumerate(queries):
-        show("Releasing", number, len(queries))
-        releases.append(query.release())
-        keep(releases)
-    return releases

@@ -1,7 +1,7 @@
 """`opendp-bayes report`: from a specification and data to a page that can be published."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -110,26 +110,22 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
     """Everything that the specification asks for, released and kept."""
     from importlib.metadata import version
 
-    from opendp_bayes.commands.answers import made, queries_of
+    from opendp_bayes.commands.answers import survey_of
     from opendp_bayes.commands.files import scannable, source
-    from opendp_bayes.commands.progress import bar
+    from opendp_bayes.commands.progress import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
     from opendp_bayes.publishing.document import Report
 
     asked = _specification(specification)
     software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-
-    def document(releases: list[Any]) -> Report:
-        return Report(asked, tuple(releases), software)
-
     found = source(data, asked.separator)
     with Kept(output.with_suffix(".json")) as kept, scannable(found) as readable:
         with option_errors(), deferred_interrupts():
-            queries = queries_of(readable, asked)
-        with release_errors(), bar("Releasing", quiet=False) as show, deferred_interrupts():
-            releases = made(queries, lambda some: kept.hold(document(some).to_json()), show)
-            kept.keep(document(releases).to_json())
-    return document(releases)
+            survey = survey_of(readable, asked)
+        with release_errors(), waiting("Counting"), deferred_interrupts():
+            report = Report(asked, survey.release().releases, software)
+            kept.keep(report.to_json())
+    return report
 
 
 def _write(made: "Report", page: NewFile) -> None:

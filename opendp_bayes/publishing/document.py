@@ -12,9 +12,8 @@ VERSION = 1
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a report shows: the specification, a release for each of its results (or the first of
-    them, if it was interrupted), and the versions of the software that made them. All of it may be
-    published.
+    """What a report shows: the specification, a release for each of its results, and the versions
+    of the software that made them. All of it may be published.
     """
 
     specification: Specification
@@ -41,8 +40,8 @@ class Report(msgspec.Struct, frozen=True):
             raise ValueError(f"text: is not a report in JSON: {error}") from None
         if (document.format, document.version) != (NAME, VERSION):
             raise ValueError(f"format={document.format!r}: must be {NAME!r}, version {VERSION}.")
-        if len(document.releases) > len(document.specification.results):
-            raise ValueError("releases: must be one for each of the results, or fewer.")
+        if len(document.releases) != len(document.specification.results):
+            raise ValueError("releases: must be one for each of the results.")
         releases = tuple(release_from_json(bytes(release)) for release in document.releases)
         return cls(document.specification, releases, document.software)
 

@@ -75,7 +75,7 @@ def rendered(report: Report) -> str:
     )
     sections = [
         _section(report.specification, result, release)
-        for result, release in zip(report.specification.results, report.releases, strict=False)
+        for result, release in zip(report.specification.results, report.releases, strict=True)
     ]
     return environment.get_template("page.html").render(
         specification=report.specification,

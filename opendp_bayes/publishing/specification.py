@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -35,7 +35,18 @@ class Privacy(_Part, frozen=True, kw_only=True):
     epsilon: Annotated[_Positive | None, _says("Budget ε; either this or rho.")] = None
     rho: Annotated[_Positive | None, _says("Budget ρ of zero-concentrated privacy.")] = None
     delta: Annotated[_Share | None, _says("The δ that goes with ε or ρ.")] = None
+    shares: Annotated[
+        Literal["weights", "equal_errors", "smallest_error"],
+        _says(
+            "Divide the budget by the share of each result, or so that expected errors are equal,"
+            " or their mean smallest."
+        ),
+    ] = "weights"
     size: Annotated[_Number | None, _says("The number of records, if it is public.")] = None
+    guess_size: Annotated[
+        _Number | None,
+        _says("For shares by errors, a public guess of a private number of records."),
+    ] = None
     contributions: Annotated[
         _Number, _says("The most records, or identifiers, of one unit. A promise.")
     ] = 1
@@ -177,6 +188,14 @@ def _problems(found: Specification) -> Iterator[tuple[tuple[str | int, ...], str
             "does not go with an identifier: how many rows are kept of each is private. Leave it"
             " out.",
         )
+    by_errors = privacy.shares != "weights"
+    if (privacy.guess_size is not None) != (by_errors and privacy.size is None):
+        yield (
+            ("privacy",),
+            "guess_size goes with shares by errors and a private number of records; they need it.",
+        )
+    if by_errors and any(result.share != 1 for result in found.results):
+        yield ("privacy", "shares"), "finds the shares; leave out share of the results."
     for key, column in found.columns.items():
         categories, labels = column.categories, column.labels
         if labels is not None and (categories is None or len(labels) != len(categories)):

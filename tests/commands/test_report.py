@@ -12,8 +12,11 @@ import pytest
 from command_line import run
 
 import opendp_bayes as ob
+from opendp_bayes.commands.answers import survey_of
+from opendp_bayes.commands.files import source
+from opendp_bayes.commands.output import NewFile
 from opendp_bayes.framework.boundary import ReleaseError
-from opendp_bayes.framework.context import PosteriorQuery
+from opendp_bayes.framework.survey import SurveyQuery
 from opendp_bayes.publishing.document import Report
 from opendp_bayes.publishing.specification import read_specification
 
@@ -115,10 +118,10 @@ def test_what_is_wrong_is_found_before_anything_is_released(
     message: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def released(self: PosteriorQuery[Any]) -> None:
+    def released(self: SurveyQuery) -> None:
         raise AssertionError("released")
 
-    monkeypatch.setattr(PosteriorQuery, "release", released)
+    monkeypatch.setattr(SurveyQuery, "release", released)
     Path("votes.toml").write_text(SPECIFICATION.replace(*change))
     shown = run("report", *arguments.split(), "-o", "votes.html", code=2)
     assert len(shown.splitlines()) == 1
@@ -133,25 +136,42 @@ def test_files_that_exist_are_not_replaced(place: Path, taken: str) -> None:
     assert Path(taken).read_text() == "paid for"
 
 
-def test_what_was_released_before_a_failure_is_kept(
+def test_a_failure_releases_nothing_and_leaves_nothing(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release, made = PosteriorQuery.release, []
+    def fails(self: SurveyQuery) -> Any:
+        raise ReleaseError("reading failed")
 
-    def fails_at_last(self: PosteriorQuery[Any]) -> Any:
-        if len(made) == 2:
-            raise ReleaseError("reading failed")
-        made.append(release(self))
-        return made[-1]
+    monkeypatch.setattr(SurveyQuery, "release", fails)
+    assert "reading failed" in run(*MAKE, code=1)
+    assert not [*place.glob("*.html"), *place.glob("*.json")]
 
-    monkeypatch.setattr(PosteriorQuery, "release", fails_at_last)
-    message = run(*MAKE, code=1)
+
+def test_a_page_that_cannot_be_written_loses_no_release(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: NewFile, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(NewFile, "write", full)
+    message = run(*MAKE, code=3)
     name = re.search(r"it is in (\S+), and", message)
     assert name, message
-    assert Report.from_json(Path(name[1]).read_bytes()).releases == tuple(made)
+    assert len(Report.from_json(Path(name[1]).read_bytes()).releases) == 3
     assert "vote by town" in run("show", name[1])
-    run("report", name[1], "-o", "some.html")
-    assert "vote × town" not in Path("some.html").read_text().split("<script")[0]
+
+
+@pytest.mark.parametrize("shares", ["equal_errors", "smallest_error", "weights"])
+def test_the_context_is_debited_once_for_all_results(place: Path, shares: str) -> None:
+    guess = "" if shares == "weights" else "\nguess_size = 60"
+    asked = SPECIFICATION.replace("= 20000.0", f'= 2.0\nshares = "{shares}"{guess}')
+    survey = survey_of(source(Path("votes.csv"), None), read_specification(asked))
+    released = survey.release()
+    assert survey._context.current_privacy_loss() == [2.0]
+    assert 1.99 < released.loss.epsilon <= 2.0
+    assert list(released) == ["vote", "vote by town", "vote × town"]
+    equal = len({round(release.epsilon, 3) for release in released.values()}) == 1
+    assert equal == (shares == "weights")
 
 
 def test_without_jinja_nothing_is_released(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from statsmodels.datasets import anes96, fair
 
 import opendp_bayes as ob
-from opendp_bayes.commands.answers import queries_of
+from opendp_bayes.commands.answers import survey_of
 from opendp_bayes.commands.files import source
 from opendp_bayes.publishing.document import Report
 from opendp_bayes.publishing.page import rendered
@@ -96,9 +96,9 @@ class Page(HTMLParser):
 def made(text: str, frame: pl.DataFrame, directory: Path) -> Report:
     frame.write_parquet(directory / "data.parquet")
     asked = read_specification(text)
-    queries = queries_of(source(directory / "data.parquet", None), asked)
+    survey = survey_of(source(directory / "data.parquet", None), asked)
     software = {"opendp-bayes": ob.__version__}
-    return Report(asked, tuple(query.release() for query in queries), software)
+    return Report(asked, survey.release().releases, software)
 
 
 @pytest.fixture(scope="module")
