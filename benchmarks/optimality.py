@@ -3,7 +3,7 @@ docs/optimality.md. Takes about two minutes.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -13,7 +13,9 @@ from scipy.optimize import linprog
 
 import opendp_bayes as ob
 from opendp_bayes.mathematics.simplex import candidates
+from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mathematics.zero_sum import noise_vectors
+from opendp_bayes.planning.linear_program import Program
 
 #: Of the noise that is listed, the part of its weight that is left out.
 _NEGLIGIBLE = 1e-9
@@ -41,16 +43,15 @@ def calibrated(size: int, k: int, epsilon: float) -> Iterator[Any]:
         yield ob.calibrate(template, size=size, prior=[1.0] * k, epsilon=epsilon)
 
 
-def from_the_draw(least: ob.LeastError, scale: float) -> float:
-    """The error of K-norm noise after the best remapping of what is drawn, over the least error."""
-    k = len(least.prior)
-    norm = math.ceil(scale * -math.log(_NEGLIGIBLE)) + least.size
-    sets = candidates(least.size, k)
-    drawn = sets[0] + noise_vectors(norm + least.size, k)
+def from_the_draw(size: int, k: int, scale: float, average: Floats) -> float:
+    """The average error of K-norm noise after the best remapping of what is drawn."""
+    norm = math.ceil(scale * -math.log(_NEGLIGIBLE)) + size
+    sets = candidates(size, k)
+    drawn = sets[0] + noise_vectors(norm + size, k)
     weights = np.exp(-np.abs(drawn[:, None] - sets).sum(axis=2) / (2 * scale)).T
     law = weights / weights.sum(axis=1, keepdims=True)
     distance = ob.hellinger_distance(sets[:, None] + 1.0, sets[None] + 1.0)
-    return float((law.T @ distance / len(sets)).min(axis=1).sum()) / least.value
+    return float(((average[:, None] * law).T @ distance).min(axis=1).sum())
 
 
 def several_categories() -> Iterator[str]:
@@ -60,68 +61,121 @@ def several_categories() -> Iterator[str]:
         for mechanism in calibrated(size, k, epsilon):
             found = least.standing(mechanism)
             cells.append(f"{found.ratio:.3f}, {found.remapped_ratio:.3f}")
-        drawn = from_the_draw(least, 1 / epsilon)
+        number = len(candidates(size, k))
+        drawn = from_the_draw(size, k, 1 / epsilon, np.full(number, 1 / number)) / least.value
         yield (
             f"| {k} | {size} | {epsilon} | {least.value:.4f} | {' | '.join(cells)} | {drawn:.3f} |"
         )
 
 
-def least_additive(k: int, epsilon: float, norm: int) -> tuple[float, float]:
-    """The least expected Euclidean norm of ε-private noise with sum 0 and up to a norm
-    `||z||_1 / 2`, and that of K-norm noise up to there.
+def averages() -> Iterator[str]:
+    """Remapped K-norm noise against the least error of averages that know more and more."""
+    for size in (3, 4, 6, 8, 10):
+        sets = candidates(size, 3)
+        rarest = sets.min(axis=1)
+        kept = {"all": rarest >= 0, "an empty category": rarest == 0, "two of each": rarest >= 2}
+        for label, which in kept.items():
+            if which.sum() > 1:
+                average = which / which.sum() * (1 - 2.0**-45)
+                least, _ = Program.of(sets, np.ones(3), 1.0).average(average)
+                ratio = from_the_draw(size, 3, 1.0, average) / least
+                yield f"| {size} | {label} | {which.sum()} | {least:.4f} | {ratio:.3f} |"
 
-    One variable stands for a vector and all that permutations and reflection make of it, over which
-    an optimal law may be averaged.
+
+def parts(total: int, number: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """Every way to write `total` as a sum of up to `number` descending positive integers."""
+    if total == 0:
+        yield ()
+    elif number:
+        for first in range(min(total, largest), 0, -1):
+            for rest in parts(total - first, number - 1, first):
+                yield (first, *rest)
+
+
+def standing_for(vector: tuple[int, ...]) -> tuple[int, ...]:
+    """Of all that permutations and reflection make of a vector, the one that is listed."""
+    falling = tuple(sorted(vector, reverse=True))
+    return max(falling, tuple(-entry for entry in reversed(falling)))
+
+
+def noise_kinds(norm: int, k: int) -> tuple[list[tuple[int, ...]], Floats]:
+    """One vector of integers with sum 0 for all that permutations and reflection make of it, up to
+    a norm `||z||_1 / 2`; and how many it stands for.
     """
-    vectors = noise_vectors(norm, k)
-    shape = np.sort(vectors, axis=1)
-    mirrored = np.sort(-vectors, axis=1)
-    later = [tuple(a) < tuple(b) for a, b in zip(shape.tolist(), mirrored.tolist(), strict=True)]
-    shape[later] = mirrored[later]
-    kinds, number = np.unique(shape, axis=0, return_counts=True)
-    place = {tuple(kind): i for i, kind in enumerate(kinds.tolist())}
+    found = {(0,) * k}
+    for total in range(1, norm + 1):
+        sides = list(parts(total, k - 1, total))
+        for up, down in product(sides, repeat=2):
+            if len(up) + len(down) <= k:
+                rest = (0,) * (k - len(up) - len(down))
+                found.add(standing_for((*up, *rest, *(-entry for entry in down))))
+    kinds = sorted(found)
+    numbers = []
+    for kind in kinds:
+        repeated = math.prod(math.factorial(kind.count(entry)) for entry in set(kind))
+        reflected = 1 if tuple(-entry for entry in reversed(kind)) == kind else 2
+        numbers.append(math.factorial(k) // repeated * reflected)
+    return kinds, np.array(numbers, dtype=np.float64)
+
+
+def least_additive(k: int, epsilon: float, norm: int) -> tuple[float, float, float]:
+    """The least expected Euclidean norm of ε-private noise with sum 0 and up to a norm
+    `||z||_1 / 2`; what the dual proves; and that of K-norm noise up to there.
+
+    An optimal law may be averaged over permutations and reflection, so there is one variable for
+    each kind of vector: its probability over that of K-norm noise.
+    """
+    kinds, number = noise_kinds(norm, k)
+    place = {kind: i for i, kind in enumerate(kinds)}
     pairs = set()
     for i, kind in enumerate(kinds):
         for up, down in product(range(k), repeat=2):
-            step = kind.copy()
-            step[up] += 1
-            step[down] -= 1
-            one, other = np.sort(step).tolist(), np.sort(-step).tolist()
-            j = place.get(tuple(max(one, other)))
+            step = [entry + (at == up) - (at == down) for at, entry in enumerate(kind)]
+            j = place.get(standing_for(tuple(step)))
             if j is not None and j != i:
                 pairs.add((i, j))
-    rows = np.repeat(np.arange(len(pairs)), 2)
-    values = np.tile([math.exp(-epsilon), -1.0], len(pairs))
-    private = sparse.csr_matrix((values, (rows, np.array(sorted(pairs)).ravel())))
-    length = np.sqrt((kinds**2).sum(axis=1))
+    one, other = np.array(sorted(pairs)).T
+    vectors = np.array(kinds)
+    norms, length = np.maximum(vectors, 0).sum(axis=1), np.sqrt((vectors**2).sum(axis=1))
+    weights = number * np.exp(-epsilon * norms)
+    weights /= weights.sum()
+    rows = np.tile(np.arange(len(one)), 2)
+    entries = np.append(np.exp(-epsilon * (1 + norms[one] - norms[other])), -np.ones(len(one)))
+    private = sparse.csr_matrix((entries, (rows, np.append(one, other))))
     found = linprog(
-        number * length,
+        weights * length,
         A_ub=private,
-        b_ub=np.zeros(len(pairs)),
-        A_eq=number[None].astype(float),
+        b_ub=np.zeros(len(one)),
+        A_eq=weights[None],
         b_eq=[1.0],
         bounds=(0, None),
-        method="highs-ds",
+        method="highs-ipm",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    weights = number * np.exp(-epsilon * np.maximum(kinds, 0).sum(axis=1))
-    return float(found.fun), float(weights @ length / weights.sum())
+    return float(found.fun), float(found.eqlin.marginals[0]), float(weights @ length)
+
+
+#: Categories, ε and the norm up to which noise is looked at.
+ADDITIVE = [
+    *((2, 0.3, 84), (2, 1.0, 25), (2, 4.0, 7)),
+    *((3, 0.3, 60), (3, 1.0, 22), (3, 4.0, 6)),
+    *((4, 0.3, 30), (4, 1.0, 14), (4, 4.0, 6)),
+    *((5, 0.3, 22), (5, 1.0, 14), (5, 4.0, 6)),
+    *((6, 0.3, 16), (6, 0.3, 20), (6, 0.5, 16), (6, 1.0, 12), (6, 4.0, 6)),
+]
 
 
 def additive() -> Iterator[str]:
-    reach: dict[int, Callable[[float], int]] = {
-        2: lambda epsilon: math.ceil(25 / epsilon),
-        3: lambda epsilon: min(math.ceil(22 / epsilon), 40),
-        4: lambda epsilon: min(math.ceil(22 / epsilon), 14),
-    }
-    for k, epsilon in product((2, 3, 4), (0.5, 1.0, 2.0, 4.0)):
-        norm = reach[k](epsilon)
-        bound, ours = least_additive(k, epsilon, norm)
-        yield f"| {k} | {epsilon} | {norm} | {bound:.6f} | {ours:.6f} | {ours / bound - 1:.0e} |"
+    for k, epsilon, norm in ADDITIVE:
+        primal, dual, ours = least_additive(k, epsilon, norm)
+        yield (
+            f"| {k} | {epsilon} | {norm} | {primal:.9f} | {dual - primal:.0e} | {ours:.9f} |"
+            f" {ours / primal - 1:.0e} |"
+        )
 
 
 def main() -> None:
-    for table in (two_categories, several_categories, additive):
+    for table in (two_categories, several_categories, averages, additive):
         print(table.__name__)
         for line in table():
             print(line, flush=True)
