@@ -438,9 +438,9 @@ def exponent_of_c() -> str:
     )
 
 
-def radicand(n: int, reach: float, exponent: float) -> float:
-    """What the table takes the square root of, with the constant of the O taken as 1."""
-    return 1 - ((n + reach) / (n - reach)) ** exponent
+def radicand(n: int, reach: float, exponent: float, constant: float = 1.0) -> float:
+    """What the table takes the square root of, with this constant in the O."""
+    return 1 - (constant * (n + reach) / (n - reach)) ** exponent
 
 
 @check("P39")
@@ -449,14 +449,18 @@ def table_lshist() -> str:
     exact = quantile(laplace_law(100, 50, 1.0), row(100, 50), 0.95)
     return (
         f"n=100, delta=0.05: sqrt({radicand(100, reach, reach / 2):.4f}); inverted it would be"
-        f" {math.sqrt(radicand(100, -reach, reach / 2)):.4f}; the 95 % quantile of H is {exact:.4f}"
+        f" {math.sqrt(radicand(100, -reach, reach / 2)):.4f}; the 95 % quantile of H is"
+        f" {exact:.4f}; constant 1/2, n=10, K=5: sqrt({radicand(10, 5, 2.5, 0.5):.4f})"
     )
 
 
 @check("P40")
 def table_lszhang() -> str:
     reach = math.log(1 / (2 - 0.05 - 2 * math.sqrt(0.95)))
-    return f"n=100, delta=0.05: K = {reach:.4f}, sqrt({radicand(100, reach, reach / 2):.4f})"
+    return (
+        f"n=100, delta=0.05: K = {reach:.4f}, sqrt({radicand(100, reach, reach / 2):.4f}); constant"
+        f" 1/2, n=10, K=5: sqrt({radicand(10, 5, 2.5, 0.5):.4f})"
+    )
 
 
 @check("P41")
@@ -466,8 +470,9 @@ def table_ehd() -> str:
     weights = np.exp(-distance / (2 * PAPERS_GS))
     exact = quantile(weights / weights.sum(), distance, 0.95)
     return (
-        f"n=100, delta=0.05: k = {reach:.4f}, sqrt({radicand(100, reach, reach):.4f}); the 95 %"
-        f" quantile of H is {exact:.4f}"
+        f"n=100, delta=0.05: k = {reach:.4f}, sqrt({radicand(100, reach, reach):.4f}); with the"
+        f" constant 1/2 {math.sqrt(radicand(100, reach, reach, 0.5)):.6f}; the 95 % quantile of H"
+        f" is {exact:.6f}"
     )
 
 
