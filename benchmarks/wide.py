@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from reporting import table
@@ -10,12 +10,26 @@ from reporting import table
 from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
 
-#: Name, law of the noise, whether the number of records is private.
-NOISE: tuple[tuple[str, IntegerNoise, bool], ...] = (
-    ("Laplace or K-norm, noise scale 1", DiscreteLaplace(1.0), False),
-    ("Laplace or K-norm, noise scale 10", DiscreteLaplace(10.0), False),
-    ("Laplace, noise scale 10, n private", DiscreteLaplace(10.0), True),
-    ("Gaussian, noise scale 10", DiscreteGaussian(10.0), False),
+#: Concentrations of the law of the probabilities: counts about alike, and very unequal ones.
+_ALIKE, _UNEQUAL = 50.0, 0.5
+
+
+class Setting(NamedTuple):
+    """A release: whether the number of records is private, and how alike the counts are."""
+
+    name: str
+    law: IntegerNoise
+    private: bool = False
+    concentration: float = _ALIKE
+
+
+SETTINGS = (
+    Setting("Laplace or K-norm, noise scale 1", DiscreteLaplace(1.0)),
+    Setting("Laplace or K-norm, noise scale 10", DiscreteLaplace(10.0)),
+    Setting("the same, unequal counts", DiscreteLaplace(10.0), concentration=_UNEQUAL),
+    Setting("Laplace, noise scale 10, n private", DiscreteLaplace(10.0), private=True),
+    Setting("the same, unequal counts", DiscreteLaplace(10.0), True, _UNEQUAL),
+    Setting("Gaussian, noise scale 10", DiscreteGaussian(10.0)),
 )
 #: Categories and records.
 TABLES = ((10, 10**5), (100, 10**5), (1000, 2 * 10**6), (10_000, 2 * 10**7))
@@ -24,17 +38,12 @@ _DRAWS = 4000
 _MOST_DRAWN = 1000
 
 
-def drawn(k: int, size: int, law: IntegerNoise) -> np.ndarray:
+def posterior(k: int, size: int, made: Setting) -> CountsGivenNoise:
     rng = np.random.default_rng(0)
-    noise = rng.laplace if isinstance(law, DiscreteLaplace) else rng.normal
-    counts = rng.multinomial(size, rng.dirichlet(np.full(k, 50.0)))
-    return counts + np.rint(noise(0, law.scale, k)).astype(np.int64)
-
-
-def posterior(k: int, size: int, law: IntegerNoise, private: bool) -> CountsGivenNoise:
-    return CountsGivenNoise(
-        drawn(k, size, law), np.full(k, 0.5), law, size=None if private else size
-    )
+    noise = rng.laplace if isinstance(made.law, DiscreteLaplace) else rng.normal
+    counts = rng.multinomial(size, rng.dirichlet(np.full(k, made.concentration)))
+    drawn = counts + np.rint(noise(0, made.law.scale, k)).astype(np.int64)
+    return CountsGivenNoise(drawn, np.full(k, 0.5), made.law, size=None if made.private else size)
 
 
 def seconds(function: Callable[[], Any]) -> str:
@@ -49,11 +58,11 @@ def all_marginals(found: CountsGivenNoise) -> None:
     found.probabilities.interval(0.95)
 
 
-def times(k: int, size: int, law: IntegerNoise, private: bool) -> list[str]:
+def times(k: int, size: int, made: Setting) -> list[str]:
     found: list[CountsGivenNoise] = []
 
     def marginals() -> None:
-        found.append(posterior(k, size, law, private))
+        found.append(posterior(k, size, made))
         all_marginals(found[0])
 
     result = [seconds(marginals)]
@@ -68,8 +77,8 @@ def times(k: int, size: int, law: IntegerNoise, private: bool) -> list[str]:
 
 def main() -> None:
     rows = [
-        [name, k, f"{size:.0e}", *times(k, size, law, private)]
-        for name, law, private in NOISE
+        [made.name, k, f"{size:.0e}", *times(k, size, made)]
+        for made in SETTINGS
         for k, size in TABLES
     ]
     columns = [

@@ -14,14 +14,9 @@ from opendp_bayes.inference.likelihood import (
     likelihood_of,
 )
 from opendp_bayes.inference.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.true_counts import (
-    Listed,
-    TrueCounts,
-    TwoCategories,
-    log_prior_weight,
-)
+from opendp_bayes.inference.true_counts import Listed, TrueCounts, TwoCategories
 from opendp_bayes.inference.union import Look, Union
-from opendp_bayes.inference.weights import Categories
+from opendp_bayes.inference.weights import Categories, log_rising
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.released.combination import Combination, Records
@@ -85,7 +80,7 @@ def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Flo
         return TwoCategories(log_likelihood, combination.releases[0].counts[0], prior, size)
     counts = candidates(size, k)
     weights = log_likelihood(counts) if size else np.zeros(1)
-    return Listed(counts, weights + log_prior_weight(counts, prior).sum(axis=1), prior)
+    return Listed(counts, weights + log_rising(counts, prior).sum(axis=1), prior)
 
 
 def _of_different(

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+from numpy.lib.stride_tricks import sliding_window_view
 
 from opendp_bayes.inference.windows import NOTHING, Cells, Windows, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -16,6 +16,8 @@ _ROWS = 128
 #: Knots of interpolated sums, in deviations of what is smooth; sums below `exp(-_DEPTH)` of the
 #: largest are left out.
 _KNOTS, _DEPTH = 0.2, 30.0
+#: Values at 0, 1, 2 and 3 to the coefficients of the cubic through them.
+_THROUGH_FOUR = np.linalg.inv(np.vander(np.arange(4.0), increasing=True))
 
 
 class Law(Protocol):
@@ -70,8 +72,7 @@ class OneCount:
     @cached_property
     def cells(self) -> Cells:
         """The cells of the row."""
-        cells = self.windows.cells.where(self._part)
-        return Cells(np.zeros_like(cells.first), cells.first, cells.last)
+        return self.windows.cells.alone(self._part)
 
     @property
     def log_masses(self) -> Floats:
@@ -200,22 +201,25 @@ def _summed(place: Integers, left: Floats, log_weights: Floats) -> Floats:
 class SmoothTotals:
     """Listed totals for one category, whose rest is smooth: what they come to, interpolated.
 
-    `functions` of the count, from `lowest` to `highest`: the logarithm of the sum over the totals,
-    and the mean and the variance of its probability given the count, over `alpha + count`.
+    Of the count, from `lowest` to `highest`: the logarithm of the sum over the totals, and the mean
+    and the variance of its probability given the count, over `alpha + count`; `cubics`, shape
+    `(4, 3, pieces)`, are their coefficients from each of the first knots on, `step` apart.
     """
 
     listed: ListedTotals
     lowest: float
     highest: float
-    functions: CubicSpline
+    step: int
+    cubics: Floats
 
     @classmethod
     def of(
         cls, listed: ListedTotals, own: Law, rest: Law, alpha: float, others: float
     ) -> "SmoothTotals":
         """For a category with the prior `Beta(alpha, others)`."""
-        knots = int(np.ceil((own.highest - own.lowest) / (_KNOTS * rest.deviation))) + 5
-        counts = np.unique(np.rint(np.linspace(own.lowest, own.highest, knots)))
+        step = int(min(_KNOTS * rest.deviation, (own.highest - own.lowest) / 3))
+        step = max(step, 1)
+        counts = np.arange(own.lowest, own.highest + step, step)
         totals = listed.totals[0]
         logs = listed.log_weights + rest.log_density(totals - counts[:, None])
         top = logs.max(axis=1)
@@ -229,9 +233,10 @@ class SmoothTotals:
         away = 1 / total - inverse[:, None]
         within = weights @ (1 / total / (total + 1)) - a * (weights @ (1 / total**2 / (total + 1)))
         values = np.stack([log_sums, inverse, within + a * (weights * away**2).sum(axis=1)], axis=1)
-        if counts.size == 1:  # a spline needs two
-            counts, values = counts + np.array([0.0, 1.0]), np.repeat(values, 2, axis=0)
-        return cls(listed, counts[0], counts[-1], CubicSpline(counts, values))
+        # Where there are fewer than four knots, every count is one.
+        values = np.pad(values, ((0, max(4 - len(values), 0)), (0, 0)), mode="edge")
+        cubics = np.tensordot(_THROUGH_FOUR, sliding_window_view(values, 4, axis=0), (1, 2))
+        return cls(listed, counts[0], counts[-1], step, cubics.swapaxes(1, 2).copy())
 
     @property
     def some(self) -> Floats:
@@ -242,7 +247,16 @@ class SmoothTotals:
         """Logarithms of the sums of the weights of what completes the counts."""
         del rest, row
         inside = (counts >= self.lowest) & (counts <= self.highest)
-        return np.where(inside, self.functions(counts)[:, 0], NOTHING)
+        return np.where(inside, self.at(counts, 0), NOTHING)
+
+    def at(self, counts: Floats, function: int) -> Floats:
+        """One of the three functions at counts, by the cubics through their nearest four knots."""
+        place = (counts - self.lowest) / self.step
+        last = self.cubics.shape[2] - 1
+        base = np.minimum(np.maximum(place - 1, 0), last).astype(np.int64)
+        away = place - base
+        constant, linear, square, cube = self.cubics[:, function, :]
+        return ((cube[base] * away + square[base]) * away + linear[base]) * away + constant[base]
 
 
 def runs(starts: Floats, lowest: Floats, highest: Floats) -> Cells:

@@ -138,7 +138,7 @@ def _components(joint: Joint, law: CountLaws, prior: Prior) -> Components:
     if isinstance(totals, SmoothTotals) and narrow:
         inside = (nodes >= totals.lowest) & (nodes <= totals.highest)
         a, nodes, masses = a[inside], nodes[inside], masses[inside]
-        _, inverse, spread = totals.functions(nodes).T
+        inverse, spread = totals.at(nodes, 1), totals.at(nodes, 2)
         return _matched(a * inverse, 1 - a * inverse, a * spread, masses, nodes, prior)
     listed = totals.listed if isinstance(totals, SmoothTotals) else totals
     row = np.zeros(nodes.shape, dtype=np.int64)

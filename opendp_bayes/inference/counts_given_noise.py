@@ -4,7 +4,7 @@ The weights of the counts are a product over the categories but for their sum, s
 one count, given the sum, needs the law of the sum of the others: a convolution. Nothing is drawn.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from opendp_bayes.inference.merged import Groups, Merged
 from opendp_bayes.inference.tilted import Tilted
 from opendp_bayes.inference.totals import Total, private, public
 from opendp_bayes.inference.weights import Categories
-from opendp_bayes.inference.windows import NOTHING
+from opendp_bayes.inference.windows import NOTHING, Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
@@ -99,15 +99,18 @@ class CountsGivenNoise:
         """Parts of the total, each with a tilt of its own, that hold all that it weighs."""
         rows = self.categories.chosen(self._first)
         parts: list[Tilted] = []
-        gaps, best = [(total, 0.0)], NOTHING
+        gaps: list[tuple[Total, float, float | None]] = [(total, 0.0, None)]
+        best = NOTHING
         while gaps:
             if len(parts) > _MOST_PARTS:
                 raise ValueError(
                     f"prior: its concentration, {self.categories.prior.sum():g}, is too large for "
                     "this uncertain a private number of records; give a narrower size_prior."
                 )
-            gap, tilt = gaps.pop()
+            gap, tilt, bounding = gaps.pop()
             if not gap.seeds.size:
+                continue
+            if bounding is not None and self._bound(rows, gap, bounding) < best - _DEPTH:
                 continue
             part = Tilted(rows, self._row, gap, self._origin, tilt)
             if total.is_point:
@@ -117,12 +120,23 @@ class CountsGivenNoise:
                 continue  # and what is beside it in the gap is still further away
             parts.append(part)
             below, above = part.log_ends() > best - _DEPTH
+            lower, upper = part.end_tilts()
             if gap.lowest < part.total.lowest and (below or part.reaches_zero):
-                gaps.append((gap.between(gap.lowest, part.total.lowest - 1), part.tilt))
+                beside = gap.between(gap.lowest, part.total.lowest - 1)
+                gaps.append((beside, part.tilt, None if below else lower))
             if part.total.highest < gap.highest and (above or part.reaches_zero):
-                gaps.append((gap.between(part.total.highest + 1, gap.highest), part.tilt))
+                beside = gap.between(part.total.highest + 1, gap.highest)
+                gaps.append((beside, part.tilt, None if above else upper))
         parts = [part for part in parts if part.log_evidence > best - _DEPTH]
         return sorted(parts, key=lambda part: part.total.lowest)
+
+    def _bound(self, rows: Categories, gap: Total, tilt: float) -> float:
+        """An upper bound of the logarithm of what a gap weighs (Chernoff's)."""
+        most = gap.most(tilt)
+        if np.isinf(most):
+            return most
+        windows = Windows.of(rows, tilt, gap.highest + gap.margin)
+        return windows.log_sum(np.bincount(self._row), self._origin) + most
 
     @cached_property
     def _marginals(self) -> tuple[CountLaws, BetaMixtures]:
@@ -168,12 +182,6 @@ class CountsGivenNoise:
         constant = special.gammaln(prior.sum()) - special.gammaln(prior).sum()
         constant += np.bincount(self._row) @ rows.log_absolute(self._origin)
         return float(special.logsumexp([part.log_evidence for part in self._parts]) + constant)
-
-    def log_likelihood(self, counts: ArrayLike) -> Floats:
-        """`ln P(drawn | counts)` for counts of shape `(..., k)`; shape `(...)`."""
-        counts = np.asarray(counts)
-        looks = (look.log_noise(counts).sum(axis=-1) for look in self.categories.looks)
-        return np.asarray(sum(looks))
 
     def sample(self, size: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the true counts, shape `(size, k)`."""
@@ -223,12 +231,10 @@ class CountsGivenNoise:
             found = [weight(sums) for weight in weights]
             return np.maximum(special.logsumexp(found, axis=0), NOTHING)
 
-        if seeds[-1] - seeds[0] <= _LONGEST_TABLE:  # asked for far more often than there are sums
-            table = _tabulated(log_weight, int(seeds[0]), int(seeds[-1]))
-        else:
-            table = log_weight
-        some = self.categories.chosen(np.flatnonzero(inside))
-        return CountsGivenNoise._of(some, Total(int(seeds[0]), int(seeds[-1]), table, seeds))
+        total = Total(int(seeds[0]), int(seeds[-1]), log_weight, seeds)
+        if total.highest - total.lowest <= _LONGEST_TABLE:
+            total = _tabulated(total)  # asked for far more often than there are sums
+        return CountsGivenNoise._of(self.categories.chosen(np.flatnonzero(inside)), total)
 
 
 def _total(categories: Categories, size: int | None, size_prior: Any) -> Total:
@@ -243,11 +249,13 @@ def _sums_of_others(values: Floats) -> Floats:
     return np.asarray(before + after)
 
 
-def _tabulated(
-    log_weight: Callable[[Floats], Floats], lowest: int, highest: int
-) -> Callable[[Floats], Floats]:
-    """The same function from a table of its values at whole numbers, linear in between."""
-    sums = np.arange(lowest, highest + 1, dtype=np.float64)
+def _tabulated(total: Total) -> Total:
+    """The same with weights from a table of those of whole numbers, linear in between."""
+    sums = np.arange(total.lowest, total.highest + 1, dtype=np.float64)
     parts = np.array_split(sums, sums.size // _BLOCK + 1)
-    table = np.concatenate([log_weight(part) for part in parts])
-    return lambda sums: np.interp(sums, np.arange(lowest, highest + 1), table)
+    table = np.concatenate([total.log_weight(part) for part in parts])
+
+    def upper(lowest: int, highest: int) -> float:
+        return float(table[lowest - total.lowest : highest - total.lowest + 1].max())
+
+    return replace(total, log_weight=lambda sizes: np.interp(sizes, sums, table), upper=upper)

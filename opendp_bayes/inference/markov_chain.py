@@ -15,7 +15,8 @@ from opendp_bayes.inference.dirichlet import dirichlet_multinomial
 from opendp_bayes.inference.likelihood import Tabulated
 from opendp_bayes.inference.second_look import disagreement
 from opendp_bayes.inference.shown import Shown, seconded, table
-from opendp_bayes.inference.true_counts import Generator, Listed, log_prior_weight
+from opendp_bayes.inference.true_counts import Generator, Listed
+from opendp_bayes.inference.weights import log_rising
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.released.data import Label
 from opendp_bayes.report.sheet import Sheet
@@ -130,9 +131,7 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
             proposed[rows, enter] += number
             possible = proposed[rows, leave] >= 0
             proposed = np.where(possible[:, None], proposed, counts)
-            log_prior_ratio = (
-                log_prior_weight(proposed, prior) - log_prior_weight(counts, prior)
-            ).sum(axis=1)
+            log_prior_ratio = (log_rising(proposed, prior) - log_rising(counts, prior)).sum(axis=1)
         there = likelihood.log_likelihood(proposed)
         # A chain at an impossible data set goes anywhere.
         log_ratio = np.where(

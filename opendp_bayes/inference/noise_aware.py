@@ -20,12 +20,8 @@ from opendp_bayes.inference.likelihood import (
 from opendp_bayes.inference.markov_chain import by_metropolis
 from opendp_bayes.inference.normaliser import by_interpolation
 from opendp_bayes.inference.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.true_counts import (
-    Listed,
-    TrueCounts,
-    TwoCategories,
-    log_prior_weight,
-)
+from opendp_bayes.inference.true_counts import Listed, TrueCounts, TwoCategories
+from opendp_bayes.inference.weights import log_rising
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.released.data import ReleasedData
@@ -159,7 +155,7 @@ def _true_counts(
         counts = candidates(size, release.k)
         return Listed(
             counts,
-            likelihood.log_likelihood(counts) + log_prior_weight(counts, prior).sum(axis=1),
+            likelihood.log_likelihood(counts) + log_rising(counts, prior).sum(axis=1),
             prior,
         )
     if isinstance(likelihood, Weighing):

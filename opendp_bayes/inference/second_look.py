@@ -10,7 +10,8 @@ from collections.abc import Callable
 import numpy as np
 
 from opendp_bayes.inference.importance import Proposals, Weighted, by_importance
-from opendp_bayes.inference.true_counts import Generator, Listed, log_prior_weight
+from opendp_bayes.inference.true_counts import Generator, Listed
+from opendp_bayes.inference.weights import log_rising
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Effective draws of the second look, and below which it says nothing.
@@ -68,7 +69,7 @@ def climbed(log_likelihood: LogLikelihood, starts: Integers, prior: Floats) -> I
     """
 
     def height(counts: Integers) -> Floats:
-        return log_likelihood(counts) + log_prior_weight(counts, prior).sum(axis=1)
+        return log_likelihood(counts) + log_rising(counts, prior).sum(axis=1)
 
     size, k = int(starts[0].sum()), prior.size
     steps = np.append(4 ** np.arange(int(np.log2(size) / 2) + 1), size)

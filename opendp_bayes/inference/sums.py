@@ -18,7 +18,7 @@ _DEPTH = 36.0
 #: The longest cycles for few and for many categories, and the entries of all together.
 _LONGEST, _LONGEST_OF_MANY, _ENTRIES = 1 << 20, 1 << 14, 1 << 22
 #: Entries of the transforms that are held at once.
-_BLOCK = 1 << 22
+_BLOCK = 1 << 23
 #: A finer grid near 0 has steps `_FINER` times shorter and reaches `_ZOOM` steps; a coarser one is
 #: used from `_ZOOM / _FINER` steps on.
 _FINER, _ZOOM = 32, 4096
@@ -136,11 +136,15 @@ class Grid:
         counts = cells.nodes[used]
         log_masses = cells.log_masses(self.windows.log_probability)[used]
         masses = np.exp(log_masses - self.damping * counts)
-        base, weights = cubic_weights(counts / self.step - self.origins[category])
+        place = counts / self.step - self.origins[category]
         row = (category - start) * self.length
         binned = np.zeros((stop - start) * self.length)
-        for offset, weight in enumerate(weights):
-            if np.any(weight):
+        if self.step == 1:
+            target = row + place.astype(np.int64) % self.length
+            binned += np.bincount(target, masses, minlength=binned.size)
+        else:
+            base, weights = cubic_weights(place)
+            for offset, weight in enumerate(weights):
                 target = row + (base + offset) % self.length
                 binned += np.bincount(target, weight * masses, minlength=binned.size)
         return np.asarray(fft.rfft(binned.reshape(-1, self.length), axis=1))
@@ -170,7 +174,10 @@ class Grid:
         outer = _all_but_one(np.stack(self._products))
         for block, outside in zip(self.blocks(), outer, strict=True):
             transformed, times = self._transformed(*block), self.multiplicity[slice(*block)]
-            inside = _all_but_one(_power(transformed, times)) * _power(transformed, times - 1)
+            inside = _all_but_one(_power(transformed, times))
+            several = times > 1
+            if np.any(several):
+                inside[several] *= _power(transformed[several], times[several] - 1)
             values = fft.irfft(inside * outside, self.length, axis=1)
             for row, law in enumerate(values):
                 yield self._finished(law, whole - int(self.origins[block[0] + row]))
@@ -199,8 +206,11 @@ class Grid:
         for place, block in enumerate(blocks):
             transformed = _power(self._transformed(*block), self.multiplicity[slice(*block)])
             after = np.prod(np.stack([np.ones_like(products[0]), *products[place + 1 :]]), axis=0)
-            suffix = np.cumprod(np.concatenate([transformed, after[None]])[::-1], axis=0)[::-1]
-            values = fft.irfft(suffix[1:], self.length, axis=1)
+            suffix = np.empty_like(transformed)
+            for row in range(len(suffix) - 1, -1, -1):
+                suffix[row] = after
+                after = after * transformed[row]
+            values = fft.irfft(suffix, self.length, axis=1)
             for row, law in enumerate(values, start=block[0]):
                 origin -= int(self.multiplicity[row] * self.origins[row])
                 yield self._finished(law, origin)
@@ -217,23 +227,32 @@ class Grid:
 
 def _power(transforms: Complexes, times: Integers) -> Complexes:
     """Each row to a power, by squares."""
-    if np.all(times == 1):
+    several = times != 1
+    if not np.any(several):
         return transforms
-    result, square, times = np.ones_like(transforms), transforms, times.copy()
+    square, times = transforms[several], times[several]
+    powers = np.ones_like(square)
     while np.any(times > 0):
         odd = times % 2 == 1
-        result[odd] *= square[odd]
-        times //= 2
+        powers[odd] *= square[odd]
+        times = times // 2
         square = square * square if np.any(times > 0) else square
+    result = transforms.copy()
+    result[several] = powers
     return result
 
 
 def _all_but_one(factors: Complexes) -> Complexes:
     """For every row the product of the others."""
-    ones = np.ones_like(factors[:1])
-    before = np.cumprod(np.concatenate([ones, factors[:-1]]), axis=0)
-    after = np.cumprod(np.concatenate([ones, factors[:0:-1]]), axis=0)[::-1]
-    return np.asarray(before * after)
+    result, before = np.empty_like(factors), np.ones_like(factors[0])
+    for row, factor in enumerate(factors):  # row by row: numpy's cumprod goes along columns
+        result[row] = before
+        before = before * factor
+    after = np.ones_like(factors[0])
+    for row in range(len(factors) - 1, -1, -1):
+        result[row] *= after
+        after = after * factors[row]
+    return result
 
 
 def is_fine_from(step: int) -> float:

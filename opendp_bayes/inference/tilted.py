@@ -31,6 +31,8 @@ _NEGLIGIBLE = 1e-15
 _WIDE = 0.5
 #: Sums whose tilted probability is below `exp(-_FAR)` of the largest are left to another tilt.
 _FAR = 28.0
+#: The slope of a law at an end is looked at over this share of the way to the mean.
+_NEAR_END = 1 / 8
 
 
 class Tilted:
@@ -106,12 +108,11 @@ class Tilted:
     @cached_property
     def log_constant(self) -> float:
         """What the logarithms of its weights have to be raised by to compare it with another."""
-        windows, (size, log_weight) = self._windows, self._typical
-        rows = np.arange(self._multiplicity.size)
-        at_anchor = windows.categories.log_weight(rows, windows.anchor, self._origin)
-        away = size - float(self._multiplicity @ windows.anchor)
-        raised = float(self._multiplicity @ (at_anchor + windows.log_norm))
-        return raised + log_weight - windows.tilt * away
+        return self._constant(self._multiplicity)
+
+    def _constant(self, multiplicity: Integers) -> float:
+        size, log_weight = self._typical
+        return self._windows.log_sum(multiplicity, self._origin) + log_weight - self.tilt * size
 
     def _log_size(self, sizes: Floats) -> Floats:
         """Logarithms of the weights of numbers of records, relative to a typical one and without
@@ -202,6 +203,16 @@ class Tilted:
         ends = np.array([self.total.lowest, self.total.highest], dtype=np.float64)
         return self._log_total(np.zeros(2, dtype=np.int64), ends) + self.log_constant
 
+    def end_tilts(self) -> tuple[float, float]:
+        """Tilts that would put the sum at about the smallest and the largest number of records."""
+        mean = float(self._multiplicity @ self._windows.mean)
+        found = []
+        for end in (self.total.lowest, self.total.highest):
+            near = end + _NEAR_END * (mean - end)
+            heights = self._whole.log_density(np.array([end, near], dtype=np.float64))
+            found.append(self.tilt - float(heights[1] - heights[0]) / ((near - end) or 1.0))
+        return found[0], found[1]
+
     @property
     def reaches_zero(self) -> bool:
         """Whether some category of a prior below 1 may have no records."""
@@ -251,22 +262,15 @@ class Tilted:
         """The logarithms of the weights that the other categories and the number of records give
         to sums of the counts of some.
         """
-        rest, outside = (
-            self.sum_of(~inside),
-            np.bincount(self._row[~inside], minlength=self._multiplicity.size),
-        )
-        windows = self._windows
-        rows = np.arange(outside.size)
-        at_anchor = windows.categories.log_weight(rows, windows.anchor, self._origin)
-        size, log_weight = self._typical
-        constant = float(outside @ (at_anchor + windows.log_norm)) + log_weight
-        constant += windows.tilt * (float(outside @ windows.anchor) - size)
+        rest = self.sum_of(~inside)
+        outside = np.bincount(self._row[~inside], minlength=self._multiplicity.size)
+        constant, tilt = self._constant(outside), self.tilt
         sizes, log_sizes = self._listed.totals[0], self._listed.log_weights
 
         def log_weight_of(sums: Floats) -> Floats:
             left = log_sizes + rest.log_density(sizes - sums[..., None])
             found = np.maximum(special.logsumexp(left, axis=-1), NOTHING)
-            return np.where(found > NOTHING / 2, found + windows.tilt * sums + constant, NOTHING)
+            return np.where(found > NOTHING / 2, found + tilt * sums + constant, NOTHING)
 
         return log_weight_of
 

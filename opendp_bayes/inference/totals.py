@@ -23,6 +23,8 @@ _UNLIKELY = 60.0
 _LARGEST = 10**15
 #: The longest range of numbers that are looked at one by one for gaps in a prior.
 _LONGEST_RANGE = 10**6
+#: So many probabilities of a prior are compared one by one to bound them.
+_FEW = 1 << 12
 #: Quantiles of a prior of the number of records between which it is smooth.
 _LEVELS = np.linspace(0.01, 0.99, 33)
 
@@ -33,7 +35,7 @@ class Total:
 
     `log_weight` takes real numbers in this range, elementwise; `seeds` are numbers between which it
     has no narrow peak, and where they are `all`, the only numbers that have a weight. Where
-    `lowest` is `highest` the number is public.
+    `lowest` is `highest` the number is public. `upper` bounds `log_weight` between two numbers.
     """
 
     lowest: int
@@ -41,6 +43,7 @@ class Total:
     log_weight: Callable[[Floats], Floats]
     seeds: Integers
     all: bool = False
+    upper: Callable[[int, int], float] = lambda lowest, highest: math.inf
 
     @property
     def margin(self) -> int:
@@ -63,6 +66,22 @@ class Total:
         if self.all and seeds.size:
             low, high = int(seeds[0]), int(seeds[-1])
         return replace(self, lowest=low, highest=high, seeds=seeds)
+
+    def most(self, tilt: float) -> float:
+        """An upper bound of `log_weight(N) - tilt N`; the sign of the tilt tells which end of the
+        range it is near.
+        """
+        reach = self.highest - self.lowest
+        away = np.unique(np.minimum(np.append(0, 2 ** np.arange(reach.bit_length())), reach))
+        found = -math.inf
+        for near, far in zip(away.tolist(), [*away[1:].tolist(), reach], strict=True):
+            if tilt < 0:
+                most = self.upper(self.highest - far, self.highest - near)
+                found = max(found, most - tilt * (self.highest - near))
+            else:
+                most = self.upper(self.lowest + near, self.lowest + far)
+                found = max(found, most - tilt * (self.lowest + near))
+        return found
 
     def pull(self, tilt: float, mean: float, deviation: float) -> float:
         """How far, in standard deviations of the sum, its mean is below where it should be: at a
@@ -124,6 +143,11 @@ def private(categories: Categories, size_prior: Any) -> Total:
             weight = weight + np.where(share > 0, (1 - share) * left + share * right, left)
         return np.asarray(weight)
 
+    def upper(low: int, high: int) -> float:
+        if size_prior is not None and high - low <= _FEW:
+            return float(log_weight(np.arange(low, high + 1, dtype=np.float64)).max())
+        return float(-log_rising([low, high], concentration).min())  # monotone; a probability <= 1
+
     every = np.unique(np.clip(np.concatenate(seeds), lowest, highest))
     near = np.unique(np.clip(np.concatenate([every, every + 1]), lowest, highest))
     positive = near[log_weight(near.astype(np.float64)) > NOTHING / 2]
@@ -131,7 +155,8 @@ def private(categories: Categories, size_prior: Any) -> Total:
         raise ValueError("size_prior: gives no number of records a probability above 0.")
     lowest, highest = int(positive[0]), int(positive[-1])
     if positive.size == np.sum((near >= lowest) & (near <= highest)):
-        return Total(lowest, highest, log_weight, np.unique(np.clip(every, lowest, highest)))
+        every = np.unique(np.clip(every, lowest, highest))
+        return Total(lowest, highest, log_weight, every, upper=upper)
     if highest - lowest > _LONGEST_RANGE:
         raise ValueError(
             "size_prior: has gaps in a range of more than 1e6 numbers; give a distribution whose "
@@ -139,7 +164,7 @@ def private(categories: Categories, size_prior: Any) -> Total:
         )
     every = np.arange(lowest, highest + 1)
     every = every[log_weight(every.astype(np.float64)) > NOTHING / 2]
-    return Total(lowest, highest, log_weight, every, all=True)
+    return Total(lowest, highest, log_weight, every, all=True, upper=upper)
 
 
 def _quantiles(size_prior: Any) -> list[float]:

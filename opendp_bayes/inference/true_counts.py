@@ -21,6 +21,7 @@ from opendp_bayes.inference.conditionals import Joint, Prior, marginal
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.merged import Counted, Groups, Merged, summed
 from opendp_bayes.inference.peaks import Anything, Peaked
+from opendp_bayes.inference.weights import log_rising
 from opendp_bayes.inference.windows import NOTHING, Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -41,22 +42,6 @@ class TrueCounts(Counted, Protocol):
         ...
 
 
-def log_prior_weight(counts: Integers, alpha: float | Floats) -> Floats:
-    """`ln G(x + alpha) - ln x!` up to a constant: what one category contributes to the
-    Dirichlet-multinomial probability of the counts.
-
-    As a logarithm of a beta function, which does not lose the difference of the two in the rounding
-    of each.
-    """
-    counts, alpha = np.broadcast_arrays(np.asarray(counts, dtype=np.float64), alpha)
-    weight, curved = np.zeros(counts.shape), alpha != 1
-    x, a = counts[curved], alpha[curved]
-    weight[curved] = np.where(a < 1, 1.0, -1.0) * special.betaln(
-        x + np.minimum(a, 1), np.abs(a - 1)
-    )
-    return weight
-
-
 class TwoCategories:
     """Two categories and a public size: a weight for every count of the first, in cells.
 
@@ -72,7 +57,7 @@ class TwoCategories:
         def log_weight(counts: Floats) -> Floats:
             first = np.floor(np.ravel(counts)).astype(np.int64)
             both = np.column_stack([first, size - first])
-            found = log_likelihood(both) + log_prior_weight(both, prior).sum(axis=1)
+            found = log_likelihood(both) + log_rising(both, prior).sum(axis=1)
             return np.maximum(found, NOTHING).reshape(np.shape(counts))
 
         self._first = Peaked.of(log_weight, size, around=[released, self._mode()])

@@ -77,6 +77,13 @@ class Cells:
         """Some of the cells."""
         return Cells(self.category[chosen], self.first[chosen], self.last[chosen])
 
+    def alone(self, part: slice) -> "Cells":
+        """The cells of one category, as category 0, with what was found of all of them."""
+        one = Cells(np.zeros_like(self.first[part]), self.first[part], self.last[part])
+        for name in ("node_weights", "nodes", "used"):
+            one.__dict__[name] = getattr(self, name)[part]
+        return one
+
     def within(self, lower: Integers, upper: Integers) -> "Cells":
         """The parts of the cells between bounds of each category, of shape `(k,)`."""
         first = np.maximum(self.first, lower[self.category])
@@ -220,6 +227,14 @@ class Windows:
         along = self.tilt * (counts - self.anchor[category])
         weight = self.categories.log_weight(category, counts, self.anchor)
         return np.asarray(weight + along - self.log_norm[category])
+
+    def log_sum(self, multiplicity: Integers, origin: Integers) -> float:
+        """The logarithm of the sum, over all counts, of the products of weights times
+        `exp(tilt sum)`: every category is there so many times, and `origin` has weight 1.
+        """
+        rows = np.arange(multiplicity.size)
+        at_anchor = self.categories.log_weight(rows, self.anchor, origin)
+        return float(multiplicity @ (at_anchor + self.log_norm + self.tilt * self.anchor))
 
     def within(self, lower: Integers, upper: Integers) -> "Windows":
         """The same probabilities with cells only between bounds, of shape `(k,)`; mean and

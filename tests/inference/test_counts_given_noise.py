@@ -209,7 +209,7 @@ def test_some_given_the_others_with_a_private_number_of_records():
 
 
 @pytest.mark.parametrize("size_prior", [None, stats.poisson(14)], ids=["public", "private"])
-def test_log_evidence_and_log_likelihood(size_prior):
+def test_log_evidence(size_prior):
     drawn, prior, law = (5, 9, -2), (0.5, 1.0, 2.0), DiscreteLaplace(1.5)
     constant = 3 * float(law.log_mass(0))
     if size_prior is None:
@@ -220,9 +220,46 @@ def test_log_evidence_and_log_likelihood(size_prior):
         right = Exact("laplace", 1.5, drawn, prior, sizes=size_prior.logpmf(np.arange(80)))
     expected = float(right.evidence.log().mid()) + constant
     assert found.log_evidence == pytest.approx(expected, abs=1e-4)
-    counts = np.array([[5, 7, 0], [6, 9, 1]])
-    right_likelihood = law.log_mass(np.array(drawn) - counts).sum(axis=1)
-    assert found.log_likelihood(counts) == pytest.approx(right_likelihood)
+
+
+@pytest.mark.parametrize("size_prior", [None, stats.poisson(14)], ids=["any size", "poisson"])
+def test_what_a_gap_weighs_is_bounded(size_prior):
+    """Against the numbers of records one by one; the best of the tilts is not far above."""
+    drawn, prior, law = (5, 9, -2, 0), (0.5, 1e-3, 2.0, 0.5), DiscreteLaplace(1.5)
+    found = CountsGivenNoise(drawn, prior, law, size_prior=size_prior)
+    constant = found.log_evidence - special.logsumexp([p.log_evidence for p in found._parts])
+    sizes = np.arange(31)
+    publics = [CountsGivenNoise(drawn, prior, law, size=n).log_evidence for n in sizes]
+    weights = np.array(publics) + (0 if size_prior is None else size_prior.logpmf(sizes))
+    for lowest, highest in [(0, 4), (18, 30)]:
+        gap = found._total.between(lowest, highest)
+        inside = special.logsumexp(weights[lowest : highest + 1])
+        tilts = np.linspace(-1.2, 0.6, 10)
+        bounds = [constant + found._bound(found.categories, gap, tilt) for tilt in tilts]
+        assert min(bounds) >= inside
+        assert min(bounds) <= inside + 5
+
+
+@pytest.mark.parametrize("some", [False, True])
+def test_gaps_that_are_left_out_unseen_weigh_nothing(some, monkeypatch):
+    rng, prior = np.random.default_rng(2), np.full(40, 0.3)
+    drawn = rng.multinomial(10_000, rng.dirichlet(prior)) + np.rint(rng.laplace(0, 3, 40))
+    searched = []
+    monkeypatch.setattr(
+        counts_given_noise, "Tilted", lambda *a: searched.append(a) or tilted.Tilted(*a)
+    )
+
+    def found():
+        whole = CountsGivenNoise(drawn, prior, DiscreteLaplace(3.0))
+        return whole.given(range(30)) if some else whole
+
+    ours, few = found(), len(searched)
+    monkeypatch.setattr(CountsGivenNoise, "_bound", lambda *a: np.inf)
+    every = found()
+    assert len(searched) - few >= few + 2
+    assert ours.log_evidence == pytest.approx(every.log_evidence, abs=1e-9)
+    assert ours.size.mean() == pytest.approx(every.size.mean(), rel=1e-12)
+    assert ours.probabilities.mean() == pytest.approx(every.probabilities.mean(), rel=1e-9)
 
 
 def test_draws_follow_the_posterior():

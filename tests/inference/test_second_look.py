@@ -10,7 +10,8 @@ from scipy import special
 from opendp_bayes import SmoothHellingerExponential, noise_aware_posterior
 from opendp_bayes.inference import noise_aware, normaliser
 from opendp_bayes.inference.second_look import climbed, disagreement
-from opendp_bayes.inference.true_counts import Listed, log_prior_weight
+from opendp_bayes.inference.true_counts import Listed
+from opendp_bayes.inference.weights import log_rising
 
 SIZE = 60
 SETS = np.array(oracles.data_sets(SIZE, 3))
@@ -32,7 +33,7 @@ def two_peaks(counts):
 
 
 def look(log_likelihood, prior, seen=None, seed=0):
-    log_weights = log_likelihood(SETS) + log_prior_weight(SETS, prior).sum(axis=1)
+    log_weights = log_likelihood(SETS) + log_rising(SETS, prior).sum(axis=1)
     if seen is not None:
         log_weights = np.where(seen, log_weights, -np.inf)
     rng, released = np.random.default_rng(seed), np.array([50, 5, 5])
@@ -53,7 +54,7 @@ def test_an_atom_that_no_draw_is_at_is_noticed():
     """Where a prior of 0.001 says that a category is empty, in spite of five records released."""
     prior, log_likelihood = np.full(3, 1e-3), near((50, 5, 5), 3.0)
     some = (SETS > 0).all(axis=1)
-    weights = special.softmax(log_likelihood(SETS) + log_prior_weight(SETS, prior).sum(axis=1))
+    weights = special.softmax(log_likelihood(SETS) + log_rising(SETS, prior).sum(axis=1))
     assert weights[some].sum() < 0.9
     assert look(log_likelihood, prior, some) > LARGEST
 
@@ -65,7 +66,7 @@ def test_a_peak_that_no_draw_is_at_is_noticed():
 
 def test_a_climb_ends_at_the_top():
     prior = np.array([0.01, 1.0, 1.0])
-    heights = two_peaks(SETS) + log_prior_weight(SETS, prior).sum(axis=1)
+    heights = two_peaks(SETS) + log_rising(SETS, prior).sum(axis=1)
     starts = np.array([[50, 5, 5], [20, 20, 20], [0, 0, 60]])
     assert climbed(two_peaks, starts, prior).tolist() == SETS[np.argmax(heights)].tolist()
 
