@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 from scipy import special, stats
 
-from opendp_bayes import HellingerExponential, KNormParameters
+from opendp_bayes import GaussianParameters, HellingerExponential, KNormParameters
 
 
 def data_sets(released):
@@ -15,6 +15,8 @@ def data_sets(released):
     mechanism, scale = released.mechanism, released.mechanism.scale
     if isinstance(mechanism, KNormParameters):
         likelihood = np.exp(-np.abs(drawn - sets).sum(axis=1) / (2 * scale))
+    elif isinstance(mechanism, GaussianParameters):
+        likelihood = np.exp(-((drawn - sets) ** 2).sum(axis=1) / (2 * scale**2))
     elif isinstance(mechanism, HellingerExponential):
         law = [oracles.law_of(mechanism, tuple(row), tuple(prior)) for row in sets.tolist()]
         likelihood = np.array([one.get(tuple(drawn.tolist()), 0.0) for one in law])
@@ -22,6 +24,9 @@ def data_sets(released):
         noised = slice(None, -1) if mechanism.total == "remainder" else slice(None)
         likelihood = np.exp(-np.abs(drawn - sets)[:, noised].sum(axis=1) / scale)
     weights = likelihood * stats.dirichlet_multinomial.pmf(sets, prior, released.size)
+    if released.sizes is not None:
+        sums = sets[:, :-1].reshape(len(sets), len(released.sizes), -1).sum(axis=2)
+        weights = weights * np.all(sums == released.sizes, axis=1)
     return sets, weights / weights.sum()
 
 

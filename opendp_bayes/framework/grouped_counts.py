@@ -44,7 +44,8 @@ def make_grouped_counts(
         which carry their own. Rows with any other value are in no group: they are counted in a cell
         of their own, which no grouped release contains.
     column, categories, size, nulls, unknown, cells, elsewhere : as in `make_categorical_counts`.
-        `size` is the number of all records; those of the groups are private.
+        `size` is the number of all records; those of the groups are private. Where they are public
+        too, state them afterwards: `GroupedRelease.with_sizes`.
 
     The output is an int64 array with an entry for every cell, group by group, and a last one for
     the rows that are in no group. The stability map is that of `make_categorical_counts`: every row

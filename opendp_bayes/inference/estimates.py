@@ -73,7 +73,8 @@ class InferredRelease(ReleasedData):
         Computed when first used. `noise_aware_posterior` makes one with other than the default
         settings.
         """
-        if isinstance(self.whole, InferredRelease):  # which all groups share
+        # That of the table is shared by all its groups.
+        if isinstance(self.whole, InferredRelease) and self.group_size is None:
             return part_of(self.whole.posterior, self)
         return noise_aware_posterior(self)
 

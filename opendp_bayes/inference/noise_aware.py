@@ -74,7 +74,7 @@ def noise_aware_posterior(
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
     effective = as_size(effective_draws, "effective_draws")
-    if release.whole is not None:
+    if release.whole is not None and release.group_size is None:
         whole = noise_aware_posterior(
             release.whole, size_prior=size_prior, effective_draws=effective, seed=seed
         )
@@ -122,7 +122,7 @@ def _work(release: ReleasedData) -> float:
     nothing is convolved.
     """
     if release.whole is not None:
-        return _work(release.whole)
+        return _work(release.whole) if release.group_size is None else release.k
     prior, size = np.array(release.prior), release.size
     likelihood = likelihood_of(release.mechanism, np.array(release.drawn), prior, size)
     if isinstance(likelihood, IndependentNoise):
@@ -136,6 +136,8 @@ def _true_counts(
 ) -> TrueCounts:
     """The posterior of the counts, by the first way that is within reach."""
     drawn, prior, size = np.array(release.drawn), np.array(release.prior), release.size
+    if release.group_size is not None:
+        return _of_group(release, release.group_size)
     if size == 0:
         return Listed(np.zeros((1, release.k), dtype=np.int64), np.zeros(1), prior)
     likelihood = likelihood_of(release.mechanism, drawn, prior, size)
@@ -161,3 +163,24 @@ def _true_counts(
     if isinstance(likelihood, Weighing):
         return by_interpolation(likelihood, prior, effective, rng)
     return by_metropolis(likelihood, prior, effective, rng)
+
+
+def _of_group(release: ReleasedData, size: int) -> TrueCounts:
+    """Of a group with a public number of records: the noise of its counts is that of the table,
+    whose other counts say nothing more of them.
+    """
+    whole = release.whole
+    assert whole is not None  # noqa: S101  # of which it is a group
+    likelihood = likelihood_of(
+        whole.mechanism, np.array(whole.drawn), np.array(whole.prior), whole.size
+    )
+    if not isinstance(likelihood, IndependentNoise):
+        raise ValueError(
+            f"group_size={size}: is used with noise on the counts only, not with"
+            f" {whole.mechanism.name!r}."
+        )
+    own = slice(release.start, release.start + release.k)
+    drawn, prior = np.array(release.drawn), np.array(release.prior)
+    return CountsGivenNoise(
+        drawn, prior, likelihood.noise, noised=likelihood.noised[own], size=size
+    )

@@ -35,6 +35,7 @@ class ReleasedData(Promised):
     whole, start : where this is one group of a table of groups, the release of the whole table and
         the place of the first category in it; the noise of all groups is one draw, and `mechanism`
         and `promise` are those of the whole.
+    group_size : of such a group, its number of records where that is public too.
     """
 
     drawn: tuple[int, ...]
@@ -45,6 +46,7 @@ class ReleasedData(Promised):
     axes: tuple[str, ...] = ()
     whole: "ReleasedData | None" = None
     start: int = 0
+    group_size: int | None = None
 
     @property
     def k(self) -> int:
@@ -56,9 +58,10 @@ class ReleasedData(Promised):
         """The released counts, one for each category: what was drawn, made to look like counts by
         the mechanism's projection.
         """
-        if self.whole is not None:
+        if self.whole is not None and self.group_size is None:
             return self.whole.counts[self.start : self.start + self.k]
-        counts = projected(self.mechanism, np.array(self.drawn, dtype=np.int64), self.size)
+        size = self.size if self.group_size is None else self.group_size
+        counts = projected(self.mechanism, np.array(self.drawn, dtype=np.int64), size)
         return tuple(counts.tolist())
 
     @property

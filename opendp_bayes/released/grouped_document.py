@@ -40,6 +40,10 @@ class GroupedReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, 
         int | None,
         field_of("What was drawn for the rows in no group, where their sum is public."),
     ] = None
+    sizes: Annotated[
+        list[int] | None,
+        field_of("Public numbers of records of the groups, one for each; null where private."),
+    ] = None
 
     def of_draws(self) -> list[Rule]:
         """A row was drawn for each of the groups."""
@@ -77,7 +81,9 @@ class GroupedReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, 
             prior = np.array([*self.prior * len(self.groups), 1.0])
             mechanism.check(size=self.size, prior=prior)
             check_counts(mechanism, [*chain(*self.drawn), self.rest], self.size)
-        return {"groups": _keys(self.groups), "drawn": drawn, "rest": self.rest, **values}
+        sizes = None if self.sizes is None else tuple(self.sizes)
+        groups = _keys(self.groups)
+        return {"groups": groups, "drawn": drawn, "rest": self.rest, "sizes": sizes, **values}
 
 
 def _keys(groups: list[Any]) -> tuple[Any, ...]:

@@ -3,15 +3,17 @@ together.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.inference.pooled import Pooled, pooled
 from opendp_bayes.mathematics.validation import as_size
-from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise
+from opendp_bayes.mechanisms.protocol import Mechanism, law_of
 from opendp_bayes.released.data import Key, Label
 from opendp_bayes.released.grouped_document import GroupedReleaseDocument
 from opendp_bayes.released.promise import Promise, Promised
@@ -44,6 +46,8 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
     axes : the columns of a joint table in every group; empty where one column is asked.
     rest : where the number of all records is public, what was drawn for those in no group;
         otherwise None.
+    sizes : the public numbers of records of the groups, where `with_sizes` stated them; otherwise
+        None.
 
     With a `rest`, the groups are parts of one table, `whole`, whose counts have a public sum: the
     posterior of each group is that of the table, conditional on being in the group. Without, the
@@ -60,8 +64,11 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
     promise: Promise
     axes: tuple[str, ...] = ()
     rest: int | None = None
+    sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.sizes is not None:
+            self._check_sizes(self.sizes)
         if (self.rest is None) != (self.size is None):
             raise ValueError(
                 f"rest={self.rest!r}: must be what was drawn for the rows in no group where the"
@@ -106,11 +113,54 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
     def _releases(self) -> dict[Key, Release]:
         whole = self.whole
         shared = self.categories, self.prior, self.mechanism, self.promise, self.axes, whole
-        k = len(self.categories)
+        k, sizes = len(self.categories), self.sizes or (None,) * len(self.groups)
+        each = enumerate(zip(self.groups, self.drawn, sizes, strict=True))
         return {
-            group: Release(drawn, *shared, start=0 if whole is None else at * k)
-            for at, (group, drawn) in enumerate(zip(self.groups, self.drawn, strict=True))
+            group: Release(drawn, *shared, 0 if whole is None else at * k, size)
+            for at, (group, drawn, size) in each
         }
+
+    def with_sizes(self, sizes: Mapping[Key, int]) -> "GroupedRelease":
+        """The same release with the number of records of every group stated, where these are
+        public too, as a margin by the grouping columns with `invariant="lengths"` declares.
+
+        The posterior of a group then knows how many records it has, is mostly narrower, and does
+        not depend on the other groups (`docs/proofs.md`, "Groups"). Nothing is drawn anew, and the
+        loss is what it was. A number that is not public is not protected here: do not state it.
+        Needs a `rest`, and noise on the counts: K-norm, Gaussian or Laplace.
+
+        Parameters
+        ----------
+        sizes : from each group to its number of records, at least 1.
+
+        Raises `ValueError`/`TypeError` for other groups, for numbers that add up to more than all
+        records, and for a release that does not allow it.
+        """
+        if not isinstance(sizes, Mapping) or sizes.keys() != set(self.groups):
+            raise ValueError(
+                f"sizes={sizes!r}: must be a mapping with a number of records for each group,"
+                f" {', '.join(map(repr, self.groups))}."
+            )
+        return replace(self, sizes=tuple(as_size(sizes[group], "sizes") for group in self.groups))
+
+    def _check_sizes(self, sizes: tuple[int, ...]) -> None:
+        if self.size is None:
+            raise ValueError(
+                f"sizes={sizes!r}: the number of all records is private here, and so are those of"
+                " the groups."
+            )
+        if len(sizes) != len(self.groups) or sum(sizes) > self.size or min(sizes) < 1:
+            raise ValueError(
+                f"sizes={sizes!r}: must be a positive number for each of {len(self.groups)} groups,"
+                f" and add up to at most {self.size}, the number of all records."
+            )
+        k = len(self.categories) * len(self.groups) + 1
+        law = law_of(self.mechanism, self.size, np.ones(k))
+        if not isinstance(law, (AdditiveNoise, SimplexNoise)):
+            raise ValueError(
+                f"sizes={sizes!r}: are used with noise on the counts only, such as KNormParameters,"
+                f" not with {self.mechanism}."
+            )
 
     def pooled(
         self,
@@ -210,6 +260,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             groups=[list(key) if isinstance(key, tuple) else key for key in self.groups],
             drawn=[list(row) for row in self.drawn],
             rest=self.rest,
+            sizes=None if self.sizes is None else list(self.sizes),
         )
 
     @classmethod

@@ -39,6 +39,7 @@ class Release(InferredRelease):
     axes : the columns of a joint table, whose labels are tuples; empty where one column is asked.
     whole, start : of one group of a table of groups, as in `GroupedRelease`: the release of all
         groups, whose mechanism and promise it has, and the place of its first category in it.
+    group_size : the number of records of that group, where it is public too.
     """
 
     def plot(
