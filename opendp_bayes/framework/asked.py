@@ -5,7 +5,7 @@ fits a budget.
 import re
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from opendp.context import Context, Query
@@ -69,6 +69,7 @@ class Asked:
     d_in: int
     fit: Fit
     postprocess: Function | None
+    _found: dict[Any, Mechanism] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def truncated(self) -> bool:
@@ -98,7 +99,12 @@ class Asked:
         return measurement
 
     def fitted(self, budget: Any) -> Mechanism:
-        """The mechanism of the measurement for `budget`."""
+        """The mechanism of the measurement for `budget`, which is searched for once."""
+        if budget not in self._found:
+            self._found[budget] = self._fitted(budget)
+        return self._found[budget]
+
+    def _fitted(self, budget: Any) -> Mechanism:
         delta = self._delta(budget)
         if isinstance(self.fit, Mechanism):
             spent = loss_in(self.base._output_measure)(self.loss(self.fit, delta))

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.framework.asked import Asked
 
 ROWS = 240
 DATA = pl.DataFrame(
@@ -140,3 +141,17 @@ def test_the_repr_says_what_would_be_made_and_debited(path):
     assert "has no budget of its own" in repr(without)
     with pytest.raises(ValueError, match="has no budget of its own"):
         without.summarize()
+
+
+def test_a_scale_is_searched_for_once(path, monkeypatch):
+    searched, search = [], Asked._fitted
+
+    def counting(asked, budget):
+        searched.append(budget)
+        return search(asked, budget)
+
+    monkeypatch.setattr(Asked, "_fitted", counting)
+    query = ob.posterior(context(path).query(), "vote", size=ROWS, **VOTES)
+    assert repr(query)
+    assert query.summarize()["scale"].item() == query.resolve().param
+    assert searched == [0.5]
