@@ -1,9 +1,11 @@
 """Categories by their labels, and groups of them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from opendp_bayes.released.data import Label
+
+T = TypeVar("T")
 
 
 def position_of(label: Label, categories: tuple[Label, ...]) -> int:
@@ -11,8 +13,19 @@ def position_of(label: Label, categories: tuple[Label, ...]) -> int:
     for position, category in enumerate(categories):
         if category == label and isinstance(category, bool) == isinstance(label, bool):
             return position
+    raise _no_category(label, categories)
+
+
+def _no_category(label: Any, categories: tuple[Label, ...]) -> KeyError:
     shown = ", ".join(map(repr, categories))
-    raise KeyError(f"{label!r}: is not a category; the categories are {shown}.")
+    return KeyError(f"{label!r}: is not a category; the categories are {shown}.")
+
+
+class ByLabel(dict[Label, T]):
+    """A mapping from categories, which tells what they are where another one is asked for."""
+
+    def __missing__(self, label: Any) -> NoReturn:
+        raise _no_category(label, tuple(self))
 
 
 def positions_of(labels: Iterable[Label], categories: tuple[Label, ...], name: str) -> list[int]:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes.inference.category_answers import DRAWS, CategoryAnswers
 from opendp_bayes.inference.comparison import Probability, standard_error
-from opendp_bayes.inference.labels import position_of
+from opendp_bayes.inference.labels import ByLabel, position_of
 from opendp_bayes.inference.quantities import (
     OfDraws,
     OfMixture,
@@ -111,13 +111,14 @@ class QuantityAnswers(CategoryAnswers):
 
         `function` takes a mapping from each category to its draws, shape `(draws,)`, and returns a
         number for each draw, as `lambda p: p["yes"] - 2 * p["no"]` does. It is tried on a few
-        draws first. Raises `ValueError` if it returns anything else.
+        draws first. Raises `ValueError` if it returns anything else, and `KeyError` if it asks for
+        what is no category.
         """
         as_choice(of, "of", ("probabilities", "counts"))
         number = as_size(draws, "draws")
 
         def of_rows(rows: Floats | Integers) -> Floats:
-            columns = dict(zip(self.categories, rows.T, strict=True))
+            columns = ByLabel(zip(self.categories, rows.T, strict=True))
             return checked(function(columns), len(rows))
 
         def source(size: int, seed: int | None) -> Floats:

@@ -143,7 +143,7 @@ def test_a_wrong_function_fails_before_the_draws(ask, message, made, monkeypatch
     monkeypatch.setattr(CategoryAnswers, "sample", lambda *arguments: pytest.fail("drawn"))
     with pytest.raises(ValueError, match=message):
         ask(made.posterior)
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="'z': is not a category; the categories are 'a', "):
         made.posterior.quantity(lambda theta: theta["z"])
 
 
