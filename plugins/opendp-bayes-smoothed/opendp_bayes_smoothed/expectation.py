@@ -23,6 +23,10 @@ from opendp_bayes_smoothed.draws import Floats, Integers, log_factorial
 LARGEST_TABLE = 2_000_000
 #: Entries of the tables that are averaged: 0.5 GB.
 LARGEST_GRID = 1 << 26
+#: How far, in logarithms, values may be below some that fall and then rise, to be treated as such.
+_RIPPLE = 0.5
+#: What the search from the ends may leave out, relatively.
+_TOLERANCE = 2.0**-32
 
 
 def smoothed_value(
@@ -80,7 +84,8 @@ def log_largest_expectation(log_values: Floats, histograms: Integers, corners: F
     exp(log_values)`, rounded up.
 
     `histograms` are all histograms of n records, shape `(c, m)`; `log_values` has shape `(c,)`.
-    Takes `O(n^(l + m - 2))` steps.
+    Takes `O(n^(l + m - 2))` steps; for two categories and values that fall and then rise, as
+    profiles do but for a ripple, about n.
     """
     size, k = int(histograms[0].sum()), histograms.shape[1]
     table = np.full((size + 1,) * (k - 1), -np.inf)  # indexed by all counts but the last
@@ -90,16 +95,70 @@ def log_largest_expectation(log_values: Floats, histograms: Integers, corners: F
         logs = np.log(corners)
         # (l, k, size + 1): ln p^h.
         powers = np.where(np.arange(size + 1) > 0, np.arange(size + 1) * logs[:, :, None], 0.0)
-    best = _descend(table, size, logs, powers[-1] - factorials, factorials)
+    chain = size if len(corners) > 1 else 0
+    if k == len(corners) == 2 and _nearly_valley(table):
+        best, chain = _from_the_ends(table, logs, powers - factorials, factorials)
+    else:
+        best = _descend(table, size, logs, powers[-1] - factorials, factorials)
     if best == -math.inf:
         return best
-    # A chain of n steps of k additions, on values of at most 2 `largest`; a multinomial
+    # A chain of steps of k additions, on values of at most 2 `largest`; a multinomial
     # probability; a sum of at most 2^21 terms.
-    largest = max(
-        float(np.max(np.abs(values), initial=1.0, where=np.isfinite(values)))
-        for values in (log_values, powers, factorials)
+    largest, term = _largest(log_values, powers), _largest(factorials)
+    return best + 2.0**-50 * k * (chain * (2 * largest + 8) + 8 * max(largest, term)) + 2.0**-30
+
+
+def _largest(*arrays: Floats) -> float:
+    return max(
+        float(np.max(np.abs(values), initial=1.0, where=np.isfinite(values))) for values in arrays
     )
-    return best + 2.0**-50 * k * (size * (2 * largest + 8) + 8 * largest) + 2.0**-30
+
+
+def _valley(table: Floats) -> Floats:
+    """The smallest values that are nowhere below `table`, fall to its minimum, and then rise."""
+    lowest = int(np.argmin(table))
+    left, right = table[: lowest + 1], table[lowest:]
+    falling = np.maximum.accumulate(left[::-1])[::-1]
+    return np.concatenate([falling[:-1], np.maximum.accumulate(right)])
+
+
+def _nearly_valley(table: Floats) -> bool:
+    valley = _valley(table)
+    same = valley == table  # where both are minus infinity, too
+    return bool(np.all(np.where(same, 0.0, valley - np.where(same, 0.0, table)) <= _RIPPLE))
+
+
+def _from_the_ends(
+    table: Floats, logs: Floats, terms: Floats, factorials: Floats
+) -> tuple[float, int]:
+    """The best split of the records over two distributions of two categories, and how many records
+    were added one by one to find it.
+
+    The expectation of values that fall and then rise does so too, as a function of the number of
+    records from one of the distributions (`docs/smoothed.md`, "Algorithm 1"). So, from either end,
+    splits are tried until the expectation of such values above those of `table` is below the best
+    split found: then that of any split further inside is.
+    """
+    size = len(table) - 1
+    ends = [(table, _valley(table), one, 0) for one in (0, 1)]
+    best = max(_one_split(table, size, terms[one], factorials) for one in (0, 1))
+    steps = 0
+    while ends and steps <= size:
+        open_ends = []
+        for values, ceiling, one, added in ends:
+            other = terms[1 - one]
+            best = max(best, _one_split(values, size - added, other, factorials))
+            if _one_split(ceiling, size - added, other, factorials) > best + _TOLERANCE:
+                after = (_add_record(rows, logs[one]) for rows in (values, ceiling))
+                open_ends.append((*after, one, added + 1))
+        ends = open_ends
+        steps += len(ends)
+    return best + _TOLERANCE, steps
+
+
+def _one_split(table: Floats, size: int, terms: Floats, factorials: Floats) -> float:
+    """`ln` of the expectation of a table over `size` records from one distribution."""
+    return _log_sum(table + _log_multinomial(size, terms)) + float(factorials[size])
 
 
 def _descend(table: Floats, size: int, logs: Floats, last: Floats, factorials: Floats) -> float:
@@ -107,7 +166,7 @@ def _descend(table: Floats, size: int, logs: Floats, last: Floats, factorials: F
     single-count terms `last`.
     """
     if len(logs) == 1:
-        return _log_sum(table + _log_multinomial(size, last)) + float(factorials[size])
+        return _one_split(table, size, last, factorials)
     best = -math.inf
     for left in range(size, -1, -1):
         best = max(best, _descend(table, left, logs[1:], last, factorials))

@@ -37,9 +37,10 @@ def smoothed_delta(
     size : the number of records n.
     rate, epsilon, replacement : as in `database_profile`.
 
-    Returns a certified upper bound, relatively within about `2^-29 + n^2 2^-44` of the exact value.
-    Raises `ValueError` where there are too many histograms. Where the value is
-    below the range of floats, use `log_smoothed_delta`.
+    Returns a certified upper bound, relatively within about `2^-29 + n^2 2^-44` of the exact value;
+    two categories take about n steps, of 10^5 records a few seconds. Raises `ValueError` where
+    there are too many histograms. Where the value is below the range of floats, use
+    `log_smoothed_delta`.
 
     >>> round(smoothed_delta([[0.5, 0.5], [0.9, 0.1]], size=50, rate=0.8, epsilon=3.0), 6)
     0.347648
