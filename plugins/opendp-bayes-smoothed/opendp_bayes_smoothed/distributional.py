@@ -8,7 +8,6 @@ differential privacy implies it (Proposition 9; `docs/smoothed.md`, "The adversa
 """
 
 import math
-from itertools import combinations_with_replacement
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,41 +22,56 @@ from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.draws import Floats
 from opendp_bayes_smoothed.laws import Law, hockey_stick, laws_of
 
-#: Constraints of the linear program.
+#: Constraints of the linear program over all simulators.
 _LARGEST_PROGRAM = 4_000
+#: Histograms of the others, and products of two numbers, beyond it.
+_LARGEST_HISTOGRAMS, _LARGEST_PRODUCT = 1 << 15, 1 << 30
+#: Cuts of the search for the best record.
+_CUTS = 60
 _ERROR = 2.0**-35
 
 
 def distributional_delta(law: Law, distributions: ArrayLike, size: int, epsilon: float) -> float:
-    """The smallest δ for which an anonymous mechanism is `(ε, δ, Π)`-distributionally private.
+    """The smallest δ for which an anonymous mechanism is `(ε, δ, Π)`-distributionally private, as
+    far as simulators are searched.
 
-    Arguments are those of `anonymous_delta`. The best simulator is found by a linear program; what
-    is returned is the δ of the simulator found, rounded up, so an upper bound whatever the program
-    did. Raises `ValueError` for more than 4000 constraints: a few records.
+    Arguments are those of `anonymous_delta`. What is returned is the δ of the simulator found,
+    rounded up, so an upper bound whichever it is. For few records (two categories, vertices and
+    outcomes: 500) that is the best of all simulators, by a linear program; for more (two
+    categories: 1000) the best of those that put a random record in the place of the missing one,
+    whose δ is at most that of `anonymous_delta`. Raises `ValueError` where there are too many
+    histograms and outcomes.
     """
     corners, epsilon = vertices(distributions), as_epsilon(epsilon)
     size, k = as_size(size), corners.shape[1]
+    choices, histograms = (number_of_candidates(size - 1, n) for n in (len(corners), k))
     laws = laws_of(law, size, k).matrix
-    choices = number_of_candidates(size - 1, len(corners))
-    if (constraints := 2 * choices * k * laws.shape[1]) > _LARGEST_PROGRAM:
+    work = choices * histograms * max(laws.shape[1], size)
+    if histograms > _LARGEST_HISTOGRAMS or work > _LARGEST_PRODUCT:
         raise ValueError(
-            f"size={size}: {constraints} constraints for {choices} choices of distributions, {k}"
-            f" records and {laws.shape[1]} outcomes; at most {_LARGEST_PROGRAM} are taken. Use"
-            " fewer records."
+            f"size={size}: {choices} choices of distributions, {histograms} histograms and"
+            f" {laws.shape[1]} outcomes take {work} products; at most {_LARGEST_PRODUCT} are taken,"
+            f" and {_LARGEST_HISTOGRAMS} histograms. Use fewer records."
         )
     others = _others(corners, size - 1)
     # shifted[X] has the laws for every histogram of the others and the missing record X.
     rest = candidates(size - 1, k)
     shifted = [laws[ranks(rest + np.eye(k, dtype=np.int64)[i], size)] for i in range(k)]
     truths = np.array([others @ rows for rows in shifted])
-    simulator = _best_simulator(others, truths, epsilon)
-    seen = others @ simulator
-    worst = max(
+    if 2 * choices * k * laws.shape[1] <= _LARGEST_PROGRAM:
+        seen = others @ _best_simulator(others, truths, epsilon)
+    else:
+        seen = np.tensordot(_best_record(truths, epsilon), truths, 1)
+    return min(1.0, _worst(truths, seen, epsilon))
+
+
+def _worst(truths: Floats, seen: Floats, epsilon: float) -> float:
+    """δ of a simulator with the outcomes `seen`, shape `(choices, outcomes)`, rounded up."""
+    return max(
         float(np.max(hockey_stick(p, q, epsilon, 2 * _ERROR)))
         for truth in truths
         for p, q in ((truth, seen), (seen, truth))
     )
-    return min(1.0, worst)
 
 
 def _others(corners: Floats, size: int) -> Floats:
@@ -65,17 +79,50 @@ def _others(corners: Floats, size: int) -> Floats:
     their order; shape `(choices, histograms)`.
     """
     k = corners.shape[1]
-    rows = []
-    for choice in combinations_with_replacement(range(len(corners)), size):
-        law = np.ones(1)
-        for n, vertex in enumerate(choice):
-            after = np.zeros(len(candidates(n + 1, k)))
+    # By the last vertex of a choice: one record more comes from that or a later one.
+    laws = [np.ones((1, 1)), *(np.ones((0, 1)) for _ in corners[1:])]
+    for n in range(size):
+        histograms, width = candidates(n, k), number_of_candidates(n + 1, k)
+        to = [ranks(histograms + np.eye(k, dtype=np.int64)[i], n + 1) for i in range(k)]
+        grown = []
+        for vertex, corner in enumerate(corners):
+            before = np.concatenate(laws[: vertex + 1])
+            after = np.zeros((len(before), width))
             for i in range(k):
-                to = ranks(candidates(n, k) + np.eye(k, dtype=np.int64)[i], n + 1)
-                np.add.at(after, to, law * corners[vertex, i])
-            law = after
-        rows.append(law)
-    return np.array(rows)
+                after[:, to[i]] += before * corner[i]
+            grown.append(after)
+        laws = grown
+    return np.concatenate(laws)
+
+
+def _best_record(truths: Floats, epsilon: float) -> Floats:
+    """The law of the record that a simulator puts in the place of the missing one, shape `(k,)`.
+
+    Its δ is the largest of convex functions of that law, and found from below by cuts: where it is
+    tried, one of these and its slopes give a linear function that is nowhere above.
+    """
+    k = len(truths)
+    factor = math.exp(min(epsilon, 50.0))
+    rows, limits = [], []
+    best, record = np.full(k, 1 / k), np.full(k, 1 / k)
+    least = math.inf
+    for _ in range(_CUTS):
+        seen = np.tensordot(record, truths, 1)
+        gains = np.array([truths - factor * seen, seen - factor * truths])
+        deltas = np.maximum(gains, 0).sum(axis=3)
+        side, x, c = np.unravel_index(int(np.argmax(deltas)), deltas.shape)
+        value = float(deltas[side, x, c])
+        if value < least:
+            least, best = value, record
+        # The sum of the gains that count, as a function of the record's law.
+        slopes = (-factor, 1.0)[side] * truths[:, c, gains[side, x, c] > 0].sum(axis=1)
+        rows.append([*slopes, -1.0])
+        limits.append(float(slopes @ record) - value)
+        found = linprog([0.0] * k + [1.0], rows, limits, [[1.0] * k + [0.0]], [1.0])
+        if found.x is None or found.x[-1] >= least * (1 - 1e-9):
+            break
+        record = np.maximum(found.x[:k], 0.0) / np.maximum(found.x[:k], 0.0).sum()
+    return best
 
 
 def _best_simulator(others: Floats, truths: Floats, epsilon: float) -> Floats:

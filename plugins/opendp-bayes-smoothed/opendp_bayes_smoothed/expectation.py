@@ -149,8 +149,8 @@ def _from_the_ends(
             other = terms[1 - one]
             best = max(best, _one_split(values, size - added, other, factorials))
             if _one_split(ceiling, size - added, other, factorials) > best + _TOLERANCE:
-                after = (_add_record(rows, logs[one]) for rows in (values, ceiling))
-                open_ends.append((*after, one, added + 1))
+                values, ceiling = (_add_record(rows, logs[one]) for rows in (values, ceiling))
+                open_ends.append((values, ceiling, one, added + 1))
         ends = open_ends
         steps += len(ends)
     return best + _TOLERANCE, steps

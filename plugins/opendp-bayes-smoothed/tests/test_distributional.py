@@ -1,8 +1,12 @@
 """Definition 4 and Proposition 9: smoothed differential privacy implies the distributional kind."""
 
 import math
+from fractions import Fraction
+from itertools import combinations_with_replacement
 
+import definitions
 import numpy as np
+import oracles
 import pytest
 
 import opendp_bayes_smoothed as obs
@@ -57,10 +61,69 @@ def test_whatever_the_simulator_the_result_is_its_delta(monkeypatch: pytest.Monk
     assert obs.distributional_delta(law, CORNERS, 4, 0.3) > best
 
 
-def test_too_large_a_program() -> None:
-    law = obs.of_a_sample(lambda h: h, 2, 60, 0.9)
-    with pytest.raises(ValueError, match=r"size=60: .* constraints for"):
-        obs.distributional_delta(law, CORNERS, 60, 0.3)
+def test_a_random_record_in_the_place_of_the_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the linear program: never below the best simulator, for a winner as good, and never
+    above the smoothed δ (Proposition 9), as a fixed record can be.
+    """
+    above = []
+    for size, rule in ((6, obs.plurality), (9, lambda h: h)):
+        law = obs.of_a_sample(rule, 2, size, 0.6)
+        for epsilon in (0.0, 0.5):
+            best = obs.distributional_delta(law, CORNERS, size, epsilon)
+            with monkeypatch.context() as patch:
+                patch.setattr(distributional, "_LARGEST_PROGRAM", 0)
+                found = obs.distributional_delta(law, CORNERS, size, epsilon)
+                patch.setattr(distributional, "_best_record", lambda *_: np.array([0.0, 1.0]))
+                fixed = obs.distributional_delta(law, CORNERS, size, epsilon)
+            smoothed = obs.anonymous_delta(law, CORNERS, size, epsilon)
+            assert best - 1e-9 <= found <= smoothed
+            assert found <= fixed * (1 + 1e-9)
+            above.append(fixed / found)
+            if rule is obs.plurality:
+                assert found == pytest.approx(best, rel=1e-6)
+    assert max(above) > 1.5
+
+
+def test_the_best_record_of_three_categories() -> None:
+    """Cuts against a grid of records: no record on it is better."""
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        truths = rng.dirichlet(np.full(4, 0.5), (3, 6))
+        record = distributional._best_record(truths, 0.3)
+        grid = [np.array([i, j, 12 - i - j]) / 12 for i in range(13) for j in range(13 - i)]
+        own, *others = (
+            distributional._worst(truths, np.tensordot(row, truths, 1), 0.3)
+            for row in (record, *grid)
+        )
+        assert own <= min(others) * (1 + 1e-8)
+        assert own < 0.999 * max(others)
+
+
+@pytest.mark.parametrize(("rows", "size"), [(CORNERS, 5), ([[0.2, 0.3, 0.5], [0.5, 0.5, 0.0]], 4)])
+def test_the_others_of_every_choice(rows: list[list[float]], size: int) -> None:
+    """Each law of the others' histogram, against enumeration in fractions."""
+    exact = [tuple(Fraction(p) for p in row) for row in rows]
+    k = len(rows[0])
+    histograms = oracles.data_sets(size, k)
+    order = [tuple(h) for h in distributional.candidates(size, k).tolist()]
+    truth = sorted(
+        tuple(
+            float(definitions.expectation(lambda x, h=h: Fraction(x == h), choice, k))
+            for h in order
+        )
+        for choice in combinations_with_replacement(exact, size)
+    )
+    found = sorted(map(tuple, distributional._others(np.array(rows), size).tolist()))
+    assert len(order) == len(histograms)
+    assert np.array(found) == pytest.approx(np.array(truth), rel=1e-12)
+
+
+def test_too_many_records() -> None:
+    law = lambda x: [0.5, 0.5]  # noqa: E731
+    with pytest.raises(ValueError, match=r"size=1100: 1100 choices .* 1100 histograms and 2"):
+        obs.distributional_delta(law, CORNERS, 1100, 0.3)
+    with pytest.raises(ValueError, match=r"size=\d+: .* histograms of so many records"):
+        obs.distributional_delta(law, [[0.2, 0.3, 0.5]], 10_000, 0.3)
 
 
 def test_justifications_1_and_2() -> None:
