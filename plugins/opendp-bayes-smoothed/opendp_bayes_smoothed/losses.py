@@ -184,15 +184,17 @@ class SmoothedLoss:
         return replace(self, releases=self.releases + other.releases)
 
     def _within(self, budget: Any) -> bool:
-        epsilon, delta = budget
+        if not (isinstance(budget, tuple) and len(budget) == 2):
+            raise TypeError(f"budget={budget!r}: must be a pair (ε, δ), such as (1.0, 1e-6).")
+        epsilon, delta = (as_epsilon(x, name) for x, name in zip(budget, ("ε", "δ"), strict=True))
         return self.delta(epsilon) <= delta
 
     def __lt__(self, other: Any) -> bool:
         """Whether the loss is at most a budget `(ε, δ)`: what `Measurement.check` asks."""
-        return self._within(other) if isinstance(other, tuple) else NotImplemented
+        return self._within(other)
 
     def __gt__(self, other: Any) -> bool:
-        return not self._within(other) if isinstance(other, tuple) else NotImplemented
+        return not self._within(other)
 
 
 def loss_of(

@@ -144,8 +144,13 @@ def test_a_budget_is_compared(posterior: dp.Transformation) -> None:
     assert not measurement.check(1, (3.0, 0.9 * loss.delta(3.0)))
     assert loss < (3.0, 0.5)
     assert loss > (3.0, 1e-6)
-    with pytest.raises(TypeError, match="'<' not supported"):
-        assert loss < 3.0
+    for budget in (3.0, "x", (1.0,)):
+        with pytest.raises(TypeError, match=r"budget=.*: must be a pair \(ε, δ\), such as"):
+            assert loss < budget
+    with pytest.raises(TypeError, match="δ='a': must be a number, not str"):
+        assert loss > (3.0, "a")
+    with pytest.raises(dp.OpenDPException, match=r"ε=-3.0: must be at least 0"):
+        measurement.check(1, (-3.0, 0.1))
 
 
 def test_a_context_draws_no_more_than_the_rate() -> None:
