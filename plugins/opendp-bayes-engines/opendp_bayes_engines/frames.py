@@ -22,7 +22,8 @@ FOUND = "found"
 Found = Callable[[Frame, str, list[Any]], Frame]
 
 
-def _is_in(groups: Frame, value: str, known: list[Any]) -> Frame:
+def is_in(groups: Frame, value: str, known: list[Any]) -> Frame:
+    """The categories as constants: what every engine understands."""
     found = nw.col(value).is_in(known) if known else nw.lit(False)
     return groups.with_columns(found.alias(FOUND))
 
@@ -56,7 +57,7 @@ class Lazy:
     frame: Frame
     settings: tuple[tuple[str, Any], ...] = ()
     quiet: Callable[[], AbstractContextManager[Any]] = nullcontext
-    found: Found = _is_in
+    found: Found = is_in
 
     def then(self, step: Step) -> "Lazy":
         return replace(self, frame=step.apply(self.frame))
@@ -169,7 +170,7 @@ def _of_partition(
     frame = nw.from_native(pl.from_pandas(part).lazy())
     for step in steps:
         frame = step.apply(frame)
-    return _groups(frame, columns, schema, _is_in).collect("polars").to_native()
+    return _groups(frame, columns, schema, is_in).collect("polars").to_native()
 
 
 def _added(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

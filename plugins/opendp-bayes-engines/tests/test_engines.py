@@ -8,13 +8,14 @@ import dask.dataframe as dd
 import duckdb
 import ibis
 import narwhals as nw
+import numpy as np
 import opendp.prelude as dp
 import pandas as pd
 import polars as pl
 import pytest
 
 from opendp_bayes.extend.framework import Question, Variable
-from opendp_bayes_engines import context
+from opendp_bayes_engines import context, engines
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.frames import silent
 from opendp_bayes_engines.kinds import Kind
@@ -32,9 +33,25 @@ def counts(frame: Any, name: str, labels: list[Any] | None, **buckets: Any) -> l
 BUCKETS = {"nulls": "null", "unknown": "other"}
 
 
-@pytest.mark.parametrize("collation", ["", "nocase", "noaccent", "nfc"])
-def test_duckdb_compares_byte_by_byte(collation: str) -> None:
+@pytest.fixture(params=["constants", "a table", "no table"])
+def categories_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How DuckDB is told the categories: few, or many, where it may see Python's variables or
+    not.
+    """
+    if request.param != "constants":
+        monkeypatch.setattr(engines, "_FEW", 0)
+    return str(request.param)
+
+
+def duckdb_of(categories_by: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
+    connection.execute(f"SET python_enable_replacements = {categories_by != 'no table'}")
+    return connection
+
+
+@pytest.mark.parametrize("collation", ["", "nocase", "noaccent", "nfc"])
+def test_duckdb_compares_byte_by_byte(collation: str, categories_by: str) -> None:
+    connection = duckdb_of(categories_by)
     connection.execute("CREATE TABLE t (a VARCHAR COLLATE NOCASE, b VARCHAR, person INTEGER)")
     connection.execute(
         "INSERT INTO t VALUES ('x', 'é', 1), ('X', 'e', 1), ('x ', 'e\u0301', 2), ('X', 'E', 3)"
@@ -68,8 +85,8 @@ def test_duckdb_identifiers_that_differ_in_case_are_two() -> None:
     assert chain(held(frame)[0]).tolist() == [2, 0, 0]
 
 
-def test_duckdb_enums_carry_their_categories() -> None:
-    connection = duckdb.connect()
+def test_duckdb_enums_carry_their_categories(categories_by: str) -> None:
+    connection = duckdb_of(categories_by)
     connection.execute("CREATE TYPE vote AS ENUM ('no', 'yes', 'never')")
     connection.execute("CREATE TABLE t (vote vote)")
     connection.execute("INSERT INTO t VALUES ('yes'), ('yes'), ('no'), (NULL)")
@@ -78,11 +95,33 @@ def test_duckdb_enums_carry_their_categories() -> None:
     assert counts(frame, "vote", ["yes"], **BUCKETS) == [2, 1, 1]
 
 
-def test_duckdb_integers_of_any_width() -> None:
-    frame = duckdb.connect().sql(
+def test_duckdb_integers_of_any_width(categories_by: str) -> None:
+    frame = duckdb_of(categories_by).sql(
         "SELECT unnest([170141183460469231731687303715884105727::HUGEINT, -1, 3, NULL]) AS n"
     )
     assert counts(frame, "n", [3, -1], nulls=-5, unknown=-6) == [1, 1, 1, 1]
+
+
+def test_duckdb_is_given_a_table_of_many_categories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two columns of 500 numbers each, of which 150 are categories. Nothing stays behind in the
+    connection, and constants are not used.
+    """
+    connection = duckdb.connect()
+    frame = connection.sql("SELECT range % 500 AS a, range % 300 AS b FROM range(3000)")
+    labels = list(range(150))
+    made = context(
+        frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
+    )
+    variables = tuple(Variable(name, labels, nulls=-2, unknown=-1) for name in ("a", "b"))
+    chain, _ = made.query().counts_of(Question(variables, joint=True))
+    monkeypatch.setattr(engines, "is_in", None)
+    found = chain(held(frame)[0]).reshape(152, 152)
+    expected = np.zeros((152, 152), dtype=int)
+    for n in range(3000):
+        a, b = n % 500, n % 300
+        expected[a if a < 150 else 151, b if b < 150 else 151] += 1
+    assert np.array_equal(found, expected)
+    assert connection.sql("SHOW ALL TABLES").fetchall() == []
 
 
 def test_polars_types() -> None:
