@@ -63,7 +63,7 @@ types: $(FOR_TOOLS) ## Check types, also as a user of the package sees them
 	$(BIN)/python docs/check_types.py README.md docs/tutorial.md
 
 docs: $(FOR_TOOLS) ## Build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	$(BIN)/zensical build --strict
 
 images: $(FOR_TOOLS) ## Draw the pictures of the documentation again; needs Pango
 	$(PIP) --group images
