@@ -43,7 +43,8 @@ class Diagnostics(Shown):
     draws : draws kept of each chain, after as many as a quarter of all were dropped.
     categories : the labels.
     disagreement : by how many standard errors the mean of a category differs, at most, from that of
-        other draws, from laws about the highest point of the posterior that was found.
+        other draws, from laws about the highest point of the posterior that was found; None where
+        there were no others.
     """
 
     r_hat: Floats
@@ -51,7 +52,7 @@ class Diagnostics(Shown):
     chains: int
     draws: int
     categories: tuple[Label, ...] = ()
-    disagreement: float = 0.0
+    disagreement: float | None = None
 
     def sheet(self) -> Sheet:
         """A row for each category."""
@@ -59,7 +60,9 @@ class Diagnostics(Shown):
             (str(label), f"{r_hat:.4f}", f"{ess:.0f}")
             for label, r_hat, ess in zip(self.categories, self.r_hat, self.ess, strict=True)
         ]
-        note = f"{self.chains} chains of {self.draws} draws; {seconded(self.disagreement)}"
+        note = f"{self.chains} chains of {self.draws} draws"
+        if self.disagreement is not None:
+            note += f"; {seconded(self.disagreement)}"
         return Sheet((table(("category", "R-hat", "effective draws"), rows),), notes=(note,))
 
 
@@ -78,7 +81,7 @@ class Chains(Listed):
         made = Chains(counts.reshape(*self.chains.shape[:2], prior.size), prior)
         return made.seconded(self.diagnostics.disagreement)
 
-    def seconded(self, disagreement: float) -> "Chains":
+    def seconded(self, disagreement: float | None) -> "Chains":
         """The same chains, with what a second look says."""
         self.diagnostics = replace(self.diagnostics, disagreement=disagreement)
         return self

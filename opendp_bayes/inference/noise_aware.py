@@ -88,7 +88,7 @@ def noise_aware_posterior(
             found.ess.min(),
             getattr(found, "r_hat", np.ones(1)).max(),
             getattr(found, "log_error", 0.0),
-            found.disagreement,
+            found.disagreement or 0.0,
         )
         if (
             ess < min(effective, _FEWEST_EFFECTIVE)

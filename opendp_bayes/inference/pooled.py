@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -104,7 +104,7 @@ class Pooled(Mapping[Key, PooledPosterior]):
         self._groups, self._a, self._counts = groups, a.reshape(-1, a.shape[-1]), counts
         self.kappa = self._a.sum(axis=1)
         self.m = self._a / self.kappa[:, None]
-        self.diagnostics = diagnostics_of(a)
+        self.diagnostics = replace(diagnostics_of(a), categories=("ln κ", *categories))
 
     def __getitem__(self, key: Key) -> PooledPosterior:
         if key not in self._groups:

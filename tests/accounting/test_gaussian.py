@@ -176,8 +176,16 @@ def test_without_delta_it_is_refused() -> None:
 # A second accountant.
 
 
-@pytest.mark.parametrize("size", [50, None])
-@pytest.mark.parametrize(("scale", "d_in"), [(1.0, 1), (3.5, 1), (3.5, 2), (20.0, 3)])
+@pytest.mark.parametrize(
+    ("scale", "d_in", "size"),
+    [
+        *((1.0, 1, None), (3.5, 1, 50), (3.5, 2, None), (20.0, 3, 50)),
+        *(
+            pytest.param(*setting, marks=pytest.mark.slow)
+            for setting in ((1.0, 1, 50), (3.5, 1, None), (3.5, 2, 50), (20.0, 3, None))
+        ),
+    ],
+)
 def test_dp_accounting_agrees(size: int | None, scale: float, d_in: int) -> None:
     """Its discrete Gaussian, once for each count that moves, and our export of the profile."""
     pytest.importorskip("dp_accounting")

@@ -13,7 +13,7 @@ from opendp_bayes.framework.drawing import drawer, measured_sampler
 
 PRIOR = np.array([1.0, 0.5, 2.0])
 COUNTS = (1, 2, 3)
-DRAWS = 20_000
+DRAWS = 8000
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ SPACE = PosteriorSpace(("a", "b", "c"), 5, (0.5, 1.0, 2.0))
 COUNTS = (1, 3, 1)
 SCALE = 0.14
 DRAWS = 10_000
-FEWER_DRAWS = 4000  # through our callbacks, where a draw takes more than a millisecond
+FEWER_DRAWS = 2500  # through our callbacks, where a draw takes more than a millisecond
 CATEGORIES = pl.Enum(["a", "b", "c"])
 DATA = pl.LazyFrame({"x": pl.Series(["a", "b", "b", "b", "c"], dtype=CATEGORIES)})
 

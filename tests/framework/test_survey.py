@@ -57,11 +57,24 @@ def questions(size=None):
     }
 
 
+LAPLACE = "laplace_parameters"
+
+
 # --- what it costs
 
 
-@pytest.mark.parametrize("size", [None, len(ROWS)])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("loss", "size"),
+    [
+        *((loss, None) for loss in LOSSES),
+        *((loss, len(ROWS)) for loss in ("epsilon", "rho, delta")),
+        # The choice among all mechanisms for few records takes seconds.
+        *(
+            pytest.param(name, len(ROWS), marks=pytest.mark.slow)
+            for name in ("epsilon, delta", "rho")
+        ),
+    ],
+)
 def test_the_losses_add_up_in_the_context(loss, size):
     """A filter that debits what is spent: half of it is left after a survey of half of it."""
     arguments, expressed = LOSSES[loss]
@@ -100,7 +113,7 @@ def test_no_weights_exceed_the_budget(weights, factor, loss):
     names = [str(number) for number in range(len(weights))]
     asked = ob.survey(
         query,
-        {name: {"column": "age", "nulls": "old"} for name in names},
+        {name: {"column": "age", "nulls": "old", "mechanism": LAPLACE} for name in names},
         share=dict(zip(names, weights, strict=True)),
     )
     spent = as_tuple(asked.resolve().map(2))
@@ -121,7 +134,6 @@ def test_the_composition_is_checked_against_the_budget(monkeypatch):
 
 SMALL = [(vote, age, "north") for vote in VOTE for age in AGE]
 STEPS = 6
-LAPLACE = "laplace_parameters"
 
 
 def small_survey(unit, size, epsilon=1.0):

@@ -42,7 +42,9 @@ def test_random_settings_with_a_private_number_of_records(seed):
     assert max(found.values()) <= ERROR, (found, made)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 12))]
+)
 def test_random_settings_of_two_categories_and_up_to_1e9_records(seed):
     made = setting(np.random.default_rng([2, seed]), most=10**9, k=2, least=1000)
     made["noised"][:] = True

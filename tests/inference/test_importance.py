@@ -27,6 +27,11 @@ EXPONENTIAL = [
     (SmoothHellingerExponential(0.3, gamma=0.2), (6, 7, 5)),
     (SmoothHellingerExponential(0.5, beta=0.3), (2, 8, 8)),
 ]
+#: A mechanism of each sensitivity; the others are slow tests.
+VARIED = [
+    pytest.param(*pair, marks=() if i in (0, 2, 4) else pytest.mark.slow)
+    for i, pair in enumerate(EXPONENTIAL)
+]
 
 
 def off(weighted, made):
@@ -56,7 +61,7 @@ def proposals(made):
     return Proposals(released, prior, made.mechanism.width(released, prior))
 
 
-@pytest.mark.parametrize(("mechanism", "counts"), EXPONENTIAL, ids=repr)
+@pytest.mark.parametrize(("mechanism", "counts"), VARIED, ids=repr)
 def test_importance_sampling_with_the_exact_normaliser(mechanism, counts, release):
     made, likelihood = exponential(release, mechanism, counts)
     weighted = by_importance(
@@ -66,7 +71,7 @@ def test_importance_sampling_with_the_exact_normaliser(mechanism, counts, releas
     assert np.abs(off(weighted, made)).max() < STANDARD_ERRORS
 
 
-@pytest.mark.parametrize(("mechanism", "counts"), EXPONENTIAL, ids=repr)
+@pytest.mark.parametrize(("mechanism", "counts"), VARIED, ids=repr)
 def test_importance_sampling_with_the_interpolated_normaliser(mechanism, counts, release):
     made, likelihood = exponential(release, mechanism, counts)
     weighted = by_interpolation(likelihood, np.array(PRIOR), 4000, np.random.default_rng(0))

@@ -52,7 +52,7 @@ def found_by(pooled):
     return np.array([kappa.mean(), pooled.m[:, 0].mean(), *(p.mean()[0] for p in pooled.values())])
 
 
-@pytest.mark.parametrize("sweeps", [1600, pytest.param(12_800, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sweeps", [400, pytest.param(12_800, marks=pytest.mark.slow)])
 def test_agrees_with_sums_over_all_counts(monkeypatch, sweeps):
     monkeypatch.setattr(module, "_FIRST_RUN", sweeps)
     pooled = grouped(DRAWN).pooled(kappa_prior=KAPPA)
@@ -124,6 +124,9 @@ def test_answers_like_a_posterior(monkeypatch):
     assert np.allclose(pooled.m.sum(axis=1), 1)
     assert repr(one).startswith("PooledPosterior({'a': ")
     assert repr(pooled).startswith("Pooled(3 groups, kappa=")
+    shown = repr(pooled.diagnostics).splitlines()
+    assert shown[1].startswith("ln κ ")
+    assert shown[-1] == "4 chains of 113 draws"
     again = release.pooled(effective_draws=10)
     assert np.array_equal(again.kappa, pooled.kappa)
 

@@ -250,7 +250,10 @@ def test_cells_of_counts_of_two_categories_are_as_good_as_every_count(seed):
         (HellingerExponential(0.05, "global"), (23.7, 0.65), 574_621, 574_672),
         (HellingerExponential(0.0036), (30_521.0, 2302.5), 0, 59_550),
         (SmoothHellingerExponential(0.19, gamma=0.36), (14_626.0, 14_626.0), 95_893, 97_799),
-        (PermuteAndFlip(0.4), (9_886_000.0, 9_886_000.0), 584_820, 753_603),
+        pytest.param(
+            *(PermuteAndFlip(0.4), (9_886_000.0, 9_886_000.0), 584_820, 753_603),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=repr,
 )

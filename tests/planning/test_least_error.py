@@ -48,7 +48,14 @@ def mechanisms(size: int, prior: tuple[float, ...], epsilon: float) -> list[Any]
     return found
 
 
-@pytest.mark.parametrize(("size", "prior", "epsilon"), SETTINGS, ids=str)
+@pytest.mark.parametrize(
+    ("size", "prior", "epsilon"),
+    [
+        pytest.param(*setting, marks=pytest.mark.slow if i % 3 else ())
+        for i, setting in enumerate(SETTINGS)
+    ],
+    ids=str,
+)
 def test_certified_and_below_every_mechanism(
     size: int, prior: tuple[float, ...], epsilon: float
 ) -> None:
