@@ -16,8 +16,23 @@ from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_abo
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 
-#: Powers of the coins of permute-and-flip that are summed.
-POWERS = np.arange(1, 9)
+
+def _logarithm_by_powers() -> tuple[Floats, Floats]:
+    """Powers m and weights w such that `-ln(1 - u) = sum_m w_m u^m`, to 1e-5 for u up to 0.999.
+
+    The first eight terms of the series are taken one by one. The others are an integral over m from
+    8.5 on with the first correction of the midpoint rule, in the logarithm of m by Gauss-Legendre.
+    """
+    series, (points, weights) = np.arange(1.0, 10.0), np.polynomial.legendre.leggauss(20)
+    begin, end = math.log(8.5), math.log(1e5)
+    own = 1 / series
+    own[7:] = (1 - 1 / 24) / 8, 1 / 24 / 9
+    powers = np.append(series, np.exp(begin + (end - begin) * (points + 1) / 2))
+    return powers, np.append(own, (end - begin) / 2 * weights)
+
+
+#: Powers of the coins of permute-and-flip that are summed, and the weights of the sums.
+POWERS, POWER_WEIGHTS = _logarithm_by_powers()
 #: The logarithm of a sum of them that counts as 0.
 NO_COINS = -40.0
 #: Data sets at which the functions are computed at first, and the most.

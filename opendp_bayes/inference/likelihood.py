@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from opendp_bayes.inference.curves import POWERS, coin_curves, curves, distances, position
+from opendp_bayes.inference.curves import (
+    POWER_WEIGHTS,
+    POWERS,
+    coin_curves,
+    curves,
+    distances,
+    position,
+)
 from opendp_bayes.inference.tables import coin_tables, tables
 from opendp_bayes.mathematics.simplex import number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -93,7 +100,7 @@ class Flipping:
     `p_s = exp(-H(posterior(x), s) / scale)`.
 
     The product over the candidates other than x and r is written with power sums of their coins,
-    `ln prod (1 - t p_s) = -sum_m t^m S_m / m`.
+    `ln prod (1 - t p_s) = -sum_m t^m S_m / m`, of which the later terms are an integral over m.
     """
 
     scale: float
@@ -114,7 +121,7 @@ class Flipping:
         coins = np.exp(-exponents)
         integral = np.zeros(len(counts))
         for t, weight in zip(*flip_quadrature(sums[:, 0]), strict=True):
-            log_product = np.log1p(-t) - (sums * t[:, None] ** POWERS / POWERS).sum(axis=1)
+            log_product = np.log1p(-t) - t[:, None] ** POWERS * sums @ POWER_WEIGHTS
             integral += weight * np.exp(log_product) / (1 - t * coins)
         return np.log(integral) - exponents
 

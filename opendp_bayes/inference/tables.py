@@ -17,8 +17,8 @@ from opendp_bayes.mathematics.simplex import candidate_sums, candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 
-#: Data sets at which the functions are computed.
-_SPREAD_NODES = 700
+#: Data sets of which every one has its functions computed, and of more, how many have.
+_ALL, _SPREAD_NODES = 4000, 1500
 #: Data sets out of which these are chosen.
 _POOL = 20_000
 
@@ -28,12 +28,12 @@ def coin_tables(scale: float, size: int, prior: tuple[float, ...]) -> Floats:
     """The same of every data set of three or more categories, in lexicographic order."""
 
     def log_sums(counts: Integers, distances: Floats) -> Floats:
-        coins = np.exp(-distances / scale)
-        coins[ranks(counts[None], size)] = 0
-        power, sums = coins.copy(), []
-        for _ in POWERS:
-            sums.append(power.sum())
-            power *= coins
+        exponents = distances / scale
+        exponents[ranks(counts[None], size)] = np.inf
+        sums = []
+        for power in POWERS:  # ascending: coins that one has made too small stay so
+            exponents = exponents[exponents < -NO_COINS / power]
+            sums.append(np.exp(-power * exponents).sum())
         return np.log(np.maximum(sums, math.exp(NO_COINS)))
 
     return _tabulated(size, np.array(prior), log_sums)
@@ -43,21 +43,20 @@ def coin_tables(scale: float, size: int, prior: tuple[float, ...]) -> Floats:
 def tables(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tuple[Floats, Floats]:
     """`ln w` and `ln Z` of every data set, in lexicographic order."""
     alpha = np.array(prior)
+    widths = law.widths.widths_at(candidates(size, alpha.size), alpha)
 
-    def of(counts: Integers, distances: Floats) -> tuple[float, float]:
-        width = law.widths.width(counts, alpha)
-        return math.log(width), float(logsumexp(-distances / width))
+    def log_normaliser(counts: Integers, distances: Floats) -> float:
+        return float(logsumexp(-distances / widths[ranks(counts[None], size)]))
 
-    values = _tabulated(size, alpha, of)
-    return values[:, 0], values[:, 1]
+    return np.log(widths), _tabulated(size, alpha, log_normaliser)
 
 
 def _tabulated(size: int, prior: Floats, of: Callable[[Integers, Floats], ArrayLike]) -> Floats:
     """Functions of the counts and of the distances of all candidates from them, at every data set,
     in lexicographic order; shape `(data sets, ...)`.
 
-    Computed for `_SPREAD_NODES` of them, or all if there are no more, with a thin-plate spline in
-    between.
+    Computed for all if there are at most `_ALL`, otherwise for `_SPREAD_NODES` of them, with a
+    thin-plate spline in between.
     """
     data, split = candidates(size, prior.size), np.arange(size + 1)
     tables = [
@@ -66,7 +65,7 @@ def _tabulated(size: int, prior: Floats, of: Callable[[Integers, Floats], ArrayL
     ]
     # Spreads small counts out, where the functions bend.
     place: Floats = np.asarray(data + 0.5, dtype=np.float64) ** 0.25
-    nodes = np.arange(len(data)) if len(data) <= _SPREAD_NODES else _far_apart(place)
+    nodes = np.arange(len(data)) if len(data) <= _ALL else _far_apart(place)
     sums = (
         candidate_sums([table[count] for table, count in zip(tables, row, strict=True)])
         for row in data[nodes]
