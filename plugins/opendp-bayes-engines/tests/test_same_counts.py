@@ -102,7 +102,7 @@ def test_every_value_is_counted_where_it_belongs(
     assert counts == expected(ROWS[name].to_list(), labels)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     condition=conditions(3),
     kind_and_value=st.one_of(
