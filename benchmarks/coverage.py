@@ -49,11 +49,7 @@ is the smallest p-value, over the categories, of Kolmogorov's test of that.
 
 
 def draws(cell: Cell) -> int:
-    slow = (
-        not cell.public
-        or cell.mechanism == "K-norm"
-        or (cell.exponential and number_of_candidates(cell.size, cell.k) > LARGEST_LIST)
-    )
+    slow = cell.exponential and number_of_candidates(cell.size, cell.k) > LARGEST_LIST
     return FEW_DRAWS[cell.k] if cell.k > 2 and slow else DRAWS
 
 

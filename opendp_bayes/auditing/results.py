@@ -265,6 +265,8 @@ def _found_by_fit(audit: Audit) -> str:
 
 def _verdict(audit: Audit) -> Conclusion:
     claim = f"ε = {at_most(audit.epsilon)}"
+    if math.isinf(audit.epsilon):  # as of Gaussian noise
+        claim = f"ρ = {at_most(audit.exact.rho)}"
     if not audit.passed:
         text = f"{', '.join(audit.failures)}. The claim of {claim} does not hold as stated."
         return Conclusion("Failed", text, "bad")

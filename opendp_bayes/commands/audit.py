@@ -21,9 +21,9 @@ def audit(
         typer.Argument(
             metavar="MECHANISM",
             help=(
-                "Name of a mechanism: laplace_parameters, knorm_parameters, hellinger_exponential,"
-                " smooth_hellinger_exponential, or one that is "
-                "installed."
+                "Name of a mechanism: laplace_parameters, knorm_parameters, gaussian_parameters,"
+                " hellinger_exponential, smooth_hellinger_exponential, permute_and_flip, or one"
+                " that is installed."
             ),
             show_default=False,
         ),

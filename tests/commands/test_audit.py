@@ -6,6 +6,8 @@ import re
 import pytest
 from command_line import run
 
+from opendp_bayes.mechanisms.registry import BUILT_IN
+
 EHDL = ("hellinger_exponential", "--parameter", "sensitivity=local")
 
 
@@ -209,3 +211,14 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(options: str, message: st
     assert len(shown.splitlines()) == 1
     with pytest.raises(ValueError, match=message):
         raise ValueError(shown)
+
+
+def test_without_a_finite_epsilon_the_verdict_is_on_rho() -> None:
+    setting = ("--size", 20, "--prior", "1,1", "--scale", 2, "--draws", 2000)
+    shown = run("audit", "gaussian_parameters", *setting)
+    assert "Passed: ρ = 0.25 is certified" in shown
+
+
+def test_the_help_names_every_mechanism_of_the_package() -> None:
+    shown = run("audit", "--help")
+    assert all(kind.name in shown for kind in BUILT_IN)
