@@ -104,10 +104,15 @@ def worst_pair(mechanism: Mechanism, *, size: int, prior: ArrayLike) -> WorstPai
     """Neighbours with the largest exact ε, or None where the loss is not computed from the
     probabilities of pairs of data sets.
     """
+    return next(iter(bad_pairs(mechanism, size=size, prior=prior)), None)
+
+
+def bad_pairs(mechanism: Mechanism, *, size: int, prior: ArrayLike) -> tuple[WorstPair, ...]:
+    """The same, and where there are many candidates some of the next worst, unlike each other."""
     mechanism, _, concentration, _ = checked(mechanism, size, prior, 1)
     pairs = _pairs(mechanism, size, concentration, 1, LARGEST_WORK)
     if pairs is None or isinstance(pairs, WORST_OF_NOISE):
-        return None
+        return ()
     return _examine(mechanism, size, concentration, 1, False).worst
 
 
@@ -138,7 +143,7 @@ class _Findings:
     epsilon: float
     range: float
     rho: float
-    worst: WorstPair | None
+    worst: tuple[WorstPair, ...]
 
 
 @lru_cache(maxsize=1024)
@@ -229,7 +234,7 @@ def _examine(
         epsilon=round_up(Fraction(epsilon) + 2 * error),
         range=certified_range,
         rho=min(rho, of_range) if renyi else of_range,
-        worst=worst,
+        worst=() if worst is None else (worst,),
     )
 
 
@@ -241,10 +246,10 @@ def _examine_large(
     error = Fraction(log_error) + Fraction(large_simplex.SUM_ERROR)
     spread = round_up(Fraction(found.spread) + 4 * error)
     return _Findings(
-        epsilon=round_up(Fraction(found.epsilon) + 2 * error),
+        epsilon=round_up(Fraction(found.pairs[0].epsilon) + 2 * error),
         range=spread,
         rho=round_up(Fraction(spread) ** 2 / 8),
-        worst=WorstPair(found.first, found.second, found.epsilon),
+        worst=tuple(WorstPair(*pair) for pair in found.pairs),
     )
 
 

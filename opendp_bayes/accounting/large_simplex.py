@@ -24,6 +24,8 @@ from opendp_bayes.mechanisms.laws import ExponentialWeights
 _ENTRIES = 1 << 21
 #: Pairs compared between two looks at the bounds of the rest.
 _PAIRS = 16
+#: Pairs that are named, and the part of the records in which these differ at least.
+_NAMED, _APART = 12, 1 / 30
 #: Bhattacharyya divergence from which `1 - exp(-D)` keeps the digits that expm1 would.
 _NEAR = 0.5
 #: Of the bounds, which are computed in floating point, and of sums over all candidates.
@@ -31,15 +33,21 @@ _SLACK = 2.0**-40
 SUM_ERROR = 2.0**-44
 
 
-class Worst(NamedTuple):
-    """The largest |log-ratio| and range of log-ratios over all neighbours, and the pair of the
-    former; computed, not certified.
-    """
+class Bad(NamedTuple):
+    """Two neighbours and their largest |log-ratio|; computed, not certified."""
 
-    epsilon: float
-    spread: float
     first: tuple[int, ...]
     second: tuple[int, ...]
+    epsilon: float
+
+
+class Worst(NamedTuple):
+    """The largest range of log-ratios over all neighbours; and the pair with the largest
+    |log-ratio|, then the worst of those whose data sets lie apart from it and each other.
+    """
+
+    spread: float
+    pairs: tuple[Bad, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +74,8 @@ def worst_pair(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> 
     shift = log_total[orbits.other] - log_total[orbits.one]
     of_epsilon = np.maximum(below + shift, above - shift)
     epsilon = spread = 0.0
-    worst = int(np.argmax(of_epsilon))
     seen: dict[int, tuple[float, float]] = {}
+    losses: dict[int, float] = {}
     for bound in (of_epsilon, above + below):
         order = np.argsort(-bound)
         for start in range(0, order.size, _PAIRS):
@@ -78,16 +86,15 @@ def worst_pair(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> 
                 if pair not in seen:
                     seen[pair] = _extremes(orbits, pair, rates, size, prior)
                 smallest, largest = seen[pair]
-                loss = max(largest - shift[pair], shift[pair] - smallest)
-                if loss > epsilon:
-                    epsilon, worst = float(loss), pair
-                spread = max(spread, largest - smallest)
-    return Worst(
-        epsilon,
-        spread,
-        tuple(orbits.first[worst].tolist()),
-        tuple(orbits.second[worst].tolist()),
-    )
+                losses[pair] = float(max(largest - shift[pair], shift[pair] - smallest))
+                epsilon, spread = max(epsilon, losses[pair]), max(spread, largest - smallest)
+    named: list[int] = []
+    for pair in sorted(losses, key=losses.__getitem__, reverse=True):
+        apart = np.abs(orbits.first[named] - orbits.first[pair]).max(axis=1, initial=0)
+        if (apart > _APART * size).all() and len(named) < _NAMED:
+            named.append(pair)
+    sets = [(tuple(orbits.first[i].tolist()), tuple(orbits.second[i].tolist())) for i in named]
+    return Worst(spread, tuple(Bad(*both, losses[i]) for i, both in zip(named, sets, strict=True)))
 
 
 def loss_of_pairs(

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from opendp_bayes.accounting.exact import LARGEST_WORK, loss_within
-from opendp_bayes.accounting.exact import worst_pair as worst_of
+from opendp_bayes.accounting.exact import LARGEST_WORK, bad_pairs, loss_within
 from opendp_bayes.accounting.large_simplex import SUM_ERROR, loss_of_pairs
 from opendp_bayes.accounting.pairs import Setting
 from opendp_bayes.mechanisms.laws import ExponentialWeights
@@ -19,6 +18,9 @@ M = TypeVar("M", bound=Mechanism)
 
 #: Of the loss asked for, left to the rounding between one way to compute a loss and another.
 _MARGIN = 1e-12
+#: A loss of all pairs that exceeds the one asked for by no more than this part of it ends the
+#: choice of the smoothness, around whose best value the error is flat.
+_NEAR = 0.005
 
 
 def thorough(
@@ -26,12 +28,12 @@ def thorough(
     size: int | None,
     prior: tuple[float, ...],
     epsilon: float,
-    solved: Callable[[M, Callable[[Mechanism], float]], M],
+    solved: Callable[[M, Callable[[Mechanism], float], bool], M],
 ) -> M:
     """The mechanism that `solved` finds for the exact loss of all pairs at distance 1.
 
-    `solved` takes a mechanism and its loss relative to the one asked for. Raises `ValueError` where
-    there are too many probabilities to compare.
+    `solved` takes a mechanism, its loss relative to the one asked for, and whether it may choose
+    the smoothness too. Raises `ValueError` where there are too many probabilities to compare.
     """
     work = Setting(size, prior).work()
     if work > LARGEST_WORK:
@@ -46,7 +48,7 @@ def thorough(
 
     law = law_of(mechanism, size, np.array(prior))
     if size is None or len(prior) == 2 or not isinstance(law, ExponentialWeights):
-        return solved(mechanism, of_all)
+        return solved(mechanism, of_all, True)
     known: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
 
     def of_known(candidate: Mechanism) -> float:
@@ -55,12 +57,15 @@ def thorough(
         error = 2 * (own.widths.log_error(size, np.array(prior)) + SUM_ERROR)
         return (loss_of_pairs(own, size, prior, known) + error) / epsilon * (1 + _MARGIN)
 
-    found = mechanism
+    found, near = mechanism, False
     while True:
-        worst = worst_of(found, size=size, prior=prior)
-        if worst is None or (worst.first, worst.second) in known:
-            return solved(found, of_all)
-        known.append((worst.first, worst.second))
-        found = solved(mechanism, of_known)
+        bad = bad_pairs(found, size=size, prior=prior)
+        named = [(pair.first, pair.second) for pair in bad]
+        if not bad or named[0] in known:
+            return solved(found, of_all, not near)
+        # From there on only the scale is sought, which more pairs can only raise.
+        near = near or (len(known) > 0 and bad[0].epsilon <= epsilon * (1 + _NEAR))
+        known += [pair for pair in named if pair not in known]
+        found = solved(found if near else mechanism, of_known, not near)
         if of_all(found) <= 1:
             return found

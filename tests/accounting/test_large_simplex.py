@@ -49,12 +49,17 @@ def test_worst_pair(mechanism: Any, size: int, prior: tuple[float, ...]) -> None
     law = ExponentialWeights(mechanism)
     found = worst_pair(law, size, prior)
     epsilon, spread = by_enumeration(mechanism, size, prior)
-    assert found.epsilon == pytest.approx(epsilon, rel=1e-11, abs=SUM_ERROR)
+    assert found.pairs[0].epsilon == pytest.approx(epsilon, rel=1e-11, abs=SUM_ERROR)
     assert found.spread == pytest.approx(spread, rel=1e-11, abs=SUM_ERROR)
-    # The pair is one of neighbours, and it has that loss.
-    assert np.abs(np.subtract(found.first, found.second)).sum() == 2
-    own = loss_of_pairs(law, size, prior, [(found.first, found.second)])
-    assert own == pytest.approx(epsilon, rel=1e-11, abs=SUM_ERROR)
+    # The pairs are of neighbours, and have these losses, the worst first.
+    for pair in found.pairs:
+        assert np.abs(np.subtract(pair.first, pair.second)).sum() == 2
+        own = loss_of_pairs(law, size, prior, [(pair.first, pair.second)])
+        assert own == pytest.approx(pair.epsilon, rel=1e-11, abs=SUM_ERROR)
+    assert [pair.epsilon for pair in found.pairs] == sorted(
+        (pair.epsilon for pair in found.pairs), reverse=True
+    )
+    assert len({pair.first for pair in found.pairs}) == len(found.pairs)
 
 
 def test_bounds_hold_and_smaller_ones_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +86,7 @@ def test_bounds_hold_and_smaller_ones_would_not(monkeypatch: pytest.MonkeyPatch)
     assert tightest < 1.001  # some are attained
 
     law = ExponentialWeights(ob.SmoothHellingerExponential(1.1, gamma=0.2))
-    honest = worst_pair(law, 12, ONES).epsilon
+    honest = worst_pair(law, 12, ONES).pairs[0].epsilon
     monkeypatch.setattr(large_simplex, "_PAIRS", 1)
 
     def wrong(distance: Any, rate: Any, other: Any) -> Any:
@@ -90,7 +95,7 @@ def test_bounds_hold_and_smaller_ones_would_not(monkeypatch: pytest.MonkeyPatch)
         return above * order[::-1] * 1e-3, below * order[::-1] * 1e-3
 
     monkeypatch.setattr(large_simplex, "_bounds", wrong)
-    assert worst_pair(law, 12, ONES).epsilon < honest
+    assert worst_pair(law, 12, ONES).pairs[0].epsilon < honest
 
 
 def test_exact_loss_takes_this_way_for_many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +138,7 @@ def test_one_look_at_all_pairs_is_not_enough(monkeypatch: pytest.MonkeyPatch) ->
     """Negative control: with a pair that is not the worst alone, the loss is too large."""
     template = ob.SmoothHellingerExponential(1.0)
     only = exact.WorstPair((10, 10, 10), (11, 9, 10), 0.0)
-    monkeypatch.setattr(thorough, "worst_of", lambda *_, **__: only)
+    monkeypatch.setattr(thorough, "bad_pairs", lambda *_, **__: (only,))
     monkeypatch.setattr(thorough, "loss_within", lambda *_: ob.PrivacyLoss(0.0, 0.0, 0.0))
     found = ob.calibrate(template, size=30, prior=ONES, epsilon=1.0, accounting="thorough")
     assert ob.exact_loss(found, size=30, prior=ONES).epsilon > 1.01
@@ -147,6 +152,50 @@ def test_refusals() -> None:
         ob.calibrate(mechanism, size=9, prior=ONES, epsilon=1.0, d_in=2, accounting="thorough")
     with pytest.raises(ValueError, match=r"size=5000, 3 categories: .* probabilities would have"):
         ob.calibrate(mechanism, size=5000, prior=ONES, epsilon=1.0, accounting="thorough")
+
+
+def test_the_choice_ends_where_little_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it ends early or late, the loss is the one asked for and the width nearly the same;
+    with no end but the exact one there are more looks at all pairs.
+    """
+    setting = {"size": 60, "prior": ONES, "epsilon": 1.0}
+    looks, widths = [], []
+    look = thorough.bad_pairs
+    for near in (thorough._NEAR, 0.0):
+        seen: list[float] = []
+
+        def counted(mechanism: Any, _seen: list[float] = seen, **of: Any) -> Any:
+            pairs = look(mechanism, **of)
+            _seen.append(pairs[0].epsilon)
+            return pairs
+
+        monkeypatch.setattr(thorough, "_NEAR", near)
+        monkeypatch.setattr(thorough, "bad_pairs", counted)
+        template = ob.SmoothHellingerExponential(1.0)
+        found = ob.calibrate(template, accounting="thorough", **setting)
+        assert 1 - 1e-6 <= ob.exact_loss(found, size=60, prior=ONES).epsilon <= 1
+        looks.append(len(seen))
+        widths.append(found.width(np.array([20, 20, 20]), np.array(ONES)))
+    assert looks[0] <= looks[1]
+    assert widths[0] == pytest.approx(widths[1], rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "k"), [(300, 3), (60, 4)])
+def test_reach_with_the_smoothness_chosen(size: int, k: int) -> None:
+    prior, balanced = (1.0,) * k, np.full(k, size // k)
+    setting = {"size": size, "prior": prior, "epsilon": 1.0, "accounting": "thorough"}
+    found = ob.calibrate(ob.SmoothHellingerExponential(1.0), **setting)
+    loss = ob.exact_loss(found, size=size, prior=prior)
+    assert 1 - 1e-6 <= loss.epsilon <= 1
+    assert loss.method == "exact"
+    # No worse than the γ of a smaller size, or twice or half the one chosen.
+    assert found.gamma is not None
+    for gamma in (0.5 * found.gamma, 0.25, 2 * found.gamma):
+        template = ob.SmoothHellingerExponential(1.0, gamma=gamma)
+        other = ob.calibrate(template, tune=False, **setting)
+        width = other.width(balanced, np.array(prior))
+        assert found.width(balanced, np.array(prior)) <= width * 1.01
 
 
 @pytest.mark.slow
