@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,11 +13,18 @@ from scipy import stats
 from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.conditionals import keyed
 from opendp_bayes.inference.dirichlet import dirichlet
+from opendp_bayes.inference.estimates import Estimate
 from opendp_bayes.inference.likelihood import IndependentNoise, likelihood_of
 from opendp_bayes.inference.markov_chain import Diagnostics, r_hat_and_ess
 from opendp_bayes.inference.pooling import Chains, Model
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_prior, as_size
 from opendp_bayes.released.data import Key, Label, ReleasedData
+from opendp_bayes.report import notebook
+from opendp_bayes.report.sheet import Body, Column, Sheet, Table
+from opendp_bayes.report.wording import group_name
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Chains, sweeps of the first run, of which a quarter is dropped, and doublings of it.
 _CHAINS, _FIRST_RUN, _DOUBLINGS = 4, 400, 4
@@ -119,12 +126,73 @@ class Pooled(Mapping[Key, PooledPosterior]):
     def __len__(self) -> int:
         return len(self._groups)
 
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A polars frame with a row for every group and category: `mean`, `std`, and the ends
+        `lower` and `upper` of the equal-tailed interval of probability `level`.
+
+        `group` and `category` are text. Raises `ValueError` unless `0 < level < 1`.
+        """
+        import polars as pl
+
+        parts = []
+        for key, one in self.items():
+            lower, upper = one.interval(level)
+            parts.append(
+                pl.DataFrame(
+                    {
+                        "group": [group_name(key)] * len(self.categories),
+                        "category": list(map(group_name, self.categories)),
+                        "mean": one.mean(),
+                        "std": one.std(),
+                        "lower": lower,
+                        "upper": upper,
+                    }
+                )
+            )
+        return pl.concat(parts)
+
+    def sheet(self, level: float = 0.95) -> Sheet:
+        """What tables show: means and intervals of probability `level` for every group, how alike
+        the groups are, and the diagnostics. Raises `ValueError` unless `0 < level < 1`.
+        """
+        bodies = []
+        for key, one in self.items():
+            shown = Estimate(one.mean(), one.std(), *one.interval(level)).shown()
+            rows = zip(map(group_name, self.categories), *shown, strict=True)
+            bodies.append(Body(tuple(rows), group=group_name(key)))
+        columns = (
+            *(Column(name, number=False) for name in ("Group", "Category")),
+            *(Column(name) for name in ("Pooled\nmean", f"{100 * level:.6g} %\ninterval")),
+        )
+        ends = [0.5, (1 - level) / 2, (1 + level) / 2]
+        middle, low, high = map(_records, np.quantile(self.kappa, ends))
+        notes = (
+            f"The others are worth {middle} records to a group ({100 * level:.6g} %: {low} to"
+            f" {high}).",
+            f"Markov chains: R-hat {self.diagnostics.r_hat.max():.3f}, effective draws"
+            f" {self.diagnostics.ess.min():.0f}.",
+        )
+        return Sheet((Table(columns, tuple(bodies)),), notes)
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show."""
+        return notebook.rendered(self.sheet())
+
+    def __rich__(self) -> Any:
+        from opendp_bayes.report import terminal  # which needs rich, of the extra `cli`
+
+        return terminal.rendered(self.sheet())
+
     def __repr__(self) -> str:
         low, middle, high = np.quantile(self.kappa, [0.025, 0.5, 0.975])
         return (
             f"Pooled({len(self)} groups, kappa={middle:.3g} (95 %: {low:.3g} to {high:.3g}),"
             f" R-hat {self.diagnostics.r_hat.max():.3f}, ESS {self.diagnostics.ess.min():.0f})"
         )
+
+
+def _records(number: float) -> str:
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def diagnostics_of(a: Floats) -> Diagnostics:

@@ -9,9 +9,8 @@ from typing import Any
 from opendp_bayes.inference.estimates import Estimate, InferredRelease, noise_aware_estimate
 from opendp_bayes.publishing.document import Report
 from opendp_bayes.publishing.specification import Result, Specification
-from opendp_bayes.report.wording import at_most, change, described
+from opendp_bayes.report.wording import at_most, change, described, group_name
 from opendp_bayes.results.release import Release
-from opendp_bayes.results.sheets import group_name
 
 #: Probability of the intervals.
 LEVEL = 0.95

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from decimal import ROUND_CEILING, Context, Decimal
 
 from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.released.data import Key
 from opendp_bayes.released.promise import Promise
 
 _SIGNIFICANT = Context(prec=4, rounding=ROUND_CEILING)
@@ -14,6 +15,13 @@ TRUNCATED = (
     "The rows of each identifier were limited before they were counted: the probabilities are those"
     " of the rows kept, not of all rows."
 )
+
+
+def group_name(group: Key) -> str:
+    """The label of a group as it is shown."""
+    if isinstance(group, tuple):
+        return ", ".join(map(group_name, group))
+    return "(null)" if group is None else str(group)
 
 
 def guarantee(promise: Promise) -> str:

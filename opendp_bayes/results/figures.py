@@ -15,8 +15,7 @@ from opendp_bayes.inference.estimates import (
 from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.released.data import Key
 from opendp_bayes.released.promise import Promise
-from opendp_bayes.report.wording import guarantee
-from opendp_bayes.results.sheets import group_name
+from opendp_bayes.report.wording import group_name, guarantee
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

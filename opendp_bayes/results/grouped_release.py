@@ -19,9 +19,10 @@ from opendp_bayes.released.grouped_document import GroupedReleaseDocument
 from opendp_bayes.released.promise import Promise, Promised
 from opendp_bayes.report import notebook
 from opendp_bayes.report.sheet import Sheet
+from opendp_bayes.report.wording import group_name
 from opendp_bayes.results.figures import plot_groups
 from opendp_bayes.results.release import Release
-from opendp_bayes.results.sheets import group_name, grouped_sheet
+from opendp_bayes.results.sheets import grouped_sheet
 
 if TYPE_CHECKING:
     import polars as pl

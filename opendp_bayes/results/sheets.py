@@ -15,7 +15,7 @@ from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.released.data import Key
 from opendp_bayes.released.promise import Promise
 from opendp_bayes.report.sheet import Body, Column, Marked, Note, Row, Sheet, Table
-from opendp_bayes.report.wording import TRUNCATED, described, guarantee
+from opendp_bayes.report.wording import TRUNCATED, described, group_name, guarantee
 
 _CATEGORY = Column("Category", number=False)
 _COUNT = Column("Released\ncount")
@@ -82,13 +82,6 @@ def grouped_sheet(
             cells += noise_aware_estimate(release, level).shown()
         bodies.append(Body(_rows(cells), group=group_name(group)))
     return Sheet((Table(tuple(columns), tuple(bodies)),), tuple(notes), reading=reading)
-
-
-def group_name(group: Key) -> str:
-    """The label of a group as it is shown."""
-    if isinstance(group, tuple):
-        return ", ".join(map(group_name, group))
-    return "(null)" if group is None else str(group)
 
 
 def _promised(promise: Promise, whose: str = "") -> list[Note]:

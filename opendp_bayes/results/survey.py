@@ -10,11 +10,10 @@ from opendp_bayes.accounting.division import sum_up
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.report import notebook
 from opendp_bayes.report.sheet import Body, Column, Note, Sheet, Table, parts
-from opendp_bayes.report.wording import stated_loss
+from opendp_bayes.report.wording import group_name, stated_loss
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.reading import release_from_json
 from opendp_bayes.results.release import Release
-from opendp_bayes.results.sheets import group_name
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,6 +11,7 @@ from opendp_bayes.inference import pooled as module
 from opendp_bayes.inference.pooled import Pooled, diagnostics_of
 from opendp_bayes.inference.pooling import Chains, Model
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.report import plain
 
 KAPPA = stats.gamma(3, scale=2)
 DRAWN = ((4, 0), (1, 6), (-1, 3))
@@ -129,6 +130,30 @@ def test_answers_like_a_posterior(monkeypatch):
     assert shown[-1] == "4 chains of 113 draws"
     again = release.pooled(effective_draws=10)
     assert np.array_equal(again.kappa, pooled.kappa)
+
+
+def test_is_shown_as_a_frame_and_as_a_table():
+    a, counts = np.full((4, 10, 2), 3.0), np.tile([[4, 0], [10, 90]], (4, 10, 1, 1))
+    pooled = Pooled(("north", None), ("yes", "no"), a, counts)
+    frame = pooled.to_frame(0.5)
+    assert frame["group"].to_list() == ["north"] * 2 + ["(null)"] * 2
+    assert frame["category"].to_list() == ["yes", "no"] * 2
+    one = stats.beta([7, 3, 13, 93], [3, 7, 93, 13])
+    lower, upper = one.interval(0.5)
+    for name, wanted in {
+        "mean": one.mean(),
+        "std": one.std(),
+        "lower": lower,
+        "upper": upper,
+    }.items():
+        assert frame[name].to_list() == pytest.approx(wanted, abs=1e-9)
+    text = plain.rendered(pooled.sheet(0.5)).splitlines()
+    assert text[1].split() == ["north", "yes", "0.700", f"{lower[0]:.3f}", "to", f"{upper[0]:.3f}"]
+    assert text[-2] == "The others are worth 6 records to a group (50 %: 6 to 6)."
+    assert text[-1].startswith("Markov chains: R-hat ")
+    assert "0.700" in pooled._repr_html_()
+    with pytest.raises(ValueError, match="level=1"):
+        pooled.to_frame(1.0)
 
 
 def test_refuses_what_is_no_prior_and_no_group():
