@@ -2,6 +2,7 @@
 docstrings and pages.
 """
 
+import gc
 import signal
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 
@@ -17,6 +18,9 @@ dp.enable_features("contrib", "honest-but-curious")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What is imported and collected stays; each search for garbage would look at all of it again.
+gc.disable()
+
 _flags = ELLIPSIS | NORMALIZE_WHITESPACE
 _docstrings = Sybil(
     parsers=[DocTestParser(optionflags=_flags)],
@@ -27,6 +31,11 @@ _pages = Sybil(
     patterns=["README.md", "docs/*.md"],
 )
 pytest_collect_file = (_docstrings + _pages).pytest()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -81,7 +81,11 @@ def test_counts_that_were_clamped_and_do_not_sum_to_the_size(mechanism, counts, 
     assert error(release(mechanism, counts, 8, (1.0, 0.5, 2.0))) < 1e-10
 
 
-@pytest.mark.parametrize("mechanism", EXPONENTIAL, ids=repr)
+@pytest.mark.parametrize(
+    "mechanism",
+    [*EXPONENTIAL[:4], pytest.param(EXPONENTIAL[4], marks=pytest.mark.slow)],
+    ids=repr,
+)
 def test_three_categories_with_an_exponential_mechanism(mechanism, release):
     for counts in [(3, 4, 5), (0, 0, 12)]:
         for prior in PRIORS[3]:
@@ -239,7 +243,9 @@ def deviation_of(mechanism, prior, first, size):
     return deviations(found, likelihood, prior, size)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize(
+    "seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 25))]
+)
 def test_cells_of_counts_of_two_categories_are_as_good_as_every_count(seed):
     made = two_categories(np.random.default_rng([7, seed]))
     assert deviation_of(*made) < CELLS, made
