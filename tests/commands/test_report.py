@@ -69,6 +69,24 @@ def test_a_report_and_its_releases_are_written(place: Path) -> None:
         assert re.search(rf"^{heading}$", shown, re.MULTILINE), shown
 
 
+def test_the_specification_of_the_tutorial_makes_its_report(place: Path) -> None:
+    """Of a survey with its columns and number of records; the answers are made up."""
+    tutorial = Path(__file__).parents[2] / "docs" / "tutorial.md"
+    text = tutorial.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    Path("survey.toml").write_text(blocks[0])
+    parties = re.findall(r'^    "(.*)",$', text.split("parties = [")[1].split("]")[0], re.MULTILINE)
+    kinds = {"vote": pl.Enum(["Clinton", "Dole"]), "party": pl.Enum(parties)}
+    rows = [(("Clinton", "Dole")[i % 2], parties[i % 7]) for i in range(944)]
+    pl.DataFrame(rows, schema=kinds, orient="row").write_parquet("survey.parquet")
+    run("report", "survey.toml", "survey.parquet", "-o", "survey.html")
+    page = Path("survey.html").read_text()
+    for heading in ("Expected vote", "Party", "Expected vote by party"):
+        assert f"<h3>{heading}</h3>" in page
+    releases = Report.from_json(Path("survey.json").read_bytes()).releases
+    assert 0.99 < sum(release.epsilon for release in releases) <= 1.0
+
+
 def test_identifiers_are_limited_and_said(place: Path) -> None:
     limited = 'epsilon = 20000.0\nidentifier = "person"\nrows_per_identifier = 2'
     Path("votes.toml").write_text(SPECIFICATION.replace("epsilon = 20000.0", limited))
