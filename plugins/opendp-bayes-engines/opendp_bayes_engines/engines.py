@@ -68,8 +68,9 @@ def _duckdb(frame: Frame, schema: Schema) -> Held:
     return Lazy(nw.from_native(native), found=_found_by_duckdb)
 
 
-#: Categories up to which constants cost DuckDB less than a table.
+#: Categories up to which constants cost less than a table.
 _FEW = 100
+_CATEGORY = "category"
 
 
 def _found_by_duckdb(groups: Frame, value: str, known: list[Any]) -> Frame:
@@ -80,15 +81,15 @@ def _found_by_duckdb(groups: Frame, value: str, known: list[Any]) -> Frame:
 
     if len(known) <= _FEW:
         return is_in(groups, value, known)
-    opendp_bayes_categories = pa.table({"category": known})  # noqa: F841, as the query names it
+    opendp_bayes_categories = pa.table({_CATEGORY: known})  # noqa: F841, as the query names it
     byte_by_byte = ' COLLATE "binary"' if isinstance(known[0], str) else ""
     others = ", ".join(f"g.{name}" for name in groups.collect_schema().names() if name != FOUND)
     try:
         joined = groups.to_native().query(
             "opendp_bayes_groups",
-            f"SELECT {others}, c.category IS NOT NULL AS {FOUND} FROM opendp_bayes_groups g"  # noqa: S608
+            f"SELECT {others}, c.{_CATEGORY} IS NOT NULL AS {FOUND} FROM opendp_bayes_groups g"  # noqa: S608
             " LEFT JOIN opendp_bayes_categories c"
-            f" ON g.{value}{byte_by_byte} = c.category{byte_by_byte}",
+            f" ON g.{value}{byte_by_byte} = c.{_CATEGORY}{byte_by_byte}",
         )
     except duckdb.Error:
         return is_in(groups, value, known)
@@ -116,7 +117,20 @@ def _ibis(frame: Frame, schema: Schema) -> Held:
             "frame: its connection compares some text by a collation, by which texts are equal that"
             " differ; pass the DuckDB relation itself, which is then compared byte by byte."
         )
-    return Lazy(frame)
+    return Lazy(frame, found=_found_by_ibis)
+
+
+def _found_by_ibis(groups: Frame, value: str, known: list[Any]) -> Frame:
+    """Ibis writes constants into its query one by one: minutes for 10^5; a table is handed on."""
+    import ibis
+
+    if len(known) <= _FEW:
+        return is_in(groups, value, known)
+    categories = ibis.memtable(pa.table({_CATEGORY: known, FOUND: [True] * len(known)}))
+    native = groups.to_native()
+    kept = native.select(*(name for name in native.columns if name != FOUND))
+    joined = kept.left_join(categories, kept[value] == categories[_CATEGORY]).drop(_CATEGORY)
+    return nw.from_native(joined.mutate(**{FOUND: joined[FOUND].fill_null(False)}))
 
 
 def _dask(frame: Frame, schema: Schema) -> Held:

@@ -105,6 +105,69 @@ def test_joint_tables_and_groups_of_several_columns(
     assert grouped["south", False].drawn == (1, 0, 0, 0)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_survey_of_a_column_a_table_and_groups(
+    engine: str, frame_in: Callable[[str, Path], Any], tmp_path: Path
+) -> None:
+    """One share of the budget for all questions, whose releases are those of `posterior`."""
+    path = tmp_path / "frame.parquet"
+    FRAME.write_parquet(path)
+    of = made(frame_in(engine, path), epsilon=1200.0)
+    query = of.query().filter(nw.col("age") >= 18)
+    regions = {"categories": ["north", "south"], "nulls": "nowhere", "unknown": "nowhere"}
+    table = {name: {"region": regions[name], "vote": VOTES[name]} for name in regions}
+    asked: dict[str, Any] = {
+        "vote": {"column": "vote", **VOTES},
+        "both": {"column": ["region", "vote"], **table},
+        "by region": {"column": "vote", "by": "region", "keys": ["north", "south", None], **VOTES},
+    }
+    found = ob.survey(query, asked).release()
+    assert tuple(found) == tuple(asked)
+    assert 1199.0 < found.loss.epsilon <= 1200.0
+    assert found["vote"].drawn == (2, 1, 0, 1)
+    assert (
+        dict(zip(found["both"].categories, found["both"].drawn, strict=True))[("nowhere", "other")]
+        == 1
+    )
+    assert found["by region"]["south"].drawn == (2, 0, 0, 0)
+    assert found["by region"]["north"].drawn == (0, 1, 0, 0)
+    assert found["by region"][None].drawn == (0, 0, 0, 1)
+    with pytest.raises(ValueError, match="exhausted"):
+        of.query()
+
+
+def test_a_survey_of_people_with_several_rows(frame: Any) -> None:
+    """A person moves two rows in each question, and in every part of the budget."""
+    of = made(frame, epsilon=3.0, contributions=1, identifier="person")
+    asked: dict[str, Any] = {
+        "vote": {"column": "vote", **VOTES},
+        "by region": {"column": "vote", "by": "region", "keys": ["north"], **VOTES},
+    }
+    survey = ob.survey(of.query().truncate_per_group(2), asked, {"vote": 1, "by region": 2})
+    released = survey.release()
+    assert (released["vote"].d_in, released["vote"].promise.relation) == (2, "add/remove")
+    assert 0.999 < released["vote"].epsilon <= 1.0
+    assert 1.999 < released["by region"].epsilon <= 2.0
+    assert released.loss.epsilon <= 3.0
+    with pytest.raises(dp.OpenDPException, match="out of queries"):
+        survey.release()
+
+
+def test_mistakes_in_a_survey_are_refused_before_data_are_read(frame: Any) -> None:
+    query = made(frame).query()
+    for asked, message in (
+        ({"column": "vote", "by": "region", **VOTES}, "keys"),
+        ({"column": "nothing", **VOTES}, "'nothing'"),
+        ({"column": "age", "by": "region", "keys": ["north"]}, "vote.*column 'age' of type Int64"),
+        ({"column": "vote", "keys": ["north"], **VOTES}, "keys"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            ob.survey(query, {"vote": asked})
+    people = made(frame, contributions=1, identifier="person").query()
+    with pytest.raises(ValueError, match="limit them first"):
+        ob.survey(people, {"vote": {"column": "vote", **VOTES}})
+
+
 @pytest.mark.parametrize(
     ("unit", "steps", "asked", "relation", "d_in"),
     [
