@@ -205,12 +205,16 @@ def main() -> None:
     parser.add_argument("--rows", type=float, nargs="*", default=[1e7, 1e8])
     parser.add_argument("--engines", nargs="+", default=["core", "duckdb", "ibis", "dask", "spark"])
     parser.add_argument("--categories", type=int, nargs="*", default=[2, 10, 1000, 100_000])
+    parser.add_argument("--rows-of-categories", type=float, default=1e7)
     parser.add_argument("--folder", type=Path, required=True, help="for the files; is not emptied")
     arguments = parser.parse_args()
     sizes = [(int(rows), 10) for rows in arguments.rows]
     for title, cases in (
         ("Growth in rows", sizes),
-        ("Growth in categories", [(ROWS_OF_A_FILE, k) for k in arguments.categories]),
+        (
+            f"Growth in categories, {arguments.rows_of_categories:.0e} rows",
+            [(int(arguments.rows_of_categories), k) for k in arguments.categories],
+        ),
     ):
         if not cases:
             continue

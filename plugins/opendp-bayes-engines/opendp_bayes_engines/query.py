@@ -86,6 +86,19 @@ class EngineQuery(Query):
         self._check_ungrouped()
         return EngineQuery(self._base, self.schema, self._identifier, self._plan, tuple(names))
 
+    def compositor(self, *args: Any, **kwargs: Any) -> Query:
+        """A query whose `.release()` is another Context, over the frame that the plan makes, which
+        divides this query's budget. Arguments as in `Query.compositor`.
+        """
+        self._check_ungrouped()
+        plain = Query(self._chain, self._output_measure, self._d_in, self._d_out, self._context)
+        nested: Any = plain.compositor(*args, **kwargs)
+        made = nested._wrap_release
+        nested._wrap_release = lambda queryable: _ours(
+            made(queryable), self.schema, self._identifier
+        )
+        return nested
+
     def counts_of(self, question: Question) -> tuple[Transformation, Query]:
         """The transformation to the counts that are asked for, and the query with the budget: the
         door that `opendp_bayes.posterior` goes through.
@@ -162,6 +175,10 @@ def context(
         split_by_weights=split_by_weights,
         domain=FrameSpace(schema).domain,
     )
+    return _ours(made, schema, identifier)
+
+
+def _ours(made: Context, schema: Schema, identifier: str | None) -> EngineContext:
     ours = EngineContext.__new__(EngineContext)
     ours.__dict__.update(made.__dict__, schema=schema, identifier=identifier)
     return ours

@@ -153,6 +153,28 @@ def test_a_survey_of_people_with_several_rows(frame: Any) -> None:
         survey.release()
 
 
+@pytest.mark.parametrize("steps", [False, True])
+def test_a_context_within_a_context(frame: Any, steps: bool) -> None:
+    """It has one share of the outer budget, and the frame and the distance after the plan."""
+    of = made(frame, shares=2, epsilon=4.0, contributions=1, identifier="person")
+    query = of.query()
+    if steps:
+        query = query.filter(nw.col("age") >= 18).truncate_per_group(2)
+    nested = query.compositor(split_evenly_over=2).release()
+    assert isinstance(nested, EngineContext)
+    for _ in range(2):
+        inner = nested.query()
+        inner = inner if steps else inner.truncate_per_group(2)
+        released = ob.posterior(inner, "vote", **VOTES).release()
+        assert released.d_in == 2
+        assert 0.999 < released.epsilon <= 1.0
+    with pytest.raises(ValueError, match="exhausted"):
+        nested.query()
+    assert ob.posterior(of.query().truncate_per_group(1), "vote", **VOTES).release().d_in == 1
+    with pytest.raises(ValueError, match="group_by must be the last step"):
+        made(frame).query().group_by("region").compositor(split_evenly_over=2)
+
+
 def test_mistakes_in_a_survey_are_refused_before_data_are_read(frame: Any) -> None:
     query = made(frame).query()
     for asked, message in (
