@@ -111,7 +111,7 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
 
     Raises `ValueError` if a chain finds no data set that the release is possible for.
     """
-    size, k = int(likelihood.released.sum()), prior.size
+    size = int(likelihood.released.sum())
     start = dirichlet_multinomial(size, prior, _CHAINS, rng)
     known, from_prior = likelihood.log_likelihood(start), False  # at the current counts
 
@@ -119,21 +119,9 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
         nonlocal known, from_prior
         from_prior = not from_prior
         if from_prior:
-            proposed, log_prior_ratio = (
-                dirichlet_multinomial(size, prior, _CHAINS, rng),
-                np.zeros(_CHAINS),
-            )
+            proposed, log_prior_ratio = dirichlet_multinomial(size, prior, _CHAINS, rng), 0.0
         else:
-            proposed = counts.copy()
-            rows = np.arange(_CHAINS)
-            leave = rng.integers(k, size=_CHAINS)
-            enter = (leave + rng.integers(1, k, size=_CHAINS)) % k
-            # Of every order of magnitude.
-            number = np.ceil(size ** rng.random(_CHAINS)).astype(np.int64)
-            proposed[rows, leave] -= number
-            proposed[rows, enter] += number
-            possible = proposed[rows, leave] >= 0
-            proposed = np.where(possible[:, None], proposed, counts)
+            proposed = _some_moved(counts, size, rng)
             log_prior_ratio = (log_rising(proposed, prior) - log_rising(counts, prior)).sum(axis=1)
         there = likelihood.log_likelihood(proposed)
         # A chain at an impossible data set goes anywhere.
@@ -160,6 +148,22 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
             rng,
         )
     )
+
+
+def _some_moved(counts: Integers, size: int, rng: Generator) -> Integers:
+    """In each chain some of `size` records, of every order of magnitude, moved from a category to
+    another; none where that has fewer.
+    """
+    chains, k = counts.shape
+    rows = np.arange(chains)
+    leave = rng.integers(k, size=chains)
+    enter = (leave + rng.integers(1, k, size=chains)) % k
+    number = np.ceil(size ** rng.random(chains)).astype(np.int64)
+    proposed = counts.copy()
+    proposed[rows, leave] -= number
+    proposed[rows, enter] += number
+    possible = proposed[rows, leave] >= 0
+    return np.where(possible[:, None], proposed, counts)
 
 
 def r_hat_and_ess(values: Floats) -> tuple[float, float]:
