@@ -10,6 +10,7 @@ import oracles
 import pytest
 
 from opendp_bayes.mathematics.validation import SCALES
+from opendp_bayes.samplers import gaussians
 from opendp_bayes.samplers.gaussians import discrete_gaussians
 
 NUMBER = 30_000
@@ -46,3 +47,15 @@ def test_scales_at_the_ends_of_their_range(scale: float) -> None:
 
 def test_no_samples() -> None:
     assert discrete_gaussians(Fraction(3), 0).shape == (0,)
+
+
+def test_a_redraw_may_be_beyond_the_machine_integers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first two are as good as never kept; the second does not fit where the first is."""
+    draws = [np.array([1000]), np.array([2**70], dtype=object)]
+
+    def laplaces(scale: Fraction, size: int) -> Any:
+        return draws.pop(0) if draws else np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr(gaussians, "discrete_laplaces", laplaces)
+    assert discrete_gaussians(Fraction(1), 1).tolist() == [0]
+    assert draws == []
