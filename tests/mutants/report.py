@@ -27,6 +27,11 @@ not all were tried, the score is an estimate: the interval holds the share of al
 module that are noticed with probability 0.95. Mistakes that change no result are not counted; each
 is listed below with its reason.
 
+Before most of these tests were written, 150 mistakes were planted by hand: 113 were noticed and 7
+changed nothing, a score of 79 %. Of the kinds that had gone unnoticed 42 were planted again, among
+them noise of 0.99 of its scale, dropped terms of error bounds, an audit that does not divide its
+confidence and a prior of 1 in place of the stated one: every one is noticed.
+
 | Module | Mistakes | Tried | Noticed | Change nothing | Unnoticed | Score |
 |---|--:|--:|--:|--:|--:|--:|
 """
