@@ -402,6 +402,9 @@ def test_bounds_of_every_distance_of_every_block(slope: float, tilt: float) -> N
         assert bounds[i, block] >= values.max()
         if slope == 0:
             assert bounds[i, block] == pytest.approx(values.max(), rel=1e-14)
+            # Not one of them is rounded below the product.
+            ends = (int(distances[0]), int(distances[-1]))
+            assert Fraction(bounds[i, block]) >= max(-Fraction(tilt) * end for end in ends)
 
 
 def product_mixture(counts: list[int], prior: float, exponent: float) -> list[dict[int, float]]:
