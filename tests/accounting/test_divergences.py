@@ -95,3 +95,13 @@ def test_the_largest_of_many_is_that_of_each() -> None:
         found = largest_concentrated(block, 1e-12, known)
         assert found == pytest.approx(max(known, float(each.max())), rel=1e-9)
         assert found >= max(known, float(each.max()))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, math.log(1.5), math.log(1.75), math.log(2), 3.0])
+def test_the_hockey_stick_divergence_is_the_larger_of_both_orders(epsilon: float) -> None:
+    """Of (0.7, 0.3) and (0.4, 0.6): beyond ln 1.75 the first outcome no longer counts."""
+    p, q = PAIRS["two outcomes"]
+    expected = max(0.7 - 0.4 * math.exp(epsilon), 0.6 - 0.3 * math.exp(epsilon), 0.0)
+    for one, other in ((p, q), (q, p)):
+        found = float(hockey_stick(block_of(one, other), epsilon)[0])
+        assert found == pytest.approx(expected, abs=1e-15)
