@@ -27,10 +27,16 @@ not all were tried, the score is an estimate: the interval holds the share of al
 module that are noticed with probability 0.95. Mistakes that change no result are not counted; each
 is listed below with its reason.
 
+Modules of `targets.toml` that are not in the table have not been tried since they changed.
+
 Before most of these tests were written, 150 mistakes were planted by hand: 113 were noticed and 7
 changed nothing, a score of 79 %. Of the kinds that had gone unnoticed 42 were planted again, among
 them noise of 0.99 of its scale, dropped terms of error bounds, an audit that does not divide its
 confidence and a prior of 1 in place of the stated one: every one is noticed.
+
+The intervals are those of a sample for which no tests were written. For the first sample they were:
+of the 103 of its 116 mistakes that change something 85 were noticed at first by the tests that were
+run, of some modules only their own file, 83 % (74 % to 89 %), and then tests were written.
 
 | Module | Mistakes | Tried | Noticed | Change nothing | Unnoticed | Score |
 |---|--:|--:|--:|--:|--:|--:|
