@@ -93,7 +93,9 @@ def main() -> None:
     note = (
         "Seconds of processor time. Marginals of all categories, of a variable of five values in"
         " their table, and of the others given one of its values: nothing is drawn. K-norm noise"
-        " has twice the scale. Wanted: 0.3 s at k = 100, 2 s at 1000, 20 s for the draws."
+        " has twice the scale. Unequal counts: probabilities from a Dirichlet distribution with"
+        f" concentration {_UNEQUAL} instead of {_ALIKE:g}. Wanted: 0.3 s at k = 100, 2 s at 1000,"
+        " 20 s for the draws."
     )
     table("Posterior of wide releases", columns, rows, note)
 
