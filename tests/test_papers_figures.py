@@ -1,11 +1,16 @@
 """The figures of the papers: each script draws its own, and its numbers are those that are kept."""
 
 import csv
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
+
+import opendp_bayes as ob
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = sorted(
@@ -55,6 +60,70 @@ def test_a_script_draws_what_is_kept(script: Path, tmp_path: Path) -> None:
     assert len(differences(found, kept)) == 1
     if not script.stem.startswith("table"):
         assert (tmp_path / f"{script.stem}.png").stat().st_size > 10_000
+
+
+@pytest.fixture(scope="module")
+def settings() -> ModuleType:
+    path = ROOT / "examples" / "papers" / "settings.py"
+    specification = importlib.util.spec_from_file_location("papers_settings", path)
+    assert specification
+    assert specification.loader
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def kept(figure: str, panel: str, at: str) -> dict[str, str]:
+    """The numbers of a panel at one place, by curve."""
+    rows = cells(IMAGES / f"{figure}.csv")
+    return {curve: y for shown, curve, x, y in rows if (shown, x) == (panel, at)}
+
+
+PAPERS, EXACT = "(a) the papers' scales", "(b) exact scales"
+
+
+@pytest.mark.parametrize(
+    ("figure", "panel", "part", "at", "counts", "prior"),
+    [
+        ("figure_5", "", PAPERS, "50", [25, 25], 1.0),
+        ("figure_5", "", EXACT, "50", [25, 25], 1.0),
+        ("figure_6", "k = 3, ", PAPERS, "10", [3, 3, 4], 1.0),
+        ("figure_6", "k = 3, ", EXACT, "10", [3, 3, 4], 1.0),
+        ("figure_6", "k = 4, ", PAPERS, "10", [2, 2, 2, 4], 1.0),
+        ("figure_6", "data (50, 50), prior Beta(a, a), ", PAPERS, "40", [50, 50], 40.0),
+        ("figure_6", "data (50, 50), prior Beta(a, a), ", EXACT, "40", [50, 50], 40.0),
+    ],
+)
+def test_some_errors_of_the_slow_figures(
+    settings: ModuleType,
+    figure: str,
+    panel: str,
+    at: str,
+    counts: list[int],
+    prior: float,
+    part: str,
+) -> None:
+    numbers = kept(figure, panel + part, at)
+    mechanisms: dict[str, Any] = settings.SETTINGS[part](sum(counts), len(counts), 1.0, prior)
+    assert set(numbers) == set(mechanisms)
+    for label, mechanism in mechanisms.items():
+        law = ob.error_law(mechanism, counts, prior)
+        assert not law.simulated
+        assert close(numbers[label], str(law.mean())), label
+        assert not close(numbers[label], str(law.mean() * 1.01))
+
+
+@pytest.mark.parametrize(("figure", "epsilon"), [("figure_3", 1.0), ("figure_4", 5.0)])
+def test_some_probabilities_of_the_slow_figures(
+    settings: ModuleType, figure: str, epsilon: float
+) -> None:
+    panel = f"k = 2, n = 300, ε = {epsilon:g}, {PAPERS}"
+    numbers = kept(figure, panel, "0")
+    mechanisms = settings.at_papers_scales(300, 2, epsilon)
+    assert set(numbers) == set(mechanisms)
+    for label, mechanism in mechanisms.items():
+        hit = float(ob.error_law(mechanism, [150, 150], 1.0).cdf(0.0))
+        assert close(numbers[label], str(hit)), label
 
 
 def test_every_figure_is_on_the_page() -> None:

@@ -4,8 +4,9 @@ folder given on the command line.
 
 import csv
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import matplotlib as mpl
@@ -81,11 +82,19 @@ class Sheet:
         for at, value in zip(x, y, strict=True):
             self.rows.append({"panel": self.titles[panel], "curve": label, "x": at, "y": value})
 
-    def finish(self, x: str, y: str, *, legends: Sequence[int] = (0,), **scales: str) -> None:
+    def finish(
+        self,
+        x: str,
+        y: str,
+        *,
+        legends: Sequence[int] = (0,),
+        legend: Mapping[str, Any] = MappingProxyType({}),
+        **scales: str,
+    ) -> None:
         for axis in self.axes.flat:
             axis.set(xlabel=x, ylabel=y, **scales)
         for panel in legends:
-            self.axes.flat[panel].legend(fontsize=7.5)
+            self.axes.flat[panel].legend(fontsize=7.5, **legend)
         self.save()
 
     def save(self) -> None:

@@ -189,7 +189,7 @@ def three_categories() -> str:
 def four_categories() -> str:
     parts = [f"n={n}: {shown(errors(n, 4))}" for n in (20, 60, 110)]
     return (
-        "k=4, mean H of EHDS, the (eps, delta) mechanism, lap, ilap (the last two within 1 %): "
+        "k=4, mean H of EHDS, the (eps, delta) mechanism, lap (at n=110 within 1 %), ilap: "
         + "; ".join(parts)
     )
 

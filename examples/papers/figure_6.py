@@ -25,7 +25,10 @@ def main() -> None:
                     errors.setdefault(label, []).append(mean_error(mechanism, balanced(n, k)))
             for label, values in errors.items():
                 sheet.line(2 * row + column, label, sizes, np.array(values))
-            sheet.axes.flat[2 * row + column].set(xlabel="n", ylabel="E[H]", xscale="log")
+            axis = sheet.axes.flat[2 * row + column]
+            axis.set(xlabel="n", ylabel="E[H]", xscale="log")
+            axis.set_xticks(sizes, sizes)
+            axis.minorticks_off()
     for column, mechanisms in enumerate(SETTINGS.values()):
         priors(sheet, 4 + column, mechanisms)
     for panel in range(6):

@@ -43,8 +43,10 @@ def main() -> None:
         ]
         sheet.line(1, label, SIZES, ratio)
     sheet.axes.flat[0].axhline(1, color="k", lw=0.5)
-    sheet.axes.flat[0].set_ylim(0, 1.6)
-    sheet.finish("n", "exact ε; ratio", legends=(0, 1), xscale="log")
+    for axis, top in zip(sheet.axes.flat, (1.5, 1.2), strict=True):
+        axis.set_ylim(0, top)
+    columns = {"loc": "upper right", "ncols": 2}
+    sheet.finish("n", "exact ε; ratio", legends=(0, 1), legend=columns, xscale="log")
 
 
 if __name__ == "__main__":

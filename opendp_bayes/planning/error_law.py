@@ -18,7 +18,7 @@ from opendp_bayes.mathematics.validation import (
     as_prior,
 )
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.planning.release_law import release_law
+from opendp_bayes.planning.release_law import LARGEST_NOISE_ALONE, release_law
 
 #: Ways to say how far a released posterior is from the true one.
 Error = Literal["hellinger", "kl", "total_variation"]
@@ -89,7 +89,7 @@ def error_law(
             f"error={error!r}: is computed for two categories, not {counts.size}; use 'hellinger'"
             " or 'kl'."
         )
-    law = release_law(mechanism, counts, prior)
+    law = release_law(mechanism, counts, prior, largest_noise=LARGEST_NOISE_ALONE)
     of = {
         "hellinger": hellinger_distance,
         "kl": kullback_leibler,

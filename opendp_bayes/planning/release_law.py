@@ -22,8 +22,10 @@ from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates
 
 #: Outcomes times squared categories up to which candidates are listed.
 _LARGEST_LAW = 1 << 22
-#: The same for noise, whose outcomes need not have the same total.
+#: The same for noise, whose outcomes need not have the same total; and where the law is all that is
+#: asked for, not one of many in a plan.
 _LARGEST_NOISE = 1 << 20
+LARGEST_NOISE_ALONE = 1 << 23
 #: Noise is listed up to where its mass is below `exp(-_DEPTH)` of the largest; times 18, that is
 #: less than 1e-6. A distance grows at most in proportion to the noise.
 _DEPTH = 18.0
@@ -48,15 +50,24 @@ class ReleaseLaw:
 
 
 def release_law(
-    mechanism: Mechanism, counts: Integers, prior: Floats, *, private: bool = False
+    mechanism: Mechanism,
+    counts: Integers,
+    prior: Floats,
+    *,
+    private: bool = False,
+    largest_noise: int | None = None,
 ) -> ReleaseLaw:
     """The law of the released counts given the true `counts`, both of shape `(k,)`, from the law of
     the mechanism; one that states none lists its own outcomes, or draws.
 
     `private` : whether the number of records is, so that a projection may not use it.
+    `largest_noise` : outcomes of additive noise times squared categories up to which they are
+    listed.
     """
     law = law_of(mechanism, None if private else int(counts.sum()), prior)
     if law is not None:
+        if isinstance(law, AdditiveNoise):
+            return _of_noise(law, mechanism, counts, private, largest_noise or _LARGEST_NOISE)
         return _of_law(law, mechanism, counts, prior, private)
     size, k = int(counts.sum()), counts.size
     if log_number_of_candidates(size, k) <= math.log(_LARGEST_LAW / k**2):
@@ -104,9 +115,8 @@ def _(
     return _simulated(outcomes[rng.choice(len(outcomes), _draws(k), p=weights / weights.sum())])
 
 
-@_of_law.register
-def _(
-    law: AdditiveNoise, mechanism: Mechanism, counts: Integers, prior: Floats, private: bool
+def _of_noise(
+    law: AdditiveNoise, mechanism: Mechanism, counts: Integers, private: bool, largest: int
 ) -> ReleaseLaw:
     size, k, noise = int(counts.sum()), counts.size, law.noise
     public = None if private else size
@@ -117,7 +127,7 @@ def _(
     ends = [
         (int(max(count - reach, low)), int(min(count + reach, high))) for count in part.tolist()
     ]
-    if math.prod(high - low + 1 for low, high in ends) * k**2 > _LARGEST_NOISE:
+    if math.prod(high - low + 1 for low, high in ends) * k**2 > largest:
         draws = part + noise.simulate((_draws(part.size), part.size), np.random.default_rng(_SEED))
         return _simulated(projected(mechanism, law.completed(draws, size), public))
     pairs = zip(part.tolist(), ends, strict=True)
