@@ -177,6 +177,8 @@ def _part_of_date(name: str, limits: tuple[int, int]) -> Callable[[Term], Term]:
     def rule(term: Term) -> Term:
         check(f"dt.{name}", term, Kind.DATE)
         part = getattr(term.expr.dt, name)().cast(nw.Int64)
+        if name == "weekday":
+            part = (part + 6) % 7 + 1  # on Spark a Sunday is 0 instead of 7
         return made(part, Kind.INTEGER, term, limits=limits)
 
     return rule

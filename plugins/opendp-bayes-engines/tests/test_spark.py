@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import opendp.prelude as dp
 import pytest
 
@@ -71,6 +72,19 @@ def test_collations_are_refused(spark: Any) -> None:
         held(frame)
     held(frame.select("b"))
     held(frame.select(frame.a.cast("string collate UTF8_BINARY").alias("a")))
+
+
+def test_a_sunday_is_the_seventh_day(spark: Any) -> None:
+    """As in every other engine, and within the limits that arithmetic is accepted by."""
+    frame = spark.sql("SELECT explode(sequence(date'2024-01-01', date'2024-01-14')) AS day")
+    of = context(
+        frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=400.0)
+    )
+    query = of.query(epsilon=400.0).with_columns(weekday=nw.col("day").dt.weekday())
+    released = ob.posterior(
+        query, "weekday", categories=list(range(8)), nulls=-1, unknown=-1
+    ).release()
+    assert released.drawn == (0, *(2,) * 7, 0)
 
 
 def test_many_categories(spark: Any) -> None:
