@@ -171,7 +171,10 @@ def _losses(
         found = at(as_distance(d_in))
         if not delta:
             return replace(found)  # a value that nobody can change for others
-        return replace(found, delta=max(at(d).delta for d in (*PROBES, d_in) if d <= d_in))
+        nearer = [at(d) for d in (*PROBES, d_in) if d <= d_in]
+        # Nor must an ε that a search has found, which is off by its tolerance.
+        epsilon = max(loss.epsilon for loss in nearer)
+        return replace(found, epsilon=epsilon, delta=max(loss.delta for loss in nearer))
 
     return loss
 
