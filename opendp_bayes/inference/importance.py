@@ -10,6 +10,7 @@ sampling".
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from scipy import special
@@ -82,49 +83,57 @@ class Weighted(Listed):
 
 
 class Proposals:
-    """The prior, the prior divided by `SPARSER`, and laws `exp(-H(x, release) / w)` whose widths
-    double up to the largest distance.
+    """The prior, the prior divided by `SPARSER`, and about each centre laws `exp(-H(x, centre) /
+    w)` whose widths double up to the largest distance.
 
-    They begin with half of what one record can change at the release or, if that is less, with the
+    They begin with half of what one record can change at the centre or, if that is less, with the
     `width` of the likelihood there: where a count is small one record changes much. Narrower than
     what any record changes is of no use.
     """
 
-    def __init__(self, released: Integers, prior: Floats, width: float) -> None:
-        self.prior, self._priors, self._released = prior, (prior, prior / SPARSER), released
-        smallest = smallest_local_sensitivity(int(released.sum()), prior)
-        narrowest = min(local_sensitivity(released, prior) / 2, max(width, smallest / 4))
-        self._widths = narrowest * 2.0 ** np.arange(math.ceil(-math.log2(narrowest)))
+    def __init__(self, centres: Integers, prior: Floats, width: float) -> None:
+        self.prior, self._priors = prior, (prior, prior / SPARSER)
+        self._size = int(centres[0].sum())
+        smallest = smallest_local_sensitivity(self._size, prior)
+        self._centres, self._widths = centres, []
+        for centre in centres:
+            narrowest = min(local_sensitivity(centre, prior) / 2, max(width, smallest / 4))
+            self._widths.append(narrowest * 2.0 ** np.arange(math.ceil(-math.log2(narrowest))))
         self._samplers = [
-            HellingerSampler(released, prior, width) for width in self._widths.tolist()
+            [HellingerSampler(centre, prior, width) for width in widths.tolist()]
+            for centre, widths in zip(centres, self._widths, strict=True)
         ]
-        self._log_normalisers = np.array(
-            [sampler.log_normaliser(_PROPOSALS) for sampler in self._samplers]
-        )
+        self._log_normalisers = [
+            np.array([sampler.log_normaliser(_PROPOSALS) for sampler in samplers])
+            for samplers in self._samplers
+        ]
 
     def __len__(self) -> int:
-        return 2 + len(self._samplers)
+        return 2 + sum(map(len, self._samplers))
 
     def draw(self, numbers: Integers, rng: Generator) -> Integers:
         """So many draws from each law, shape `(sum of numbers, k)`."""
-        size = int(self._released.sum())
         first = [
-            dirichlet_multinomial(size, prior, int(number), rng)
+            dirichlet_multinomial(self._size, prior, int(number), rng)
             for prior, number in zip(self._priors, numbers[:2], strict=True)
         ]
         return np.concatenate(
             first
             + [
                 sampler.draw(int(number))
-                for sampler, number in zip(self._samplers, numbers[2:], strict=True)
+                for sampler, number in zip(chain(*self._samplers), numbers[2:], strict=True)
             ]
         )
 
     def log_densities(self, counts: Integers) -> Floats:
         """Log-probability of every row of `counts` under every law, shape `(m, len(self))`."""
-        distance = hellinger_distance(self.prior + counts, self.prior + self._released)
-        first = [log_dirichlet_multinomial(counts, prior) for prior in self._priors]
-        return np.column_stack([*first, -distance[:, None] / self._widths - self._log_normalisers])
+        columns = [log_dirichlet_multinomial(counts, prior)[:, None] for prior in self._priors]
+        for centre, widths, log_normalisers in zip(
+            self._centres, self._widths, self._log_normalisers, strict=True
+        ):
+            distance = hellinger_distance(self.prior + counts, self.prior + centre)
+            columns.append(-distance[:, None] / widths - log_normalisers)
+        return np.hstack(columns)
 
 
 def by_importance(

@@ -49,7 +49,7 @@ def by_interpolation(
     The error that is stated is that of the last interpolation, at draws which it was not made of.
     """
     widths, released = likelihood.law.widths, likelihood.released
-    proposals = Proposals(released, prior, widths.width(released, prior))
+    proposals = Proposals(released[None], prior, widths.width(released, prior))
     normaliser = over_prior(widths, likelihood.size, tuple(prior.tolist()))
 
     def log_likelihood(counts: Integers) -> Floats:

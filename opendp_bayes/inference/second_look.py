@@ -2,7 +2,8 @@
 
 Chains agree with each other, and weights look even, where a peak was missed that none of them saw.
 So the posterior of the counts is climbed from the release, from the prior's mean and from data sets
-with empty categories, and drawn again from laws about the highest point that was found.
+with empty categories, and drawn again from laws about the highest point that was found and about
+the release.
 """
 
 from collections.abc import Callable
@@ -37,21 +38,29 @@ def disagreement(
     too few itself.
     """
     top = climbed(log_likelihood, starts(found, released, prior), prior)
-    proposals = Proposals(top, prior, 1.0)
+    # About the release as well, where the posterior may have a narrower peak than at its top.
+    proposals = Proposals(np.unique([top, released], axis=0), prior, 1.0)
     second = by_importance(log_likelihood, proposals, min(_LOOKS, int(ess)), rng)
     other = float(second.diagnostics.ess[0])
     if other < _FEWEST:
         return 0.0
-    means, variances = zip(*(expected(each, prior) for each in (found, second)), strict=True)
-    errors = np.sqrt(variances[0] / ess + variances[1] / other)
-    return float(np.max(np.abs(means[0] - means[1]) / np.maximum(errors, 1e-300)))
+    means, squares = zip(expected(found, ess, prior), expected(second, other, prior), strict=True)
+    return float(np.max(np.abs(means[0] - means[1]) / np.sqrt(squares[0] + squares[1])))
 
 
-def expected(rows: Listed | Weighted, prior: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance, over weighted rows of counts, of the expected probabilities given them."""
+def expected(rows: Listed | Weighted, ess: float, prior: Floats) -> tuple[Floats, Floats]:
+    """Mean, over rows of counts, of the expected probabilities given them, and its squared standard
+    error.
+
+    Of weighted draws that is a sum over the draws themselves: where the heavy ones are far out, it
+    is more than the effective sample size says.
+    """
     share = (prior + rows.rows) / (prior + rows.rows).sum(axis=1, keepdims=True)
     mean = rows.weights @ share
-    return mean, rows.weights @ (share - mean) ** 2 + 1e-18
+    square = (share - mean) ** 2
+    if isinstance(rows, Weighted):
+        return mean, rows.weights**2 @ square + 1e-18
+    return mean, rows.weights @ square / ess + 1e-18
 
 
 def starts(found: Listed, released: Integers, prior: Floats) -> Integers:

@@ -58,7 +58,7 @@ def exponential(release, mechanism, counts):
 
 def proposals(made):
     released, prior = np.array(made.counts), np.array(made.prior)
-    return Proposals(released, prior, made.mechanism.width(released, prior))
+    return Proposals(released[None], prior, made.mechanism.width(released, prior))
 
 
 @pytest.mark.parametrize(("mechanism", "counts"), VARIED, ids=repr)
@@ -113,7 +113,7 @@ def test_the_densities_of_the_laws():
     """They sum to 1 over all data sets, within the error of the estimated normalisers, and the
     draws have them.
     """
-    laws = Proposals(np.array([3, 5, 4]), np.array(PRIOR), 0.3)
+    laws = Proposals(np.array([[3, 5, 4], [0, 2, 10]]), np.array(PRIOR), 0.3)
     sets = candidates(12, 3)
     densities = np.exp(laws.log_densities(sets))
     assert densities[:, 0].sum() == pytest.approx(1, abs=1e-12)

@@ -2,6 +2,7 @@
 what is said of an interpolation is what it is off by.
 """
 
+import calibration
 import numpy as np
 import oracles
 import pytest
@@ -17,6 +18,7 @@ SIZE = 60
 SETS = np.array(oracles.data_sets(SIZE, 3))
 #: More standard errors than this are warned about.
 LARGEST = 5.0
+PRIOR = np.array([0.1, 1.0, 1.0])
 
 
 def near(released, scale):
@@ -106,3 +108,17 @@ def test_what_is_larger_than_stated_is_warned_about(name, value, release, monkey
     monkeypatch.setattr(noise_aware, name, value)
     with pytest.warns(UserWarning, match="standard errors away"):
         noise_aware_posterior(made)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_a_narrow_peak_at_the_release_below_the_top_is_no_disagreement(release, seed):
+    """The posterior is highest where the first category is empty, and its peak at the release holds
+    much of it all the same.
+    """
+    mechanism = SmoothHellingerExponential(
+        calibration.Cell("EHDS, γ = 1", 3, 2000, 0.5).scaled(PRIOR).scale
+    )
+    made = release(mechanism, (906, 740, 354), 2000, PRIOR.tolist())
+    found = noise_aware_posterior(made, effective_draws=500, seed=seed)
+    assert found.diagnostics.disagreement < LARGEST
