@@ -119,10 +119,13 @@ class Flipping:
         sums = np.exp(log_sums)
         exponents = distances(counts, self.released, self.prior) / self.scale
         coins = np.exp(-exponents)
+        points, weights, ends = flip_quadrature(sums[:, 0])
+        terms = POWER_WEIGHTS * sums * ends[:, None] ** POWERS
         integral = np.zeros(len(counts))
-        for t, weight in zip(*flip_quadrature(sums[:, 0]), strict=True):
-            log_product = np.log1p(-t) - t[:, None] ** POWERS * sums @ POWER_WEIGHTS
-            integral += weight * np.exp(log_product) / (1 - t * coins)
+        for point, weight in zip(points, weights, strict=True):
+            t = point * ends
+            log_product = np.log1p(-t) - terms @ point**POWERS
+            integral += weight * ends * np.exp(log_product) / (1 - t * coins)
         return np.log(integral) - exponents
 
 

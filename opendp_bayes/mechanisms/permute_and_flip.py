@@ -139,15 +139,17 @@ def log_permute_and_flip(exponents: Floats) -> Floats:
     """
     coins = np.exp(-exponents)
     integral = np.zeros(coins.size)
-    for t, weight in zip(*flip_quadrature(np.array(coins.sum() - 1.0)), strict=True):
+    points, weights, end = flip_quadrature(np.array(coins.sum() - 1.0))
+    for t, weight in zip(points * end, weights * end, strict=True):
         integral += weight * np.exp(np.log1p(-t * coins).sum()) / (1 - t * coins)
     return np.log(integral) - exponents
 
 
-def flip_quadrature(others: Floats) -> tuple[Floats, Floats]:
-    """Nodes and weights of the integral over t from 0 to 1 of what is at most `exp(-others t)`,
-    shape `(nodes, ...)` each for `others` of shape `(...)`.
+def flip_quadrature(others: Floats) -> tuple[Floats, Floats, Floats]:
+    """Nodes and weights between 0 and 1, shape `(nodes,)` each, and the ends by which both are to
+    be multiplied, of the shape of `others`, for the integral over t from 0 to 1 of what is at most
+    `exp(-others t)`.
     """
-    reach = np.minimum(1.0, _REACH / np.maximum(others, 1e-300))
     points, weights = np.polynomial.legendre.leggauss(_NODES)
-    return np.multiply.outer((points + 1) / 2, reach), np.multiply.outer(weights / 2, reach)
+    ends = np.minimum(1.0, _REACH / np.maximum(others, 1e-300))
+    return (points + 1) / 2, weights / 2, ends
