@@ -110,8 +110,11 @@ def ball_laws(mechanism: Any, size: int, prior: tuple[float, ...]) -> oracles.Ba
 
 
 def excess(bound: float, truth: oracles.arb) -> float:
-    """How far above the truth the bound lies, relative where the truth exceeds one."""
-    return float((oracles.real(bound) - truth) / max(truth, oracles.arb(1), key=float))
+    """How far above the truth the bound lies at most, relative where the truth exceeds one: a bound
+    that is the truth is not below it, whatever the precision that the truth is known to.
+    """
+    above = (oracles.real(bound) - truth) / max(truth, oracles.arb(1), key=float)
+    return float(above.upper())
 
 
 def check(case: Case, judged_by: Any = None) -> None:
