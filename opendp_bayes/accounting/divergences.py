@@ -24,6 +24,17 @@ _ENTRIES = 1 << 20  # of one array of tilted probabilities
 
 
 @dataclass(frozen=True)
+class WorstPair:
+    """Two data sets at the distance in question whose outputs have the largest log-ratio of
+    probabilities, and that log-ratio, not rounded.
+    """
+
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    epsilon: float
+
+
+@dataclass(frozen=True)
 class Block:
     """Some pairs of data sets: counts of shape `(pairs, k)`, and log-probabilities of the outcomes,
     shape `(outcomes, pairs)`.

@@ -16,6 +16,7 @@ from opendp_bayes.accounting import large_simplex
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
     Pairs,
+    WorstPair,
     concentrated,
     extremes,
     largest_concentrated,
@@ -48,17 +49,6 @@ _LARGEST_GROUP = 8
 WORST_OF_NOISE = (NoisePairs, GaussianPair)
 
 M = TypeVar("M", bound=Mechanism)
-
-
-@dataclass(frozen=True)
-class WorstPair:
-    """Two data sets at the distance in question whose outputs have the largest log-ratio of
-    probabilities, and that log-ratio, not rounded.
-    """
-
-    first: tuple[int, ...]
-    second: tuple[int, ...]
-    epsilon: float
 
 
 def exact_loss(
@@ -249,7 +239,7 @@ def _examine_large(
         epsilon=round_up(Fraction(found.pairs[0].epsilon) + 2 * error),
         range=spread,
         rho=round_up(Fraction(spread) ** 2 / 8),
-        worst=tuple(WorstPair(*pair) for pair in found.pairs),
+        worst=found.pairs,
     )
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from opendp_bayes.accounting.divergences import WorstPair
 from opendp_bayes.accounting.enumeration import arranged, moves
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.simplex import candidates, ranks
@@ -33,21 +34,13 @@ _SLACK = 2.0**-40
 SUM_ERROR = 2.0**-44
 
 
-class Bad(NamedTuple):
-    """Two neighbours and their largest |log-ratio|; computed, not certified."""
-
-    first: tuple[int, ...]
-    second: tuple[int, ...]
-    epsilon: float
-
-
 class Worst(NamedTuple):
     """The largest range of log-ratios over all neighbours; and the pair with the largest
     |log-ratio|, then the worst of those whose data sets lie apart from it and each other.
     """
 
     spread: float
-    pairs: tuple[Bad, ...]
+    pairs: tuple[WorstPair, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +84,15 @@ def worst_pair(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> 
     named: list[int] = []
     for pair in sorted(losses, key=losses.__getitem__, reverse=True):
         apart = np.abs(orbits.first[named] - orbits.first[pair]).max(axis=1, initial=0)
-        if (apart > _APART * size).all() and len(named) < _NAMED:
+        if (apart > _APART * size).all():
             named.append(pair)
-    sets = [(tuple(orbits.first[i].tolist()), tuple(orbits.second[i].tolist())) for i in named]
-    return Worst(spread, tuple(Bad(*both, losses[i]) for i, both in zip(named, sets, strict=True)))
+        if len(named) == _NAMED:
+            break
+    pairs = (
+        WorstPair(tuple(orbits.first[i].tolist()), tuple(orbits.second[i].tolist()), losses[i])
+        for i in named
+    )
+    return Worst(spread, tuple(pairs))
 
 
 def loss_of_pairs(

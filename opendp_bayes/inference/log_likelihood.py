@@ -15,6 +15,7 @@ from scipy import optimize, special
 from scipy.fft import next_fast_len
 
 from opendp_bayes.inference.likelihood import LARGEST_LIST, IndependentNoise, likelihood_of
+from opendp_bayes.inference.sums import all_but_one
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.released.data import ReleasedData
@@ -179,10 +180,9 @@ class _Public(_Summed):
         weights /= totals[:, None]
         one = np.fft.rfft(weights, self._length)
         first = np.fft.rfft(weights * self._values, self._length)
-        before = np.cumprod(np.vstack([np.ones_like(one[:1]), one[:-1]]), axis=0)
-        after = np.cumprod(np.vstack([np.ones_like(one[:1]), one[:0:-1]]), axis=0)[::-1]
-        coefficient = self._read(before[-1] * one[-1])
-        means = np.array([self._read(row) for row in before * first * after]) / coefficient
+        others = all_but_one(one)
+        coefficient = self._read(others[0] * one[0])
+        means = np.array([self._read(row) for row in first * others]) / coefficient
         log_scale = math.fsum(largest) + math.fsum(np.log(totals)) - size * tilt
         value = math.log(coefficient) + log_scale + math.lgamma(size + 1)
         return value, means

@@ -17,9 +17,9 @@ from opendp_bayes.inference.estimates import Estimate
 from opendp_bayes.inference.likelihood import IndependentNoise, likelihood_of
 from opendp_bayes.inference.markov_chain import Diagnostics, r_hat_and_ess
 from opendp_bayes.inference.pooling import Chains, Model
+from opendp_bayes.inference.shown import Shown
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_prior, as_size
 from opendp_bayes.released.data import Key, Label, ReleasedData
-from opendp_bayes.report import notebook
 from opendp_bayes.report.sheet import Body, Column, Sheet, Table
 from opendp_bayes.report.wording import group_name
 
@@ -92,7 +92,7 @@ class PooledPosterior:
         return f"PooledPosterior({{{text}}})"
 
 
-class Pooled(Mapping[Key, PooledPosterior]):
+class Pooled(Shown, Mapping[Key, PooledPosterior]):
     """A mapping from each group to its `PooledPosterior`, made by `GroupedRelease.pooled`.
 
     Attributes
@@ -173,10 +173,6 @@ class Pooled(Mapping[Key, PooledPosterior]):
             f" {self.diagnostics.ess.min():.0f}.",
         )
         return Sheet((Table(columns, tuple(bodies)),), notes)
-
-    def _repr_html_(self) -> str:
-        """The table that notebooks show."""
-        return notebook.rendered(self.sheet())
 
     def __rich__(self) -> Any:
         from opendp_bayes.report import terminal  # which needs rich, of the extra `cli`

@@ -171,10 +171,10 @@ class Grid:
     def others(self) -> Iterator["GridLaw"]:
         """The law of the sum of all but one of each row, by products from both sides."""
         whole = int(self.multiplicity @ self.origins)
-        outer = _all_but_one(np.stack(self._products))
+        outer = all_but_one(np.stack(self._products))
         for block, outside in zip(self.blocks(), outer, strict=True):
             transformed, times = self._transformed(*block), self.multiplicity[slice(*block)]
-            inside = _all_but_one(_power(transformed, times))
+            inside = all_but_one(_power(transformed, times))
             several = times > 1
             if np.any(several):
                 inside[several] *= _power(transformed[several], times[several] - 1)
@@ -195,7 +195,7 @@ class Grid:
                 some = own > 0
                 factor *= np.prod(_power(transformed[some], own[some]), axis=0)
         whole, origins = int(self.multiplicity @ self.origins), times @ self.origins
-        outside = _all_but_one(factors)
+        outside = all_but_one(factors)
         for factor, rest, origin in zip(factors, outside, origins.tolist(), strict=False):
             yield self._law(factor, origin), self._law(rest, whole - origin)
 
@@ -242,7 +242,7 @@ def _power(transforms: Complexes, times: Integers) -> Complexes:
     return result
 
 
-def _all_but_one(factors: Complexes) -> Complexes:
+def all_but_one(factors: Complexes) -> Complexes:
     """For every row the product of the others."""
     result, before = np.empty_like(factors), np.ones_like(factors[0])
     for row, factor in enumerate(factors):  # row by row: numpy's cumprod goes along columns

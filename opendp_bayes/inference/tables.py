@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 
 from opendp_bayes.inference.curves import NO_COINS, POWERS
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
-from opendp_bayes.mathematics.simplex import candidate_sums, candidates, ranks
+from opendp_bayes.mathematics.simplex import candidate_sums, candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 
@@ -27,9 +27,9 @@ _POOL = 20_000
 def coin_tables(scale: float, size: int, prior: tuple[float, ...]) -> Floats:
     """The same of every data set of three or more categories, in lexicographic order."""
 
-    def log_sums(counts: Integers, distances: Floats) -> Floats:
+    def log_sums(row: int, distances: Floats) -> Floats:
         exponents = distances / scale
-        exponents[ranks(counts[None], size)] = np.inf
+        exponents[row] = np.inf
         sums = []
         for power in POWERS:  # ascending: coins that one has made too small stay so
             exponents = exponents[exponents < -NO_COINS / power]
@@ -45,15 +45,15 @@ def tables(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tupl
     alpha = np.array(prior)
     widths = law.widths.widths_at(candidates(size, alpha.size), alpha)
 
-    def log_normaliser(counts: Integers, distances: Floats) -> float:
-        return float(logsumexp(-distances / widths[ranks(counts[None], size)]))
+    def log_normaliser(row: int, distances: Floats) -> float:
+        return float(logsumexp(-distances / widths[row]))
 
     return np.log(widths), _tabulated(size, alpha, log_normaliser)
 
 
-def _tabulated(size: int, prior: Floats, of: Callable[[Integers, Floats], ArrayLike]) -> Floats:
-    """Functions of the counts and of the distances of all candidates from them, at every data set,
-    in lexicographic order; shape `(data sets, ...)`.
+def _tabulated(size: int, prior: Floats, of: Callable[[int, Floats], ArrayLike]) -> Floats:
+    """Functions of the place of a data set and of the distances of all candidates from it, at every
+    data set, in lexicographic order; shape `(data sets, ...)`.
 
     Computed for all if there are at most `_ALL`, otherwise for `_SPREAD_NODES` of them, with a
     thin-plate spline in between.
@@ -73,7 +73,7 @@ def _tabulated(size: int, prior: Floats, of: Callable[[Integers, Floats], ArrayL
     values = np.array(
         [
             of(row, distance_from_divergence(gaps))
-            for row, gaps in zip(data[nodes], sums, strict=True)
+            for row, gaps in zip(nodes.tolist(), sums, strict=True)
         ]
     )
     return (

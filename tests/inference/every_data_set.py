@@ -18,15 +18,12 @@ def gaps(alpha, size):
     """`ln Γ((a + b) / 2) - (ln Γ(a) + ln Γ(b)) / 2` of `a = alpha + x`, `b = alpha + y`, for every
     x and y up to `size`: how far the logarithm of the Gamma function is from linear.
     """
-    precision, ctx.prec = ctx.prec, 200
-    try:
+    with ctx.workprec(200):
         own = [(arb(float(alpha)) + arb(x) / 2).lgamma() for x in range(2 * size + 1)]
         table = [
             [float((own[x + y] - (own[2 * x] + own[2 * y]) / 2).mid()) for y in range(size + 1)]
             for x in range(size + 1)
         ]
-    finally:
-        ctx.prec = precision
     return np.array(table)
 
 

@@ -47,7 +47,6 @@ def setting(rng, largest=LARGEST):
 
 def deviation(release, mechanism, released, prior, used=None):
     found = release(used or mechanism, released.tolist(), int(released.sum()), prior.tolist())
-    found.posterior.mean()
     return max(
         deviations(
             found.posterior._true_counts, OfEveryDataSet(mechanism, released, prior)

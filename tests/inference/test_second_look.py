@@ -116,9 +116,7 @@ def test_a_narrow_peak_at_the_release_below_the_top_is_no_disagreement(release, 
     """The posterior is highest where the first category is empty, and its peak at the release holds
     much of it all the same.
     """
-    mechanism = SmoothHellingerExponential(
-        calibration.Cell("EHDS, γ = 1", 3, 2000, 0.5).scaled(PRIOR).scale
-    )
+    mechanism = calibration.Cell("EHDS, γ = 1", 3, 2000, 0.5).scaled(PRIOR)
     made = release(mechanism, (906, 740, 354), 2000, PRIOR.tolist())
     found = noise_aware_posterior(made, effective_draws=500, seed=seed)
     assert found.diagnostics.disagreement < LARGEST

@@ -15,8 +15,8 @@ def categories(law, drawn=(5, -3, 10**6), prior=(0.001, 1.0, 3e7), noised=(True,
 @pytest.mark.parametrize("alpha", [1e-6, 0.3, 1.0, 2.5, 1e4, 1e8])
 @pytest.mark.parametrize("x", [0.0, 1.0, 7.5, 23.0, 24.0, 1e3, 1e9])
 def test_the_prior_weight_in_ball_arithmetic(alpha, x):
-    ctx.prec = 200
-    right = float(((arb(x) + arb(alpha)).lgamma() - (arb(x) + 1).lgamma()).mid())
+    with ctx.workprec(200):
+        right = float(((arb(x) + arb(alpha)).lgamma() - (arb(x) + 1).lgamma()).mid())
     assert log_rising(x, alpha) == pytest.approx(right, rel=1e-14, abs=1e-12)
 
 

@@ -106,8 +106,7 @@ def test_what_a_pair_costs_is_concave_while_a_category_is_drained() -> None:
 
     assert SMALLEST_PRIOR > 1e-101
     assert 2 * LARGEST_CONCENTRATION < 1e14
-    oracles.ctx.prec = 400
-    try:
+    with oracles.ctx.workprec(400):
         t = oracles.real(1e-101)
         slope = logarithm(t)[1]
         while t < 1e14:
@@ -115,8 +114,6 @@ def test_what_a_pair_costs_is_concave_while_a_category_is_drained() -> None:
             phi, next_slope, curvature = logarithm(t)
             assert curvature * (1 - phi) + slope**2 * (1 + phi / 2) < 0
             slope = next_slope
-    finally:
-        oracles.ctx.prec = 200
 
 
 @pytest.mark.parametrize("prior", PRIORS, ids=label)

@@ -121,12 +121,9 @@ def test_sums_of_compositions_and_shells_agree(k: int) -> None:
 @pytest.mark.parametrize("bits", [4, 64, 128, 1000])
 def test_exp_enclosure(x: Fraction, bits: int) -> None:
     low, high = inversion.exp_enclosure(x, bits)
-    oracles.ctx.prec = 2000
-    try:
+    with oracles.ctx.workprec(2000):
         value = (-oracles.real(x)).exp() * 2**bits
         assert low <= value <= high
-    finally:
-        oracles.ctx.prec = 200
     assert high - low <= 2
 
 
@@ -519,8 +516,7 @@ def test_refuses_data() -> None:
 def test_exp_enclosure_next_to_an_integer(bits: int) -> None:
     """`2^bits exp(-x)` a little below or above a whole number, by less than the decimals hold."""
     rng = np.random.default_rng(0)
-    oracles.ctx.prec = 2000
-    try:
+    with oracles.ctx.workprec(2000):
         for _ in range(300):
             whole = int(rng.integers(1, 8))
             off = Fraction(float(10.0 ** -(bits // 3 + rng.uniform(8, 12)) * rng.choice([-1, 1])))
@@ -530,8 +526,6 @@ def test_exp_enclosure_next_to_an_integer(bits: int) -> None:
             )
             low, high = knorm.exp_enclosure(exact, bits)
             assert low <= (-oracles.real(exact)).exp() * 2**bits <= high
-    finally:
-        oracles.ctx.prec = 200
 
 
 def to_decimal(value: Fraction) -> Decimal:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import opendp.prelude as dp
+from contexts import two_shares
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 import opendp_bayes as ob
-from opendp_bayes_engines import context
 
 VALUE = "avalueofarow"
 #: Of log4j, for executors. Spark takes one without an appender for none, and puts its own there.
@@ -51,15 +51,6 @@ def executors() -> list[int]:
         return False
 
     return [pid for pid in found if is_ours(pid)]
-
-
-def two_shares(frame: Any) -> Any:
-    return context(
-        frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=2,
-    )
 
 
 def outcome(of: Any) -> dict[str, Any]:

@@ -11,26 +11,16 @@ import dask
 import dask.dataframe as dd
 import duckdb
 import ibis
-import opendp.prelude as dp
 import pandas as pd
 import polars as pl
 import pytest
+from contexts import two_shares
 
 import opendp_bayes as ob
-from opendp_bayes_engines import context
 from opendp_bayes_engines.query import EngineContext
 
 VALUE = "a value of a row"
 MESSAGE = "engines: counting: counting failed. The cause is withheld"
-
-
-def two_shares(frame: Any) -> EngineContext:
-    return context(
-        frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=2,
-    )
 
 
 def ask(of: EngineContext) -> Any:

@@ -8,6 +8,7 @@ import narwhals as nw
 import opendp.prelude as dp
 import polars as pl
 import pytest
+from contexts import made
 from random_plans import ENGINES
 
 import opendp_bayes as ob
@@ -24,27 +25,23 @@ FRAME = pl.DataFrame(
 VOTES: dict[str, Any] = {"categories": ["no", "yes"], "nulls": "none", "unknown": "other"}
 
 
-def made(frame: Any, *, shares: int = 1, epsilon: float = 1.0, **unit: Any) -> EngineContext:
-    return context(
-        frame,
-        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
-        privacy_loss=dp.loss_of(epsilon=epsilon),
-        split_evenly_over=shares,
-    )
-
-
 @pytest.fixture
 def frame() -> Any:
     return FRAME.lazy()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_release_through_each_engine_debits_equally(
-    engine: str, frame_in: Callable[[str, Path], Any], tmp_path: Path
-) -> None:
+@pytest.fixture(params=ENGINES)
+def in_an_engine(
+    request: pytest.FixtureRequest, frame_in: Callable[[str, Path], Any], tmp_path: Path
+) -> Any:
+    """The frame, in each engine in turn."""
     path = tmp_path / "frame.parquet"
     FRAME.write_parquet(path)
-    of = made(frame_in(engine, path), shares=2, epsilon=2.0)
+    return frame_in(request.param, path)
+
+
+def test_a_release_through_each_engine_debits_equally(in_an_engine: Any) -> None:
+    of = made(in_an_engine, shares=2, epsilon=2.0)
     query = of.query().filter(nw.col("age") >= 18)
     for _ in range(2):
         released = ob.posterior(query, "vote", **VOTES).release()
@@ -73,13 +70,8 @@ def test_counts_behind_little_noise_are_those_of_the_plan(frame: Any) -> None:
     assert released.drawn == (4, 2, 1)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_joint_tables_and_groups_of_several_columns(
-    engine: str, frame_in: Callable[[str, Path], Any], tmp_path: Path
-) -> None:
-    path = tmp_path / "frame.parquet"
-    FRAME.write_parquet(path)
-    of = made(frame_in(engine, path), shares=2, epsilon=400.0)
+def test_joint_tables_and_groups_of_several_columns(in_an_engine: Any) -> None:
+    of = made(in_an_engine, shares=2, epsilon=400.0)
     query = of.query().with_columns(old=nw.col("age") >= 40)
     joint = ob.posterior(
         query,
@@ -105,14 +97,9 @@ def test_joint_tables_and_groups_of_several_columns(
     assert grouped["south", False].drawn == (1, 0, 0, 0)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_survey_of_a_column_a_table_and_groups(
-    engine: str, frame_in: Callable[[str, Path], Any], tmp_path: Path
-) -> None:
+def test_a_survey_of_a_column_a_table_and_groups(in_an_engine: Any) -> None:
     """One share of the budget for all questions, whose releases are those of `posterior`."""
-    path = tmp_path / "frame.parquet"
-    FRAME.write_parquet(path)
-    of = made(frame_in(engine, path), epsilon=1200.0)
+    of = made(in_an_engine, epsilon=1200.0)
     query = of.query().filter(nw.col("age") >= 18)
     regions = {"categories": ["north", "south"], "nulls": "nowhere", "unknown": "nowhere"}
     table = {name: {"region": regions[name], "vote": VOTES[name]} for name in regions}

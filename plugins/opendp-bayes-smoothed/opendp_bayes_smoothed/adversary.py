@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.validation import as_choice, as_counts, as_size
+from opendp_bayes.mathematics.validation import as_counts, as_size
 from opendp_bayes_smoothed.arguments import as_epsilon, exp_up, samples_of
 from opendp_bayes_smoothed.distributions import vertices
-from opendp_bayes_smoothed.draws import DRAWS, Draw, Floats, Integers, Replacement
+from opendp_bayes_smoothed.draws import Draw, Floats, Integers, Replacement, draw_of
 from opendp_bayes_smoothed.expectation import databases, log_largest_expectation
 from opendp_bayes_smoothed.tails import log_tail
 
@@ -99,10 +99,7 @@ def log_database_utility(
     """The natural logarithm of `database_utility`."""
     array = as_counts(counts, 2)
     size = int(array.sum())
-    samples, draw = (
-        samples_of(rate, size),
-        DRAWS[as_choice(replacement, "replacement", ("without", "with"))],
-    )
+    samples, draw = samples_of(rate, size), draw_of(replacement)
     present = array[array > 0]
     return float(np.max(_log_utility(draw, size, samples, present, as_epsilon(epsilon))))
 
@@ -132,7 +129,7 @@ def smoothed_utility(
             " For another mechanism average `adjusted_utility` with `smoothed_value`."
         )
     samples = samples_of(rate, size)
-    draw = DRAWS[as_choice(replacement, "replacement", ("without", "with"))]
+    draw = draw_of(replacement)
     histograms = databases(size, 2)
     pairs = np.full(size + 2, -np.inf)  # of a and a - 1 records in the first category
     for part in np.array_split(np.arange(1, size + 1), size // 1024 + 1):

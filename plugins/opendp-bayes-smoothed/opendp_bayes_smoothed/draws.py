@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opendp_bayes.extend import entropy_gap
+from opendp_bayes.mathematics.validation import as_choice
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -94,6 +95,11 @@ class WithReplacement:
 
 Draw = WithoutReplacement | WithReplacement
 DRAWS: dict[Replacement, Draw] = {"without": WithoutReplacement(), "with": WithReplacement()}
+
+
+def draw_of(replacement: Replacement) -> Draw:
+    """Raises `ValueError` for what is no way to draw."""
+    return DRAWS[as_choice(replacement, "replacement", ("without", "with"))]
 
 
 def log_pmf_error(log_p: Floats) -> Floats:

@@ -17,9 +17,9 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.validation import as_choice, as_counts
+from opendp_bayes.mathematics.validation import as_counts
 from opendp_bayes_smoothed.arguments import as_epsilon, exp_up, samples_of
-from opendp_bayes_smoothed.draws import DRAWS, Replacement
+from opendp_bayes_smoothed.draws import Replacement, draw_of
 from opendp_bayes_smoothed.mixture import log_mixture
 from opendp_bayes_smoothed.tails import log_tail
 
@@ -63,7 +63,7 @@ def log_database_profile(
     array = as_counts(counts)
     size = int(array.sum())
     samples = samples_of(rate, size)
-    draw = DRAWS[as_choice(replacement, "replacement", ("without", "with"))]
+    draw = draw_of(replacement)
     pairs = sorted(
         {
             pair

@@ -11,10 +11,10 @@ from fractions import Fraction
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.validation import as_choice, as_size
+from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes_smoothed.arguments import as_epsilon, exp_up, samples_of
 from opendp_bayes_smoothed.distributions import vertices
-from opendp_bayes_smoothed.draws import DRAWS, Replacement
+from opendp_bayes_smoothed.draws import Replacement, draw_of
 from opendp_bayes_smoothed.expectation import databases, log_largest_expectation
 from opendp_bayes_smoothed.laws import Law, laws_of
 from opendp_bayes_smoothed.tables import log_profiles
@@ -60,7 +60,7 @@ def log_smoothed_delta(
     corners = vertices(distributions)
     size, k = as_size(size), corners.shape[1]
     samples = samples_of(rate, size)
-    draw = DRAWS[as_choice(replacement, "replacement", ("without", "with"))]
+    draw = draw_of(replacement)
     histograms = databases(size, k)
     return log_largest_expectation(
         log_profiles(draw, samples, histograms, as_epsilon(epsilon)), histograms, corners

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from importlib.metadata import distribution
+from typing import Any
 
 import opendp.prelude as dp
 import polars as pl
@@ -37,21 +38,19 @@ def context(**loss: float) -> dp.Context:
     )
 
 
+def asked(analysis: dp.Context, mechanism: str, **parameters: float) -> Any:
+    return ob.posterior(
+        analysis.query(), "vote", size=SIZE, nulls="a", mechanism=mechanism, **parameters
+    )
+
+
 def approximate() -> dp.Measure:
     return dp.approximate(dp.max_divergence())
 
 
 def test_noisy_sampling_in_a_context() -> None:
     assert distribution("opendp-bayes-smoothed").version
-    query = ob.posterior(
-        context(epsilon=1.0).query(),
-        "vote",
-        size=SIZE,
-        nulls="a",
-        mechanism="noisy_sampling_histogram",
-        rate=0.3,
-    )
-    release = query.release()
+    release = asked(context(epsilon=1.0), "noisy_sampling_histogram", rate=0.3).release()
     assert 1 - 1e-9 < release.epsilon <= 1
     assert release.mechanism.rate == 0.3
     assert release.mechanism.scale < obs.NoisySamplingHistogram(3.0).scale, (
@@ -63,9 +62,7 @@ def test_noisy_sampling_in_a_context() -> None:
 @pytest.mark.filterwarnings("ignore:delta should be less")
 def test_sampling_in_a_context_spends_its_delta() -> None:
     analysis = context(epsilon=1e-9, delta=0.25)
-    release = ob.posterior(
-        analysis.query(), "vote", size=SIZE, nulls="a", mechanism="sampling_histogram"
-    ).release()
+    release = asked(analysis, "sampling_histogram").release()
     assert sum(release.counts) == 25
     assert (release.epsilon, release.delta) == (0, 0.25)
 
@@ -74,13 +71,7 @@ def test_sampling_has_no_place_in_a_context_without_delta() -> None:
     with pytest.raises(
         ValueError, match="its privacy loss exceeds what is asked for at every scale"
     ):
-        ob.posterior(
-            context(epsilon=1.0).query(),
-            "vote",
-            size=SIZE,
-            nulls="a",
-            mechanism="sampling_histogram",
-        ).release()
+        asked(context(epsilon=1.0), "sampling_histogram").release()
 
 
 def test_maps_under_opendp_measures(posterior: dp.Transformation) -> None:
@@ -157,15 +148,7 @@ def test_a_context_draws_no_more_than_the_rate() -> None:
     """And less where its δ asks for less."""
     for delta, samples in ((0.9, 80), (0.8, 80), (0.25, 25)):
         analysis = context(epsilon=1e-9, delta=delta)
-        query = ob.posterior(
-            analysis.query(),
-            "vote",
-            size=SIZE,
-            nulls="a",
-            mechanism="sampling_histogram",
-            rate=0.8,
-        )
-        release = query.release()
+        release = asked(analysis, "sampling_histogram", rate=0.8).release()
         assert sum(release.counts) == samples
         assert release.delta == samples / SIZE
         assert release.mechanism.scale >= 1
