@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opendp_bayes.accounting.divergences import WorstPair
 from opendp_bayes.accounting.exact import checked, exact_loss, worst_pair
 from opendp_bayes.accounting.profile import privacy_profile
 from opendp_bayes.auditing.draws import (
@@ -17,7 +18,7 @@ from opendp_bayes.auditing.draws import (
     refutable_under,
     refuted_by,
 )
-from opendp_bayes.auditing.results import Audit, Claim, Fit, Pair
+from opendp_bayes.auditing.results import Audit, Claim, Fit, LawCheck, Pair
 from opendp_bayes.auditing.stated_law import law_of, over_all_neighbours, over_pairs
 from opendp_bayes.mathematics.validation import Floats, Integers, as_positive, as_size
 from opendp_bayes.mechanisms.protocol import Mechanism, nominal_epsilon
@@ -82,22 +83,14 @@ def audit(
     claimed = exact.epsilon if epsilon is None else as_positive(epsilon, "epsilon")
     profile = privacy_profile(mechanism, size=size, prior=prior)
     worst = None if size is None else worst_pair(mechanism, size=size, prior=prior)
-    law = over_all_neighbours(mechanism, size, prior, progress)
-    if law is not None:
-        pairs: list[Pair] = [(law.first, law.second)]
-    else:
-        pairs = [(worst.first, worst.second)] if worst else typical_pairs(size, len(prior))
-        law = over_pairs(mechanism, prior, pairs)
+    law, pairs = _law_and_pairs(mechanism, size, prior, worst, progress)
     levels = [0.0, *deltas]
-    drawn = (
-        _drawn(sample or mechanism.sample, pair, prior, draws, progress, (number, len(pairs)))
-        for number, pair in enumerate(pairs)
-    )
+    sampler = sample or mechanism.sample
     each = (1 - confidence) / 2 / (2 * len(pairs) * len(levels))
-    tests = [
-        _tested(mechanism, prior, pair, outcomes, levels, each)
-        for pair, outcomes in zip(pairs, drawn, strict=True)
-    ]
+    tests = []
+    for number, pair in enumerate(pairs):
+        drawn = _drawn(sampler, pair, prior, draws, progress, (number, len(pairs)))
+        tests.append(_tested(mechanism, prior, pair, drawn, levels, each))
     return Audit(
         mechanism=mechanism,
         size=size,
@@ -134,6 +127,23 @@ def _checked(draws: int, confidence: float, deltas: Sequence[float]) -> int:
         if not 0 < as_positive(delta, "delta") < 1:
             raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
     return draws
+
+
+def _law_and_pairs(
+    mechanism: Mechanism,
+    size: int | None,
+    prior: tuple[float, ...],
+    worst: WorstPair | None,
+    progress: Progress,
+) -> tuple[LawCheck | None, list[Pair]]:
+    """The check of the stated law, and the neighbours to draw for: the worst of all, or where these
+    are too many, the worst of the accounting, or typical ones.
+    """
+    law = over_all_neighbours(mechanism, size, prior, progress)
+    if law is not None:
+        return law, [(law.first, law.second)]
+    pairs = [(worst.first, worst.second)] if worst else typical_pairs(size, len(prior))
+    return over_pairs(mechanism, prior, pairs), pairs
 
 
 class _Tests(NamedTuple):

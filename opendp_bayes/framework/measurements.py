@@ -32,7 +32,7 @@ from opendp_bayes.framework.boundary import (
     require_features,
 )
 from opendp_bayes.framework.budget import loss_in
-from opendp_bayes.framework.drawing import drawer
+from opendp_bayes.framework.drawing import Drawer, drawer
 from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_distance
@@ -76,6 +76,42 @@ def make_mechanism(
     )
     space.check_metric(input_metric)
     mechanism = _own(mechanism)
+    measured = _measured(output_measure, delta, accounting)
+    mechanism.check(size=space.size, prior=space.prior_array)
+    draw = drawer(mechanism, size=space.size, prior=space.prior_array)
+
+    loss = _losses(mechanism, space, delta, accounting)
+    name = type(mechanism).__name__
+    smoothed = output_measure == smoothed_max_divergence()
+    with interruptible():
+        privacy_map = checked_map(lambda d_in: measured(loss(d_in)), name)
+        promise = Promise(space.size, 1, loss(1), repr(output_measure))
+    if not smoothed:
+        _check_has_loss(mechanism, promise.loss, output_measure)
+
+    def opendp_map(d_in: int) -> Any:
+        values = privacy_map(d_in)
+        if smoothed:
+            return _curve(mechanism, space, d_in, loss(d_in), accounting)
+        return values[0] if len(values) == 1 else values
+
+    measurement = make_user_measurement(
+        input_domain,
+        input_metric,
+        output_measure,
+        guarded(_releasing(draw, mechanism, space, promise), f"{name}: sampling"),
+        guarded_map(opendp_map, f"{name}: privacy map"),
+    )
+    measurement.accounting = promise.loss.method
+    return measurement
+
+
+def _measured(
+    output_measure: Measure, delta: float, accounting: Accounting
+) -> Callable[[PrivacyLoss], tuple[float, ...]]:
+    """How a loss is expressed under a measure that goes with this δ; under a profile, what it is
+    without δ.
+    """
     as_choice(accounting, "accounting", get_args(Accounting))
     smoothed = output_measure == smoothed_max_divergence()
     measured = loss_in(max_divergence() if smoothed else output_measure)
@@ -83,15 +119,13 @@ def make_mechanism(
         raise ValueError(
             f"delta={delta!r}: must be 0, or below 1 under approximate(max_divergence())."
         )
-    mechanism.check(size=space.size, prior=space.prior_array)
-    draw = drawer(mechanism, size=space.size, prior=space.prior_array)
+    return measured
 
-    loss = _losses(mechanism, space, delta, accounting)
-    with interruptible():
-        privacy_map = checked_map(lambda d_in: measured(loss(d_in)), type(mechanism).__name__)
-        promise = Promise(space.size, 1, loss(1), repr(output_measure))
-    if not smoothed:
-        _check_has_loss(mechanism, promise.loss, output_measure)
+
+def _releasing(
+    draw: Drawer, mechanism: Mechanism, space: PosteriorSpace, promise: Promise
+) -> Callable[[Floats], Release]:
+    """From a posterior to a release, which holds copies that its owner may do anything to."""
 
     def function(concentration: Floats) -> Release:
         drawn = draw(space.counts(concentration), 1)[0]
@@ -104,22 +138,7 @@ def make_mechanism(
             axes=space.axes,
         )
 
-    def opendp_map(d_in: int) -> Any:
-        values = privacy_map(d_in)
-        if smoothed:
-            return _curve(mechanism, space, d_in, loss(d_in), accounting)
-        return values[0] if len(values) == 1 else values
-
-    name = type(mechanism).__name__
-    measurement = make_user_measurement(
-        input_domain,
-        input_metric,
-        output_measure,
-        guarded(function, f"{name}: sampling"),
-        guarded_map(opendp_map, f"{name}: privacy map"),
-    )
-    measurement.accounting = promise.loss.method
-    return measurement
+    return function
 
 
 def _check_has_loss(mechanism: Mechanism, loss: PrivacyLoss, output_measure: Measure) -> None:

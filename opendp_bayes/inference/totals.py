@@ -131,17 +131,8 @@ def private(categories: Categories, size_prior: Any) -> Total:
         seeds += [highest - seed + lowest for seed in seeds[1:2]]
 
     def log_weight(sizes: Floats) -> Floats:
-        weight = -log_rising(sizes, concentration)
-        if size_prior is not None:
-            below = np.floor(sizes)
-            share = sizes - below
-            with np.errstate(all="ignore"):  # where a probability is 0
-                ends = [
-                    np.nan_to_num(size_prior.logpmf(s), nan=NOTHING) for s in (below, below + 1)
-                ]
-            left, right = (np.maximum(end, NOTHING) for end in ends)
-            weight = weight + np.where(share > 0, (1 - share) * left + share * right, left)
-        return np.asarray(weight)
+        known = 0.0 if size_prior is None else _log_prior(size_prior, sizes)
+        return np.asarray(known - log_rising(sizes, concentration))
 
     def upper(low: int, high: int) -> float:
         if size_prior is not None and high - low <= _FEW:
@@ -165,6 +156,16 @@ def private(categories: Categories, size_prior: Any) -> Total:
     every = np.arange(lowest, highest + 1)
     every = every[log_weight(every.astype(np.float64)) > NOTHING / 2]
     return Total(lowest, highest, log_weight, every, all=True, upper=upper)
+
+
+def _log_prior(size_prior: Any, sizes: Floats) -> Floats:
+    """Log-probabilities of real numbers, straight from one whole number to the next."""
+    below = np.floor(sizes)
+    share = sizes - below
+    with np.errstate(all="ignore"):  # where a probability is 0
+        ends = [np.nan_to_num(size_prior.logpmf(s), nan=NOTHING) for s in (below, below + 1)]
+    left, right = (np.maximum(end, NOTHING) for end in ends)
+    return np.where(share > 0, (1 - share) * left + share * right, left)
 
 
 def _quantiles(size_prior: Any) -> list[float]:

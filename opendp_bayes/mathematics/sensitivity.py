@@ -12,6 +12,7 @@ is needed.
 """
 
 import math
+from collections.abc import Callable
 from typing import get_args
 
 import numpy as np
@@ -165,14 +166,7 @@ def _smooth(
     size = int(counts[0].sum())
     largest = np.array(global_sensitivity(size, prior, distance=distance))
 
-    def damped(sensitivity: Floats, distances: Integers | int) -> Floats:
-        with np.errstate(divide="ignore"):
-            return (
-                1 / (1 / sensitivity + gamma * distances)
-                if gamma is not None
-                else sensitivity * np.exp(-(beta or 0.0) * distances)
-            )
-
+    damped = _damping(gamma, beta)
     best = damped(distance_from_divergence(_largest_gaps(counts, prior), distance), 0)
     gaps_within = _gaps_within_two if prior.size == 2 else _gaps_within
     if len(counts) == 1 and prior.size > 2:
@@ -203,6 +197,18 @@ def _smooth(
             min(2 * block, max(block, _LARGEST_BLOCK // (prior.size * pending.size))),
         )
     return best
+
+
+def _damping(gamma: float | None, beta: float | None) -> Callable[[Floats, Integers | int], Floats]:
+    """What a sensitivity at a distance counts here."""
+
+    def damped(sensitivity: Floats, distances: Integers | int) -> Floats:
+        if gamma is None:
+            return sensitivity * np.exp(-(beta or 0.0) * distances)
+        with np.errstate(divide="ignore"):
+            return 1 / (1 / sensitivity + gamma * distances)
+
+    return damped
 
 
 def _undominated(counts: Integers, prior: Floats) -> list[int]:

@@ -14,6 +14,8 @@ else:
     import tomli as tomllib
 
 Value = str | bool | int
+#: Where something is wrong, as the steps to it, and what it must be.
+Problem = tuple[tuple[str | int, ...], str]
 _Positive = Annotated[float, msgspec.Meta(gt=0)]
 _Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 _Number = Annotated[int, msgspec.Meta(ge=1)]
@@ -175,9 +177,29 @@ def _key_of(columns: dict[str, Any], rest: str) -> Iterator[str]:
             return
 
 
-def _problems(found: Specification) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _problems(found: Specification) -> Iterator[Problem]:
     """What no single field shows."""
-    privacy = found.privacy
+    yield from _problems_of_privacy(found.privacy)
+    if found.privacy.shares != "weights" and any(result.share != 1 for result in found.results):
+        yield ("privacy", "shares"), "finds the shares; leave out share of the results."
+    for key, column in found.columns.items():
+        categories, labels = column.categories, column.labels
+        if labels is not None and (categories is None or len(labels) != len(categories)):
+            yield ("columns", key, "labels"), "must be one for each of categories."
+        if labels is not None and len(set(labels)) < len(labels):
+            yield ("columns", key, "labels"), "must all be different."
+    for number, result in enumerate(found.results):
+        for field, problem in _problems_of_result(result, found.columns):
+            yield ("results", number, field), problem
+    if not found.results:
+        yield ("results",), "must have at least one; add a table [[results]]."
+    headings = [result.heading for result in found.results]
+    for number, heading in enumerate(headings):
+        if heading in headings[:number]:
+            yield ("results", number), f"{heading!r} is there already; give it another title."
+
+
+def _problems_of_privacy(privacy: Privacy) -> Iterator[Problem]:
     if (privacy.epsilon is None) == (privacy.rho is None):
         yield ("privacy",), "must have epsilon or rho, and not both, such as epsilon = 1.0."
     if (privacy.identifier is None) != (privacy.rows_per_identifier is None):
@@ -188,37 +210,23 @@ def _problems(found: Specification) -> Iterator[tuple[tuple[str | int, ...], str
             "does not go with an identifier: how many rows are kept of each is private. Leave it"
             " out.",
         )
-    by_errors = privacy.shares != "weights"
-    if (privacy.guess_size is not None) != (by_errors and privacy.size is None):
+    needs_guess = privacy.shares != "weights" and privacy.size is None
+    if (privacy.guess_size is not None) != needs_guess:
         yield (
             ("privacy",),
             "guess_size goes with shares by errors and a private number of records; they need it.",
         )
-    if by_errors and any(result.share != 1 for result in found.results):
-        yield ("privacy", "shares"), "finds the shares; leave out share of the results."
-    for key, column in found.columns.items():
-        categories, labels = column.categories, column.labels
-        if labels is not None and (categories is None or len(labels) != len(categories)):
-            yield ("columns", key, "labels"), "must be one for each of categories."
-        if labels is not None and len(set(labels)) < len(labels):
-            yield ("columns", key, "labels"), "must all be different."
-    for number, result in enumerate(found.results):
-        fields = dict.fromkeys(result.columns, "column")
-        if result.by is not None:
-            fields[result.by] = "by"
-        for name, field in fields.items():
-            if name not in found.columns:
-                yield (
-                    ("results", number, field),
-                    f"{name!r} is not under columns; add a table [columns.{name}].",
-                )
-        if not result.columns or len(set(result.columns)) < len(result.columns):
-            yield ("results", number, "column"), "must name at least one column, and each once."
-        if result.by in result.columns:
-            yield ("results", number, "by"), "must be another column."
-    if not found.results:
-        yield ("results",), "must have at least one; add a table [[results]]."
-    headings = [result.heading for result in found.results]
-    for number, heading in enumerate(headings):
-        if heading in headings[:number]:
-            yield ("results", number), f"{heading!r} is there already; give it another title."
+
+
+def _problems_of_result(result: Result, columns: dict[str, Column]) -> Iterator[tuple[str, str]]:
+    """Each with its field."""
+    fields = dict.fromkeys(result.columns, "column")
+    if result.by is not None:
+        fields[result.by] = "by"
+    for name, field in fields.items():
+        if name not in columns:
+            yield field, f"{name!r} is not under columns; add a table [columns.{name}]."
+    if not result.columns or len(set(result.columns)) < len(result.columns):
+        yield "column", "must name at least one column, and each once."
+    if result.by in result.columns:
+        yield "by", "must be another column."

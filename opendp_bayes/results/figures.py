@@ -12,7 +12,7 @@ from opendp_bayes.inference.estimates import (
     noise_aware_estimate,
     plug_in_estimate,
 )
-from opendp_bayes.mathematics.validation import as_level
+from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.released.data import Key
 from opendp_bayes.released.promise import Promise
 from opendp_bayes.report.wording import group_name, guarantee
@@ -170,19 +170,7 @@ def _densities(
     compact: bool,
 ) -> None:
     """The density of the first category's probability; its intervals are drawn below 0."""
-    posterior, taken = release.posterior, release.plug_in
-    ends = np.array(
-        [[bound[0] for bound in posterior.interval(_COVERED)], taken.interval(_COVERED)]
-    )
-    low, high = ends.min(), ends.max()
-    low, high = max(low - 0.05 * (high - low), 0.0), min(high + 0.05 * (high - low), 1.0)
-    # Inside the range, where no density is infinite, and finer where the plug-in posterior is.
-    grid = np.unique(
-        np.concatenate(
-            [np.linspace(start, stop, _POINTS)[1:-1] for start, stop in ((low, high), ends[1])]
-        )
-    )
-    curves = posterior.pdf(grid)[:, 0], taken.pdf(grid)
+    (low, high), grid, curves = _curves(release)
     peak = float(min(max(curve.max() for curve in curves), _HIGHEST * curves[0].max()))
     ax.fill_between(grid, curves[0], color=_NOISE_AWARE, alpha=0.2, linewidth=0)
     ax.plot(
@@ -212,6 +200,20 @@ def _densities(
         wrapped(f"Probability of {release.categories[0]}", _LINE if compact else 2 * _LINE),
         parse_math=False,
     )
+
+
+def _curves(release: InferredRelease) -> tuple[tuple[float, float], Floats, tuple[Floats, Floats]]:
+    """The range shown, probabilities in it, and the noise-aware and the plug-in density there."""
+    posterior, taken = release.posterior, release.plug_in
+    ends = np.array(
+        [[bound[0] for bound in posterior.interval(_COVERED)], taken.interval(_COVERED)]
+    )
+    low, high = ends.min(), ends.max()
+    low, high = max(low - 0.05 * (high - low), 0.0), min(high + 0.05 * (high - low), 1.0)
+    # Inside the range, where no density is infinite, and finer where the plug-in posterior is.
+    inside = [np.linspace(start, stop, _POINTS)[1:-1] for start, stop in ((low, high), ends[1])]
+    grid = np.unique(np.concatenate(inside))
+    return (low, high), grid, (posterior.pdf(grid)[:, 0], taken.pdf(grid))
 
 
 def _intervals_below(ax: "Axes", aware: Estimate, plug_in: Estimate, peak: float) -> None:

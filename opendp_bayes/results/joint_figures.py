@@ -53,8 +53,8 @@ def plot_table(
     if names != release.axes:
         posterior = posterior.marginal(*names)
     rows, columns, at = _places(posterior)
-    shape, numbered = (len(rows), len(columns)), len(rows) * len(columns) <= _MOST_NUMBERS
-    means = np.full(shape, np.nan)
+    numbered = len(rows) * len(columns) <= _MOST_NUMBERS
+    means = np.full((len(rows), len(columns)), np.nan)
     means[at] = posterior.mean()
     if ax is None:
         ax = plt.subplots(figsize=_size(rows, columns, numbered), layout="constrained")[1]
@@ -64,17 +64,7 @@ def plot_table(
         _hatched(ax, *map(int, place))
     if numbered:
         _numbers(ax, means, at, posterior, level)
-    ax.invert_yaxis()
-    ax.set_yticks(
-        np.arange(shape[0]) + 0.5, [wrapped(row, _LINE) for row in rows], parse_math=False
-    )
-    turn = 90 if len(columns) > 8 else 0
-    right = [wrapped(column, _LINE if turn else 12) for column in columns]
-    ax.set_xticks(np.arange(shape[1]) + 0.5, right, rotation=turn, parse_math=False)
-    ax.tick_params(length=0)
-    ax.set_ylabel(names[0], parse_math=False)
-    ax.set_xlabel(names[1], parse_math=False)
-    ax.spines[:].set_visible(False)
+    _labelled(ax, names, rows, columns)
     ax.figure.colorbar(image, ax=ax, label="Posterior mean, %", shrink=0.8)
     sentences = guarantee(release.promise).replace(". ", ".\n")
     if numbered:
@@ -108,6 +98,20 @@ def _hatched(ax: "Axes", row: int, column: int) -> None:
     ax.add_patch(
         Rectangle((column, row), 1, 1, fill=False, hatch="///", edgecolor="#bfbfbf", linewidth=0)
     )
+
+
+def _labelled(ax: "Axes", names: Sequence[str], rows: list[Any], columns: list[Any]) -> None:
+    """The first row at the top; the names of many columns stand upright."""
+    ax.invert_yaxis()
+    down = [wrapped(row, _LINE) for row in rows]
+    ax.set_yticks(np.arange(len(rows)) + 0.5, down, parse_math=False)
+    turn = 90 if len(columns) > 8 else 0
+    right = [wrapped(column, _LINE if turn else 12) for column in columns]
+    ax.set_xticks(np.arange(len(columns)) + 0.5, right, rotation=turn, parse_math=False)
+    ax.tick_params(length=0)
+    ax.set_ylabel(names[0], parse_math=False)
+    ax.set_xlabel(names[1], parse_math=False)
+    ax.spines[:].set_visible(False)
 
 
 def _numbers(
