@@ -35,7 +35,8 @@ class Rounded:
         return -(((counts - released) / self.scale) ** 2).sum(axis=1) / 2
 
 
-BY_CHAINS = released((600, 390, 10), 1000, Rounded(30.0))
+#: Chains meet soon where a release says little.
+BY_CHAINS = released((400, 350, 250), 1000, Rounded(300.0))
 PRIVATE = released((6, 3), None, ob.LaplaceParameters(1.0, total="private"))
 POSTERIOR = released((6, 3, 1), 10, LAPLACE).posterior
 OTHER = released((3, 6, 1), 10, LAPLACE).posterior
@@ -88,7 +89,7 @@ POSTERIORS = [
         first_mean,
         vary("release", released((9, 1, 0), 10, LAPLACE), LARGER),
         vary("size_prior", stats.poisson(30), DIFFERENT, release=PRIVATE),
-        vary("effective_draws", 12_000, LARGER, lambda p: p.diagnostics.draws),
+        vary("effective_draws", 20_000, LARGER, lambda p: p.diagnostics.draws),
         vary("seed", 1, DIFFERENT),
     ),
     *(

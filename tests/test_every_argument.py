@@ -19,18 +19,13 @@ from opendp_bayes.inference.comparison import Comparison
 from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.one_category import CategoryPosterior
 from opendp_bayes.inference.quantities import Quantity
-from opendp_bayes.planning import release_law
 
 ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulate more and draw less: no direction here depends on the last per cent."""
-    for name, value in {"_LARGEST_LAW": 1 << 12, "_LARGEST_NOISE": 1 << 12}.items():
-        monkeypatch.setattr(release_law, name, value)
-    for name, value in {"_SIMULATED": 1 << 12, "_FEWEST_DRAWS": 1 << 10}.items():
-        monkeypatch.setattr(release_law, name, value)
+def _quick(coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw less: no direction here depends on the last per cent."""
     monkeypatch.setattr(category_answers, "DRAWS", 4000)
 
 

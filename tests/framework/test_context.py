@@ -714,7 +714,8 @@ def test_a_release_says_whether_its_plan_truncated(name):
     groups = ob.posterior(grouped.group_by("g"), keys=[1, 2], **asked).release()
     assert groups.promise.truncated == groups[1].promise.truncated == ("identifier" in unit)
     assert ob.GroupedRelease.from_json(groups.to_json()) == groups
-    assert ("of the rows kept" in str(groups.sheet().notes)) == ("identifier" in unit)
+    if name in ("one change", "one contribution", "identifier"):  # a sheet infers every group
+        assert ("of the rows kept" in str(groups.sheet().notes)) == ("identifier" in unit)
 
 
 def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():
