@@ -55,7 +55,7 @@ def release_law(
     prior: Floats,
     *,
     private: bool = False,
-    largest_noise: int = _LARGEST_NOISE,
+    largest_noise: int | None = None,
 ) -> ReleaseLaw:
     """The law of the released counts given the true `counts`, both of shape `(k,)`, from the law of
     the mechanism; one that states none lists its own outcomes, or draws.
@@ -67,7 +67,8 @@ def release_law(
     law = law_of(mechanism, None if private else int(counts.sum()), prior)
     if law is not None:
         if isinstance(law, AdditiveNoise):
-            return _of_noise(law, mechanism, counts, private, largest_noise)
+            most = _LARGEST_NOISE if largest_noise is None else largest_noise
+            return _of_noise(law, mechanism, counts, private, most)
         return _of_law(law, mechanism, counts, prior, private)
     size, k = int(counts.sum()), counts.size
     if log_number_of_candidates(size, k) <= math.log(_LARGEST_LAW / k**2):
