@@ -16,6 +16,7 @@ NAMES = (
     "hellinger",
     "release",
     "groups",
+    "pooling",
     "tables",
     "knorm",
     "flip",

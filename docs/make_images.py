@@ -6,6 +6,7 @@ A release whose file is missing is made.
 
 import io
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib
@@ -17,6 +18,7 @@ import weasyprint
 from PIL import Image, ImageChops
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console, RenderableType
+from statsmodels.datasets import anes96
 
 import opendp_bayes as ob
 from opendp_bayes.commands.demo import _penguins, _survey
@@ -32,6 +34,33 @@ TITLES = {
     "edges": "The same vote by smooth_hellinger_exponential",
     "table": "Vote and party, 1996",
 }
+#: Ends of the classes of the survey's incomes, in thousand dollars.
+INCOMES = (
+    0,
+    3,
+    5,
+    7,
+    9,
+    10,
+    11,
+    12,
+    13,
+    14,
+    15,
+    17,
+    20,
+    22,
+    25,
+    30,
+    35,
+    40,
+    45,
+    50,
+    60,
+    75,
+    90,
+    105,
+)
 DPI = 110
 # What a notebook puts around a table.
 STYLE = """
@@ -51,7 +80,16 @@ def make_releases() -> None:
     keep("remainder", survey, "party", 0.2, size=survey.height, mechanism="laplace_parameters")
     keep("edges", survey, "vote", 1.0, size=survey.height, mechanism="smooth_hellinger_exponential")
     keep("table", survey, ["party", "vote"], 0.5, size=survey.height)
+    keep("income", with_income(survey), ["income", "vote"], 0.5, size=survey.height)
     keep_groups("groups", survey, "party", "vote", 0.5, survey.height)
+
+
+def with_income(survey: pl.DataFrame) -> pl.DataFrame:
+    """With the household's income, by class."""
+    classes = [f"${low}k to {high}k" for low, high in pairwise(INCOMES)] + [f"over ${INCOMES[-1]}k"]
+    codes = anes96.load_pandas().data["income"]
+    names = [classes[int(code) - 1] for code in codes]
+    return survey.with_columns(pl.Series("income", names, dtype=pl.Enum(classes)))
 
 
 def keep(
@@ -175,6 +213,8 @@ def main() -> None:
         ob.GroupedRelease.from_json((IMAGES / "groups.json").read_text(encoding="utf-8")).plot(),
         "groups",
     )
+    income = ob.Release.from_json((IMAGES / "income.json").read_text(encoding="utf-8"))
+    save(income.pooled(by="income").plot(), "pooled")
     notebook(releases["penguins"], "notebook")
     screen(
         terminal.rendered(releases["party"].sheet(title="party")),

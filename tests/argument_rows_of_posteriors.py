@@ -12,7 +12,11 @@ import opendp_bayes as ob
 from opendp_bayes.inference.comparison import Comparison
 from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.one_category import CategoryPosterior
+from opendp_bayes.inference.pooled import PooledPosterior
+from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.inference.quantities import Quantity
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.results.pooled import Pooled
 
 LAPLACE = ob.LaplaceParameters(1.0)
 
@@ -44,7 +48,15 @@ ODDS = POSTERIOR.odds("a")
 COMPARED = POSTERIOR.compare(OTHER)
 
 AXES, CELLS = ("x", "y"), (("a", "a"), ("a", "b"), ("b", "a"), ("b", "b"))
-TABLE = ob.Release((9, 1, 2, 3), CELLS, (1.0,) * 4, LAPLACE, promise(15), AXES).posterior
+TABLE_RELEASE = ob.Release((9, 1, 2, 3), CELLS, (1.0,) * 4, LAPLACE, promise(15), AXES)
+TABLE = TABLE_RELEASE.posterior
+
+GROUPS = ob.GroupedRelease(
+    (1, 2), ((9, 1), (2, 3)), ("a", "b"), (1.0, 1.0), PRIVATE.mechanism, promise(None)
+)
+COUNTS = np.array([[9, 1], [2, 3]])
+NOISY = PooledGroups((1, 2), ("a", "b"), COUNTS, COUNTS > 0, DiscreteLaplace(1.0), None)
+POOLED = Pooled(NOISY, np.full((4, 5, 2), 3.0), np.tile(COUNTS, (4, 5, 1, 1)))
 
 
 def of_variables(method: Any) -> Any:
@@ -67,6 +79,24 @@ def first_mean(posterior: ob.NoiseAwarePosterior) -> float:
 
 def first_width(interval: Any) -> float:
     return float(interval[1][0] - interval[0][0])
+
+
+def pooled_mean(pooled: Pooled) -> float:
+    return float(np.mean([one.mean()[0] for one in pooled.values()]))
+
+
+def number_of_draws(pooled: Pooled) -> int:
+    return pooled.diagnostics.draws
+
+
+def pooled_width(frame: Any) -> float:
+    return float((frame["upper"] - frame["lower"]).sum())
+
+
+def ends_drawn(figure: Any) -> list[Any]:
+    """Of the intervals in the first picture."""
+    (bars,) = figure.axes[0].containers
+    return [segment.tolist() for segment in bars.lines[2][0].get_segments()]
 
 
 POSTERIORS = [
@@ -236,6 +266,52 @@ POSTERIORS = [
         {"self": TABLE, "variables": ["x"], "y": "a"},
         first_mean,
         vary("variables", ["y"], REFUSED),
+    ),
+    *(
+        row
+        for method, base, lucky in (  # seeds whose first, short chains agree
+            (ob.GroupedRelease.pooled, {"self": GROUPS}, 6),
+            (ob.Release.pooled, {"self": TABLE_RELEASE, "by": "x"}, 14),
+        )
+        for row in rows(
+            method,
+            base,
+            pooled_mean,
+            vary("m_prior", [50.0, 1.0], LARGER),
+            vary("kappa_prior", stats.gamma(400, scale=10), DIFFERENT),
+            vary("effective_draws", 10_000, LARGER, number_of_draws, effective_draws=1, seed=lucky),
+            vary("seed", 1, DIFFERENT),
+        )
+    ),
+    *rows(
+        ob.Release.pooled,
+        {"self": TABLE_RELEASE, "by": "x"},
+        list,
+        vary("by", "y", DIFFERENT, lambda p: [p[key].mean().tolist() for key in p]),
+    ),
+    *rows(Pooled.to_frame, {"self": POOLED}, pooled_width, vary("level", 0.99, LARGER)),
+    *rows(Pooled.sheet, {"self": POOLED}, repr, vary("level", 0.99, DIFFERENT)),
+    *rows(
+        Pooled.plot,
+        {"self": POOLED},
+        ends_drawn,
+        vary("level", 0.99, DIFFERENT),
+        vary("columns", 0, REFUSED),  # a number of them: tests/results/test_pooled.py
+    ),
+    *(
+        row
+        for name, base, of, varied in (
+            ("interval", {}, first_width, [vary("level", 0.99, LARGER)]),
+            ("pdf", {"values": 0.3}, np.array, [vary("values", 0.4, DIFFERENT)]),
+            ("cdf", {"values": 0.3}, lambda p: p[0], [vary("values", 0.4, LARGER)]),
+            (
+                "sample",
+                {"size": 5, "seed": 0},
+                np.array,
+                [vary("size", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
+            ),
+        )
+        for row in rows(getattr(PooledPosterior, name), {"self": POOLED[1], **base}, of, *varied)
     ),
     *rows(Quantity.interval, {"self": ODDS}, np.diff, vary("level", 0.99, LARGER)),
     *rows(Quantity.probability, {"self": ODDS}, lambda p: p.value, vary("above", 2.0, SMALLER)),

@@ -6,6 +6,7 @@ stated too, with its reason. A public function or an argument without a row fail
 
 import inspect
 
+import numpy as np
 import pytest
 from argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row
 from argument_rows_of_constructors import CONSTRUCTORS, QUERIES
@@ -14,11 +15,14 @@ from argument_rows_of_papers import PAPERS, PRESETS
 from argument_rows_of_posteriors import POSTERIORS
 
 import opendp_bayes as ob
-from opendp_bayes.inference import category_answers
+from opendp_bayes.inference import category_answers, pooled
 from opendp_bayes.inference.comparison import Comparison
 from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.one_category import CategoryPosterior
+from opendp_bayes.inference.pooled import PooledPosterior
 from opendp_bayes.inference.quantities import Quantity
+from opendp_bayes.results import pooled as pooled_results
+from opendp_bayes.results.pooled import Pooled
 
 ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 
@@ -27,6 +31,10 @@ ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 def _quick(coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw less: no direction here depends on the last per cent."""
     monkeypatch.setattr(category_answers, "DRAWS", 4000)
+    for name, value in {"_FIRST_RUN": 16, "_DOUBLINGS": 1}.items():
+        monkeypatch.setattr(pooled, name, value)
+    for name, limit in {"_FEWEST_EFFECTIVE": 0, "_LARGEST_R_HAT": np.inf}.items():
+        monkeypatch.setattr(pooled_results, name, limit)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
@@ -80,10 +88,13 @@ def every_argument() -> set[tuple[str, str]]:
     functions = [*filter(inspect.isfunction, public), *mechanisms, *PRESETS]
     functions.append(ob.PrivacyProfile.__call__)
     functions += [kind.proven_loss for kind in mechanisms]
-    answers = (CategoryPosterior, Comparison, CountsPosterior, NumberPosterior, Quantity)
+    functions += [ob.Release.pooled, ob.GroupedRelease.pooled]
+    answers: tuple[type, ...] = (CategoryPosterior, Comparison, CountsPosterior, NumberPosterior)
+    answers += (Quantity, Pooled, PooledPosterior)
     for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, *answers):
         methods = [method for _, method in inspect.getmembers(kind, inspect.isfunction)]
-        functions += [method for method in methods if not method.__name__.startswith("_")]
+        ours = [method for method in methods if method.__module__.startswith("opendp_bayes")]
+        functions += [method for method in ours if not method.__name__.startswith("_")]
     return {
         (function.__qualname__, parameter.name)
         for function in functions

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Blue of Okabe and Ito, which colour-blind readers tell from the vermilion.
-_NOISE_AWARE = "#0072B2"
+NOISE_AWARE = "#0072B2"
 #: Vermilion of Okabe and Ito; the plug-in posterior is dashed as well, for print without colours.
-_PLUG_IN = "#D55E00"
-_GREY = "#595959"
+PLUG_IN = "#D55E00"
+GREY = "#595959"
 #: Points of a density.
 _POINTS = 401
 #: The probability that the picture of a density covers.
@@ -97,7 +97,7 @@ def write_above(ax: "Axes", sentences: str) -> None:
         xycoords="axes fraction",
         textcoords="offset points",
         fontsize="small",
-        color=_GREY,
+        color=GREY,
         va="bottom",
     )
 
@@ -146,7 +146,7 @@ def plot_groups(
         textwrap.fill(sentence, 56 * columns)
         for sentence in sentences.replace(". ", ".\n").split("\n")
     ]
-    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="small", color=_GREY)
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="small", color=GREY)
     return figure
 
 
@@ -172,18 +172,18 @@ def _densities(
     """The density of the first category's probability; its intervals are drawn below 0."""
     (low, high), grid, curves = _curves(release)
     peak = float(min(max(curve.max() for curve in curves), _HIGHEST * curves[0].max()))
-    ax.fill_between(grid, curves[0], color=_NOISE_AWARE, alpha=0.2, linewidth=0)
+    ax.fill_between(grid, curves[0], color=NOISE_AWARE, alpha=0.2, linewidth=0)
     ax.plot(
         grid,
         curves[0],
-        color=_NOISE_AWARE,
+        color=NOISE_AWARE,
         linewidth=2,
         label=_legend("Noise-aware", aware, level, aware.decimals),
     )
     ax.plot(
         grid,
         np.where(curves[1] < 1.08 * peak, curves[1], np.nan),
-        color=_PLUG_IN,
+        color=PLUG_IN,
         linewidth=1.5,
         linestyle=(0, (4, 2)),
         label=_legend("Plug-in", plug_in, level, aware.decimals),
@@ -219,8 +219,8 @@ def _curves(release: InferredRelease) -> tuple[tuple[float, float], Floats, tupl
 def _intervals_below(ax: "Axes", aware: Estimate, plug_in: Estimate, peak: float) -> None:
     """Means and intervals of the first category as bars below densities of that peak."""
     for place, estimate, colour, width in (
-        (-0.07, aware, _NOISE_AWARE, 4),
-        (-0.15, plug_in, _PLUG_IN, 2),
+        (-0.07, aware, NOISE_AWARE, 4),
+        (-0.15, plug_in, PLUG_IN, 2),
     ):
         ax.plot(
             [estimate.lower[0], estimate.upper[0]],
@@ -244,10 +244,10 @@ def _bars(
 ) -> None:
     """A bar for every category, the first at the top."""
     places = np.arange(release.k)
-    ax.barh(places, aware.mean, height=0.62, color=_NOISE_AWARE, alpha=0.25)
+    ax.barh(places, aware.mean, height=0.62, color=NOISE_AWARE, alpha=0.25)
     for place, estimate, colour, width, dot, name in (
-        (-0.08, aware, _NOISE_AWARE, 3, 6, "Noise-aware"),
-        (0.2, plug_in, _PLUG_IN, 1.2, 4, "Plug-in, which ignores the noise"),
+        (-0.08, aware, NOISE_AWARE, 3, 6, "Noise-aware"),
+        (0.2, plug_in, PLUG_IN, 1.2, 4, "Plug-in, which ignores the noise"),
     ):
         ax.errorbar(
             estimate.mean,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.inference.pooled import Pooled, pooled
+from opendp_bayes.inference.pooled_groups import groups_of_release
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise
 from opendp_bayes.mechanisms.protocol import Mechanism, law_of
@@ -21,6 +21,7 @@ from opendp_bayes.report import notebook
 from opendp_bayes.report.sheet import Sheet
 from opendp_bayes.report.wording import group_name
 from opendp_bayes.results.figures import plot_groups
+from opendp_bayes.results.pooled import Pooled, pooled
 from opendp_bayes.results.release import Release
 from opendp_bayes.results.sheets import grouped_sheet
 
@@ -185,20 +186,16 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             do not suffice.
         seed : of the chains.
 
-        The true counts and their private sums are unknown and every sum is equally probable before.
-        The privacy of the release is not touched. Raises `ValueError`/`TypeError` for priors that
-        are none, and for a release with a `rest`; warns where the chains have not met.
+        The true counts are unknown, and so are the numbers of records of the groups, except where
+        `with_sizes` stated them: of all that agree with what is public, each is equally probable
+        before. The privacy of the release is not touched. Raises `ValueError`/`TypeError` for
+        priors that are none, and where the draw is not noise on counts; warns where the chains have
+        not met.
 
         Source: `docs/pooling.md`.
         """
-        if self.rest is not None:
-            raise ValueError(
-                f"pooled: the number of all records, {self.size}, is public, so that the groups are"
-                " parts of one table; only groups whose numbers of records are all private (a unit"
-                " of contributions, not changes) can be pooled."
-            )
         return pooled(
-            self,
+            groups_of_release(self),
             m_prior=m_prior,
             kappa_prior=kappa_prior,
             effective_draws=effective_draws,

@@ -5,17 +5,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from numpy.typing import ArrayLike
 
 from opendp_bayes.inference.estimates import (
     InferredRelease,
     noise_aware_estimate,
     plug_in_estimate,
 )
+from opendp_bayes.inference.pooled_groups import groups_of_table
 from opendp_bayes.released.document import ReleaseDocument
 from opendp_bayes.report import notebook
 from opendp_bayes.report.sheet import Sheet
 from opendp_bayes.results.figures import plot_posterior
 from opendp_bayes.results.joint_figures import plot_table
+from opendp_bayes.results.pooled import Pooled, pooled
 from opendp_bayes.results.sheets import release_sheet
 
 if TYPE_CHECKING:
@@ -67,6 +70,40 @@ class Release(InferredRelease):
         if len(self.axes) > 1 or variables is not None:
             return plot_table(self, ax, variables=variables, level=level, title=title)
         return plot_posterior(self, ax, level=level, title=title)
+
+    def pooled(
+        self,
+        by: str | Sequence[str],
+        *,
+        m_prior: ArrayLike = 1.0,
+        kappa_prior: Any = None,
+        effective_draws: int = 100,
+        seed: int | None = 0,
+    ) -> Pooled:
+        """Of a joint table, the posterior of every group of records with the same values of the
+        variables `by`, where groups borrow strength from each other: a mapping from each group to a
+        `PooledPosterior` of the other variables, with `kappa`, `m` and `diagnostics`.
+
+        Parameters
+        ----------
+        by : one variable of the table, or several, whose groups are tuples; the values of the
+            others are the categories, tuples where they are several.
+        m_prior, kappa_prior, effective_draws, seed : as for `GroupedRelease.pooled`.
+
+        Of all numbers of records of the groups that add up to a public `size`, each is equally
+        probable before. Raises `ValueError`/`TypeError` for what is no such table, variable or
+        prior, for a table without some of its cells, and where the draw is not noise on counts;
+        warns where the chains have not met.
+
+        Source: `docs/pooling.md`.
+        """
+        return pooled(
+            groups_of_table(self, by),
+            m_prior=m_prior,
+            kappa_prior=kappa_prior,
+            effective_draws=effective_draws,
+            seed=seed,
+        )
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for each category, the results with equal-tailed intervals of

@@ -8,10 +8,10 @@ from scipy import special, stats
 
 import opendp_bayes as ob
 from opendp_bayes.inference import pooled as module
-from opendp_bayes.inference.pooled import Pooled, diagnostics_of
-from opendp_bayes.inference.pooling import Chains, Model
+from opendp_bayes.inference.pooled import diagnostics_of, draws_of
+from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.report import plain
+from opendp_bayes.results.pooled import Pooled
 
 KAPPA = stats.gamma(3, scale=2)
 DRAWN = ((4, 0), (1, 6), (-1, 3))
@@ -76,9 +76,9 @@ def simulated(seed, groups=6, k=3, scale=1.5, assumed=1.0):
         [rng.multinomial(n, t) for n, t in zip(rng.integers(0, 120, groups), theta, strict=True)]
     )
     drawn = counts + DiscreteLaplace(scale).simulate(counts.shape, rng)
-    model = Model(drawn, DiscreteLaplace(scale * assumed), np.full(k, 2.0), KAPPA)
-    a, found = module._run(Chains(model, 4, rng), 1)
-    pooled = Pooled(tuple(range(groups)), tuple("abc"), a, found)
+    noised, noise = np.ones(drawn.shape, dtype=bool), DiscreteLaplace(scale * assumed)
+    data = PooledGroups(tuple(range(groups)), tuple("abc"), drawn, noised, noise, None)
+    pooled = Pooled(data, *draws_of(data.model(np.full(k, 2.0), KAPPA), 1, rng))
     ranks = [np.mean(pooled.kappa < kappa), *(pooled.m < m).mean(axis=0)]
     return [*ranks, *np.diagonal(pooled[0].cdf(theta[0]))]
 
@@ -132,31 +132,7 @@ def test_answers_like_a_posterior(monkeypatch):
     assert np.array_equal(again.kappa, pooled.kappa)
 
 
-def test_is_shown_as_a_frame_and_as_a_table():
-    a, counts = np.full((4, 10, 2), 3.0), np.tile([[4, 0], [10, 90]], (4, 10, 1, 1))
-    pooled = Pooled(("north", None), ("yes", "no"), a, counts)
-    frame = pooled.to_frame(0.5)
-    assert frame["group"].to_list() == ["north"] * 2 + ["(null)"] * 2
-    assert frame["category"].to_list() == ["yes", "no"] * 2
-    one = stats.beta([7, 3, 13, 93], [3, 7, 93, 13])
-    lower, upper = one.interval(0.5)
-    for name, wanted in {
-        "mean": one.mean(),
-        "std": one.std(),
-        "lower": lower,
-        "upper": upper,
-    }.items():
-        assert frame[name].to_list() == pytest.approx(wanted, abs=1e-9)
-    text = plain.rendered(pooled.sheet(0.5)).splitlines()
-    assert text[1].split() == ["north", "yes", "0.700", f"{lower[0]:.3f}", "to", f"{upper[0]:.3f}"]
-    assert text[-2] == "The others are worth 6 records to a group (50 %: 6 to 6)."
-    assert text[-1].startswith("Markov chains: R-hat ")
-    assert "0.700" in pooled._repr_html_()
-    with pytest.raises(ValueError, match="level=1"):
-        pooled.to_frame(1.0)
-
-
-def test_refuses_what_is_no_prior_and_no_group():
+def test_refuses_what_is_no_prior():
     release = grouped(DRAWN)
     for prior in (3.0, stats.norm(0, 1), stats.poisson(3)):
         with pytest.raises(ValueError, match="frozen continuous distribution"):
@@ -165,10 +141,6 @@ def test_refuses_what_is_no_prior_and_no_group():
         release.pooled(m_prior=[1.0, -1.0])
     with pytest.raises(ValueError, match="effective_draws=0"):
         release.pooled(effective_draws=0)
-    a = np.ones((4, 10, 2))
-    pooled = Pooled((1, 2), ("a", "b"), a, np.ones((4, 10, 2, 2), dtype=np.int64))
-    with pytest.raises(KeyError, match="is not a group; the groups are 1, 2"):
-        pooled["x"]
 
 
 def test_warns_where_chains_have_not_met(monkeypatch):

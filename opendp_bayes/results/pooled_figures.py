@@ -1,0 +1,122 @@
+"""Pictures of pooled groups, with matplotlib (extra `plot`), imported when a picture is made."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opendp_bayes.inference.estimates import Estimate
+from opendp_bayes.inference.pooled import PooledPosterior
+from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_size
+from opendp_bayes.released.data import Key
+from opendp_bayes.report.wording import group_name
+from opendp_bayes.results.figures import GREY, NOISE_AWARE, PLUG_IN, wrapped
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Groups whose names are written; of more, the rows are narrow lines without names.
+_MOST_NAMES = 60
+#: Characters of a line of a category's label above its picture.
+_LINE = 26
+
+
+def plot_pooled(
+    groups: Mapping[Key, PooledPosterior], m: Floats, drawn: Integers, *, columns: int, level: float
+) -> "Figure":
+    """`Pooled.plot`, of groups, draws of m, shape `(draws, k)`, and what was drawn, `(G, k)`."""
+    level, columns = as_level(level), as_size(columns, "columns")
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
+    categories = next(iter(groups.values())).categories
+    shown = 1 if len(categories) == 2 else len(categories)
+    columns = min(columns, shown)
+    rows = -(-shown // columns)
+    named = len(groups) <= _MOST_NAMES
+    height = 1.1 + (0.27 if named else 0.06) * len(groups)
+    figure, axes = pyplot.subplots(
+        rows,
+        columns,
+        figsize=(max(5.2, 3.2 * columns), height * rows + 0.9),
+        squeeze=False,
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+    )
+    found = [Estimate(one.mean(), one.std(), *one.interval(level)) for one in groups.values()]
+    positive = np.maximum(drawn, 0)
+    shares = positive / np.maximum(positive.sum(axis=1, keepdims=True), 1)
+    used, unused = axes.flat[:shown], axes.flat[shown:]
+    for at, ax in enumerate(used):
+        _groups(ax, [_of(one, at) for one in found], shares[:, at], m[:, at], level, named)
+        ax.set_title(
+            wrapped(group_name(categories[at]), _LINE), fontsize="medium", parse_math=False
+        )
+        ax.tick_params(axis="y", length=0)
+        if at + columns >= shown:
+            ax.tick_params(labelbottom=True)
+            ax.set_xlabel("Probability")
+    if named:
+        names = [wrapped(group_name(key), _LINE) for key in groups]
+        used[0].set_yticks(np.arange(len(groups)), names, parse_math=False)
+    else:
+        used[0].set_yticks([])
+        for first in used[::columns]:
+            first.set_ylabel(f"{len(groups)} groups")
+    used[0].set_ylim(len(groups) - 0.4, -0.6)
+    for ax in unused:
+        ax.set_axis_off()
+    handles, labels = used[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=1, frameon=False, fontsize="small"
+    )
+    return figure
+
+
+def _of(found: Estimate, at: int) -> tuple[float, float, float]:
+    return found.mean[at], found.lower[at], found.upper[at]
+
+
+def _groups(
+    ax: "Axes",
+    found: list[tuple[float, float, float]],
+    shares: Floats,
+    m: Floats,
+    level: float,
+    named: bool,
+) -> None:
+    """One category: a row for every group, the first at the top."""
+    places, (mean, lower, upper) = np.arange(len(found)), np.array(found).T
+    low, high = np.quantile(m, [(1 - level) / 2, (1 + level) / 2])
+    percent = f"{100 * level:.6g} % interval"
+    band: dict[str, Any] = {"color": GREY, "linewidth": 0, "alpha": 0.15}
+    ax.axvspan(low, high, label=f"All groups on average: mean and {percent}", **band)
+    ax.axvline(float(m.mean()), color=GREY, linewidth=1)
+    ax.plot(
+        shares,
+        places,
+        "o",
+        color=PLUG_IN,
+        markerfacecolor="white",
+        markersize=5 if named else 2.5,
+        linestyle="none",
+        label="Share of what was drawn for the group, which ignores the noise",
+    )
+    ax.errorbar(
+        mean,
+        places,
+        xerr=np.clip([mean - lower, upper - mean], 0, None),
+        fmt="o",
+        color=NOISE_AWARE,
+        elinewidth=2.5 if named else 0.8,
+        markersize=5 if named else 2,
+        label=f"Pooled: mean and {percent}",
+    )
+    right = ax.get_xlim()[1]
+    ax.set_xlim(-0.015 * right, right)  # room for a share of 0
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axisbelow(True)
+    ax.grid(axis="x", color="#e6e6e6")

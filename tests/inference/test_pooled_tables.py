@@ -1,0 +1,209 @@
+"""Pooled groups of one table, whose counts have public sums: against sums over all data sets, and
+calibrated by simulation.
+"""
+
+import warnings
+
+import numpy as np
+import oracles
+import pytest
+from releases import changed, promise
+from scipy import special, stats
+
+import opendp_bayes as ob
+from opendp_bayes.inference import pooled as module
+from opendp_bayes.inference.pooled import draws_of
+from opendp_bayes.inference.pooled_groups import PooledGroups
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.results.pooled import Pooled
+
+KAPPA = stats.gamma(3, scale=2)
+SIZE, DRAWN = 8, (3, 0, 1, 2, 1, 1)
+KNORM, LAPLACE = ob.KNormParameters(1.0), ob.LaplaceParameters(1.0)
+GAUSSIAN = ob.GaussianParameters(1.5)
+CELLS = tuple((region, vote) for region in ("n", "s", "w") for vote in ("yes", "no"))
+TABLE = ob.Release(DRAWN, CELLS, (1.0,) * 6, KNORM, promise(SIZE), ("region", "vote"))
+#: Two groups and, last, the records in none.
+GROUPS = ob.GroupedRelease(
+    ("n", "s"), ((4, -1), (1, 3)), ("yes", "no"), (1.0, 1.0), KNORM, promise(SIZE), rest=1
+)
+
+
+def log_noise(mechanism, drawn, sets):
+    off = np.abs(np.array(drawn) - sets)
+    if isinstance(mechanism, ob.GaussianParameters):
+        return -(off**2).sum(axis=1) / 2 / mechanism.scale**2
+    if isinstance(mechanism, ob.KNormParameters):
+        return -off.sum(axis=1) / 2 / mechanism.scale
+    return -off[:, :-1].sum(axis=1) / mechanism.scale  # the last is what remains
+
+
+def exact(release, kappa_prior=KAPPA, points=20):
+    """Expected ln κ, the first entry of m, and of each group the probability of its first category
+    and its number of records, with their standard deviations: by sums over all data sets of two
+    categories, and integrals over κ and m.
+    """
+    rest = [] if isinstance(release, ob.Release) else [release.rest]
+    drawn = np.append(np.ravel(release.drawn), rest).astype(int)
+    sets = np.array(oracles.data_sets(release.size, drawn.size))
+    counts = sets[:, : drawn.size - len(rest)].reshape(len(sets), -1, 2)
+    if getattr(release, "sizes", None) is not None:
+        kept = np.all(counts.sum(axis=2) == release.sizes, axis=1)
+        sets, counts = sets[kept], counts[kept]
+    middles = (np.arange(points) + 0.5) / points
+    grid = np.meshgrid(kappa_prior.ppf(middles), middles)
+    kappa, share = (along.ravel()[:, None] for along in grid)
+    a, b = kappa * share, kappa * (1 - share)
+    log_weight = log_noise(release.mechanism, drawn, sets) + np.zeros((kappa.size, 1))
+    values = [np.log(kappa) + 0 * log_weight, share + 0 * log_weight]
+    for x, y in counts.transpose(1, 2, 0):
+        log_weight = log_weight + special.betaln(a + x, b + y) - special.betaln(a, b)
+        log_weight += special.gammaln(x + y + 1) - special.gammaln(x + 1) - special.gammaln(y + 1)
+        values += [(a + x) / (kappa + x + y), np.broadcast_to(x + y, log_weight.shape)]
+    weights = special.softmax(log_weight)
+    mean = np.array([(weights * value).sum() for value in values])
+    squares = np.array([(weights * value**2).sum() for value in values])
+    return mean, np.sqrt(np.maximum(squares - mean**2, 1e-12))
+
+
+def found_by(pooled):
+    found = [np.log(pooled.kappa).mean(), pooled.m[:, 0].mean()]
+    for one in pooled.values():
+        records = one.concentration.sum(axis=1) - pooled.kappa
+        found += [one.mean()[0], records.mean()]
+    return np.array(found)
+
+
+def with_mechanism(release, mechanism):
+    return changed(release, mechanism=mechanism)
+
+
+SETTINGS = {
+    "table, K-norm": TABLE,
+    "table, remainder": with_mechanism(TABLE, LAPLACE),
+    "table, Gaussian": with_mechanism(TABLE, GAUSSIAN),
+    "groups, K-norm": GROUPS,
+    "groups, remainder": with_mechanism(GROUPS, LAPLACE),
+    "groups, Gaussian": with_mechanism(GROUPS, GAUSSIAN),
+    "sizes, K-norm": GROUPS.with_sizes({"n": 3, "s": 4}),
+    "sizes, remainder": with_mechanism(GROUPS, LAPLACE).with_sizes({"n": 3, "s": 4}),
+}
+QUICK = ("table, K-norm", "groups, remainder", "sizes, K-norm")
+
+
+def pooled_of(release, **given):
+    if isinstance(release, ob.Release):
+        return release.pooled(by="region", **given)
+    return release.pooled(**given)
+
+
+@pytest.mark.parametrize(
+    ("name", "sweeps"),
+    [
+        *((name, 160) for name in QUICK),
+        *(pytest.param(name, 12_800, marks=pytest.mark.slow) for name in SETTINGS),
+    ],
+)
+def test_agrees_with_sums_over_all_data_sets(monkeypatch, name, sweeps):
+    monkeypatch.setattr(module, "_FIRST_RUN", sweeps)
+    release = SETTINGS[name]
+    pooled = pooled_of(release, kappa_prior=KAPPA)
+    mean, std = exact(release)
+    # The numbers of records move more slowly than κ and m.
+    error = std / np.sqrt(pooled.diagnostics.ess.min() / 3)
+    limit = stats.norm.isf(oracles.FALSE_ALARM / 2)
+    assert np.max(np.abs(found_by(pooled) - mean) / error) < limit
+    # Negative control: another prior of κ is noticed.
+    wrong, _ = exact(release, stats.gamma(3, scale=40))
+    assert np.max(np.abs(found_by(pooled) - wrong) / error) > limit
+
+
+def test_public_sums_are_kept(monkeypatch):
+    """By every draw of the chains."""
+    monkeypatch.setattr(module, "_FIRST_RUN", 16)
+    monkeypatch.setattr(module, "_DOUBLINGS", 0)
+    warnings.simplefilter("ignore", UserWarning)  # the chains have not met
+    for name, release in SETTINGS.items():
+        pooled = pooled_of(release)
+        records = np.stack(
+            [one.concentration.sum(axis=1) - pooled.kappa for one in pooled.values()], axis=1
+        )
+        records = np.rint(records).astype(int)
+        if name.startswith("sizes"):
+            assert np.all(records == [3, 4])
+        elif name.startswith("table"):
+            assert np.all(records.sum(axis=1) == SIZE)
+        else:
+            assert records.sum(axis=1).max() <= SIZE
+        assert len({tuple(row) for row in records.tolist()}) > 1 or name.startswith("sizes")
+
+
+def test_variables_make_the_groups_and_the_categories(monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_RUN", 40)
+    monkeypatch.setattr(module, "_DOUBLINGS", 0)
+    warnings.simplefilter("ignore", UserWarning)
+    cells = [(r, s, v) for v in ("yes", "no") for r in ("n", "s") for s in (1, 2)]
+    drawn = (40, 30, 20, 10, 1, 2, 3, 4)
+    release = ob.Release(
+        drawn, tuple(cells), (1.0,) * 8, KNORM, promise(110), ("region", "sex", "vote")
+    )
+    by_two = release.pooled(by=["region", "sex"])
+    assert list(by_two) == [("n", 1), ("n", 2), ("s", 1), ("s", 2)]
+    assert by_two.categories == ("yes", "no")
+    assert [one.mean()[0] > 0.5 for one in by_two.values()] == [True] * 4
+    by_one = release.pooled(by="sex")
+    assert list(by_one) == [1, 2]
+    assert by_one.categories == (("n", "yes"), ("n", "no"), ("s", "yes"), ("s", "no"))
+    assert by_one[1].mean()[0] == pytest.approx(40 / 64, abs=0.1)
+    assert by_one.to_frame()["category"].to_list()[0] == "n, yes"
+
+
+def test_refuses_what_is_no_table_of_groups():
+    one = ob.Release((3, 9), ("a", "b"), (1.0, 1.0), KNORM, promise(12))
+    for by in ("region", []):
+        with pytest.raises(ValueError, match=r"by=.*because it is not of a joint table"):
+            one.pooled(by=by)
+    for by in ("age", ["region", "vote"], ["region", "region"], []):
+        with pytest.raises(ValueError, match=r"by=.*are 'region', 'vote'"):
+            TABLE.pooled(by=by)
+    some = changed(TABLE, drawn=DRAWN[:5], categories=CELLS[:5], prior=(1.0,) * 5, size=7)
+    with pytest.raises(ValueError, match="5 cells for 3 groups and 2 categories"):
+        some.pooled(by="region")
+    with pytest.raises(ValueError, match="needs noise on the counts"):
+        with_mechanism(TABLE, ob.HellingerExponential(0.5)).pooled(by="region")
+    part = ob.GroupedRelease(
+        ("x", "y"), (DRAWN, DRAWN), CELLS, (1.0,) * 6, KNORM, promise(30), ("region", "vote"), 6
+    )
+    with pytest.raises(ValueError, match="pool the `GroupedRelease`"):
+        part["x"].pooled(by="region")
+
+
+def simulated(seed, groups=6, k=3, size=300, scale=3.0, assumed=1.0):
+    """Ranks of ln κ, m and the probabilities of one group, of data from the model."""
+    rng = np.random.default_rng(seed)
+    kappa, m = KAPPA.rvs(random_state=rng), rng.dirichlet(np.full(k, 2.0))
+    theta = rng.dirichlet(np.maximum(kappa * m, 1e-3), groups)
+    records = rng.multinomial(size, rng.dirichlet(np.ones(groups)))
+    counts = np.array([rng.multinomial(n, t) for n, t in zip(records, theta, strict=True)])
+    noise = ob.GaussianParameters(scale).law(size, np.ones(groups * k)).noise
+    drawn = counts + noise.simulate(counts.shape, rng)
+    if assumed != 1.0:
+        noise = DiscreteLaplace(scale * assumed)
+    labels = tuple(range(groups)), tuple(range(k))
+    data = PooledGroups(*labels, drawn, np.ones(drawn.shape, dtype=bool), noise, size)
+    pooled = Pooled(data, *draws_of(data.model(np.full(k, 2.0), KAPPA), 1, rng))
+    ranks = [np.mean(pooled.kappa < kappa), *(pooled.m < m).mean(axis=0)]
+    return [*ranks, *np.diagonal(pooled[0].cdf(theta[0]))]
+
+
+@pytest.mark.slow
+def test_ranks_of_the_truth_are_uniform(monkeypatch):
+    """Simulation-based calibration, of κ, every entry of m and the probabilities of a group."""
+    monkeypatch.setattr(module, "_FIRST_RUN", 160)
+    monkeypatch.setattr(module, "_DOUBLINGS", 0)
+    ranks = np.array([simulated(seed) for seed in range(200)])
+    p_values = [stats.kstest(column, "uniform").pvalue for column in ranks.T]
+    assert min(p_values) > oracles.FALSE_ALARM / 7
+    # Negative control: noise thought to be much smaller is taken for differences between groups.
+    wrong = [simulated(seed, 30, size=900, scale=10.0, assumed=0.1)[0] for seed in range(25)]
+    assert stats.kstest(wrong, "uniform").pvalue < oracles.FALSE_ALARM
