@@ -93,14 +93,7 @@ class CategoricalColumn:
 
     def positions(self, values: pl.Series) -> Integers:
         """The position of each value's label among the labels."""
-        index = (
-            values.to_frame("value")
-            .select(self._index(pl.col("value")))
-            .to_series()
-            .cast(pl.Int64)
-            .fill_null(_NOT_A_CATEGORY)
-            .to_numpy()
-        )
+        index = self._found(values).cast(pl.Int64).fill_null(_NOT_A_CATEGORY).to_numpy()
         # A value that the domain excludes, but a plan made all the same, is counted too, in the
         # first category: failing would tell that it is there.
         buckets = [bucket or 0 for bucket in (self.unknown, self.nulls)]
@@ -110,19 +103,18 @@ class CategoricalColumn:
             index,
         )
 
-    def _index(self, value: pl.Expr) -> pl.Expr:
-        """The position of the value among the categories; null for a null or another value."""
+    def _found(self, values: pl.Series) -> pl.Series:
+        """The position of each value among the categories; null for a null or another value."""
+        kind: pl.DataType
+        categories: list[Value] = list(self.categories)
         if isinstance(self.dtype, (pl.Enum, pl.Categorical)) or self.dtype == pl.String:
             # By label: the encoding of a Categorical depends on the data.
-            return (
-                value.cast(pl.String)
-                .cast(pl.Enum([str(label) for label in self.categories]), strict=False)
-                .to_physical()
-            )
-        comparable = value if self.dtype == pl.Boolean else value.cast(pl.Int64, strict=False)
-        return comparable.replace_strict(
-            list(self.categories), range(len(self.categories)), default=None, return_dtype=pl.UInt32
-        )
+            kind, categories = pl.String(), [str(label) for label in categories]
+        else:
+            kind = pl.Boolean() if self.dtype == pl.Boolean else pl.Int64()
+        known = pl.DataFrame({"value": pl.Series(categories, dtype=kind)}).with_row_index("at")
+        given = values.cast(kind, strict=False).to_frame("value")
+        return given.join(known, on="value", how="left", maintain_order="left")["at"]
 
 
 def public_values(

@@ -732,6 +732,18 @@ def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():
     assert asked(limited.truncate_num_groups(2, by=["g"], keep="first")).release().d_in == 2
 
 
+def test_a_plan_with_a_function_of_ones_own_is_not_stable():
+    """Whatever features are enabled."""
+    words = pl.col("s")
+    for applied in (
+        words.map_elements(lambda text: text[:1], pl.String),
+        words.map_batches(lambda texts: texts.rank(), is_elementwise=True),
+    ):
+        query = context(split_evenly_over=1).query().with_columns(first=applied)
+        with pytest.raises(ValueError, match="OpenDP does not find its plan stable"):
+            ob.posterior(query, "first", categories=["a"], nulls="a", unknown="a")
+
+
 def test_bounds_that_prove_nothing():
     whole = context({"contributions": [Bound(by=["g"], per_group=1)]}, split_evenly_over=1)
     with pytest.raises(

@@ -190,7 +190,8 @@ def _joined(groups: Frame, value: str, known: list[Any]) -> Frame:
     native = groups.to_native()
     categories = pa.table({value: known, FOUND: [True] * len(known)})
     table = native.sparkSession.createDataFrame(categories).hint("broadcast")
-    joined = nw.from_native(native.join(table, on=value, how="left"))
+    # Another column of the same question may have been joined before.
+    joined = nw.from_native(native.drop(FOUND).join(table, on=value, how="left"))
     return joined.with_columns(nw.col(FOUND).fill_null(nw.lit(False)))
 
 

@@ -77,9 +77,12 @@ def _column(names: list[str], schema: Mapping[str, Column]) -> Term:
 def _unknown(node: Any) -> RefusedError:
     if node.name == "map_batches":
         return RefusedError(
-            "map_batches: nothing is known of a function of your own. What it computes can only be"
-            " part of the data: apply it to the frame before `engines.context`, where it is your"
-            " word that each row of its result belongs to one row."
+            "map_batches: a function of your own cannot be a step of a plan, because narwhals"
+            " applies none to lazy frames. Apply it to the frame before `engines.context`, as the"
+            " engine does (PySpark's udf, DuckDB's create_function, Ibis's udf, Dask's"
+            " map_partitions, polars' map_elements). OpenDP's honest-but-curious feature is then"
+            " your promise that each row of its result comes from one row (docs/scale.md,"
+            ' "Functions of your own").'
         )
     return RefusedError(
         f"{node.name.removeprefix('__').removesuffix('__')}: is not among the steps that are known"

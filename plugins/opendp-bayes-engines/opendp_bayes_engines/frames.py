@@ -85,9 +85,7 @@ def _groups(
     )
     for value, of in zip(values, columns, strict=True):
         groups = _kept(groups, value, of, schema[of.column], found)
-    return (
-        groups.group_by(*values).agg(nw.col(_NUMBER).sum().cast(nw.Int64)).select(*values, _NUMBER)
-    )
+    return groups.group_by(*values).agg(nw.col(_NUMBER).sum().cast(nw.Int64))
 
 
 def _kept(

@@ -141,7 +141,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         number.is_in(nw.from_native(pl.Series([1, 2]), series_only=True)),
         "is_in: is accepted with a list of constants",
     ),
-    "map_batches": (number.map_batches(lambda x: x), "nothing is known of a function of your own"),
+    "map_batches": (
+        number.map_batches(lambda x: x),
+        "map_batches: a function of your own .* before `engines.context`.* honest-but-curious",
+    ),
     "all": (nw.all(), "all: is not among"),
     "several": (nw.col("n", "small"), "are several columns"),
     "absent": (nw.col("absent") > 1, "'absent' is not in the frame; its columns are 'text', 'n'"),

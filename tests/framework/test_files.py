@@ -1,0 +1,101 @@
+"""Data sets of many Parquet files: what is counted in them, and the memory that takes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+
+VOTES = {"categories": ["no", "yes"], "nulls": "none", "unknown": "other"}
+
+
+def counted(frame, *conditions):
+    whole = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=400.0),
+        split_evenly_over=1,
+    )
+    query = whole.query().filter(*conditions) if conditions else whole.query()
+    return ob.posterior(query, "vote", **VOTES).release().drawn
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Hive partitions by region and year, two files in each; a vote has as many rows as its place
+    in the list, but for one region and year.
+    """
+    for region in ("north", "south", "é"):
+        for year in (2020, 2021):
+            votes = ["no", "yes", "yes", None, None, None, *["maybe"] * 4]
+            if (region, year) == ("é", 2021):
+                votes = ["no"] * 3
+            for at, part in enumerate((votes[:4], votes[4:])):
+                file = tmp_path / f"region={region}" / f"year={year}" / f"{at}.parquet"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                pl.DataFrame({"vote": part}, schema={"vote": pl.String}).write_parquet(file)
+    return tmp_path
+
+
+def test_hive_partitions_are_columns_to_filter_by(folder):
+    frame = pl.scan_parquet(folder / "**/*.parquet", hive_partitioning=True)
+    assert counted(frame) == (8, 10, 15, 20)
+    assert counted(frame, pl.col("region") == "é") == (4, 2, 3, 4)
+    assert counted(frame, (pl.col("region") == "é") & (pl.col("year") == 2021)) == (3, 0, 0, 0)
+
+
+def test_files_of_other_partitions_are_not_read(folder):
+    """They could be broken."""
+    frame = pl.scan_parquet(folder / "**/*.parquet", hive_partitioning=True)
+    for file in folder.glob("region=south/**/*.parquet"):
+        file.write_bytes(b"no file of Parquet")
+    assert counted(frame, pl.col("region") == "north") == (2, 4, 6, 8)
+    with pytest.raises(RuntimeError, match="The cause is withheld"):
+        counted(frame)
+
+
+PEAK = """
+import sys
+import opendp.prelude as dp, opendp_bayes as ob, polars as pl
+dp.enable_features("contrib", "honest-but-curious")
+frame = getattr(pl, sys.argv[1])(sys.argv[2]).lazy()
+domain, metric = dp.domain_of(frame, infer=True), dp.symmetric_distance()
+policy = dict(categories=["a", "b"], nulls="none", unknown="other")
+count = ob.make_categorical_counts(domain, metric, column="vote", **policy)
+print(count(frame).sum(), open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory from /proc")
+def test_memory_does_not_grow_with_the_number_of_files(tmp_path):
+    """80 files of a million rows against 10: seventy million rows more, of which a text alone takes
+    16 bytes in memory, 1100 MB. Each run is a process of its own, of two threads. A frame that was
+    read into memory is the negative control.
+    """
+    rows = 1_000_000
+    part = pl.DataFrame({"vote": ["a", "b", None, "a text that is longer"] * (rows // 4)})
+    part.write_parquet(tmp_path / "00.parquet", row_group_size=100_000)
+    for at in range(1, 80):
+        os.link(tmp_path / "00.parquet", tmp_path / f"{at:02}.parquet")
+
+    def peak(read, pattern):
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, read, tmp_path / pattern],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            env=os.environ | {"POLARS_MAX_THREADS": "2"},
+        )
+        number, kilobytes = map(int, done.stdout.split())
+        return number, kilobytes / 1024
+
+    few, many = peak("scan_parquet", "0*.parquet"), peak("scan_parquet", "*.parquet")
+    assert (few[0], many[0]) == (10 * rows, 80 * rows)
+    assert many[1] - few[1] < 150
+    assert peak("read_parquet", "*.parquet")[1] - few[1] > 500
