@@ -15,7 +15,7 @@ from pathlib import Path
 import tomllib
 from cosmic_ray.work_db import WorkDB, use_db
 
-from tests.mutants.planting import KEPT, chosen, modules, try_area
+from tests.mutants.planting import KEPT, Module, chosen, try_area
 from tests.mutants.report import tried, written
 from tests.mutants.running import PROJECT
 
@@ -39,7 +39,7 @@ def main() -> None:
                 result.result()
     found = []
     for area in areas:
-        for module in modules(area):
+        for module in map(Module, area["modules"]):
             if module.session.exists():
                 with use_db(str(module.session), WorkDB.Mode.open) as db:
                     items = {item.job_id: item.mutations[0] for item in chosen(db, 0)}

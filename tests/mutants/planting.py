@@ -2,9 +2,10 @@
 
 import hashlib
 import random
-import time
 from dataclasses import dataclass
 from difflib import unified_diff
+from functools import cache
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResult
 
+from tests.mutants.covering import Covered
 from tests.mutants.report import is_settled
 from tests.mutants.running import PROJECT, Copy
 
@@ -35,73 +37,81 @@ OPERATORS = {
 }  # fmt: skip
 
 
+#: Another seed, another sample: mistakes for which no test was written.
+_SEED = 1
+#: Seconds, of the processor, of the tests that are run with one mistake; their own if it is more.
+_PATIENCE = 60.0
+
+
 @dataclass(frozen=True)
 class Module:
-    """A module to mutate, and its tests: those of the same name first, then those of its area."""
+    """A module to mutate."""
 
     path: str
-    tests: tuple[str, ...]
 
     @property
     def session(self) -> Path:
         """The record of what was tried with this text."""
-        text = hashlib.sha256((PROJECT / self.path).read_bytes()).hexdigest()[:16]
-        return KEPT / f"{self.path.removesuffix('.py').replace('/', '.')}-{text}.sqlite"
-
-
-def modules(area: dict[str, Any]) -> list[Module]:
-    """The modules of an area of `targets.toml`."""
-    found = []
-    for path in area["modules"]:
-        own = [test for test in area["tests"] if test.endswith(f"/test_{Path(path).name}")]
-        found.append(Module(path, tuple(dict.fromkeys([*own, *area["tests"]]))))
-    return found
+        return (
+            KEPT
+            / f"{self.path.removesuffix('.py').replace('/', '.')}-{_digest([self.path])}.sqlite"
+        )
 
 
 def chosen(db: WorkDB, number: int) -> list[WorkItem]:
     """The first `number` mistakes of a module in a random order that is always the same."""
     items = [item for item in db.work_items if item.mutations[0].operator_name in OPERATORS]
     items.sort(key=lambda item: (item.mutations[0].operator_name, item.mutations[0].occurrence))
-    random.Random(0).shuffle(items)
+    random.Random(_SEED).shuffle(items)
     return items[:number] if number else items
+
+
+def recorded(area: dict[str, Any]) -> Path:
+    """Where it is kept which tests of an area run which lines, for these texts of both."""
+    return KEPT / f"{area['name']}-{_digest([*area['modules'], *area['tests']])}.json"
+
+
+@cache
+def _copy() -> Copy:
+    return Copy(KEPT / f"copy-{current_process().name}")
 
 
 def try_area(area: dict[str, Any], number: int, only: str) -> None:
     """Try `number` mistakes of each module of an area, all for 0."""
-    copy, patience = Copy(KEPT / f"copy-{area['name']}"), 0.0
-    for module in modules(area):
+    if not recorded(area).exists():
+        _copy().record(area["modules"], area["tests"], recorded(area))
+    covered = Covered.read(recorded(area))
+    for module in map(Module, area["modules"]):
         if only not in module.path:
             continue
         with use_db(str(module.session), WorkDB.Mode.create) as db:
             if not db.num_work_items:
                 init([PROJECT / module.path], db, {})
             settled = {job for job, result in db.results if is_settled(module.path, result)}
-            items = [item for item in chosen(db, number) if item.job_id not in settled]
-            if items and not patience:
-                patience = patience_with(copy, module)
-            for item in items:
-                result = planted(copy, module, item, patience)
-                db.set_result(item.job_id, result)
-                print("." if result.is_killed else "s", end="", flush=True)
+            for item in chosen(db, number):
+                if item.job_id not in settled:
+                    result = planted(_copy(), module, item, covered)
+                    db.set_result(item.job_id, result)
+                    print("." if result.is_killed else "s", end="", flush=True)
         print(f" {module.path}", flush=True)
 
 
-def patience_with(copy: Copy, module: Module) -> float:
-    """Seconds to wait for the tests of an area, many times those that they take."""
-    start = time.monotonic()
-    outcome, printed = copy.run(module.tests, 3600.0)
-    if outcome != TestOutcome.SURVIVED:
-        raise SystemExit(f"{module.path}: its tests fail without any mistake.\n{printed}")
-    return 60 + 5 * (time.monotonic() - start)
-
-
-def planted(copy: Copy, module: Module, item: WorkItem, patience: float) -> WorkResult:
-    """What the tests come to with a mistake."""
+def planted(copy: Copy, module: Module, item: WorkItem, covered: Covered) -> WorkResult:
+    """What the tests that meet a mistake come to with it. One that none meets goes unnoticed."""
     (mutation,) = item.mutations
     operator = get_operator(mutation.operator_name)(**mutation.operator_args)
-    place = copy.place / module.path
-    with use_mutation(place, operator, mutation.occurrence) as (before, after):
-        outcome, printed = copy.run(module.tests, patience)
+    source = (PROJECT / module.path).read_text()
+    tests = covered.tests(module.path, source, mutation.start_pos[0], _PATIENCE)
+    with use_mutation(copy.place / module.path, operator, mutation.occurrence) as (before, after):
+        outcome, printed = TestOutcome.SURVIVED, "no test runs this line"
+        if tests:
+            seconds = sum(covered.seconds[test] for test in tests)
+            outcome, printed = copy.run(tests, _PATIENCE + 5 * seconds)
     lines = unified_diff(before.split("\n"), after.split("\n"), "before", "after", lineterm="")
     diff = "\n".join(lines)
     return WorkResult(WorkerOutcome.NORMAL, printed, outcome, diff)
+
+
+def _digest(paths: list[str]) -> str:
+    texts = b"\0".join((PROJECT / path).read_bytes() for path in paths)
+    return hashlib.sha256(texts).hexdigest()[:16]

@@ -11,12 +11,16 @@ import signal
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from cosmic_ray.work_item import TestOutcome
 
+from tests.mutants.covering import Recorder, Selection
+
 PROJECT = Path(__file__).parents[2]
-_IMPORTED = "opendp.prelude", "pandas", "polars", "pytest", "scipy.optimize", "scipy.stats"
+_IMPORTED = "opendp.prelude", "pandas", "polars", "scipy.optimize", "scipy.stats"
 #: Characters of the end of what pytest prints that are kept, with the test that failed.
 _PRINTED = 1000
 
@@ -39,24 +43,46 @@ class Copy:
         for name in _IMPORTED:
             importlib.import_module(name)
 
-    def run(self, tests: tuple[str, ...], patience: float) -> tuple[TestOutcome, str]:
-        """What the tests came to, and the end of what they printed. Tests that a mistake has sent
-        into an endless loop are stopped after `patience` seconds, and count as failed.
+    def run(self, tests: list[str], patience: float) -> tuple[TestOutcome, str]:
+        """What the tests, given by their node ids, come to up to the first that fails, and the end
+        of what they print. Tests that a mistake has sent into an endless loop are stopped after
+        `patience` seconds, and count as failed.
         """
+        files = list(dict.fromkeys(test.split("::")[0] for test in tests))
+        status, printed = self._fork(
+            lambda: _pytest(files, "-x", plugins=[Selection(tests)]), patience
+        )
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+            return TestOutcome.KILLED, "timeout"
+        survived = os.waitstatus_to_exitcode(status) in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
+        return (TestOutcome.SURVIVED if survived else TestOutcome.KILLED), printed
+
+    def record(self, modules: list[str], tests: list[str], kept: Path) -> None:
+        """Keep which lines of the modules the tests of these files run, and their seconds."""
+
+        def recorded() -> int:
+            recorder = Recorder(self.place / module for module in modules)
+            code = _pytest(tests, plugins=[recorder])
+            recorder.write(self.place, kept)
+            return code
+
+        status, printed = self._fork(recorded, 3600.0)
+        if status:
+            raise SystemExit(f"Tests fail without any mistake.\n{printed}")
+
+    def _fork(self, run: Callable[[], int], patience: float) -> tuple[int, str]:
+        """The status with which a child that runs this ends, and the end of what it prints."""
         log = self.place.with_suffix(".log")
         child = os.fork()
         if not child:
-            self._test(tests, log, patience)
+            self._child(run, log, patience)
         status = os.waitpid(child, 0)[1]
-        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
-            return TestOutcome.KILLED, "timeout"
-        outcome = TestOutcome.KILLED if status else TestOutcome.SURVIVED
-        return outcome, log.read_text(errors="replace")[-_PRINTED:]
+        return status, log.read_text(errors="replace")[-_PRINTED:]
 
-    def _test(self, tests: tuple[str, ...], log: Path, patience: float) -> None:
-        """Become pytest, until an alarm ends it, also where nobody waits for it any more. Nothing
-        compiled is written: a file that changes twice in a second would be taken for the one that
-        was compiled.
+    def _child(self, run: Callable[[], int], log: Path, patience: float) -> None:
+        """Run this in the copy, until an alarm ends it, also where nobody waits for it any more.
+        Nothing compiled is written: a file that changes twice in a second would be taken for the
+        one that was compiled.
         """
         code = 1
         try:
@@ -75,10 +101,14 @@ class Copy:
             ]
             for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
                 del sys.modules[name]
-            options = ["-qx", "--tb=line", "-p", "no:cacheprovider"]
-            code = int(importlib.import_module("pytest").main([*options, *tests]))
+            code = run()
         except BaseException:  # noqa: BLE001 - what was forked never goes on as its parent
             traceback.print_exc()
         finally:
             sys.stdout.flush()
             os._exit(code)
+
+
+def _pytest(tests: list[str], *options: str, plugins: list[object]) -> int:
+    options = ("-q", "--tb=line", "-p", "no:cacheprovider", *options)
+    return int(pytest.main([*options, *tests], plugins=plugins))
