@@ -80,8 +80,8 @@ def test_bounds_hold_and_smaller_ones_would_not(monkeypatch: pytest.MonkeyPatch)
         rate, other = 10 ** rng.uniform(-0.5, 1, 2)
         difference = rate * table[i] - other * table[j]
         above, below = _bounds(np.array([table[i, j]]), np.array([rate]), np.array([other]))
-        assert difference.max() <= above[0] * (1 + 1e-12)
-        assert -difference.min() <= below[0] * (1 + 1e-12)
+        assert difference.max() <= above[0] * (1 + large_simplex._SLACK)
+        assert -difference.min() <= below[0] * (1 + large_simplex._SLACK)
         tightest = min(tightest, above[0] / max(difference.max(), 1e-300))
     assert tightest < 1.001  # some are attained
 
@@ -209,3 +209,8 @@ def test_reach(size: int, k: int) -> None:
     assert 1 - 1e-6 <= loss.epsilon <= 1
     assert loss.method == "exact"
     assert found.scale < 0.7 * ob.calibrate(template, **setting).scale  # that of the proven bound
+
+
+def test_the_slack_of_bounds_is_larger_than_what_rounding_does_to_them() -> None:
+    """Of two logarithms of sums over all candidates, and a few roundings."""
+    assert large_simplex._SLACK >= 4 * large_simplex.SUM_ERROR + 16 * 2.0**-53

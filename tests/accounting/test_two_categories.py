@@ -359,3 +359,11 @@ def test_the_smallest_divergence_is_that_of_all_data_sets(
         found = two_categories._smallest_divergence(size, prior, offset)
         assert found == pytest.approx(float(every.min()), rel=1e-11)
         assert found <= float(np.median(every))
+
+
+def test_the_work_is_that_of_half_of_the_data_sets_where_the_prior_is_symmetric() -> None:
+    """One more than half of them for an odd number of records: pairs are counted, not data sets."""
+    for size in (9, 10):
+        assert two_categories.work(size, (1.0, 1.0)) == 5 * (2 * window(size, (1.0, 1.0)) + 1)
+        for prior in ((1.0, 2.0), (2.0, 1.0)):
+            assert two_categories.work(size, prior) == (size + 1) * (2 * window(size, prior) + 1)

@@ -322,3 +322,9 @@ def test_bad_input_is_refused_at_construction(name):
         CategoricalColumn.build(
             "x", dtype, nullable=True, **{"categories": None, **POLICY, **arguments}
         )
+
+
+def test_labels_of_64_bits_are_accepted_to_both_ends():
+    ends = [-(2**63), 2**63 - 1]
+    column = CategoricalColumn.build("x", pl.Int64(), nullable=True, categories=ends, **POLICY)
+    assert set(ends) < set(column.labels)

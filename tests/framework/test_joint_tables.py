@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_bayes as ob
-from opendp_bayes.framework.tables import LARGEST_TABLE
+from opendp_bayes.framework.tables import LARGEST_TABLE, check_combinations
 
 SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()
 REGION = pl.Enum(["north", "south"])
@@ -347,6 +347,9 @@ def test_a_table_that_is_too_large_is_refused():
     assert math.prod([1 << 12] * 2) > LARGEST_TABLE
     with pytest.raises(ValueError, match="combinations of labels; must have at most"):
         counting(schema=schema, column=["a", "b"], categories=None, nulls="0", unknown=None)
+    check_combinations("column", ["a"], [LARGEST_TABLE])
+    with pytest.raises(ValueError, match=f"has {LARGEST_TABLE + 1} combinations"):
+        check_combinations("column", ["a"], [LARGEST_TABLE + 1])
 
 
 def test_groups_of_a_table_that_are_too_many_are_refused():

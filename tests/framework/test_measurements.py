@@ -3,7 +3,7 @@ composition, and the law of the noise.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
-from opendp_bayes.framework import drawing
+from opendp_bayes.framework import drawing, measurements
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms import exponential, integer_noise, knorm_parameters
 
@@ -740,3 +740,19 @@ def test_delta_is_stated_at_distances_where_it_no_longer_helps():
     (_, unit_delta), (_, further_delta) = made.map(1), made.map(2)
     assert unit_delta == further_delta == 0.999999
     assert ob.exact_loss(mechanism, size=SIZE, prior=PRIOR, d_in=2).delta == 0
+
+
+def test_an_epsilon_with_delta_does_not_fall_by_the_tolerance_of_its_search(monkeypatch):
+    """As it did at distances beyond the number of records, and the measurement was refused."""
+    known = feasible_loss
+
+    def falling(*arguments, d_in, **named):
+        loss = known(*arguments, d_in=d_in, **named)
+        return replace(loss, epsilon=np.nextafter(loss.epsilon, 0)) if d_in > SIZE else loss
+
+    monkeypatch.setattr(measurements, "feasible_loss", falling)
+    mechanism = ob.SmoothHellingerExponential(4.0)
+    made = posterior() >> ob.then_mechanism(APPROX, mechanism, delta=1e-3)
+    at_size = made.map(SIZE)
+    assert made.map(SIZE + 1) == made.map(64) == at_size
+    assert at_size[0] < ob.exact_loss(mechanism, size=SIZE, prior=PRIOR, d_in=SIZE).epsilon
