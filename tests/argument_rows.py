@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 
 LARGER, SMALLER, DIFFERENT, REFUSED = "larger", "smaller", "different", "refused"
 
@@ -38,3 +39,20 @@ def rows(function: Any, base: dict[str, Any], of: Any, *varied: tuple[Any, ...])
     for argument, other, then, own_of, own in varied:
         made.append(Row(function, {**base, **own}, argument, other, then, own_of or of))
     return made
+
+
+def check(row: Row) -> None:
+    """The argument changes the result as the row says."""
+    before = row.result()
+    if row.then == REFUSED:
+        with pytest.raises((TypeError, ValueError)):
+            row.result(**{row.argument: row.other})
+        return
+    after = row.result(**{row.argument: row.other})
+    if row.then == LARGER:
+        assert after > before
+    elif row.then == SMALLER:
+        assert after < before
+    else:
+        assert row.result() == before, "a result that changes by itself says nothing"
+        assert (after != before) == (row.then == DIFFERENT)

@@ -1,0 +1,397 @@
+"""Every argument of a loss, a profile or a map of this package matters: two values of each, whose
+results differ, and which of them is larger. An argument without a row fails.
+"""
+
+import inspect
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check, rows, vary
+
+import opendp_bayes as ob
+import opendp_bayes_smoothed as obs
+
+PI = [[0.5, 0.5], [0.9, 0.1]]
+WITH = "with"
+P, Q = (0.75, 0.25), (0.25, 0.75)
+IS_PURE = "the same: its guarantee is pure"
+HISTOGRAM_ONLY = "the same: what is drawn does not depend on it"
+
+
+def report(counts: tuple[int, ...]) -> list[float]:
+    return [0.75, 0.25] if counts[0] > counts[1] else [0.25, 0.75]
+
+
+def blunt(counts: tuple[int, ...]) -> list[float]:
+    return [0.6, 0.4] if counts[0] > counts[1] else [0.4, 0.6]
+
+
+def measured(constructor: Any, measure: dp.Measure, d_in: int = 1, **parameters: Any) -> Any:
+    """What the map of a measurement states."""
+    domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
+    counts = ob.make_categorical_counts(
+        domain, dp.change_one_distance(), column="vote", size=10, nulls="a"
+    )
+    posterior = counts >> ob.then_dirichlet_multinomial(prior=1.0)
+    return (posterior >> constructor(measure, **parameters)).map(d_in)
+
+
+def noisy(output_measure: dp.Measure, scale: float, rate: float, d_in: int) -> Any:
+    return measured(obs.then_noisy_sampling_histogram, output_measure, d_in, scale=scale, rate=rate)
+
+
+def histogram(output_measure: dp.Measure, rate: float, replacement: str, d_in: int) -> Any:
+    return measured(
+        obs.then_sampling_histogram, output_measure, d_in, rate=rate, replacement=replacement
+    )
+
+
+def average(output_measure: dp.Measure, rate: float, values: list[float], d_in: int) -> Any:
+    return measured(obs.then_sampling_average, output_measure, d_in, rate=rate, values=values)
+
+
+def smoothed_at(distributions: Any, size: int) -> Any:
+    """δ of a map under the measure."""
+    loss = measured(obs.then_sampling_histogram, obs.smoothed(distributions, size=size), rate=0.3)
+    return loss.delta(0.5)
+
+
+def loss(rate: float = 0.3) -> obs.SmoothedLoss:
+    found = measured(obs.then_sampling_histogram, obs.smoothed(PI, size=10), rate=rate)
+    assert isinstance(found, obs.SmoothedLoss)
+    return found
+
+
+def a_release(**changed: Any) -> obs.SampleRelease:
+    fields = {"samples": 3, "replacement": "without", "scale": 0.0, "values": ()}
+    return obs.SampleRelease(**{**fields, "pure_epsilon": 2.0, "drawn": 0.3, **changed})
+
+
+ONE = {"counts": (6, 4), "rate": 0.5, "epsilon": 0.2}
+SMOOTHED = {"distributions": PI, "size": 10, "rate": 0.5, "epsilon": 0.9}
+PROFILE_ROWS = [
+    vary("counts", (9, 1), LARGER),
+    vary("rate", 0.8, LARGER),
+    vary("epsilon", 0.4, SMALLER),
+    vary("replacement", WITH, SMALLER),
+]
+SMOOTHED_ROWS = [
+    vary("distributions", [[0.5, 0.5], [0.99, 0.01]], LARGER),
+    vary("size", 20, SMALLER),
+    vary("rate", 0.8, LARGER),
+    vary("epsilon", 1.2, SMALLER),
+]
+PURE, APPROX = dp.max_divergence(), dp.approximate(dp.max_divergence())
+ANONYMOUS = {"law": report, "distributions": PI, "size": 5, "epsilon": 0.1}
+ANONYMOUS_ROWS = [
+    vary("law", blunt, SMALLER),
+    vary("distributions", [[0.6, 0.4], [0.9, 0.1]], SMALLER),
+    vary("size", 9, SMALLER),
+    vary("epsilon", 0.3, SMALLER),
+]
+AVERAGE = {"records": [0, 1] * 5, "levels": 2, "rate": 0.5}
+AVERAGE_ROWS = [
+    vary("records", [0] * 10, LARGER),
+    vary("levels", 3, LARGER),
+    vary("rate", 0.8, LARGER),
+]
+PAIR = {"p": P, "q": Q, "epsilon": 0.5}
+
+ROWS: list[Row] = [
+    *(
+        row
+        for function in (
+            obs.database_profile,
+            obs.log_database_profile,
+            obs.database_utility,
+            obs.log_database_utility,
+        )
+        for row in rows(function, ONE, float, *PROFILE_ROWS)
+    ),
+    *(
+        row
+        for function in (obs.smoothed_delta, obs.log_smoothed_delta, obs.smoothed_utility)
+        for row in rows(
+            function, SMOOTHED, float, *SMOOTHED_ROWS, vary("replacement", WITH, SMALLER)
+        )
+    ),
+    *rows(
+        obs.smoothed_epsilon,
+        {"distributions": [[0.5, 0.5], [0.7, 0.3]], "size": 10, "rate": 0.3, "delta": 0.1},
+        float,
+        vary("distributions", PI, LARGER),
+        vary("size", 20, SMALLER),
+        vary("rate", 0.4, LARGER),
+        vary("delta", 0.2, SMALLER),
+        vary("replacement", WITH, SMALLER),
+    ),
+    *rows(obs.smoothed_average_delta, {**SMOOTHED, "size": 6}, float, *SMOOTHED_ROWS),
+    *rows(
+        obs.sampling_bound,
+        {"distributions": [[0.5, 0.5], [0.6, 0.4]], "size": 1000, "rate": 0.3, "epsilon": 0.8},
+        float,
+        vary("distributions", [[0.5, 0.5], [0.7, 0.3]], LARGER),
+        vary("size", 1500, SMALLER),
+        vary("rate", 0.4, LARGER),
+        vary("epsilon", 0.9, SMALLER),
+    ),
+    *(
+        row
+        for function in (obs.anonymous_delta, obs.distributional_delta)
+        for row in rows(function, ANONYMOUS, float, *ANONYMOUS_ROWS)
+    ),
+    *rows(
+        obs.anonymous_profile,
+        {"law": report, "counts": (2, 1), "epsilon": 0.5},
+        float,
+        vary("law", blunt, SMALLER),
+        vary("counts", (3, 0), SMALLER),
+        vary("epsilon", 0.8, SMALLER),
+    ),
+    *rows(
+        obs.average_profile,
+        {**AVERAGE, "epsilon": 0.3},
+        float,
+        *AVERAGE_ROWS,
+        vary("epsilon", 0.6, SMALLER),
+    ),
+    *rows(
+        obs.average_profiles,
+        {**AVERAGE, "epsilons": [0.3]},
+        lambda found: found[0],
+        *AVERAGE_ROWS,
+        vary("epsilons", [0.6], SMALLER),
+    ),
+    *rows(
+        obs.smoothed_value,
+        {"function": lambda counts: counts[0] == counts[1], "distributions": PI, "size": 10},
+        float,
+        vary("function", lambda counts: counts[0] >= counts[1], LARGER),
+        vary("distributions", [[0.6, 0.4], [0.9, 0.1]], SMALLER),
+        vary("size", 20, SMALLER),
+    ),
+    *rows(
+        obs.composed,
+        {"losses": [(0.5, 0.1), (0.25, 0.1)]},
+        tuple,
+        vary("losses", [(0.5, 0.1), (0.5, 0.1)], LARGER),
+    ),
+    *rows(
+        obs.adjusted_utility,
+        {"laws": [P, Q], "threshold": 0.5},
+        float,
+        vary("laws", [(0.6, 0.4), (0.4, 0.6)], SMALLER),
+        vary("threshold", 0.6, SMALLER),
+    ),
+    *rows(obs.threshold_of, {"epsilon": 0.5}, float, vary("epsilon", 1.0, LARGER)),
+    *rows(
+        obs.divergence,
+        PAIR,
+        float,
+        vary("p", (0.6, 0.4), SMALLER),
+        vary("q", (0.5, 0.5), SMALLER),
+        vary("epsilon", 0.8, SMALLER),
+    ),
+    *rows(
+        obs.likelihood_ratio_test,
+        PAIR,
+        tuple,
+        vary("p", (0.65, 0.35), LARGER),
+        vary("q", (0.2, 0.8), DIFFERENT),
+        vary("epsilon", 2.0, SMALLER),
+    ),
+    *rows(
+        obs.insensitivity,
+        {"p": P, "q": Q, "epsilon": 0.1},
+        float,
+        vary("p", (0.5, 0.5), LARGER),
+        vary("q", (0.4, 0.6), LARGER),
+        vary("epsilon", 0.5, LARGER),
+    ),
+    *rows(
+        noisy,
+        {"output_measure": PURE, "scale": 4.0, "rate": 0.3, "d_in": 1},
+        lambda found: found[0] if isinstance(found, tuple) else found,
+        vary("output_measure", APPROX, DIFFERENT, lambda found: found),
+        vary("scale", 8.0, SMALLER),
+        vary("rate", 0.6, LARGER),
+        vary("d_in", 2, LARGER),
+    ),
+    *rows(
+        histogram,
+        {"output_measure": APPROX, "rate": 0.3, "replacement": "without", "d_in": 1},
+        lambda found: found[1] if isinstance(found, tuple) else found,
+        vary("output_measure", obs.smoothed(PI, size=10), DIFFERENT, repr),
+        vary("rate", 0.6, LARGER),
+        vary("replacement", WITH, SMALLER),
+        vary("d_in", 2, LARGER),
+    ),
+    *rows(
+        average,
+        {"output_measure": obs.smoothed(PI, size=10), "rate": 0.3, "values": [0, 1], "d_in": 1},
+        lambda found: found.delta(0.5),
+        vary("output_measure", obs.smoothed([[0.5, 0.5]], size=10), SMALLER),
+        vary("rate", 0.6, LARGER),
+        vary("values", [0, 0], SMALLER),
+        vary("d_in", 0, SMALLER),
+    ),
+    *rows(
+        smoothed_at,
+        {"distributions": PI, "size": 10},
+        float,
+        vary("distributions", [[0.5, 0.5]], SMALLER),
+        vary("size", 20, REFUSED),  # the counts are those of 10 records
+    ),
+    *rows(
+        obs.SmoothedLoss.delta,
+        {"self": loss(), "epsilon": 0.4},
+        float,
+        vary("epsilon", 0.9, SMALLER),
+    ),
+    *rows(
+        obs.SmoothedLoss.epsilon,
+        {"self": loss(), "delta": 0.2},
+        float,
+        vary("delta", 0.25, SMALLER),
+    ),
+    *rows(
+        obs.SampleRelease.log_bound,
+        {"self": a_release(), "epsilon": 1.8},
+        float,
+        vary("epsilon", 1.9, SMALLER),
+    ),
+    *rows(
+        obs.SamplingHistogram,
+        {"scale": 1.0, "rate": 0.3, "replacement": "without"},
+        lambda found: found.proven_loss(1, size=10, prior=(1.0, 1.0), delta=1.0).delta,
+        vary("scale", 3.0, SMALLER),
+        vary("rate", 0.6, LARGER),
+        vary("replacement", WITH, SMALLER),
+    ),
+    *rows(
+        obs.NoisySamplingHistogram,
+        {"scale": 4.0, "rate": 0.3},
+        lambda found: found.proven_loss(1, size=10, prior=(1.0, 1.0)).epsilon,
+        vary("scale", 8.0, SMALLER),
+        vary("rate", 0.6, LARGER),
+    ),
+    *rows(
+        obs.SmoothedDP,
+        {"size": 10, "vertices": ((0.5, 0.5), (0.9, 0.1))},
+        lambda guarantee: obs.SmoothedLoss(guarantee, (a_release(),), 1).delta(0.5),
+        vary("size", 20, SMALLER),
+        vary("vertices", ((0.5, 0.5),), SMALLER),
+    ),
+    *rows(
+        obs.SmoothedLoss,
+        {"guarantee": obs.SmoothedDP(10, ((0.5, 0.5),)), "releases": (a_release(),), "d_in": 1},
+        lambda found: found.delta(0.5),
+        vary("guarantee", obs.SmoothedDP(20, ((0.5, 0.5),)), SMALLER),
+        vary("releases", (a_release(),) * 2, LARGER),
+        vary("d_in", 0, SMALLER),
+    ),
+    *rows(
+        obs.SampleRelease,
+        {
+            "samples": 3,
+            "replacement": "without",
+            "scale": 0.0,
+            "values": (),
+            "pure_epsilon": 2.0,
+            "drawn": 0.3,
+        },
+        lambda found: obs.SmoothedLoss(obs.SmoothedDP(10, ((0.5, 0.5),)), (found,), 1).delta(0.2),
+        vary("samples", 6, LARGER, drawn=0.6),
+        vary("replacement", WITH, SMALLER),
+        vary("scale", 2.0, SMALLER),
+        vary("values", (0.0, 0.0), SMALLER),
+        vary("pure_epsilon", 0.1, SMALLER),
+        vary("drawn", 1e-3, SMALLER),
+    ),
+    *rows(
+        obs.SampleRelease.log_profiles,
+        {"self": a_release(), "size": 10, "k": 2, "epsilon": 0.2},
+        lambda found: (len(found), min(found)),
+        vary("size", 12, LARGER),
+        vary("k", 3, LARGER),
+        vary("epsilon", 0.3, SMALLER),
+    ),
+    *rows(
+        obs.SamplingHistogram.proven_loss,
+        {
+            "self": obs.SamplingHistogram(1.0, 0.3),
+            "d_in": 1,
+            "size": 10,
+            "prior": (1.0, 1.0),
+            "delta": 0.9,
+        },
+        lambda found: found.delta,
+        vary("d_in", 2, LARGER),
+        vary("size", 15, LARGER),
+        vary("prior", (2.0, 1.0), HISTOGRAM_ONLY),
+        vary("delta", 0.1, LARGER, lambda found: found.epsilon),
+    ),
+    *rows(
+        obs.NoisySamplingHistogram.proven_loss,
+        {
+            "self": obs.NoisySamplingHistogram(4.0, 0.3),
+            "d_in": 1,
+            "size": 10,
+            "prior": (1.0, 1.0),
+            "delta": 0.1,
+        },
+        lambda found: found.epsilon,
+        vary("d_in", 2, LARGER),
+        vary("size", 15, LARGER),
+        vary("prior", (2.0, 1.0), HISTOGRAM_ONLY),
+        vary("delta", 0.2, IS_PURE),
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_an_argument_matters(row: Row) -> None:
+    check(row)
+
+
+#: Measurements, by the functions above that state what their maps do.
+MAPS = {
+    noisy: obs.then_noisy_sampling_histogram,
+    histogram: obs.then_sampling_histogram,
+    average: obs.then_sampling_average,
+}
+#: Elections, sets of distributions, laws of outcomes and what a release shows: no losses.
+NO_LOSSES = {
+    *("borda", "copeland", "districts", "elections", "plurality", "rankings"),
+    *("of_a_sample", "preprocessed", "vertices", "SmoothedRelease"),
+}
+
+
+def parameters(function: Any) -> set[str]:
+    return {name for name in inspect.signature(function).parameters if name != "self"}
+
+
+def test_every_argument_has_a_row() -> None:
+    public = {getattr(obs, name) for name in set(obs.__all__) - NO_LOSSES}
+    mechanisms = {obs.SamplingHistogram, obs.NoisySamplingHistogram}
+    made = {each for each in public if each.__name__.startswith(("make_", "then_"))}
+    assert made == {each for each in public if each in MAPS.values()} | {
+        getattr(obs, each.__name__.replace("then_", "make_")) for each in MAPS.values()
+    }
+    functions = (public - made) | {mechanism.proven_loss for mechanism in mechanisms}
+    functions |= {
+        method
+        for kind in (obs.SmoothedLoss, obs.SampleRelease)
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_")
+    }
+    functions -= {obs.smoothed}
+    expected = {(function, name) for function in functions for name in parameters(function)}
+    expected |= {
+        (stated, name)
+        for stated, then in {**MAPS, smoothed_at: obs.smoothed}.items()
+        for name in parameters(then) | ({"d_in"} if stated in MAPS else set())
+    }
+    assert {(row.function, row.argument) for row in ROWS} == expected
