@@ -71,12 +71,10 @@ class Covered:
 
     def tests(self, path: str, source: str, first: int, patience: float) -> list[str]:
         """The tests that meet a mistake that begins in line `first` of a module, until they come
-        to `patience` seconds: all of the module where an import runs the line.
+        to `patience` seconds.
         """
         lines = self.lines.get(path, {})
-        met = {test for line in statement(source, first) for test in lines.get(str(line), [])}
-        if met == {""}:
-            met = {test for tests in lines.values() for test in tests}
+        met = {test for line in meeting(source, first) for test in lines.get(str(line), [])}
         chosen, total = [], 0.0
         for test in sorted(met - {""}, key=self._order(Path(path).name)):
             total += self.seconds[test]
@@ -95,16 +93,34 @@ class Covered:
         return key
 
 
-def statement(source: str, line: int) -> range:
-    """The lines of the innermost statement in which a line is, without those of its body."""
-    found = range(line, line + 1)
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.stmt | ast.ExceptHandler):
-            continue
-        decorators = [each.lineno for each in getattr(node, "decorator_list", [])]
-        start, end = min([node.lineno, *decorators]), node.end_lineno or node.lineno
-        if body := getattr(node, "body", None):
-            end = max(start, body[0].lineno - 1)
-        if start <= line <= end:
-            found = range(start, end + 1)
+def meeting(source: str, line: int) -> range:
+    """Lines of which a test runs one if it meets a mistake in this line: those of the statement
+    without its body. What an import runs is met by whoever runs any of the module; the head of a
+    function, by whoever runs the function.
+    """
+    node: ast.AST = ast.parse(source)
+    found, in_function = range(1, source.count("\n") + 2), False
+    while inner := _holding(node, line):
+        node = inner
+        start, end = _start(inner), inner.end_lineno or inner.lineno
+        body = getattr(inner, "body", None)
+        in_body = body is not None and line >= body[0].lineno
+        if in_function:
+            found = range(start, max(start + 1, body[0].lineno) if body else end + 1)
+        elif isinstance(inner, ast.FunctionDef):
+            found, in_function = range(start, end + 1), in_body
     return found
+
+
+def _holding(node: ast.AST, line: int) -> ast.stmt | ast.ExceptHandler | None:
+    """The statement of a block that holds a line."""
+    blocks = (ast.stmt, ast.ExceptHandler)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, blocks) and _start(child) <= line <= (child.end_lineno or 0):
+            return child
+    return None
+
+
+def _start(node: ast.stmt | ast.ExceptHandler) -> int:
+    """The first line of a statement, which is that of its first decorator."""
+    return min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])

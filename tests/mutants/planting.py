@@ -40,7 +40,7 @@ OPERATORS = {
 #: Another seed, another sample: mistakes for which no test was written.
 _SEED = 1
 #: Seconds, of the processor, of the tests that are run with one mistake; their own if it is more.
-_PATIENCE = 20.0
+_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
