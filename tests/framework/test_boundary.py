@@ -20,11 +20,13 @@ from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
 from opendp_bayes.framework.boundary import (
+    _SILENCE,
     ContractError,
     checked_map,
     descriptor_of,
     guarded,
     require_features,
+    silenced,
 )
 from opendp_bayes.framework.spaces import CountsSpace
 
@@ -213,6 +215,16 @@ def test_guarded_silences_warnings():
         warnings.simplefilter("always")
         assert guarded(callback, "counting")(None) == 2
     assert not seen
+
+
+def test_the_filter_of_warnings_is_there_once_however_many_blocks_run():
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        for _ in range(3):
+            with silenced(), silenced():
+                pass
+        assert warnings.filters.count(_SILENCE) == 1
+        assert warnings.filters[0] is _SILENCE
 
 
 def test_guarded_passes_results_and_public_messages():

@@ -22,6 +22,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.framework import asked
 from opendp_bayes.framework.boundary import ReleaseError
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
 
@@ -267,6 +268,31 @@ def test_an_interrupt_stops_the_search_for_a_scale(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(query, "_asked", replace(query._asked, fit=search))
     with pytest.raises(KeyboardInterrupt):
         query.resolve()
+
+
+@pytest.mark.parametrize("asking", ["one question", "a survey"])
+def test_an_interrupt_waits_for_the_measurement(
+    asking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenDP is never left in the middle of making one."""
+    questions = {"votes": {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}}
+    query: Any = (
+        ob.posterior(context().query(), **questions["votes"])
+        if asking == "one question"
+        else ob.survey(context().query(), questions)
+    )
+    made, make = [], asked.make_mechanism
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        found = make(*arguments, **options)
+        strike()
+        made.append(found)
+        return found
+
+    monkeypatch.setattr(asked, "make_mechanism", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        query.resolve()
+    assert made
 
 
 # --- in a process of their own
