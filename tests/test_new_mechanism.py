@@ -2,8 +2,10 @@
 posterior, its place in a plan and its audit.
 """
 
+import ast
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,6 +62,48 @@ class NearestLaplace(NoisyCounts):
         """Loose, so that what the accounting finds is seen."""
         epsilon = 4 * d_in / self.scale
         return ob.PrivacyLoss(epsilon=epsilon, range=2 * epsilon, rho=epsilon**2 / 2)
+
+
+PACKAGE = Path(ob.__file__).parent
+#: Where a mechanism is named outside `mechanisms`: its constructor, its name in the papers, what
+#: `auto` and a plan compare unless told otherwise; and the door.
+NAMED_IN = {
+    "__init__.py",
+    "framework/constructors.py",
+    "papers.py",
+    "planning/automatic.py",
+    "planning/plan.py",
+}
+
+
+def named_in(source: str) -> set[str]:
+    """The mechanisms that a module names."""
+    mechanisms = {kind.__name__ for kind in registry.BUILT_IN}
+    if not any(name in source for name in mechanisms):
+        return set()
+    fields = [
+        getattr(node, field, None)
+        for node in ast.walk(ast.parse(source))
+        for field in ("id", "attr", "name")
+    ]
+    return mechanisms.intersection(fields)
+
+
+def test_nobody_else_asks_which_mechanism_it_holds() -> None:
+    paths = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
+    naming = {
+        place
+        for place, path in paths.items()
+        if not place.startswith("mechanisms/") and named_in(path.read_text(encoding="utf-8"))
+    }
+    assert naming == NAMED_IN
+
+
+def test_notices_who_asks() -> None:
+    """Negative control."""
+    question = "isinstance(mechanism, mechanisms.KNormParameters)"
+    assert named_in(f"def loss(mechanism):\n    return {question}") == {"KNormParameters"}
+    assert named_in("from opendp_bayes.mechanisms import KNormParameters") == {"KNormParameters"}
 
 
 @pytest.fixture(autouse=True)
