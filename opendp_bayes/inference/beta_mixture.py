@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from opendp_bayes.inference.negligible import beta_squares, matters
 from opendp_bayes.mathematics.log_space import logistic
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Components that together weigh less than this share are left out.
-_NEGLIGIBLE = 1e-14
+#: Components that hold less than this share of the probability and of the variance are left out.
+_NEGLIGIBLE = 1e-17
 #: Entries of one block of values times components; bounds the memory of an evaluation.
 _LARGEST_BLOCK = 1 << 21
 _LARGEST_LOGIT = 745.0  # that of the smallest float above 0 is larger than its negative
@@ -51,11 +52,11 @@ class BetaMixtures:
         in two mixtures are two. `spread` is a variance of each mean, of a component that stands for
         several. Groups of one stay what they are; mean and variance of every mixture are kept.
         """
-        share_of = np.bincount(owner, weights)
-        kept = weights > _NEGLIGIBLE * share_of[owner] / np.bincount(owner)[owner]
-        a, b, group, owner = a[kept], b[kept], group[kept], owner[kept]
+        share_of, spread = np.bincount(owner, weights), np.broadcast_to(spread, a.shape)
+        squares = beta_squares(a, b, weights / share_of[owner], owner, spread)
+        kept = matters(weights, squares, owner, _NEGLIGIBLE)
+        a, b, group, owner, spread = a[kept], b[kept], group[kept], owner[kept], spread[kept]
         weights = weights[kept] / share_of[owner]
-        spread = np.broadcast_to(spread, kept.shape)[kept]
         order = np.lexsort((group, owner))
         a, b, weights, spread = a[order], b[order], weights[order], spread[order]
         owner, group = owner[order], group[order]

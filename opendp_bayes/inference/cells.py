@@ -1,15 +1,22 @@
 """Cells of whole numbers that are short near given points and grow with the distance from them."""
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: A cell at distance d from the nearest point holds about `d / _GROWTH` numbers, so a range of
 #: length L has about `_GROWTH ln L` cells a point.
 _GROWTH = 32
+#: Below every logarithm of a weight that matters; stands for minus infinity.
+NOTHING = -1e300
+
+#: `(category, counts)` to the logarithm of a weight, elementwise, for real counts.
+LogWeight = Callable[[Integers, Floats], Floats]
 
 
 def graded_edges(last: int, around: Iterable[int]) -> Integers:
@@ -41,3 +48,82 @@ def _steps(reach: int) -> Integers:
 def cell_of(values: Integers, edges: Integers) -> Integers:
     """The index of the cell that holds each value."""
     return np.searchsorted(edges, values, side="right") - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Runs of counts `first..last` of categories, in the order of category and count."""
+
+    category: Integers
+    first: Integers
+    last: Integers
+
+    @property
+    def length(self) -> Integers:
+        """Counts in each cell."""
+        return self.last - self.first + 1
+
+    @cached_property
+    def nodes(self) -> Floats:
+        """Four whole numbers for each cell, its ends and its middle, shape `(cells, 4)`."""
+        half = (self.length - 1) // 2
+        return np.stack([self.first, self.first + half, self.last - half, self.last], axis=1) * 1.0
+
+    @cached_property
+    def node_weights(self) -> Floats:
+        """The weights with which the sum over the nodes is the sum over the cell, shape
+        `(cells, 4)`: exact for polynomials of degree 3. A node that is not needed has weight 0.
+        """
+        length = self.length.astype(np.float64)
+        middle = np.where(self.length % 2, 0.0, 0.5)  # of the inner nodes from the middle
+        spread = (length**2 - 1) / 12 - middle**2
+        reach = (length - 1) ** 2 / 4 - middle**2
+        outer = np.divide(spread, reach, out=np.zeros_like(length), where=reach > 0) / 2
+        outer[self.length == 2] = 0.5
+        outer *= length
+        inner = (length - 2 * outer) / 2
+        odd = self.length % 2 == 1
+        weights = np.stack([outer, inner * (1 + odd), inner * ~odd, outer], axis=1)
+        return weights
+
+    @cached_property
+    def used(self) -> NDArray[np.bool_]:
+        """Which nodes have a weight, shape `(cells, 4)`."""
+        return self.node_weights > 0
+
+    def log_masses(self, log_weight: LogWeight) -> Floats:
+        """The logarithms of the sums of weights that the nodes stand for, shape `(cells, 4)`."""
+        used = self.used
+        values = np.full(used.shape, -np.inf)
+        category = np.broadcast_to(self.category[:, None], used.shape)
+        found = log_weight(category[used], self.nodes[used])
+        values[used] = found + np.log(self.node_weights[used])
+        return values
+
+    def where(self, chosen: Integers | NDArray[np.bool_] | slice) -> "Cells":
+        """Some of the cells."""
+        return Cells(self.category[chosen], self.first[chosen], self.last[chosen])
+
+    def alone(self, part: slice) -> "Cells":
+        """The cells of one category, as category 0, with what was found of all of them."""
+        one = Cells(np.zeros_like(self.first[part]), self.first[part], self.last[part])
+        for name in ("node_weights", "nodes", "used"):
+            one.__dict__[name] = getattr(self, name)[part]
+        return one
+
+    def within(self, lower: Integers, upper: Integers) -> "Cells":
+        """The parts of the cells between bounds of each category, of shape `(k,)`."""
+        first = np.maximum(self.first, lower[self.category])
+        last = np.minimum(self.last, upper[self.category])
+        return Cells(self.category, first, last).where(first <= last)
+
+    def cut(self, pieces: Integers) -> "Cells":
+        """Every cell cut evenly into so many pieces, at most one for each count."""
+        pieces = np.clip(pieces, 1, self.length)
+        cell = np.repeat(np.arange(pieces.size), pieces)
+        place = np.arange(cell.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        # The quotient and the remainder apart: their product could leave the machine's integers.
+        each, more = np.divmod(self.length, pieces)
+        first = self.first[cell] + place * each[cell] + np.minimum(place, more[cell])
+        last = first + each[cell] - 1 + (place < more[cell])
+        return Cells(self.category[cell], first, last)

@@ -8,7 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from opendp_bayes.inference.windows import NOTHING, Cells, Windows, refined
+from opendp_bayes.inference.cells import NOTHING, Cells
+from opendp_bayes.inference.refinement import refined
+from opendp_bayes.inference.windows import Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Counts whose completions are found at once.

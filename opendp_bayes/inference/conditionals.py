@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opendp_bayes.inference.beta_mixture import BetaMixture
+from opendp_bayes.inference.cells import NOTHING, Cells
 from opendp_bayes.inference.completions import (
     Law,
     ListedTotals,
@@ -14,7 +16,8 @@ from opendp_bayes.inference.completions import (
     runs,
 )
 from opendp_bayes.inference.count_laws import CountLaws
-from opendp_bayes.inference.windows import NOTHING, Cells, refined
+from opendp_bayes.inference.negligible import beta_squares, matters
+from opendp_bayes.inference.refinement import refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Shares of a cell whose Betas are narrower than the cell is long, at most.
@@ -28,9 +31,9 @@ _NARROW = 0.1
 #: Relative deviations count as no wider than this: the logarithm of a probability with a shape
 #: below 1 has a scale of its own.
 _WIDEST = 0.2
-#: Relative weights of cells and of components that are left out: one by one, since many in a tail
-#: may decide a standard deviation, and together.
-_NEGLIGIBLE, _NEGLIGIBLE_TOGETHER = 1e-17, 1e-13
+#: Cells, and components before they are grouped, that hold less than this share of the weight and
+#: of the variance are left out.
+_NEGLIGIBLE, _NEGLIGIBLE_APART = 1e-17, 1e-16
 #: Relative weight of components whose width does not matter.
 _LIGHT = 1e-7
 #: More components than this are grouped at once.
@@ -116,7 +119,9 @@ def marginal(joint: Joint, prior: Prior) -> tuple[CountLaws, Components]:
     middle = cells.nodes[:, 1]
     a, b = middle + prior.alpha, np.maximum(prior.size - middle, 0) + prior.others
     wanted = np.ceil(np.minimum(cells.length / np.sqrt(a * b / (a + b)), shares / _LARGEST_SHARE))
-    seen = shares > _NEGLIGIBLE
+    squares = (cells.nodes - law.mean()) ** 2
+    squares = np.sum(law.masses * squares, axis=1) / np.maximum(shares, 1e-300)
+    seen = matters(shares, squares, cells.category, _NEGLIGIBLE)
     if np.any(wanted[seen] > 1):
         law = joint.laws(cells.where(seen).cut(wanted[seen].astype(np.int64)))
     elif not np.all(seen):
@@ -148,7 +153,7 @@ def _components(joint: Joint, law: CountLaws, prior: Prior) -> Components:
     weights *= (masses / np.add.reduceat(weights, start))[place]
     a, b = a[place], prior.others + np.maximum(left, 0)
     if not narrow:
-        seen = weights > _NEGLIGIBLE * weights.max()
+        seen = _seen(a, b, weights, _NEGLIGIBLE)
         return keyed(a[seen], b[seen], weights[seen], nodes[place][seen], left[seen])
     share, rest, own = a / (a + b), b / (a + b), np.maximum(masses, 1e-300)
     mean = np.add.reduceat(weights * share, start) / own
@@ -162,11 +167,18 @@ def _matched(
     mean: Floats, other: Floats, variance: Floats, weights: Floats, own: Floats, prior: Prior
 ) -> Components:
     """Components with these means, one minus these, and variances."""
-    seen = (weights > _NEGLIGIBLE * weights.max()) & (other > 0) & (variance > 0)
+    seen = (weights > 0) & (other > 0) & (variance > 0)
     mean, other, variance, own = mean[seen], other[seen], variance[seen], own[seen]
-    count = np.maximum(mean * other / variance - 1, 1e-6)
-    left = np.maximum(prior.size - own, 0)
-    return keyed(mean * count, other * count, weights[seen], own, left)
+    count, weights = np.maximum(mean * other / variance - 1, 1e-6), weights[seen]
+    a, b, left = mean * count, other * count, np.maximum(prior.size - own, 0)
+    seen = _seen(a, b, weights, _NEGLIGIBLE)
+    return keyed(a[seen], b[seen], weights[seen], own[seen], left[seen])
+
+
+def _seen(a: Floats, b: Floats, weights: Floats, least: float) -> NDArray[np.bool_]:
+    """Which components matter for the mixture of all."""
+    one = np.zeros(a.shape, dtype=np.int64)
+    return matters(weights, beta_squares(a, b, weights / weights.sum(), one), one, least)
 
 
 def keyed(a: Floats, b: Floats, weights: Floats, own: Floats, rest: Floats) -> Components:
@@ -181,7 +193,7 @@ def keyed(a: Floats, b: Floats, weights: Floats, own: Floats, rest: Floats) -> C
         key ^= key >> 29
     if key.size <= _MOST_APART:
         return Components(a, b, weights, key)
-    seen = weights > _NEGLIGIBLE_TOGETHER * weights.sum() / weights.size
+    seen = _seen(a, b, weights, _NEGLIGIBLE_APART)
     grouped = BetaMixture.grouped(a[seen], b[seen], weights[seen], key[seen])
     total = weights[seen].sum()
     return Components(grouped.a, grouped.b, grouped.weights * total, np.unique(key[seen]))

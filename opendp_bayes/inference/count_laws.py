@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.inference.windows import Cells
+from opendp_bayes.inference.cells import Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 

@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.cells import NOTHING
 from opendp_bayes.inference.conditionals import Components
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.merged import Groups, Merged
 from opendp_bayes.inference.tilted import Tilted
 from opendp_bayes.inference.totals import Total, private, public
 from opendp_bayes.inference.weights import Categories
-from opendp_bayes.inference.windows import NOTHING, Windows
+from opendp_bayes.inference.windows import Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 

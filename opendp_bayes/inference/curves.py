@@ -35,10 +35,10 @@ def _logarithm_by_powers() -> tuple[Floats, Floats]:
 POWERS, POWER_WEIGHTS = _logarithm_by_powers()
 #: The logarithm of a sum of them that counts as 0.
 NO_COINS = -40.0
-#: Data sets at which the functions are computed at first, and the most.
-_NODES, _MOST_NODES = 32, 200
-#: The error of an interpolated `ln w` that is accepted.
-_WIDTH_ERROR = 1e-3
+#: Data sets at which the functions are computed at first, and the most; of coins.
+_NODES, _MOST_NODES, _COIN_NODES = 32, 1000, 200
+#: The errors of an interpolated `ln w` and `ln Z` that are accepted.
+_ERRORS = 1e-5, 1e-4
 
 
 @lru_cache(maxsize=64)
@@ -47,16 +47,21 @@ def curves(
 ) -> tuple[Akima1DInterpolator, Akima1DInterpolator]:
     """`ln w` and `ln Z` for two categories, as functions of `_position`.
 
-    Nodes are evenly spaced in that coordinate. A smooth sensitivity has kinks, so an interval is
-    halved where the curve misses `ln w` in its middle.
+    Nodes are evenly spaced in that coordinate. A smooth sensitivity has kinks, and the normaliser
+    bends where the width does, so an interval is halved where a curve misses its middle.
     """
     alpha = np.array(prior)
 
-    def log_widths_at(counts: Integers) -> Floats:
-        return np.log(law.widths.widths_at(np.column_stack([counts, size - counts]), alpha))
+    def both_at(counts: Integers) -> Floats:
+        widths = law.widths.widths_at(np.column_stack([counts, size - counts]), alpha)
+        sums = []
+        for count, width in zip(counts.tolist(), widths.tolist(), strict=True):
+            _, lengths, distances = _cells_around(count, size, alpha)
+            sums.append(float(logsumexp(-distances / width, b=lengths)))
+        return np.column_stack([np.log(widths), sums])
 
     nodes = _counts_at(np.linspace(-math.log(size + 1), math.log(size + 1), _NODES), size)
-    log_widths = log_widths_at(nodes)
+    values = both_at(nodes)
     unsure = nodes  # beginnings of intervals not yet known to be good
     while unsure.size and nodes.size < _MOST_NODES:
         place = position(np.append(nodes, size), size)
@@ -64,21 +69,15 @@ def curves(
         middles = np.setdiff1d(_counts_at((place[begin] + place[begin + 1]) / 2, size), nodes)
         if not middles.size:
             break
-        there = log_widths_at(middles)
-        bad = middles[
-            np.abs(Akima1DInterpolator(place[:-1], log_widths)(position(middles, size)) - there)
-            > _WIDTH_ERROR
-        ]
+        there = both_at(middles)
+        missed = np.abs(Akima1DInterpolator(place[:-1], values)(position(middles, size)) - there)
+        bad = middles[(missed > _ERRORS).any(axis=1)]
         unsure = np.union1d(nodes[np.searchsorted(nodes, bad) - 1], bad)
-        nodes, log_widths = np.append(nodes, middles), np.append(log_widths, there)
+        nodes, values = np.append(nodes, middles), np.vstack([values, there])
         order = np.argsort(nodes)
-        nodes, log_widths = nodes[order], log_widths[order]
-    log_normalisers = []
-    for count, width in zip(nodes.tolist(), np.exp(log_widths).tolist(), strict=True):
-        _, lengths, distances = _cells_around(count, size, alpha)
-        log_normalisers.append(float(logsumexp(-distances / width, b=lengths)))
+        nodes, values = nodes[order], values[order]
     place = position(nodes, size)
-    return Akima1DInterpolator(place, log_widths), Akima1DInterpolator(place, log_normalisers)
+    return Akima1DInterpolator(place, values[:, 0]), Akima1DInterpolator(place, values[:, 1])
 
 
 @lru_cache(maxsize=64)
@@ -86,7 +85,7 @@ def coin_curves(scale: float, size: int, prior: tuple[float, ...]) -> Akima1DInt
     """`ln S_m` of the coins of all candidates but x, for two categories, as a function of
     `_position`; shape `(..., len(POWERS))`.
     """
-    nodes = _counts_at(np.linspace(-math.log(size + 1), math.log(size + 1), _MOST_NODES), size)
+    nodes = _counts_at(np.linspace(-math.log(size + 1), math.log(size + 1), _COIN_NODES), size)
     values = []
     for count in nodes.tolist():
         centres, lengths, distances = _cells_around(count, size, np.array(prior))

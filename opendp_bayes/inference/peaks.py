@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendp_bayes.inference.cells import graded_edges
-from opendp_bayes.inference.windows import NOTHING
+from opendp_bayes.inference.cells import NOTHING, graded_edges
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Points into which an interval beside a local maximum is cut, and the change of the logarithm of

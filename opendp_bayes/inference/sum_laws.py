@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from opendp_bayes.inference.windows import NOTHING
+from opendp_bayes.inference.cells import NOTHING
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: A law is smooth whose largest density is at most `_FLAT` over its deviation (0.4 for a normal

@@ -19,6 +19,8 @@ from opendp_bayes.mechanisms.laws import ExponentialWeights
 
 #: Data sets of which every one has its functions computed, and of more, how many have.
 _ALL, _SPREAD_NODES = 4000, 1500
+#: Logarithms of widths that deviate by less are the same.
+_SAME = 1e-6
 #: Data sets out of which these are chosen.
 _POOL = 20_000
 
@@ -48,15 +50,21 @@ def tables(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tupl
     def log_normaliser(row: int, distances: Floats) -> float:
         return float(logsumexp(-distances / widths[row]))
 
-    return np.log(widths), _tabulated(size, alpha, log_normaliser)
+    return np.log(widths), _tabulated(size, alpha, log_normaliser, np.log(widths))
 
 
-def _tabulated(size: int, prior: Floats, of: Callable[[int, Floats], ArrayLike]) -> Floats:
+def _tabulated(
+    size: int,
+    prior: Floats,
+    of: Callable[[int, Floats], ArrayLike],
+    log_widths: Floats | None = None,
+) -> Floats:
     """Functions of the place of a data set and of the distances of all candidates from it, at every
     data set, in lexicographic order; shape `(data sets, ...)`.
 
     Computed for all if there are at most `_ALL`, otherwise for `_SPREAD_NODES` of them, with a
-    thin-plate spline in between.
+    thin-plate spline in between: in the counts, and in `log_widths`, shape `(data sets,)`, of which
+    what is computed is a smooth function where they are none of the counts.
     """
     data, split = candidates(size, prior.size), np.arange(size + 1)
     tables = [
@@ -76,11 +84,12 @@ def _tabulated(size: int, prior: Floats, of: Callable[[int, Floats], ArrayLike])
             for row, gaps in zip(nodes.tolist(), sums, strict=True)
         ]
     )
-    return (
-        values
-        if nodes.size == len(data)
-        else RBFInterpolator(place[nodes], values, kernel="thin_plate_spline")(place)
-    )
+    if nodes.size == len(data):
+        return values
+    if log_widths is not None and log_widths[nodes].std() > _SAME:
+        place = np.column_stack([place, log_widths])
+    place = place / place[nodes].std(axis=0)
+    return RBFInterpolator(place[nodes], values, kernel="thin_plate_spline")(place)
 
 
 def _far_apart(place: Floats) -> Integers:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from opendp_bayes.inference.cells import NOTHING, Cells
 from opendp_bayes.inference.completions import (
     Law,
     ListedTotals,
@@ -18,11 +19,12 @@ from opendp_bayes.inference.conditionals import Components, Joint, Prior, margin
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.draws import draws_given
 from opendp_bayes.inference.group_sums import on_one_grid
+from opendp_bayes.inference.refinement import refined
 from opendp_bayes.inference.sum_laws import SHORT, SumLaw
 from opendp_bayes.inference.sums import Grid, grids_of, tails, trimmed
 from opendp_bayes.inference.totals import Total, balanced
 from opendp_bayes.inference.weights import Categories
-from opendp_bayes.inference.windows import NOTHING, Cells, Windows, refined
+from opendp_bayes.inference.windows import Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Numbers of records whose relative weight is below this are left out.

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from opendp_bayes.inference.cells import NOTHING
 from opendp_bayes.inference.weights import Categories, log_rising
-from opendp_bayes.inference.windows import NOTHING, Windows
+from opendp_bayes.inference.windows import Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: The mean of the sum may be so many of its standard deviations from where it should be.

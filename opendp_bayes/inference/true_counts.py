@@ -15,14 +15,13 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
-from opendp_bayes.inference.cells import cell_of, graded_edges
+from opendp_bayes.inference.cells import NOTHING, Cells, cell_of, graded_edges
 from opendp_bayes.inference.completions import ListedTotals
 from opendp_bayes.inference.conditionals import Joint, Prior, marginal
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.merged import Counted, Groups, Merged, summed
 from opendp_bayes.inference.peaks import Anything, Peaked
 from opendp_bayes.inference.weights import log_rising
-from opendp_bayes.inference.windows import NOTHING, Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 Generator = np.random.Generator

@@ -13,13 +13,13 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.cells import Cells
 from opendp_bayes.inference.conditionals import keyed
 from opendp_bayes.inference.convolved import Convolved, Given, check_entries
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.likelihood import IndependentNoise
 from opendp_bayes.inference.merged import Groups
 from opendp_bayes.inference.true_counts import Listed
-from opendp_bayes.inference.windows import Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Noise less probable than `exp(-_DEPTH)` of the largest is left out.

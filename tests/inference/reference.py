@@ -82,7 +82,7 @@ class Exact:
 
     def _betas(self, i):
         x, n, w = self.pairs[i]
-        seen = w > 1e-18
+        seen = w > 1e-30  # what has next to no weight may decide a deviation
         others = float(np.delete(self.prior, i).sum())
         return self.prior[i] + x[seen], others + (n - x)[seen], w[seen]
 

@@ -24,7 +24,7 @@ from opendp_bayes.inference.likelihood import Tabulated, Weighing, likelihood_of
 from opendp_bayes.mathematics.simplex import candidates
 
 #: What interpolation may change `ln P(release | counts)` by for two categories.
-INTERPOLATION = 0.03
+INTERPOLATION = 2e-3
 SMOOTH = [
     SmoothHellingerExponential(4.0),
     SmoothHellingerExponential(2.2, gamma=0.1),

@@ -5,8 +5,9 @@ import pytest
 from noise_laws import DiscreteGaussian, DiscreteLaplace
 from scipy import special
 
+from opendp_bayes.inference.cells import Cells
 from opendp_bayes.inference.weights import Categories
-from opendp_bayes.inference.windows import Cells, Windows, modes
+from opendp_bayes.inference.windows import Windows, modes
 
 
 def known(law, drawn, prior):

@@ -1,0 +1,147 @@
+"""Mechanisms that weigh or flip, two categories and up to 1e9 records, against sums over panels
+that share no code with the package.
+"""
+
+import numpy as np
+import pytest
+from every_data_set import EveryDataSet, gaps
+from panels import panels
+from scipy import special
+from weighed_pairs import OfPairs, Pairs, divergence
+
+from opendp_bayes import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
+from opendp_bayes.inference.true_counts import TwoCategories
+from opendp_bayes.inference.weights import log_rising
+
+#: The stated error: of means and standard deviations in the latter, and of probabilities.
+ERROR = 1e-3
+LEVELS = np.array([0.001, 0.025, 0.3, 0.5, 0.8, 0.975, 0.999])
+MECHANISMS = [
+    HellingerExponential(0.05),
+    HellingerExponential(0.5, "local"),
+    SmoothHellingerExponential(1.0, gamma=0.1),
+    SmoothHellingerExponential(1.0, beta=0.01),
+    PermuteAndFlip(0.05),
+]
+
+
+def setting(rng, least, most):
+    """A mechanism, a prior, a release near it, against it or in a corner, and how many records."""
+    size = int(np.exp(rng.uniform(np.log(least), np.log(most))))
+    sparse = 10.0 ** rng.uniform(-6, -2)
+    prior = [
+        np.ones(2),
+        10.0 ** rng.uniform(-6, 8, 2),
+        10.0 ** rng.uniform(-2, 3, 2),
+        np.full(2, 10.0 ** rng.uniform(-6, 8)),
+        np.array([10.0 ** rng.uniform(-1, 4), sparse]),
+        np.full(2, sparse),
+    ][rng.integers(6)]
+    prior = prior[:: rng.choice([1, -1])].copy()
+    near_zero = int(size ** rng.random())
+    expected = int(size * rng.beta(*np.maximum(prior, 1e-3)))
+    first = [rng.integers(size + 1), 0, size, expected, size - near_zero, near_zero]
+    scale = float(10.0 ** rng.uniform(-3, 0))
+    mechanism = [
+        HellingerExponential(scale),
+        HellingerExponential(10 * scale, "local"),
+        SmoothHellingerExponential(40 * scale, gamma=float(10.0 ** rng.uniform(-2, 0))),
+        SmoothHellingerExponential(40 * scale, beta=float(10.0 ** rng.uniform(-4, 0))),
+        PermuteAndFlip(scale),
+    ][rng.integers(5)]
+    return mechanism, prior, int(first[rng.integers(6)]), size
+
+
+def deviation(release, mechanism, prior, first, size, used=None):
+    """The largest, of the probability and of the count of the first."""
+    made = release(used or mechanism, (first, size - first), size, prior.tolist())
+    found = made.posterior._true_counts
+    theta, counts = found.probabilities, found.counts
+    right = OfPairs(mechanism, first, prior, size)
+    mean, std, count_mean, count_std = right.mean_std()
+    unit = max(count_std, 0.01)
+    values, complements = theta.two_sided_quantile(LEVELS[:, None])
+    inside = (values[:, 0] > 1e-300) & (complements[:, 0] > 1e-300)
+    cdf = right.cdf(values[inside, 0], complements[inside, 0])
+    return max(
+        abs(theta.mean()[0] - mean) / std,
+        abs(np.sqrt(theta.variance()[0]) / std - 1),
+        abs(counts.mean()[0] - count_mean) / unit,
+        abs(counts.std()[0] - count_std) / unit,
+        np.abs(cdf - LEVELS[inside]).max(initial=0.0) if right.is_fine else 0.0,
+    )
+
+
+def test_distances_are_those_in_200_bits():
+    x = np.arange(41)
+    for alpha in (1e-6, 0.5, 3e4):
+        found = divergence(alpha + x[:, None], alpha + x)
+        assert found == pytest.approx(-gaps(alpha, 40), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+def test_the_panels_are_every_data_set(mechanism):
+    prior, size, released = (0.01, 3.0), 90, 61
+    every, pairs = EveryDataSet(prior, size), Pairs(prior, size)
+    right = every.log_likelihood(mechanism, np.array([released, size - released]))
+    found = [pairs.log_likelihood(mechanism, released, float(x)) for x in every.sets[::9, 0]]
+    assert found == pytest.approx(right[::9], abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_settings(seed, release):
+    made = setting(np.random.default_rng([13, seed]), 200, 400)
+    assert deviation(release, *made) <= ERROR, made
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "prior", "first", "size"),
+    [
+        (PermuteAndFlip(0.10697291507894163), (3.33553637, 1.4062496e-06), 1478, 1478),
+        pytest.param(
+            *(HellingerExponential(0.03), (3.33553637, 1.4062496e-06), 10**9, 10**9),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=repr,
+)
+def test_all_but_a_tail_is_one_count(mechanism, prior, first, size, release):
+    """The tail has a hundred-millionth of the weight, or 1e-20, and decides the deviation."""
+    assert deviation(release, mechanism, np.array(prior), first, size) <= ERROR / 10
+
+
+def test_a_tail_of_any_weight_decides_a_deviation():
+    """Of a likelihood that is the same everywhere but at one corner."""
+    size, prior = 10**9, np.array([3.0, 1e-6])
+    points, log_widths = panels(0, size, [0, size])
+    for depth in (5.0, 30.0, 45.0, 60.0, 90.0):
+        found = TwoCategories(
+            lambda counts, depth=depth: np.where(counts[:, 1] == 0, 0.0, -depth), size, prior, size
+        )
+        log_weights = np.where(points == size, 0.0, -depth) + log_widths
+        log_weights += log_rising(points, prior[0]) + log_rising(size - points, prior[1])
+        weights = special.softmax(log_weights)
+        a, b = prior[0] + points, prior[1] + (size - points)
+        rest = b / (a + b)
+        own = weights @ (a * b / (a + b) ** 2 / (a + b + 1)), weights @ rest
+        std = np.sqrt(own[0] + weights @ (rest - own[1]) ** 2)
+        assert np.sqrt(found.probabilities.variance()) == pytest.approx(std, rel=1e-4)
+
+
+def test_a_scale_that_is_a_twentieth_off_is_seen(release):
+    """Negative control."""
+    prior = np.array([1.0, 0.02])
+    for kind in (HellingerExponential, SmoothHellingerExponential, PermuteAndFlip):
+        assert deviation(release, kind(0.3), prior, 110, 120) <= ERROR / 10
+        assert deviation(release, kind(0.3), prior, 110, 120, used=kind(0.315)) > ERROR
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_many_random_settings(block, release):
+    failures = []
+    for seed in range(25):
+        made = setting(np.random.default_rng([14, block, seed]), 200, 10**9)
+        if not (off := deviation(release, *made)) <= ERROR:
+            failures.append((off, made))
+    assert not failures
