@@ -132,7 +132,8 @@ class OfPairs:
                 break
             places |= set(far)
         logs = logs + log_widths
-        self.x, self.w = points, np.exp(logs - special.logsumexp(logs))
+        weights = np.exp(logs - logs.max())
+        self.x, self.w = points, weights / weights.sum()
 
     def _log_prior(self, x):
         """`ln Γ(x + alpha) - ln x!` of both."""
