@@ -3,7 +3,8 @@
 `make mutants` runs this; cosmic-ray makes the mistakes. `targets.toml` says what is mutated and
 which tests belong to it, `equivalent.toml` which mistakes change no result, with the reason. What
 was tried is kept in `.mutants/`: a run that is stopped goes on where it was, and what no test
-noticed is tried again in the next. The result is a table, `docs/mutants.md`.
+noticed is tried again in the next. The result is a table, `docs/mutants.md`; what went unnoticed
+at first stays in `first.json`.
 """
 
 import argparse
@@ -15,8 +16,9 @@ from pathlib import Path
 import tomllib
 from cosmic_ray.work_db import WorkDB, use_db
 
-from tests.mutants.planting import KEPT, Module, chosen, try_area
-from tests.mutants.report import tried, written
+from tests.mutants.covering import Covered
+from tests.mutants.planting import KEPT, PATIENCE, Module, chosen, recorded, try_area
+from tests.mutants.report import remember, tried, written
 from tests.mutants.running import PROJECT
 
 
@@ -37,15 +39,18 @@ def main() -> None:
                 if any(arguments.only in path for path in area["modules"])
             ]:
                 result.result()
-    found = []
+    found, seconds = [], {}
     for area in areas:
+        if recorded(area).exists():
+            seconds |= Covered.read(recorded(area)).seconds
         for module in map(Module, area["modules"]):
             if module.session.exists():
                 with use_db(str(module.session), WorkDB.Mode.open) as db:
                     items = {item.job_id: item.mutations[0] for item in chosen(db, 0)}
                     results = [(items[job], result) for job, result in db.results if job in items]
-                    found.append(tried(module.path, len(items), results))
-    (PROJECT / "docs/mutants.md").write_text(written(found))
+                remember(module.path, results)
+                found.append(tried(module.path, len(items), results))
+    (PROJECT / "docs/mutants.md").write_text(written(found, seconds, PATIENCE))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ OPERATORS = {
 #: Another seed, another sample: mistakes for which no test was written.
 _SEED = 1
 #: Seconds, of the processor, of the tests that are run with one mistake; their own if it is more.
-_PATIENCE = 10.0
+PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ def planted(copy: Copy, module: Module, item: WorkItem, covered: Covered) -> Wor
     (mutation,) = item.mutations
     operator = get_operator(mutation.operator_name)(**mutation.operator_args)
     source = (PROJECT / module.path).read_text()
-    tests = covered.tests(module.path, source, mutation.start_pos[0], _PATIENCE)
+    tests = covered.tests(module.path, source, mutation.start_pos[0], PATIENCE)
     with use_mutation(copy.place / module.path, operator, mutation.occurrence) as (before, after):
         outcome, printed = TestOutcome.SURVIVED, "no test runs this line"
         if tests:
             seconds = sum(covered.seconds[test] for test in tests)
-            outcome, printed = copy.run(tests, _PATIENCE + 5 * seconds)
+            outcome, printed = copy.run(tests, PATIENCE + 5 * seconds)
     lines = unified_diff(before.split("\n"), after.split("\n"), "before", "after", lineterm="")
     diff = "\n".join(lines)
     return WorkResult(WorkerOutcome.NORMAL, printed, outcome, diff)
