@@ -35,5 +35,5 @@ LISTED: dict[str, tuple[Any, int, tuple[float, ...], int]] = {
 UNLISTED: dict[str, tuple[Any, int | None, tuple[float, ...], int]] = {
     "Laplace, private size": (LaplaceParameters(1.0, total="private"), None, ONES, 5),
     "Laplace, seven categories": (LaplaceParameters(2.0), 1000, ONES_7, 10),
-    "K-norm, seven categories": (KNormParameters(1.0), 1000, ONES_7, 10),
+    "K-norm, seven categories": (KNormParameters(1.0), 1000, ONES_7, 20),
 }
