@@ -99,7 +99,48 @@ def _log_of_flip(own, distances, log_widths, released, scale):
     return -own / scale + special.logsumexp(survive, b=weights)
 
 
-class OfPairs:
+class MarginalOfPanels:
+    """The marginal of the first category, of a count in panels with logarithms of their masses."""
+
+    def __init__(self, prior, size, points, logs):
+        self.prior, self.size = np.asarray(prior, dtype=float), size
+        self.others = float(self.prior[1:].sum())
+        order = np.argsort(points)
+        weights = np.exp(np.asarray(logs - logs.max(), dtype=float))[order]
+        self.x, self.w = points[order], weights / weights.sum()
+
+    def mean_std(self):
+        """Of the probability and of the count, of the first."""
+        a, b = self.prior[0] + self.x, self.others + (self.size - self.x)
+        total = self.prior[0] + self.others + self.size
+        mean, rest = self.w @ (a / total), self.w @ (b / total)
+        off = a / total - mean if mean < 0.5 else rest - b / total
+        std = np.sqrt(self.w @ (a * b / total**2 / (total + 1) + off**2))
+        near_zero = mean < 0.5
+        count = self.x if near_zero else self.size - self.x
+        count_mean = self.w @ count
+        count_std = np.sqrt(self.w @ (count - count_mean) ** 2)
+        return mean, std, count_mean if near_zero else self.size - count_mean, count_std
+
+    def cdf(self, values, complements):
+        """P(θ_0 <= value)."""
+        a, b = self.prior[0] + self.x, self.others + (self.size - self.x)
+        return np.array(
+            [
+                self.w @ (special.betainc(a, b, v) if v <= 0.5 else 1 - special.betainc(b, a, c))
+                for v, c in zip(values, complements, strict=True)
+            ]
+        )
+
+    @property
+    def is_fine(self):
+        """Whether panels are shorter than the Betas are wide."""
+        a, b = self.prior[0] + self.x, self.others + (self.size - self.x)
+        gaps = np.diff(self.x, append=self.x[-1] + 1)
+        return bool(np.all((gaps < np.sqrt(a * b / (a + b))) | (self.w < 1e-3)))
+
+
+class OfPairs(MarginalOfPanels):
     """The posterior of a release with a public number of records."""
 
     def __init__(self, mechanism, released, prior, size):
@@ -131,46 +172,14 @@ class OfPairs:
             if not far:
                 break
             places |= set(far)
-        logs = logs + log_widths
-        weights = np.exp(logs - logs.max())
-        self.x, self.w = points, weights / weights.sum()
+        super().__init__(prior, size, points, logs + log_widths)
 
     def _log_prior(self, x):
         """`ln Γ(x + alpha) - ln x!` of both."""
-        return _log_rising(x, self.prior[0]) + _log_rising(self.size - x, self.prior[1])
-
-    def mean_std(self):
-        """Of the probability and of the count, of the first."""
-        a, b = self.prior[0] + self.x, self.prior[1] + (self.size - self.x)
-        total = self.prior.sum() + self.size
-        mean, rest = self.w @ (a / total), self.w @ (b / total)
-        off = a / total - mean if mean < 0.5 else rest - b / total
-        std = np.sqrt(self.w @ (a * b / total**2 / (total + 1) + off**2))
-        near_zero = mean < 0.5
-        count = self.x if near_zero else self.size - self.x
-        count_mean = self.w @ count
-        count_std = np.sqrt(self.w @ (count - count_mean) ** 2)
-        return mean, std, count_mean if near_zero else self.size - count_mean, count_std
-
-    def cdf(self, values, complements):
-        """P(θ_0 <= value)."""
-        a, b = self.prior[0] + self.x, self.prior[1] + (self.size - self.x)
-        return np.array(
-            [
-                self.w @ (special.betainc(a, b, v) if v <= 0.5 else 1 - special.betainc(b, a, c))
-                for v, c in zip(values, complements, strict=True)
-            ]
-        )
-
-    @property
-    def is_fine(self):
-        """Whether panels are shorter than the Betas are wide."""
-        a, b = self.prior[0] + self.x, self.prior[1] + (self.size - self.x)
-        gaps = np.diff(self.x, append=self.x[-1] + 1)
-        return bool(np.all((gaps < np.sqrt(a * b / (a + b))) | (self.w < 1e-3)))
+        return log_rising(x, self.prior[0]) + log_rising(self.size - x, self.prior[1])
 
 
-def _log_rising(x, alpha):
+def log_rising(x, alpha):
     """`ln Γ(x + alpha) - ln Γ(x + 1)` in long doubles, of which the difference of large numbers
     leaves ten digits after the point.
     """
