@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
-def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same output wherever the tests run."""
+def _plain_terminal(coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same output wherever the tests run, in which no error is measured."""
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setenv("COLUMNS", "150")
