@@ -92,7 +92,8 @@ def negative() -> None:
         "Noise-aware posterior of K-norm noise, two counts drawn below 0",
         ["k", "95 % intervals, ms", "4000 draws, ms"],
         rows,
-        "Computed, without random draws.",
+        "Computed, without random draws. Markov chains, which were used before, took 1.9 and 8.2 s"
+        " of the processor for 4000 effective draws with k = 10 and 20.",
     )
 
 

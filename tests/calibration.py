@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,11 @@ def simulate(
     alpha = np.ones(cell.k) if prior is None else np.array(prior)
     mechanism = cell.scaled(alpha)
     ranks = np.empty((draws, cell.k))
+
+    @lru_cache(maxsize=100)  # few records have few releases
+    def posterior(release: ob.Release) -> ob.NoiseAwarePosterior:
+        return ob.noise_aware_posterior(release, size_prior=size_prior, effective_draws=500)
+
     for row in range(draws):
         theta = rng.dirichlet(alpha)
         size = cell.size if size_prior is None else int(size_prior.rvs(random_state=rng))
@@ -131,10 +137,7 @@ def simulate(
         if cdf is not None:
             ranks[row] = cdf(release, theta)
         else:
-            posterior = ob.noise_aware_posterior(
-                release, size_prior=size_prior, effective_draws=500
-            )
-            ranks[row] = np.diagonal(posterior.cdf(theta))
+            ranks[row] = np.diagonal(posterior(release).cdf(theta))
     return ranks
 
 
