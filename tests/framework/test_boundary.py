@@ -36,7 +36,7 @@ PURE = dp.max_divergence()
 # --- what reaches the analyst, in an interpreter of its own
 
 PROGRAM = """
-import dataclasses, json, sys, traceback
+import dataclasses, itertools, json, sys, traceback
 from typing import ClassVar
 import numpy as np
 import opendp.prelude as dp
@@ -45,7 +45,7 @@ import opendp_bayes as ob
 from opendp_bayes.framework.cells import Cells
 from opendp_bayes.mechanisms import registry
 
-_, place, private = sys.argv
+_, private, *places = sys.argv
 dp.enable_features("contrib", "honest-but-curious")
 KINDS = {
     "ValueError": ValueError,
@@ -54,7 +54,7 @@ KINDS = {
     "SystemExit": SystemExit,
 }
 FRESH = range(21, 31)
-armed = None  # the exception that is raised next, at `place`
+armed, place = None, places[0]  # the exception that is raised next, and where
 runs = 0
 
 
@@ -123,7 +123,7 @@ def everything_in(error):
             pending += [error.__cause__, error.__context__]
 
 
-for kind in KINDS:
+for place, kind in itertools.product(places, KINDS):
     armed, seen, raised = KINDS[kind](private), "", None
     try:
         run()
@@ -131,49 +131,51 @@ for kind in KINDS:
         raised, seen = type(error).__name__, "".join(everything_in(error))
     armed = None
     run()
-    found = {"kind": kind, "raised": raised, "seen": seen, "after": measurement.map(2)}
-    print(json.dumps(found), flush=True)
+    found = {"raised": raised, "seen": seen, "after": measurement.map(2)}
+    print(json.dumps([place, kind, found]), flush=True)
 """
 
 KINDS = ["ValueError", "PanicException", "KeyboardInterrupt", "SystemExit"]
+READING, PUBLIC = ("counting", "sampling"), ("privacy map", "calibration")
 
 
 @cache
-def answers(place):
-    """What an interpreter reports in which each kind of exception is raised at `place` in turn, by
-    kind, and all that it printed.
+def answers(places):
+    """What an interpreter reports in which each kind of exception is raised at each of `places` in
+    turn, by place and kind; all that it printed; and how it ended.
     """
-    command = [sys.executable, "-c", PROGRAM, place, PRIVATE]
+    command = [sys.executable, "-c", PROGRAM, PRIVATE, *places]
     process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     lines = [json.loads(line) for line in process.stdout.splitlines()]
     return (
-        {line["kind"]: line for line in lines},
+        {(place, kind): found for place, kind, found in lines},
         process.stdout + process.stderr,
         process.returncode,
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("place", ["counting", "sampling"])
+@pytest.mark.parametrize("place", READING)
 def test_a_failing_callback_leaves_the_interpreter_alive_and_the_data_unseen(place, kind):
-    found, printed, code = answers(place)
+    found, printed, code = answers(READING)
     assert code == 0, printed[-600:]
-    assert found[kind]["raised"] == "OpenDPException"
-    assert "failed. The cause is withheld, because it may depend on the data" in found[kind]["seen"]
-    assert PRIVATE not in found[kind]["seen"] + printed
-    assert found[kind]["after"] == 2.0
+    found = found[place, kind]
+    assert found["raised"] == "OpenDPException"
+    assert "failed. The cause is withheld, because it may depend on the data" in found["seen"]
+    assert PRIVATE not in found["seen"] + printed
+    assert found["after"] == 2.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("place", ["privacy map", "calibration"])
+@pytest.mark.parametrize("place", PUBLIC)
 def test_an_interrupted_privacy_map_leaves_the_interpreter_alive(place, kind):
     """Maps and searches for a scale run inside OpenDP too: a Ctrl-C then must not end the
     interpreter. What they read is public.
     """
-    found, printed, code = answers(place)
-    assert kind in found, f"the interpreter ended with {code}: {printed[-600:]}"
-    assert found[kind]["raised"] is not None
-    assert found[kind]["after"] == 2.0
+    found, printed, code = answers(PUBLIC)
+    assert (place, kind) in found, f"the interpreter ended with {code}: {printed[-600:]}"
+    assert found[place, kind]["raised"] is not None
+    assert found[place, kind]["after"] == 2.0
 
 
 # --- guarded
