@@ -17,20 +17,23 @@ import matplotlib.pyplot as plt
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images" / "papers"
 DPI = 110
+#: Curves that others may hide are wide and pale; those drawn over them are dashed.
+BENEATH = {"lw": 4.5, "alpha": 0.4}
+DASHED = {"linestyle": (0, (5, 2))}
 #: A mechanism looks the same in every figure.
-STYLES = {
+STYLES: dict[str, dict[str, Any]] = {
     "EHD": {"color": "#7f7f7f", "linestyle": "-."},
-    "EHDL (not private)": {"color": "#8c564b", "linestyle": ":"},
+    "EHDL (not private)": {"color": "#8c564b", **BENEATH},
     "EHDS": {"color": "#1f77b4"},
     "EHDS, tuned": {"color": "#1f77b4"},
     "(ε, δ) mechanism": {"color": "#17becf", "linestyle": "--"},
     "lap": {"color": "#2ca02c"},
     "LSZhang": {"color": "#2ca02c"},
     "ilap": {"color": "#d62728"},
-    "LSHist": {"color": "#d62728"},
-    "discrete Laplace": {"color": "#9467bd"},
-    "discrete Laplace = K-norm": {"color": "#9467bd"},
-    "K-norm": {"color": "#e377c2"},
+    "LSHist": {"color": "#d62728", **BENEATH},
+    "discrete Laplace": {"color": "#9467bd", **DASHED},
+    "discrete Laplace = K-norm": {"color": "#9467bd", **DASHED},
+    "K-norm": {"color": "#e377c2", **DASHED},
 }
 THIN = {"color": "k", "lw": 0.8}
 DOTTED = {**THIN, "linestyle": ":"}

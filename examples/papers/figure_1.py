@@ -3,7 +3,7 @@ widths that the mechanisms make of them.
 """
 
 import numpy as np
-from drawing import Sheet
+from drawing import BENEATH, Sheet
 from settings import at_exact_scales
 
 import opendp_bayes as ob
@@ -19,7 +19,7 @@ def main() -> None:
     sheet.line(
         0, "the papers' constant", x, np.full(n + 1, np.sqrt(1 - np.pi / 4)), color="k", lw=0.8
     )
-    sheet.line(0, "local", x, gamma.local, color="#8c564b", linestyle=":")
+    sheet.line(0, "local", x, gamma.local, color="#8c564b", **BENEATH)
     sheet.line(0, "γ-smooth, γ = 1", x, gamma.smooth, color="#1f77b4")
     sheet.line(0, "β-smooth of the notes", x, beta.smooth, color="#17becf", linestyle="--")
     exact = at_exact_scales(n, 2, 1.0)

@@ -27,7 +27,7 @@ def main(name: str = "figure_3", epsilon: float = 1.0) -> None:
                 if k == 2:
                     distance, mass = by_distance(law)
                     kept = distance < 0.3
-                    sheet.line(panel, label, distance[kept], mass[kept], marker=".", ms=4, lw=1)
+                    sheet.line(panel, label, distance[kept], mass[kept], marker=".", ms=4)
                 else:
                     levels = [0.6 * i / SHOWN for i in range(SHOWN + 1)]
                     sheet.line(panel, label, levels, law.cdf(levels))

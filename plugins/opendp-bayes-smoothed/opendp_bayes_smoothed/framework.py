@@ -125,12 +125,16 @@ def make_sampling_average(
     """
     mechanism = SamplingHistogram(rate=rate)
     space = _space(input_domain, mechanism)
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.shape != (space.k,) or not np.all(np.isfinite(numbers)):
+    numbers = np.asarray(values)
+    if (
+        numbers.shape != (space.k,)
+        or numbers.dtype.kind not in "fiu"
+        or not np.all(np.isfinite(numbers))
+    ):
         raise ValueError(
             f"values={values!r}: must be {space.k} finite numbers, one for each category."
         )
-    exact = tuple(numbers.tolist())
+    exact = tuple(numbers.astype(np.float64).tolist())
     if isinstance(output_measure, ExtrinsicDivergence):
         measurement = _smoothed_measurement(
             input_domain, input_metric, output_measure, mechanism, exact

@@ -4,13 +4,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opendp_bayes import Release
+from opendp_bayes import Release, load_mechanism
 from opendp_bayes.extend import as_size
 from opendp_bayes.report import notebook
 from opendp_bayes.report.sheet import Body, Sheet, Table, columns
 from opendp_bayes.report.wording import at_most, described, guarantee
 from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.losses import SmoothedDP, SmoothedLoss, loss_of
+from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram, SamplingHistogram
 
 _FORMAT, _VERSION = "opendp-bayes-smoothed release", 1
 #: Where a statement gives δ, unless it is asked for elsewhere.
@@ -98,10 +99,12 @@ class SmoothedRelease:
     def from_json(cls, text: str | bytes) -> "SmoothedRelease":
         """Read a release written by `to_json`.
 
-        The mechanism must have been named to `opendp_bayes.load_mechanism` before. The smoothed δ
-        are computed again, from what describes the release, and compared: raises `ValueError` for
-        another format, a field that is missing or wrong, or a δ that is stated too small.
+        The smoothed δ are computed again, from what describes the release, and compared: raises
+        `ValueError` for another format, a field that is missing or wrong, or a δ that is stated too
+        small.
         """
+        for kind in (SamplingHistogram, NoisySamplingHistogram):
+            load_mechanism(kind.name)
         try:
             document = json.loads(text)
             if (document["format"], document["version"]) != (_FORMAT, _VERSION):

@@ -186,7 +186,7 @@ def test_average(posterior: dp.Transformation) -> None:
     assert (posterior >> obs.then_sampling_average(approximate(), 1.0, values=[0.0, 1.0]))(
         FRAME
     ) == pytest.approx(0.3)
-    for values in ([1.0], [1.0, math.nan]):
+    for values in ([1.0], [1.0, math.nan], ["a", 1], [True, False], [10**400, 0]):
         with pytest.raises(ValueError, match="must be 2 finite numbers, one for each category"):
             posterior >> obs.then_sampling_average(approximate(), 0.8, values=values)
 
