@@ -1,7 +1,10 @@
 """The least error: primal against dual, below every mechanism, and against another program."""
 
+import importlib.util
 import math
 from itertools import product
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 from scipy.optimize import linprog
 
 import opendp_bayes as ob
+from opendp_bayes.mathematics.zero_sum import noise_vectors
 from opendp_bayes.planning import least_error as module
 from opendp_bayes.planning.least_error import LARGEST_PROGRAM, least_error
 
@@ -252,6 +256,63 @@ def test_the_lattice_of_three_categories() -> None:
 
     assert supermodular(law)
     assert not supermodular({**law, (2, 2): 24})
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> ModuleType:
+    path = Path(__file__).parents[2] / "benchmarks" / "optimality.py"
+    specification = importlib.util.spec_from_file_location("optimality", path)
+    assert specification
+    assert specification.loader
+    found = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(found)
+    return found
+
+
+def test_less_noise_than_k_norm_for_four_categories(benchmark: ModuleType) -> None:
+    """Where two entries of either sign are more likely, at ε = 0.08; not so at 0.2."""
+    for epsilon, largest, less in ((0.08, 280, True), (0.2, 110, False)):
+        sums = benchmark.by_signs(epsilon, largest)
+        q = math.exp(-epsilon)
+        total = sum(math.comb(3, i) ** 2 * q**i for i in range(4)) / (1 - q) ** 3
+        weight, cost = sums[True] + sums[False]
+        assert weight == pytest.approx(total, rel=1e-6)
+        other, other_cost = math.exp(epsilon) * sums[True] + sums[False]
+        assert (other_cost / other < cost / weight * (1 - 1e-4)) == less
+
+
+def test_sums_of_norms_against_a_list(benchmark: ModuleType) -> None:
+    for k in (4, 5):
+        vectors = noise_vectors(6, k)
+        weights = np.exp(-0.7 * np.maximum(vectors, 0).sum(axis=1))
+        mean = weights @ np.sqrt((vectors**2).sum(axis=1)) / weights.sum()
+        assert benchmark.mean_norm(k, 0.7, 6) == pytest.approx(mean, rel=1e-12)
+
+
+def test_no_less_noise_near_the_data(benchmark: ModuleType) -> None:
+    """The control: with a mean that K-norm noise does not have there is some."""
+    assert benchmark.gain_within(4, 0.3, 16, benchmark.mean_norm(4, 0.3, 60)) < 1e-9
+    assert benchmark.gain_within(4, 0.3, 16, 8.0) > 0.01
+
+
+def test_that_noise_is_private() -> None:
+    """By brute force; more than `e^ε` for such vectors would not be."""
+    epsilon = 0.08
+
+    def log_weight(z: tuple[int, ...], factor: float) -> float:
+        both = sum(entry > 0 for entry in z) == sum(entry < 0 for entry in z) == 2
+        return factor * epsilon * both - epsilon * sum(map(abs, z)) / 2
+
+    def loss(factor: float) -> float:
+        return max(
+            abs(log_weight(z, factor) - log_weight(tuple(np.add(z, step).tolist()), factor))
+            for z in product(range(-3, 4), repeat=4)
+            if sum(z) == 0
+            for step in ((1, -1, 0, 0), (0, 1, -1, 0), (0, 1, 0, -1))
+        )
+
+    assert loss(1.0) == pytest.approx(epsilon)
+    assert loss(1.05) > 1.04 * epsilon
 
 
 def test_an_average_by_the_prior() -> None:
