@@ -252,7 +252,27 @@ def _full_tables(plan: Plan) -> tuple[Table, ...]:
         headings = columns(title, *(shares.capitalize() for shares in plan.proportions))
         rows = [(without_scale(row.mechanism), *_errors(row, name)) for row in plan.usable]
         tables.append(Table(headings, (Body(tuple(rows)),)))
-    return tuple(tables)
+    return (*tables, *_beside_the_least(plan))
+
+
+def _beside_the_least(plan: Plan) -> tuple[Table, ...]:
+    """Where the least error is known, how many times that the error of every mechanism is, as
+    released and after the best remapping.
+    """
+    if plan.least is None:
+        return ()
+    rows = []
+    for row in plan.usable:
+        try:
+            found = plan.least.standing(row.mechanism)
+            numbers = (found.error, found.ratio, found.remapped_ratio)
+            rows.append((without_scale(row.mechanism), *(f"{value:.4f}" for value in numbers)))
+        except ValueError:  # its releases cannot be listed
+            rows.append((without_scale(row.mechanism), "-", "-", "-"))
+    headings = columns(
+        "Average over all data sets", "Error", "Over the\nleast", "Remapped,\nover the least"
+    )
+    return (Table(headings, (Body(tuple(rows)),)),)
 
 
 def _loss(row: PlanRow) -> tuple[str, ...]:

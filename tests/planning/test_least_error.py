@@ -16,6 +16,7 @@ import opendp_bayes as ob
 from opendp_bayes.mathematics.zero_sum import noise_vectors
 from opendp_bayes.planning import least_error as module
 from opendp_bayes.planning.least_error import LARGEST_PROGRAM, least_error
+from opendp_bayes.report.wording import without_scale
 
 SETTINGS: list[tuple[int, tuple[float, ...], float]] = [
     *((size, (1.0, 1.0), epsilon) for size, epsilon in product((1, 4, 12), (0.1, 0.5, 1.0, 2.0))),
@@ -328,6 +329,20 @@ def test_a_plan_of_few_records_shows_it() -> None:
     [note] = [note for note in found.sheet().notes if "no 1-private mechanism" in note]
     assert "is 0.1477; no 1-private mechanism has one below 0.1477" in note
     assert '"certified":0.14766' in found.to_json()
+    table = found.sheet().tables[-1]
+    assert [column.heading for column in table.columns][1:] == [
+        "Error",
+        "Over the\nleast",
+        "Remapped,\nover the least",
+    ]
+    shown = {str(row[0]): row[1:] for row in table.bodies[0].rows}
+    assert len(shown) == len(found.usable) == 8
+    assert shown["LaplaceParameters(discrete, remainder)"] == ("0.1477", "1.0000", "1.0000")
+    for row in found.usable:
+        standing = found.least.standing(row.mechanism) if found.least else None
+        assert standing
+        ratios = f"{standing.ratio:.4f}", f"{standing.remapped_ratio:.4f}"
+        assert shown[without_scale(row.mechanism)] == (f"{standing.error:.4f}", *ratios)
     for other in ({"epsilon": 1.0, "d_in": 2}, {"rho": 0.1}, {"epsilon": 1.0, "size": 60}):
         setting: dict[str, Any] = {"size": 20, "prior": [1.0, 1.0], **other}
         assert ob.plan(**setting, mechanisms=[ob.LaplaceParameters(1.0)]).least is None
