@@ -22,8 +22,9 @@ Complexes = NDArray[np.complex128]
 _WIDE = 16.0
 #: Entries of all tables that are transformed.
 _LARGEST = 1 << 25
-#: Newton's steps to a tilt, and how far the mean may stay from the sum, in standard deviations.
-_MOST_TILTS, _OFF = 60, 0.3
+#: Newton's steps to a tilt, how far one may go and how far the mean may stay from the sum, in
+#: standard deviations.
+_MOST_TILTS, _FARTHEST, _OFF = 60, 2.0, 0.3
 #: Relative to the largest, the error of a transform, and the smallest probability of the sums that
 #: leaves enough digits.
 _ROUNDING, _FEWEST_DIGITS = 1e-15, 1e-9
@@ -109,7 +110,9 @@ class Convolved:
             off = (sizes - mean) / deviations
             if np.all(np.abs(off) < _OFF):
                 break
-            tilt = tilt + np.clip(off / deviations, -1.0, 1.0)
+            # Sums of data sets with the same probabilities go together, almost as one.
+            step = np.linalg.solve(covariance + 1e-6 * np.eye(off.size), sizes - mean)
+            tilt = tilt + step / max(1.0, np.abs(step).max(), np.abs(off).max() / _FARTHEST)
         return tilt, mean, deviations
 
     def _moments(self, logs: Sequence[Floats], tilt: Floats) -> tuple[Floats, Floats]:

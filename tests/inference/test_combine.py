@@ -180,6 +180,26 @@ def test_different_records_of_private_numbers_against_all_pairs(made, name):
     assert error.max() < stats.norm.isf(oracles.FALSE_ALARM / 2)
 
 
+@pytest.mark.parametrize("scale", [2.0, 10.0, 40.0])
+def test_many_records_against_all_pairs(made, scale):
+    """Two categories, of which one is noised: numbers of records that go together closely."""
+    size, drawn = 472, (276, 251)
+    noise = LaplaceParameters(scale)
+    releases = made([((number, size - number), size, noise, FLAT) for number in drawn])
+    posterior = combine(releases, records="different")
+    x = np.arange(size + 1)
+    ways = -np.log(size + 1) - special.betaln(size - x + 1, x + 1)
+    first, second = (ways - np.abs(number - x) / scale for number in drawn)
+    sums = x[:, None] + x
+    log_weight = first[:, None] + second + special.betaln(1 + sums, 1 + 2 * size - sums)
+    weights = special.softmax(log_weight)
+    means = (1 + sums) / (2 + 2 * size)
+    mean = (weights * means).sum()
+    spread = (weights * (means * (1 - means) / (3 + 2 * size) + (means - mean) ** 2)).sum()
+    assert posterior.mean()[0] == pytest.approx(mean, abs=1e-9)
+    assert posterior.std()[0] == pytest.approx(np.sqrt(spread), rel=1e-7)
+
+
 def test_draws_and_merged_categories_agree_with_the_marginals(made):
     found = combine(made(DIFFERENT["three categories"]), records="different")
     draws, normal = found.sample(40_000, seed=0), stats.norm.isf(oracles.FALSE_ALARM / 2)
