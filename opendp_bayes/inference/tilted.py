@@ -124,9 +124,8 @@ class Tilted:
         relative = np.maximum(self.total.log_weight(sizes) - log_weight, NOTHING)
         return np.asarray(relative - self._windows.tilt * (sizes - size))
 
-    def _log_total(self, category: Integers, sizes: Floats) -> Floats:
+    def _log_total(self, _category: Integers, sizes: Floats) -> Floats:
         """The same with the weights of the sum of all counts."""
-        del category
         return np.maximum(self._log_size(sizes) + self._whole.log_density(sizes), NOTHING)
 
     @cached_property
@@ -170,9 +169,6 @@ class Tilted:
             return Joint(own, rest, self._weighted)
         smooth = SmoothTotals.of(self._listed, own, rest, prior.alpha, prior.others)
         return Joint(own, rest, smooth)
-
-    def _prior(self, alpha: float, others: float) -> Prior:
-        return Prior(alpha, others, float(self.size.mean()[0]), float(self.size.std()[0]))
 
     @cached_property
     def _short_windows(self) -> Windows:
@@ -225,13 +221,12 @@ class Tilted:
         the sum of all priors but its own.
         """
         alpha = self._windows.categories.prior
-        laws, parts = [], []
+        found = []
         for row, rest in enumerate(self._rests()):
             own = OneCount(self._short_windows if rest.is_smooth else self._windows, row)
-            law, part = self._marginal(own, rest, float(alpha[row]), float(others[row]))
-            laws.append(law)
-            parts.append(part)
-        return laws, parts
+            found.append(self._marginal(own, rest, float(alpha[row]), float(others[row])))
+        laws, parts = zip(*found, strict=True)
+        return list(laws), list(parts)
 
     def merged(self, groups: NDArray[np.bool_]) -> list[tuple[CountLaws, Components]]:
         """The same for the sums of groups of categories, shape `(groups, k)`."""
@@ -295,8 +290,7 @@ class Tilted:
             return OneCount(self._windows, int(rows[0]))
         windows, times = self._windows.chosen(rows), times[rows]
         lowest, highest = tails(windows, times)
-        grids = grids_of(windows, times, lowest[:1], highest[:1])
-        laws = [grid.whole() for grid in grids]
+        laws = [grid.whole() for grid in grids_of(windows, times, lowest[:1], highest[:1])]
         deviation = float(np.sqrt(times @ windows.variance))
         return SumLaw(laws, float(lowest[0]), float(highest[0]), deviation, int(times.sum()))
 
