@@ -445,34 +445,54 @@ def radicand(n: int, reach: float, exponent: float, constant: float = 1.0) -> fl
 
 @check("P39")
 def table_lshist() -> str:
-    reach = math.log(20)
-    exact = quantile(laplace_law(100, 50, 1.0), row(100, 50), 0.95)
+    reach, shown = math.log(20), []
+    for n in (20, 100, 1000):
+        exact = max(quantile(laplace_law(n, x, 1.0), row(n, x), 0.95) for x in (n // 2, 0))
+        shown.append(f"{exact:.4f} <= {math.sqrt(radicand(n, reach, reach / 2, 0.5)):.4f}")
     return (
-        f"n=100, delta=0.05: sqrt({radicand(100, reach, reach / 2):.4f}); inverted it would be"
-        f" {math.sqrt(radicand(100, -reach, reach / 2)):.4f}; the 95 % quantile of H is"
-        f" {exact:.4f}; constant 1/2, n=10, K=5: sqrt({radicand(10, 5, 2.5, 0.5):.4f})"
+        f"n=100, delta=0.05: with the constant 1 sqrt({radicand(100, reach, reach / 2):.4f}); with"
+        f" 1/2, n=20, 100, 1000, the larger 95 % quantile of x=n/2 and x=0: {', '.join(shown)}"
     )
 
 
 @check("P40")
 def table_lszhang() -> str:
-    reach = math.log(1 / (2 - 0.05 - 2 * math.sqrt(0.95)))
+    reach, shown = math.log(1 / (2 - 0.05 - 2 * math.sqrt(0.95))), []
+    for n in (20, 100, 300):
+        both = np.stack(np.meshgrid(*[np.arange(n + 1.0)] * 2, indexing="ij"), axis=-1)
+        quantiles = []
+        for x in (n // 2, 0):
+            distance = ob.hellinger_distance(both.reshape(-1, 2) + 1, [x + 1.0, n - x + 1.0])
+            law = np.outer(laplace_law(n, x, 2.0), laplace_law(n, n - x, 2.0)).ravel()
+            quantiles.append(quantile(law, distance, 0.95))
+        bound = math.sqrt(radicand(n, reach, reach / 2, 0.25))
+        shown.append(f"{max(quantiles):.4f} <= {bound:.4f}")
     return (
-        f"n=100, delta=0.05: K = {reach:.4f}, sqrt({radicand(100, reach, reach / 2):.4f}); constant"
-        f" 1/2, n=10, K=5: sqrt({radicand(10, 5, 2.5, 0.5):.4f})"
+        f"n=100, delta=0.05: K = {reach:.4f}, with the constant 1 sqrt("
+        f"{radicand(100, reach, reach / 2):.4f}); with 1/4, n=20, 100, 300, the larger 95 %"
+        f" quantile of x=n/2 and x=0: {', '.join(shown)}"
     )
 
 
 @check("P41")
 def table_ehd() -> str:
-    reach = (100 - 5 - 1) / 2 * math.exp(-1)
-    distance = row(100, 50)
-    weights = np.exp(-distance / (2 * PAPERS_GS))
-    exact = quantile(weights / weights.sum(), distance, 0.95)
+    """In `ln(1 - H^2)`, where the quantile is to be above."""
+    reach, shown = (100 - 5 - 1) / 2 * math.exp(-1), []
+    for n in (30, 100, 1000):
+        worst = 0.0
+        for x in (n // 2, n // 5, 0):
+            distance = row(n, x)
+            weights = np.exp(-distance / (2 * PAPERS_GS))
+            y = np.arange(n + 1)
+            middle, own = (x + y) / 2 + 1, betaln(x + 1, n - x + 1)
+            gap = (own + betaln(y + 1, n - y + 1)) / 2 - betaln(middle, n + 2 - middle)
+            worst = max(worst, quantile(weights / weights.sum(), gap, 0.95))
+        k = (n - 0.05 * n - 1) / 2 * math.exp(-1)
+        shown.append(f"{-worst:.1f} >= {k * math.log((n + k) / (n - k) / 50):.1f}")
     return (
-        f"n=100, delta=0.05: k = {reach:.4f}, sqrt({radicand(100, reach, reach):.4f}); with the"
-        f" constant 1/2 {math.sqrt(radicand(100, reach, reach, 0.5)):.6f}; the 95 % quantile of H"
-        f" is {exact:.6f}"
+        f"n=100, delta=0.05: k = {reach:.4f}, with the constant 1 sqrt("
+        f"{radicand(100, reach, reach):.4f}); with 1/50, n=30, 100, 1000, ln(1 - H^2) at the 95 %"
+        f" quantile, the smallest of x=n/2, n/5, 0: {', '.join(shown)}"
     )
 
 
