@@ -1,6 +1,6 @@
 """Pictures of pooled groups, with matplotlib (extra `plot`), imported when a picture is made."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,9 +33,8 @@ def plot_pooled(
         raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
     categories = next(iter(groups.values())).categories
     shown = 1 if len(categories) == 2 else len(categories)
-    columns = min(columns, shown)
+    columns, named = min(columns, shown), len(groups) <= _MOST_NAMES
     rows = -(-shown // columns)
-    named = len(groups) <= _MOST_NAMES
     height = 1.1 + (0.27 if named else 0.06) * len(groups)
     figure, axes = pyplot.subplots(
         rows,
@@ -59,14 +58,7 @@ def plot_pooled(
         if at + columns >= shown:
             ax.tick_params(labelbottom=True)
             ax.set_xlabel("Probability")
-    if named:
-        names = [wrapped(group_name(key), _LINE) for key in groups]
-        used[0].set_yticks(np.arange(len(groups)), names, parse_math=False)
-    else:
-        used[0].set_yticks([])
-        for first in used[::columns]:
-            first.set_ylabel(f"{len(groups)} groups")
-    used[0].set_ylim(len(groups) - 0.4, -0.6)
+    _label_rows(list(used[::columns]), groups, named)
     for ax in unused:
         ax.set_axis_off()
     handles, labels = used[0].get_legend_handles_labels()
@@ -74,6 +66,18 @@ def plot_pooled(
         handles, labels, loc="outside lower center", ncols=1, frameon=False, fontsize="small"
     )
     return figure
+
+
+def _label_rows(firsts: Sequence["Axes"], groups: Iterable[Key], named: bool) -> None:
+    """The names of the groups, or how many there are, beside the first picture of every row."""
+    names = [wrapped(group_name(key), _LINE) for key in groups]
+    if named:
+        firsts[0].set_yticks(np.arange(len(names)), names, parse_math=False)
+    else:
+        firsts[0].set_yticks([])
+        for ax in firsts:
+            ax.set_ylabel(f"{len(names)} groups")
+    firsts[0].set_ylim(len(names) - 0.4, -0.6)
 
 
 def _of(found: Estimate, at: int) -> tuple[float, float, float]:
