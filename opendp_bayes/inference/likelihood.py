@@ -23,7 +23,7 @@ from opendp_bayes.inference.curves import (
     distances,
     position,
 )
-from opendp_bayes.inference.tables import coin_tables, tables
+from opendp_bayes.inference.tables import coin_tables, missed, tables
 from opendp_bayes.mathematics.simplex import number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, IntegerNoise
@@ -88,6 +88,12 @@ class Weighing:
             rank = ranks(counts, self.size)
             log_width, log_normaliser = (table[rank] for table in tables(*key))
         return -self.distances(counts, self.released) * np.exp(-log_width) - log_normaliser
+
+    def missed(self, log_weights: Floats) -> Floats:
+        """What the logarithms of the likelihood of all data sets, listed, are too large by, given
+        their weights, shape `(data sets,)`.
+        """
+        return missed(self.law, self.size, tuple(self.prior.tolist()), log_weights)
 
     def distances(self, counts: Integers, other: Integers) -> Floats:
         """Hellinger distances between posteriors, shape `(m,)`."""

@@ -155,11 +155,10 @@ def _true_counts(
         )
     if isinstance(likelihood, Flipping) or number_of_candidates(size, release.k) <= LARGEST_LIST:
         counts = candidates(size, release.k)
-        return Listed(
-            counts,
-            likelihood.log_likelihood(counts) + log_rising(counts, prior).sum(axis=1),
-            prior,
-        )
+        log_weights = likelihood.log_likelihood(counts) + log_rising(counts, prior).sum(axis=1)
+        if isinstance(likelihood, Weighing):
+            log_weights = log_weights - likelihood.missed(log_weights)
+        return Listed(counts, log_weights, prior)
     if isinstance(likelihood, Weighing):
         return by_interpolation(likelihood, prior, effective, rng)
     return by_metropolis(likelihood, prior, effective, rng)

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import RBFInterpolator
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from opendp_bayes.inference.curves import NO_COINS, POWERS
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
@@ -19,6 +19,8 @@ from opendp_bayes.mechanisms.laws import ExponentialWeights
 
 #: Data sets of which every one has its functions computed, and of more, how many have.
 _ALL, _SPREAD_NODES = 4000, 1500
+#: The most probable data sets, whose normalisers are computed once more.
+_PROBABLE = 1500
 #: Logarithms of widths that deviate by less are the same.
 _SAME = 1e-6
 #: Data sets out of which these are chosen.
@@ -53,37 +55,66 @@ def tables(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tupl
     return np.log(widths), _tabulated(size, alpha, log_normaliser, np.log(widths))
 
 
+def missed(
+    law: ExponentialWeights, size: int, prior: tuple[float, ...], log_weights: Floats
+) -> Floats:
+    """What `ln Z` of `tables` is off by at every data set, given weights of shape `(data sets,)`:
+    computed at the most probable ones, and their mean at the others.
+    """
+    if log_weights.size <= _ALL:
+        return np.zeros(log_weights.shape)
+    log_widths, log_normalisers = tables(law, size, prior)
+    exponents = np.exp(-log_widths)
+    chosen = np.argsort(-log_weights)[:_PROBABLE]
+    values = _values_at(
+        chosen, size, np.array(prior), lambda row, d: float(logsumexp(-d * exponents[row]))
+    )
+    off = values - log_normalisers[chosen]
+    result = np.full(log_weights.shape, softmax(log_weights[chosen]) @ off)
+    result[chosen] = off
+    return result
+
+
+def _values_at(
+    rows: Integers, size: int, prior: Floats, of: Callable[[int, Floats], ArrayLike]
+) -> Floats:
+    """Functions of the place of a data set and of the distances of all candidates from it, at some
+    data sets; shape `(rows, ...)`.
+    """
+    split = np.arange(size + 1)
+    gaps = [
+        gap_above(a + np.minimum.outer(split, split), np.abs(np.subtract.outer(split, split)) / 2)
+        for a in prior
+    ]
+    sums = (
+        candidate_sums([gap[count] for gap, count in zip(gaps, row, strict=True)])
+        for row in candidates(size, prior.size)[rows]
+    )
+    return np.array(
+        [
+            of(row, distance_from_divergence(each))
+            for row, each in zip(rows.tolist(), sums, strict=True)
+        ]
+    )
+
+
 def _tabulated(
     size: int,
     prior: Floats,
     of: Callable[[int, Floats], ArrayLike],
     log_widths: Floats | None = None,
 ) -> Floats:
-    """Functions of the place of a data set and of the distances of all candidates from it, at every
-    data set, in lexicographic order; shape `(data sets, ...)`.
+    """The same at every data set, in lexicographic order; shape `(data sets, ...)`.
 
     Computed for all if there are at most `_ALL`, otherwise for `_SPREAD_NODES` of them, with a
     thin-plate spline in between: in the counts, and in `log_widths`, shape `(data sets,)`, of which
     what is computed is a smooth function where they are none of the counts.
     """
-    data, split = candidates(size, prior.size), np.arange(size + 1)
-    tables = [
-        gap_above(a + np.minimum.outer(split, split), np.abs(np.subtract.outer(split, split)) / 2)
-        for a in prior
-    ]
+    data = candidates(size, prior.size)
     # Spreads small counts out, where the functions bend.
     place: Floats = np.asarray(data + 0.5, dtype=np.float64) ** 0.25
     nodes = np.arange(len(data)) if len(data) <= _ALL else _far_apart(place)
-    sums = (
-        candidate_sums([table[count] for table, count in zip(tables, row, strict=True)])
-        for row in data[nodes]
-    )
-    values = np.array(
-        [
-            of(row, distance_from_divergence(gaps))
-            for row, gaps in zip(nodes.tolist(), sums, strict=True)
-        ]
-    )
+    values = _values_at(nodes, size, prior, of)
     if nodes.size == len(data):
         return values
     if log_widths is not None and log_widths[nodes].std() > _SAME:

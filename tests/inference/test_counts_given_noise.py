@@ -74,6 +74,15 @@ def test_draws_whose_sum_is_far_from_the_number_of_records(scale, drawn, prior, 
     assert max(found.values()) <= ERROR, found
 
 
+@pytest.mark.parametrize("law", ["laplace", "floored", "gaussian"])
+def test_an_informed_prior_against_the_draw(law):
+    """A posterior that is far narrower than any cell which is placed by the draw."""
+    made = {"law": law, "scale": 43.0, "drawn": np.array([79, 10**9 - 79]), "size": 10**9}
+    made |= {"prior": np.array([9582.0, 2347.0]), "noised": np.array([True, True])}
+    found = wide_deviations(made)
+    assert max(found.values()) <= ERROR, found
+
+
 def test_a_prior_of_the_number_of_records_whose_quantiles_scipy_finds_only_in_part():
     size_prior = stats.logser(0.999)
     with pytest.raises(RuntimeError):

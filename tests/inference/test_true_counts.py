@@ -164,7 +164,7 @@ def test_numbers_of_records_many_scales_above_the_release(release):
     [((1e-3, 1.0, 1e3, 30.0), 4.0), ((1e-2, 1e2, 1e4, 1.0), 0.5)],
     ids=repr,
 )
-def test_listed_data_sets_under_very_unequal_priors(prior, scale, monkeypatch):
+def test_listed_data_sets_under_very_unequal_priors(prior, scale, release, monkeypatch):
     """The normaliser is interpolated between 700 of 969 data sets; here it is a sum over all."""
     monkeypatch.setattr(tables, "_ALL", 700)
     monkeypatch.setattr(tables, "_SPREAD_NODES", 700)
@@ -181,6 +181,16 @@ def test_listed_data_sets_under_very_unequal_priors(prior, scale, monkeypatch):
     assert found.cdf(at) == pytest.approx(right.cdf(at), abs=CELLS / 4)
     assert np.abs(found.mean() - right.mean()).max() < CELLS / 4 * np.sqrt(right.variance().max())
     assert np.abs(ours - ours.mean() - exact + exact.mean()).max() > 1e-9  # it is interpolated
+    monkeypatch.setattr(tables, "_PROBABLE", 60)
+    likelihood = likelihood_of(mechanism, released, alpha, 16)
+    mended = ours - likelihood.missed(ours + log_prior)
+    likely = np.argsort(-ours - log_prior)[:60]
+    assert mended[likely] == pytest.approx(exact[likely], abs=1e-9)
+    posterior = release(mechanism, released.tolist(), 16, prior).posterior
+    listed = Listed(sets, mended + log_prior, alpha).probabilities
+    assert posterior.mean() == pytest.approx(listed.mean(), rel=1e-12)
+    monkeypatch.setattr(tables, "_ALL", len(sets))
+    assert not likelihood.missed(ours).any()
 
 
 @pytest.mark.slow
@@ -209,8 +219,9 @@ def test_normalisers_between_nodes_are_those_of_every_data_set(mechanism, size, 
     for share in (np.full(alpha.size, 1 / alpha.size), alpha / alpha.sum()):
         released = rng.multinomial(size, share)
         own = ob.hellinger_distance(alpha + sets, alpha + released)
-        ours = likelihood_of(mechanism, released, alpha, size).log_likelihood(sets)
-        found = Listed(sets, ours + log_prior, alpha).probabilities
+        likelihood = likelihood_of(mechanism, released, alpha, size)
+        ours = likelihood.log_likelihood(sets) + log_prior
+        found = Listed(sets, ours - likelihood.missed(ours), alpha).probabilities
         right = Listed(sets, -own / widths - exact + log_prior, alpha).probabilities
         at = right.quantile(LEVELS[:, None])
         assert found.cdf(at) == pytest.approx(right.cdf(at), abs=CELLS)
