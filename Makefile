@@ -12,9 +12,9 @@ export PYTHONDONTWRITEBYTECODE :=
 FOR_DEMO := $(VENV)/.demo
 FOR_TESTS := $(VENV)/.tests
 FOR_TOOLS := $(VENV)/.tools
-# A process a core takes its share of the tests in order, so that those of one file share what they computed, and whoever is
-# ready first takes from the others. Every process calculates in one thread.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal
+# A file at a time and a process a core: tests of one file share what they computed, and the code of one page its names. Every
+# process calculates in one thread.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
 # Mistakes to plant in each module; 0 for all, which takes days.
 NUMBER ?= 10
