@@ -184,7 +184,10 @@ def _problems(found: Specification) -> Iterator[Problem]:
         yield ("privacy", "shares"), "finds the shares; leave out share of the results."
     for key, column in found.columns.items():
         categories, labels = column.categories, column.labels
-        if labels is not None and (categories is None or len(labels) != len(categories)):
+        if labels is not None and categories is None:
+            problem = "needs categories, of which each has a label; list them, in the same order."
+            yield ("columns", key, "labels"), problem
+        elif labels is not None and len(labels) != len(categories or ()):
             yield ("columns", key, "labels"), "must be one for each of categories."
         if labels is not None and len(set(labels)) < len(labels):
             yield ("columns", key, "labels"), "must all be different."

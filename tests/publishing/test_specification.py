@@ -77,6 +77,7 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ("[1, 2]", "[1, 2.5]", r"line 10: columns\.age group\.categories: Expected"),
         ("[1, 2]", "[]", r"line 10: columns\.age group\.categories: .*length >= 1"),
         ('["young", "old"]', '["young"]', r"line 11: .*labels: must be one for each of categor"),
+        ("categories = [1, 2]\n", "", r"line 10: .*labels: needs categories, of which each has"),
         ('["young", "old"]', '["y", "y"]', r"line 11: .*labels: must all be different"),
         ('column = "vote"', 'column = "vot"', r"line 15: results\[0\]\.column: 'vot' is not under"),
         ('column = "vote"', "", r"line 14: results\[0\]: .*missing required field `column`"),
