@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from opendp_bayes.planning import automatic, release_law
-
 sys.path.insert(0, str(Path(__file__).parent))
 
 
@@ -18,6 +16,8 @@ def coarse_errors() -> Iterator[None]:
     """Expected errors from a thirtieth of the draws, within two per cent instead of 0.3, for
     modules that use the choice among mechanisms and do not measure it.
     """
+    from opendp_bayes.planning import automatic, release_law
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release_law, "_LARGEST_LAW", 1 << 12)
         patch.setattr(release_law, "_LARGEST_NOISE", 1 << 12)
