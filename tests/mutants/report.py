@@ -14,7 +14,8 @@ _HERE = Path(__file__).parent
 #: Mistakes that change no result, and those that no test notices: the module, the line as it
 #: becomes, and the reason.
 REASONS = _HERE / "equivalent.toml"
-#: Mistakes that no test noticed when they were first planted, by module.
+#: Mistakes that no test noticed when they were first planted, by module; null where that was not
+#: kept.
 FIRST = _HERE / "first.json"
 _ROUNDS = _HERE / "rounds.toml"
 
@@ -34,14 +35,13 @@ everything in a module that has changed.
 
 ## This is a sample
 
-{tried} of the {possible} mistakes in {modules} modules were tried, of each module about the same
-number at random and all where it has fewer. {equivalent} change nothing and are not counted. Of
-the other {judged}, the tests as they were noticed {first}, {first_score}; those written since
-notice
-{noticed}, {score}. In brackets is what the sample allows to say of a mistake of these kinds in a
-module drawn at random: an interval that holds its probability of being noticed with probability
-0.95. Of a single module a few mistakes say little, which its interval shows. The intervals of "at
-first" are those of tests that were written without the sample; those of "now" know it.
+{tried} of the {possible} mistakes in {modules} modules were tried, of each module a few at random
+and all where it has no more. {equivalent} change nothing and are not counted. The tests notice
+{noticed} of the other {judged}, {score}. The tests as they were when these mistakes were first
+planted, written without knowing them, noticed {first} of {of_first}, {first_score}; of the modules
+with a dash that was not kept. In brackets is what the sample allows to say of a mistake of these
+kinds in a module drawn at random: an interval that holds its probability of being noticed with
+probability 0.95. Of a single module a few mistakes say little, which its interval shows.
 
 All tests that belong to these modules take {seconds} of one processor, coverage
 included.
@@ -62,7 +62,7 @@ class Tried:
     module: str
     possible: int
     noticed: int
-    at_first: int
+    at_first: int | None
     equivalent: tuple[tuple[str, str], ...]
     unnoticed: tuple[tuple[str, str], ...]
 
@@ -77,21 +77,18 @@ class Tried:
     @property
     def row(self) -> str:
         module = self.module.removeprefix("plugins/opendp-bayes-smoothed/")
+        at_first = "–" if self.at_first is None else self.at_first
         return (
             f"| `{module}` | {self.possible} | {self.number} | {len(self.equivalent)}"
-            f" | {self.at_first} | {self.noticed} | {len(self.unnoticed)} | {self.score()} |"
+            f" | {at_first} | {self.noticed} | {len(self.unnoticed)} | {self.score} |"
         )
 
-    def score(self, noticed: int | None = None) -> str:
+    @property
+    def score(self) -> str:
         """The share noticed of those that change something, with an interval for all of them."""
-        noticed = self.noticed if noticed is None else noticed
-        if not self.judged:
-            return ""
-        share = f"{noticed / self.judged:.0%}"
         if self.number == self.possible:
-            return share
-        low, high = beta.interval(0.95, noticed + 0.5, self.judged - noticed + 0.5)
-        return f"{share} ({low:.0%} to {high:.0%})"
+            return f"{self.noticed / self.judged:.0%}" if self.judged else ""
+        return _share(self.noticed, self.judged)
 
 
 def is_settled(module: str, result: WorkResult) -> bool:
@@ -102,26 +99,28 @@ def is_settled(module: str, result: WorkResult) -> bool:
 def remember(module: str, results: Iterable[tuple[MutationSpec, WorkResult]]) -> None:
     """Keep which mistakes no test noticed when they were first planted."""
     known = _first()
+    before = known.get(module, [])
     missed = {_shown(spec, result) for spec, result in results if not result.is_killed}
-    if missed:
-        known[module] = sorted({*known.get(module, []), *missed})
+    if missed and before is not None:
+        known[module] = sorted({*before, *missed})
         FIRST.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n")
 
 
 def tried(module: str, possible: int, results: Iterable[tuple[MutationSpec, WorkResult]]) -> Tried:
     """Sort the results of a module's mistakes."""
     nothing, reasons, first = _reasons("mutant"), _reasons("unnoticed"), _first().get(module, [])
-    noticed, at_first, equivalent, unnoticed = 0, 0, [], []
+    noticed, seen, equivalent, unnoticed = 0, 0, [], []
     for spec, result in results:
         line, shown = _new_line(result.diff or ""), _shown(spec, result)
         if not result.is_killed and (module, line) in nothing:
             equivalent.append((shown, nothing[module, line]))
             continue
-        at_first += shown not in first
+        seen += shown not in (first or [])
         if result.is_killed:
             noticed += 1
         else:
             unnoticed.append((shown, reasons.get((module, line), "no reason is known")))
+    at_first = None if first is None else seen
     return Tried(module, possible, noticed, at_first, tuple(equivalent), tuple(unnoticed))
 
 
@@ -131,10 +130,11 @@ def written(found: list[Tried], seconds: dict[str, float], patience: float) -> s
         "all of them",
         sum(each.possible for each in found),
         sum(each.noticed for each in found),
-        sum(each.at_first for each in found),
+        sum(each.at_first or 0 for each in found),
         tuple(pair for each in found for pair in each.equivalent),
         tuple(pair for each in found for pair in each.unnoticed),
     )
+    kept = [each for each in found if each.at_first is not None]
     page = _PAGE.format(
         patience=patience,
         tried=whole.number,
@@ -143,9 +143,10 @@ def written(found: list[Tried], seconds: dict[str, float], patience: float) -> s
         equivalent=len(whole.equivalent),
         judged=whole.judged,
         first=whole.at_first,
-        first_score=whole.score(whole.at_first),
+        of_first=sum(each.judged for each in kept),
+        first_score=_share(whole.at_first or 0, sum(each.judged for each in kept)),
         noticed=whole.noticed,
-        score=whole.score(),
+        score=whole.score,
         seconds=f"{sum(seconds.values()) / 60:.1f} minutes",
         rounds="\n".join(_round(each) for each in tomllib.loads(_ROUNDS.read_text())["round"]),
     )
@@ -157,12 +158,19 @@ def written(found: list[Tried], seconds: dict[str, float], patience: float) -> s
     return page + "\n".join([*rows, *lists]) + "\n"
 
 
+def _share(noticed: int, judged: int) -> str:
+    if not judged:
+        return ""
+    low, high = beta.interval(0.95, noticed + 0.5, judged - noticed + 0.5)
+    return f"{noticed / judged:.0%} ({low:.0%} to {high:.0%})"
+
+
 def _round(each: dict[str, Any]) -> str:
-    after = each.get("after", each["before"])
+    after = each.get("after", "–")
     return f"| {each['name']} | {each['judged']} | {each['before']} | {after} |"
 
 
-def _first() -> dict[str, list[str]]:
+def _first() -> dict[str, list[str] | None]:
     return json.loads(FIRST.read_text()) if FIRST.exists() else {}
 
 
