@@ -39,18 +39,21 @@ def main() -> None:
                 if any(arguments.only in path for path in area["modules"])
             ]:
                 result.result()
-    found, seconds = [], {}
+    found, missing, timed = [], [], {}
     for area in areas:
         if recorded(area).exists():
-            seconds |= Covered.read(recorded(area)).seconds
+            timed[area["name"]] = Covered.read(recorded(area)).seconds
         for module in map(Module, area["modules"]):
-            if module.session.exists():
-                with use_db(str(module.session), WorkDB.Mode.open) as db:
+            if session := module.latest:
+                with use_db(str(session), WorkDB.Mode.open) as db:
                     items = {item.job_id: item.mutations[0] for item in chosen(db, 0)}
                     results = [(items[job], result) for job, result in db.results if job in items]
                 remember(module.path, results)
-                found.append(tried(module.path, len(items), results))
-    (PROJECT / "docs/mutants.md").write_text(written(found, seconds, PATIENCE))
+                changed = session != module.session
+                found.append(tried(module.path, len(items), results, changed=changed))
+            else:
+                missing.append(module.path)
+    (PROJECT / "docs/mutants.md").write_text(written(found, missing, timed, PATIENCE))
 
 
 if __name__ == "__main__":

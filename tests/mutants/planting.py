@@ -52,10 +52,19 @@ class Module:
     @property
     def session(self) -> Path:
         """The record of what was tried with this text."""
-        return (
-            KEPT
-            / f"{self.path.removesuffix('.py').replace('/', '.')}-{_digest([self.path])}.sqlite"
-        )
+        return KEPT / f"{self._name}-{_digest([self.path])}.sqlite"
+
+    @property
+    def latest(self) -> Path | None:
+        """The same, or else the last one of another text."""
+        if self.session.exists():
+            return self.session
+        others = KEPT.glob(f"{self._name}-*.sqlite")
+        return max(others, key=lambda place: place.stat().st_mtime, default=None)
+
+    @property
+    def _name(self) -> str:
+        return self.path.removesuffix(".py").replace("/", ".")
 
 
 def chosen(db: WorkDB, number: int) -> list[WorkItem]:

@@ -37,15 +37,18 @@ everything in a module that has changed.
 
 {tried} of the {possible} mistakes in {modules} modules were tried, of each module a few at random
 and all where it has no more. {equivalent} change nothing and are not counted. The tests notice
-{noticed} of the other {judged}, {score}. The tests as they were when these mistakes were first
-planted, written without knowing them, noticed {first} of {of_first}, {first_score}; of the modules
-with a dash that was not kept. In brackets is what the sample allows to say of a mistake of these
-kinds in a module drawn at random: an interval that holds its probability of being noticed with
-probability 0.95. Of a single module a few mistakes say little, which its interval shows.
+{noticed} of the other {judged}, {score}.
 
-All tests that belong to these modules take {seconds} of one processor, coverage
-included.
+That is after tests were written for those that went unnoticed, so it says nothing of the mistakes
+that were not tried. Of these speaks what the tests noticed that were written without knowing the
+sample: {first} of {of_first}, {first_score}. In brackets is the interval that holds, with
+probability 0.95, the probability that a mistake of these kinds is noticed, in a module drawn at
+random. Where the table has a dash that was not kept, and the earlier sample below is the one. Of a
+single module a few mistakes say little. A module with an asterisk has changed since.
 
+{timed}
+
+{missing}
 | Sample | Change something | Noticed at first | Noticed then |
 |---|--:|--:|--:|
 {rounds}
@@ -65,6 +68,7 @@ class Tried:
     at_first: int | None
     equivalent: tuple[tuple[str, str], ...]
     unnoticed: tuple[tuple[str, str], ...]
+    changed: bool = False
 
     @property
     def judged(self) -> int:
@@ -79,16 +83,15 @@ class Tried:
         module = self.module.removeprefix("plugins/opendp-bayes-smoothed/")
         at_first = "–" if self.at_first is None else self.at_first
         return (
-            f"| `{module}` | {self.possible} | {self.number} | {len(self.equivalent)}"
+            f"| `{module}`{'*' * self.changed} | {self.possible} | {self.number}"
+            f" | {len(self.equivalent)}"
             f" | {at_first} | {self.noticed} | {len(self.unnoticed)} | {self.score} |"
         )
 
     @property
     def score(self) -> str:
-        """The share noticed of those that change something, with an interval for all of them."""
-        if self.number == self.possible:
-            return f"{self.noticed / self.judged:.0%}" if self.judged else ""
-        return _share(self.noticed, self.judged)
+        """The share noticed of those that change something."""
+        return f"{self.noticed / self.judged:.0%}" if self.judged else ""
 
 
 def is_settled(module: str, result: WorkResult) -> bool:
@@ -106,8 +109,14 @@ def remember(module: str, results: Iterable[tuple[MutationSpec, WorkResult]]) ->
         FIRST.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n")
 
 
-def tried(module: str, possible: int, results: Iterable[tuple[MutationSpec, WorkResult]]) -> Tried:
-    """Sort the results of a module's mistakes."""
+def tried(
+    module: str,
+    possible: int,
+    results: Iterable[tuple[MutationSpec, WorkResult]],
+    *,
+    changed: bool,
+) -> Tried:
+    """Sort the results of a module, `changed` if the mistakes were planted in an earlier text."""
     nothing, reasons, first = _reasons("mutant"), _reasons("unnoticed"), _first().get(module, [])
     noticed, seen, equivalent, unnoticed = 0, 0, [], []
     for spec, result in results:
@@ -121,11 +130,15 @@ def tried(module: str, possible: int, results: Iterable[tuple[MutationSpec, Work
         else:
             unnoticed.append((shown, reasons.get((module, line), "no reason is known")))
     at_first = None if first is None else seen
-    return Tried(module, possible, noticed, at_first, tuple(equivalent), tuple(unnoticed))
+    return Tried(module, possible, noticed, at_first, tuple(equivalent), tuple(unnoticed), changed)
 
 
-def written(found: list[Tried], seconds: dict[str, float], patience: float) -> str:
-    """The page; `seconds` are those of each test that belongs to a module."""
+def written(
+    found: list[Tried], missing: list[str], timed: dict[str, dict[str, float]], patience: float
+) -> str:
+    """The page; `missing` are the modules that were not tried, `timed` the seconds of each test by
+    area.
+    """
     whole = Tried(
         "all of them",
         sum(each.possible for each in found),
@@ -147,7 +160,8 @@ def written(found: list[Tried], seconds: dict[str, float], patience: float) -> s
         first_score=_share(whole.at_first or 0, sum(each.judged for each in kept)),
         noticed=whole.noticed,
         score=whole.score,
-        seconds=f"{sum(seconds.values()) / 60:.1f} minutes",
+        timed=_timed(timed),
+        missing=f"Not tried: {', '.join(f'`{each}`' for each in missing)}.\n" if missing else "",
         rounds="\n".join(_round(each) for each in tomllib.loads(_ROUNDS.read_text())["round"]),
     )
     rows = [each.row for each in found] + [whole.row.replace("`", "")]
@@ -159,10 +173,21 @@ def written(found: list[Tried], seconds: dict[str, float], patience: float) -> s
 
 
 def _share(noticed: int, judged: int) -> str:
+    """The share, with an interval for all mistakes."""
     if not judged:
         return ""
     low, high = beta.interval(0.95, noticed + 0.5, judged - noticed + 0.5)
     return f"{noticed / judged:.0%} ({low:.0%} to {high:.0%})"
+
+
+def _timed(timed: dict[str, dict[str, float]]) -> str:
+    seconds = {test: each for tests in timed.values() for test, each in tests.items()}
+    return (
+        f"The tests of {', '.join(sorted(timed))} take {sum(seconds.values()) / 60:.1f} minutes of"
+        " one processor together, coverage included."
+        if timed
+        else ""
+    )
 
 
 def _round(each: dict[str, Any]) -> str:
