@@ -82,7 +82,8 @@ def show(
             sheets = [replace(one.sheet(level), title=title) for title, one in releases]
             if plot is not None:
                 _draw(releases[0][1], level, plot)
-    display(*(terminal.rendered(sheet) for sheet in sheets))
+    shown = [part for sheet in sheets for part in (terminal.rendered(sheet), "")]
+    display(*shown[:-1])
 
 
 def _releases(text: bytes) -> "list[tuple[str, Release | GroupedRelease | Survey]]":
