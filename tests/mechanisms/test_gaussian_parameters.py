@@ -14,6 +14,7 @@ from scipy.special import gammaln
 from opendp_bayes import GaussianParameters, KNormParameters, Release, calibrate, load_mechanism
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mathematics.zero_sum import nearest_counts
+from opendp_bayes.mechanisms import gaussian_parameters
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
 
@@ -200,3 +201,21 @@ def test_json() -> None:
             (9, 4, -3), ("a", "b", "c"), (1.0,) * 3, GaussianParameters(2.5, total), promise(12)
         )
         assert Release.from_json(made.to_json()) == made
+
+
+@pytest.mark.parametrize(("size", "moved"), [(10, 2), (None, 1)])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.3])
+@pytest.mark.parametrize("d_in", [1, 3])
+def test_an_epsilon_with_delta_is_above_the_bound_of_its_rho(
+    size: int | None, moved: int, delta: float, d_in: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In ball arithmetic; and by as much as the error of the root allows it to be off."""
+    mechanism, setting = GaussianParameters(1.7), {"size": size, "prior": np.ones(2)}
+    rho = oracles.arb(moved * d_in**2) / (2 * oracles.arb(1.7) ** 2)
+    root = (rho * -oracles.arb(delta).log()).sqrt()
+    found = mechanism.proven_loss(d_in, delta=delta, **setting).epsilon
+    assert oracles.arb(found) >= rho + 2 * root
+    assert found == pytest.approx(float((rho + 2 * root).mid()), rel=1e-13)
+    monkeypatch.setattr(gaussian_parameters, "_FLOAT_ERROR", 0.1)
+    enlarged = mechanism.proven_loss(d_in, delta=delta, **setting).epsilon
+    assert enlarged == pytest.approx(float((rho + 2 * root / 0.9).mid()), rel=1e-13)

@@ -14,6 +14,7 @@ import pytest
 from opendp_bayes import LaplaceParameters
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism, integer_noise
+from opendp_bayes.mechanisms.noisy_counts import log_clamped
 
 NOISES, TOTALS = ("discrete", "floored"), ("remainder", "bounded")
 DATA = [
@@ -303,3 +304,27 @@ def test_map_is_rounded_up(total: Any, size: int | None, moved: int) -> None:
             assert moved * each <= Fraction(loss.epsilon) <= moved * each * (1 + Fraction(1, 2**52))
             assert 2 * moved * each <= Fraction(loss.range)
             assert moved * each**2 / 2 <= Fraction(loss.rho)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "size", "k", "moved"),
+    [
+        (LaplaceParameters(1.5), 9, 2, 1),
+        (LaplaceParameters(1.5), 9, 3, 2),
+        (LaplaceParameters(1.5, total="bounded"), 9, 2, 2),
+        (LaplaceParameters(1.5, total="private"), None, 3, 1),
+    ],
+)
+def test_the_loss_is_that_of_the_counts_that_move(
+    mechanism: LaplaceParameters, size: int | None, k: int, moved: int
+) -> None:
+    """Each by `d_in`, with half of its squared loss as rho."""
+    for d_in in (1, 4):
+        each = d_in / 1.5
+        loss = mechanism.proven_loss(d_in, size=size, prior=np.ones(k))
+        found = loss.epsilon, loss.range, loss.rho
+        assert found == pytest.approx((moved * each, 2 * moved * each, moved * each**2 / 2))
+
+
+def test_what_is_clamped_to_one_value_is_certain() -> None:
+    assert log_clamped(integer_noise.DiscreteLaplace(1.0), 3, 5, 5).tolist() == [0.0]
