@@ -100,10 +100,10 @@ def draws_of(model: Model, effective: int, rng: np.random.Generator) -> tuple[Fl
             chains.sweep(adapt=False)
             a.append(chains.concentration)
             counts.append(chains.counts.copy())
-        found = diagnostics_of(np.stack(a, axis=1))
+        # The first quarter may still remember where the chains began.
+        kept = slice(len(a) // 4, None)
+        found = diagnostics_of(np.stack(a[kept], axis=1))
         if found.ess.min() >= effective and found.r_hat.max() < 1.05:
             break
         wanted *= 2
-    # The first quarter may still remember where the chains began.
-    kept = slice(len(a) // 4, None)
     return np.stack(a[kept], axis=1), np.stack(counts[kept], axis=1)
