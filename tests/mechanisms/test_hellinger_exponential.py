@@ -1,11 +1,13 @@
 """EHD's certificate in exact arithmetic, with errors so large that each part shows."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
-from opendp_bayes import HellingerExponential, global_sensitivity
+from opendp_bayes import HellingerExponential, SmoothHellingerExponential, global_sensitivity
+from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms import exponential, hellinger_exponential
 
 SIZE, PRIOR = 12, np.array([0.7, 2.0, 0.7])
@@ -59,3 +61,22 @@ def test_the_smallest_width_is_rounded_down(
             assert Fraction(width) <= Fraction(scale) * (
                 Fraction(least) if sensitivity == "local" else 1
             )
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        HellingerExponential(0.7),
+        HellingerExponential(0.7, sensitivity="local"),
+        SmoothHellingerExponential(0.7, gamma=0.3),
+        SmoothHellingerExponential(0.7, beta=0.2),
+    ],
+    ids=str,
+)
+def test_the_widths_of_some_data_sets_are_those_of_all(mechanism: Any) -> None:
+    prior, sets = np.array([0.5, 1.0, 2.0]), candidates(6, 3)
+    every = mechanism.widths(6, prior)
+    assert mechanism.widths_at(sets, prior) == pytest.approx(every, rel=1e-12)
+    one_by_one = [mechanism.width(counts, prior) for counts in sets]
+    assert one_by_one == pytest.approx(every, rel=1e-12)
+    assert mechanism.smallest_width(6, prior) <= every.min() * (1 + 1e-12)
