@@ -93,7 +93,8 @@ def negative() -> None:
         ["k", "95 % intervals, ms", "4000 draws, ms"],
         rows,
         "Computed, without random draws. Markov chains, which were used before, took 1.9 and 8.2 s"
-        " of the processor for 4000 effective draws with k = 10 and 20.",
+        " of the processor for 4000 effective draws from like releases with k = 10 and 20"
+        " and a prior of 0.5.",
     )
 
 
