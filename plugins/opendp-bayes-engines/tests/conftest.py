@@ -31,7 +31,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def java_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Spark's Java process prints: it keeps the standard error that it was started with,
+    which is not that of any one test.
+    """
+    return tmp_path_factory.mktemp("spark") / "stderr"
+
+
+@pytest.fixture(scope="session")
+def spark(java_log: Path) -> Iterator[Any]:
     """A session of Spark in this process."""
     if reason := _without_spark():
         pytest.skip(reason)
@@ -39,13 +47,18 @@ def spark() -> Iterator[Any]:
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
 
-        session = (
+        builder = (
             SparkSession.builder.master("local[2]")
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.driver.memory", "1g")
-            .getOrCreate()
         )
+        before = os.dup(2)
+        with java_log.open("w") as log:
+            os.dup2(log.fileno(), 2)
+        session = builder.getOrCreate()
+        os.dup2(before, 2)
+        os.close(before)
         yield session
         session.stop()
 

@@ -32,52 +32,72 @@ def failing(spark: Any) -> Any:
     )
 
 
-def is_printed(text: str, capfd: pytest.CaptureFixture[str]) -> bool:
-    """Whether Spark's log has it, which other threads write, some time after the query failed."""
-    printed = ""
-    for _ in range(300):
-        printed += capfd.readouterr().err
-        if text in printed:
-            return True
-        time.sleep(0.1)
-    return False
+class Printed:
+    """What is printed from now on: by this process, and by Spark's Java process, whose log other
+    threads write, some time after a query failed.
+    """
+
+    def __init__(self, capfd: pytest.CaptureFixture[str], java_log: Path) -> None:
+        self._capfd, self._log = capfd, java_log
+        capfd.readouterr()
+        self._start = java_log.stat().st_size
+
+    def by_java(self) -> str:
+        time.sleep(1)
+        return self._log.read_bytes()[self._start :].decode()
+
+    def by_all(self) -> str:
+        printed = self._capfd.readouterr()
+        return printed.out + printed.err + self.by_java()
+
+    def shows(self, text: str) -> bool:
+        return any(text in self.by_java() for _ in range(30))
 
 
-def test_a_row_that_fails_is_not_shown(spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def printed(capfd: pytest.CaptureFixture[str], spark: Any, java_log: Path) -> Any:
+    """What is printed from the call on."""
+    return lambda: Printed(capfd, java_log)
+
+
+def fail(spark: Any) -> None:
+    """Without a Context."""
+    with pytest.raises(Exception, match=VALUE):
+        failing(spark).groupBy("vote").count().collect()
+
+
+def test_a_row_that_fails_is_not_shown(spark: Any, printed: Any) -> None:
     of = two_shares(failing(spark))
-    capfd.readouterr()
+    since = printed()
     happened = outcome(of)
     assert happened["error"].startswith(MESSAGE)
     assert (happened["released"], happened["left"]) == (None, 2)
-    time.sleep(1)
-    printed = capfd.readouterr()
-    assert VALUE not in printed.out + printed.err
-    # Without a Context the same failure is shown, on the same standard error.
+    assert VALUE not in since.by_all()
+    # Without a Context the same failure is shown, in the same log.
     spark.sparkContext.setLogLevel("WARN")
-    with pytest.raises(Exception, match=VALUE):
-        failing(spark).groupBy("vote").count().collect()
-    assert is_printed(VALUE, capfd)
+    since = printed()
+    fail(spark)
+    assert since.shows(VALUE)
 
 
-def test_the_log_is_as_it_was(spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_log_is_as_it_was(spark: Any, printed: Any) -> None:
     assert outcome(two_shares(spark.sql("SELECT 'no' AS vote")))["released"]
-    capfd.readouterr()
+    since = printed()
     spark.range(10).groupBy("id").count().collect()
-    assert " INFO " not in capfd.readouterr().err  # interactive sessions show warnings and errors
-    with pytest.raises(Exception, match=VALUE):
-        failing(spark).groupBy("vote").count().collect()
-    assert is_printed(VALUE, capfd)
+    assert " INFO " not in since.by_all()  # interactive sessions show warnings and errors
+    fail(spark)
+    assert since.shows(VALUE)
 
 
-def test_after_a_failure_the_log_stays_off(spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_after_a_failure_the_log_stays_off(spark: Any, printed: Any) -> None:
     """Tasks that are ended later say why, and no one knows when."""
     outcome(two_shares(failing(spark)))
-    capfd.readouterr()
-    with pytest.raises(Exception, match=VALUE):
-        failing(spark).groupBy("vote").count().collect()
-    time.sleep(1)
-    assert "ERROR Executor" not in capfd.readouterr().err
+    since = printed()
+    fail(spark)
+    assert "ERROR Executor" not in since.by_java()
     spark.sparkContext.setLogLevel("WARN")
+    fail(spark)
+    assert since.shows("ERROR Executor")
 
 
 def test_collations_are_refused(spark: Any) -> None:
