@@ -8,6 +8,8 @@ import narwhals as nw
 
 from opendp_bayes_engines.kinds import INT64, Column, Kind
 
+#: PySpark writes years of less than four digits in a way that Java does not read.
+_FIRST_YEAR = 1000
 #: Characters of a constant text.
 _LONGEST_TEXT = 10_000
 
@@ -63,6 +65,8 @@ def literal(value: Any) -> Term:
         limits = (value, value)
     if kind is Kind.FLOAT and value != value:
         raise RefusedError("nan is equal to nothing; use is_null(), which is true for it.")
+    if kind is Kind.DATE and value.year < _FIRST_YEAR:
+        raise RefusedError(f"{value}: PySpark takes no dates before the year {_FIRST_YEAR}.")
     if kind is Kind.STRING and (not value.isprintable() or not _encodes(value)):
         raise RefusedError(f"{value!r} must consist of printable characters.")
     if kind is Kind.STRING and len(value) > _LONGEST_TEXT:

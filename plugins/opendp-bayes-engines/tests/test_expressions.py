@@ -153,6 +153,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "moment": (nw.col("moment") > datetime.datetime(2020, 1, 1), "datetime is not a constant"),
     "wide constant": (number < 2**63, "must be less than 2"),
     "lowest constant": (number > -(2**63), "must be less than 2"),
+    "early date": (
+        nw.col("day") > datetime.date(999, 12, 31),
+        "0999-12-31: PySpark takes no dates before the year 1000",
+    ),
     "nan": (nw.col("real") == float("nan"), "nan is equal to nothing"),
     "control character": (nw.col("text") == "a\0", "must consist of printable characters"),
     "half a character": (nw.col("text") == "\ud800", "must consist of printable characters"),
