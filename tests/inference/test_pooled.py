@@ -110,7 +110,7 @@ def test_small_groups_are_drawn_together_and_large_ones_are_not(monkeypatch):
 
 
 def test_answers_like_a_posterior(monkeypatch):
-    monkeypatch.setattr(module, "_FIRST_RUN", 200)
+    monkeypatch.setattr(module, "_FIRST_RUN", 60)
     release = grouped(DRAWN)
     pooled = release.pooled(effective_draws=10)
     one = pooled[0]
