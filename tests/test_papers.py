@@ -5,7 +5,6 @@ row's note contains; with several ids a script prints a line for each, in the or
 """
 
 import csv
-import importlib.util
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from by_path import loaded
 
 ROOT = Path(__file__).parent.parent
 with (ROOT / "docs" / "papers.csv").open(newline="", encoding="utf-8") as _file:
@@ -113,13 +113,7 @@ def printed(script: str, claims: list[str]) -> list[str]:
 
 
 def test_the_page_shows_these_verdicts() -> None:
-    specification = importlib.util.spec_from_file_location(
-        "papers_page", ROOT / "examples" / "papers" / "page.py"
-    )
-    assert specification
-    assert specification.loader
-    page = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(page)
+    page = loaded(ROOT / "examples" / "papers" / "page.py")
     text = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
     assert page.filled(text) == text, "run python examples/papers/page.py"
     shown = re.findall(r"^\| ([NITFPS]\d+[a-f]?) \| ([TCFN]) \|", text, flags=re.MULTILINE)

@@ -1,7 +1,6 @@
 """The figures of the papers: each script draws its own, and its numbers are those that are kept."""
 
 import csv
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from by_path import loaded
 
 import opendp_bayes as ob
 
@@ -64,13 +64,7 @@ def test_a_script_draws_what_is_kept(script: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def settings() -> ModuleType:
-    path = ROOT / "examples" / "papers" / "settings.py"
-    specification = importlib.util.spec_from_file_location("papers_settings", path)
-    assert specification
-    assert specification.loader
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return loaded(ROOT / "examples" / "papers" / "settings.py")
 
 
 def kept(figure: str, panel: str, at: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from scipy import stats
 
 from opendp_bayes.inference.joint import part_of
 from opendp_bayes.inference.noise_aware import is_quick, noise_aware_posterior
+from opendp_bayes.inference.pooled import PooledPosterior
 from opendp_bayes.inference.posterior import NoiseAwarePosterior
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.released.data import ReleasedData
@@ -98,8 +99,12 @@ def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estim
     """From `release.posterior`, which is computed if it was not. Raises `ValueError` unless `0 <
     level < 1`, or where the posterior is refused.
     """
-    level = as_level(level)
-    posterior = release.posterior
+    level = as_level(level)  # before the posterior is computed
+    return estimate_of(release.posterior, level)
+
+
+def estimate_of(posterior: NoiseAwarePosterior | PooledPosterior, level: float) -> Estimate:
+    """What is shown of a posterior."""
     return Estimate(posterior.mean(), posterior.std(), *posterior.interval(level))
 
 

@@ -106,18 +106,24 @@ class Pairs:
         """
         if not self._has_rest:
             return np.broadcast_to(rest[:, None], (len(rest), steps.shape[-1]))
-        chains, leader = np.arange(len(rest)), np.minimum(self.leader[:, -1], self.groups - 1)
-        moves = np.where(self.sign[:, -1] != 0, direction[chains, leader].sum(axis=-1), 0.0)
-        found = rest[:, None] - steps[chains, leader] * moves[:, None]
+        at = self._leader_of_rest
+        moves = np.where(self.sign[:, -1] != 0, direction[at].sum(axis=-1), 0.0)
+        found = rest[:, None] - steps[at] * moves[:, None]
         return np.asarray(found, dtype=np.int64)
 
     def rest_after(self, rest: Integers, on_line: Integers, chosen: Integers) -> Integers:
         """How many are in no group at the candidates `chosen`, shape `(chains, G, 1)`."""
         if not self._has_rest:
             return rest
-        chains, leader = np.arange(len(rest)), np.minimum(self.leader[:, -1], self.groups - 1)
-        found = on_line[chains, chosen[chains, leader, 0]]
+        at = self._leader_of_rest
+        found = on_line[at[0], chosen[at][:, 0]]
         return np.where(self.sign[:, -1] != 0, found, rest)
+
+    @property
+    def _leader_of_rest(self) -> tuple[Integers, Integers]:
+        """The chains and the leader in each; where those in none lead themselves, any group."""
+        leader = np.minimum(self.leader[:, -1], self.groups - 1)
+        return np.arange(len(leader)), leader
 
     @property
     def _has_rest(self) -> bool:

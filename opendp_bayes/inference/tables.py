@@ -49,10 +49,12 @@ def tables(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tupl
     alpha = np.array(prior)
     widths = law.widths.widths_at(candidates(size, alpha.size), alpha)
 
-    def log_normaliser(row: int, distances: Floats) -> float:
-        return float(logsumexp(-distances / widths[row]))
+    return np.log(widths), _tabulated(size, alpha, _log_normaliser(widths), np.log(widths))
 
-    return np.log(widths), _tabulated(size, alpha, log_normaliser, np.log(widths))
+
+def _log_normaliser(widths: Floats) -> Callable[[int, Floats], float]:
+    """`ln Z` of the data set at a place, from the distances of all candidates from it."""
+    return lambda row, distances: float(logsumexp(-distances / widths[row]))
 
 
 def missed(
@@ -64,11 +66,8 @@ def missed(
     if log_weights.size <= _ALL:
         return np.zeros(log_weights.shape)
     log_widths, log_normalisers = tables(law, size, prior)
-    exponents = np.exp(-log_widths)
     chosen = np.argsort(-log_weights)[:_PROBABLE]
-    values = _values_at(
-        chosen, size, np.array(prior), lambda row, d: float(logsumexp(-d * exponents[row]))
-    )
+    values = _values_at(chosen, size, np.array(prior), _log_normaliser(np.exp(log_widths)))
     off = values - log_normalisers[chosen]
     result = np.full(log_weights.shape, softmax(log_weights[chosen]) @ off)
     result[chosen] = off

@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -63,10 +63,7 @@ def plot_posterior(
     no noise-aware posterior.
     """
     level = as_level(level)
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
+    plt = pyplot()
     aware, plug_in = noise_aware_estimate(release, level), plug_in_estimate(release, level)
     if ax is None:
         _, ax = plt.subplots(
@@ -86,6 +83,15 @@ def plot_posterior(
     if title is not None:
         ax.set_title(title, loc="left", fontweight="bold", pad=6.0 if compact else 36.0)
     return ax
+
+
+def pyplot() -> Any:
+    """`matplotlib.pyplot`. Raises `ImportError` that says what to install."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
+    return plt
 
 
 def write_above(ax: "Axes", sentences: str) -> None:
@@ -108,14 +114,9 @@ def plot_groups(
     """Small multiples: the posterior of every group, `columns` to a row, with probabilities on one
     scale and the promise of all groups above; `GroupedRelease.plot`.
     """
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
-
     first, rows = next(iter(releases.values())), -(-len(releases) // columns)
     height = 3.0 if first.k == 2 else max(3.0, 1.2 + bars_height(first))
-    figure, axes = pyplot.subplots(
+    figure, axes = pyplot().subplots(
         rows,
         columns,
         figsize=(4 * columns, height * rows + 0.8),

@@ -11,7 +11,7 @@ from opendp_bayes.inference.estimates import InferredRelease
 from opendp_bayes.inference.posterior import NoiseAwarePosterior
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.report.wording import guarantee
-from opendp_bayes.results.figures import wrapped, write_above
+from opendp_bayes.results.figures import pyplot, wrapped, write_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,10 +39,7 @@ def plot_table(
     for them. Cells that the table leaves out are hatched.
     """
     level = as_level(level)
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
+    plt = pyplot()
     names = tuple(release.axes if variables is None else variables)
     if len(names) != 2:
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from opendp_bayes.inference.estimates import Estimate
+from opendp_bayes.inference.estimates import estimate_of
 from opendp_bayes.inference.pooled import PooledPosterior, diagnostics_of, draws_of
 from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.inference.shown import Shown
@@ -105,7 +105,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         """
         bodies = []
         for key, one in self.items():
-            shown = Estimate(one.mean(), one.std(), *one.interval(level)).shown()
+            shown = estimate_of(one, level).shown()
             rows = zip(map(group_name, self.categories), *shown, strict=True)
             bodies.append(Body(tuple(rows), group=group_name(key)))
         columns = (

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.inference.estimates import Estimate
+from opendp_bayes.inference.estimates import Estimate, estimate_of
 from opendp_bayes.inference.pooled import PooledPosterior
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_size
 from opendp_bayes.released.data import Key
 from opendp_bayes.report.wording import group_name
-from opendp_bayes.results.figures import GREY, NOISE_AWARE, PLUG_IN, wrapped
+from opendp_bayes.results.figures import GREY, NOISE_AWARE, PLUG_IN, pyplot, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,16 +27,13 @@ def plot_pooled(
 ) -> "Figure":
     """`Pooled.plot`, of groups, draws of m, shape `(draws, k)`, and what was drawn, `(G, k)`."""
     level, columns = as_level(level), as_size(columns, "columns")
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
+    plt = pyplot()
     categories = next(iter(groups.values())).categories
     shown = 1 if len(categories) == 2 else len(categories)
     columns, named = min(columns, shown), len(groups) <= _MOST_NAMES
     rows = -(-shown // columns)
     height = 1.1 + (0.27 if named else 0.06) * len(groups)
-    figure, axes = pyplot.subplots(
+    figure, axes = plt.subplots(
         rows,
         columns,
         figsize=(max(5.2, 3.2 * columns), height * rows + 0.9),
@@ -45,7 +42,7 @@ def plot_pooled(
         sharey=True,
         layout="constrained",
     )
-    found = [Estimate(one.mean(), one.std(), *one.interval(level)) for one in groups.values()]
+    found = [estimate_of(one, level) for one in groups.values()]
     positive = np.maximum(drawn, 0)
     shares = positive / np.maximum(positive.sum(axis=1, keepdims=True), 1)
     used, unused = axes.flat[:shown], axes.flat[shown:]

@@ -3,17 +3,16 @@
 import numpy as np
 import oracles
 import pytest
+from pooled_ranks import KAPPA, check_uniform, ranks, truth
 from releases import promise
 from scipy import special, stats
 
 import opendp_bayes as ob
 from opendp_bayes.inference import pooled as module
-from opendp_bayes.inference.pooled import diagnostics_of, draws_of
+from opendp_bayes.inference.pooled import diagnostics_of
 from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.results.pooled import Pooled
 
-KAPPA = stats.gamma(3, scale=2)
 DRAWN = ((4, 0), (1, 6), (-1, 3))
 
 
@@ -70,30 +69,25 @@ def test_agrees_with_sums_over_all_counts(monkeypatch, sweeps):
 def simulated(seed, groups=6, k=3, scale=1.5, assumed=1.0):
     """Ranks of ln κ, m and the probabilities of one group, of data from the model."""
     rng = np.random.default_rng(seed)
-    kappa, m = KAPPA.rvs(random_state=rng), rng.dirichlet(np.full(k, 2.0))
-    theta = rng.dirichlet(np.maximum(kappa * m, 1e-3), groups)
+    kappa, m, theta = truth(groups, k, rng)
     counts = np.array(
         [rng.multinomial(n, t) for n, t in zip(rng.integers(0, 120, groups), theta, strict=True)]
     )
     drawn = counts + DiscreteLaplace(scale).simulate(counts.shape, rng)
     noised, noise = np.ones(drawn.shape, dtype=bool), DiscreteLaplace(scale * assumed)
     data = PooledGroups(tuple(range(groups)), tuple("abc"), drawn, noised, noise, None)
-    pooled = Pooled(data, *draws_of(data.model(np.full(k, 2.0), KAPPA), 1, rng))
-    ranks = [np.mean(pooled.kappa < kappa), *(pooled.m < m).mean(axis=0)]
-    return [*ranks, *np.diagonal(pooled[0].cdf(theta[0]))]
+    return ranks(data, kappa, m, theta, rng)
 
 
 @pytest.mark.slow
 def test_ranks_of_the_truth_are_uniform(monkeypatch):
     """Simulation-based calibration, of κ, every entry of m and the probabilities of a group."""
-    monkeypatch.setattr(module, "_FIRST_RUN", 160)
-    monkeypatch.setattr(module, "_DOUBLINGS", 0)
-    ranks = np.array([simulated(seed) for seed in range(200)])
-    for column in ranks.T:
-        assert stats.kstest(column, "uniform").pvalue > oracles.FALSE_ALARM / 7
+
     # Negative control: noise thought to be much smaller is taken for differences between groups.
-    wrong = [simulated(seed, groups=30, scale=10.0, assumed=0.1)[0] for seed in range(25)]
-    assert stats.kstest(wrong, "uniform").pvalue < oracles.FALSE_ALARM
+    def wrong(seed):
+        return simulated(seed, groups=30, scale=10.0, assumed=0.1)
+
+    check_uniform(monkeypatch, simulated, wrong)
 
 
 def test_small_groups_are_drawn_together_and_large_ones_are_not(monkeypatch):

@@ -7,17 +7,15 @@ import warnings
 import numpy as np
 import oracles
 import pytest
+from pooled_ranks import KAPPA, check_uniform, ranks, truth
 from releases import changed, promise
 from scipy import special, stats
 
 import opendp_bayes as ob
 from opendp_bayes.inference import pooled as module
-from opendp_bayes.inference.pooled import draws_of
 from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.results.pooled import Pooled
 
-KAPPA = stats.gamma(3, scale=2)
 SIZE, DRAWN = 8, (3, 0, 1, 2, 1, 1)
 KNORM, LAPLACE = ob.KNormParameters(1.0), ob.LaplaceParameters(1.0)
 GAUSSIAN = ob.GaussianParameters(1.5)
@@ -181,8 +179,7 @@ def test_refuses_what_is_no_table_of_groups():
 def simulated(seed, groups=6, k=3, size=300, scale=3.0, assumed=1.0):
     """Ranks of ln κ, m and the probabilities of one group, of data from the model."""
     rng = np.random.default_rng(seed)
-    kappa, m = KAPPA.rvs(random_state=rng), rng.dirichlet(np.full(k, 2.0))
-    theta = rng.dirichlet(np.maximum(kappa * m, 1e-3), groups)
+    kappa, m, theta = truth(groups, k, rng)
     records = rng.multinomial(size, rng.dirichlet(np.ones(groups)))
     counts = np.array([rng.multinomial(n, t) for n, t in zip(records, theta, strict=True)])
     noise = ob.GaussianParameters(scale).law(size, np.ones(groups * k)).noise
@@ -191,19 +188,15 @@ def simulated(seed, groups=6, k=3, size=300, scale=3.0, assumed=1.0):
         noise = DiscreteLaplace(scale * assumed)
     labels = tuple(range(groups)), tuple(range(k))
     data = PooledGroups(*labels, drawn, np.ones(drawn.shape, dtype=bool), noise, size)
-    pooled = Pooled(data, *draws_of(data.model(np.full(k, 2.0), KAPPA), 1, rng))
-    ranks = [np.mean(pooled.kappa < kappa), *(pooled.m < m).mean(axis=0)]
-    return [*ranks, *np.diagonal(pooled[0].cdf(theta[0]))]
+    return ranks(data, kappa, m, theta, rng)
 
 
 @pytest.mark.slow
 def test_ranks_of_the_truth_are_uniform(monkeypatch):
     """Simulation-based calibration, of κ, every entry of m and the probabilities of a group."""
-    monkeypatch.setattr(module, "_FIRST_RUN", 160)
-    monkeypatch.setattr(module, "_DOUBLINGS", 0)
-    ranks = np.array([simulated(seed) for seed in range(200)])
-    p_values = [stats.kstest(column, "uniform").pvalue for column in ranks.T]
-    assert min(p_values) > oracles.FALSE_ALARM / 7
+
     # Negative control: noise thought to be much smaller is taken for differences between groups.
-    wrong = [simulated(seed, 30, size=900, scale=10.0, assumed=0.1)[0] for seed in range(25)]
-    assert stats.kstest(wrong, "uniform").pvalue < oracles.FALSE_ALARM
+    def wrong(seed):
+        return simulated(seed, 30, size=900, scale=10.0, assumed=0.1)
+
+    check_uniform(monkeypatch, simulated, wrong)

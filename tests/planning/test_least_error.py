@@ -1,6 +1,5 @@
 """The least error: primal against dual, below every mechanism, and against another program."""
 
-import importlib.util
 import math
 from itertools import product
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import oracles
 import pytest
+from by_path import loaded
 from scipy.optimize import linprog
 
 import opendp_bayes as ob
@@ -261,13 +261,7 @@ def test_the_lattice_of_three_categories() -> None:
 
 @pytest.fixture(scope="module")
 def benchmark() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "optimality.py"
-    specification = importlib.util.spec_from_file_location("optimality", path)
-    assert specification
-    assert specification.loader
-    found = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(found)
-    return found
+    return loaded(Path(__file__).parents[2] / "benchmarks" / "optimality.py")
 
 
 def test_less_noise_than_k_norm_for_four_categories(benchmark: ModuleType) -> None:

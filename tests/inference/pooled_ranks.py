@@ -1,0 +1,34 @@
+"""The calibration of pooled groups by simulation: ranks of the truth among draws."""
+
+import numpy as np
+import oracles
+from scipy import stats
+
+from opendp_bayes.inference import pooled as module
+from opendp_bayes.inference.pooled import draws_of
+from opendp_bayes.results.pooled import Pooled
+
+KAPPA = stats.gamma(3, scale=2)
+
+
+def truth(groups, k, rng):
+    """κ, m and the probabilities of the groups, from the model."""
+    kappa, m = KAPPA.rvs(random_state=rng), rng.dirichlet(np.full(k, 2.0))
+    return kappa, m, rng.dirichlet(np.maximum(kappa * m, 1e-3), groups)
+
+
+def ranks(data, kappa, m, theta, rng):
+    """Of ln κ, m and the probabilities of the first group."""
+    pooled = Pooled(data, *draws_of(data.model(np.full(m.size, 2.0), KAPPA), 1, rng))
+    found = [np.mean(pooled.kappa < kappa), *(pooled.m < m).mean(axis=0)]
+    return [*found, *np.diagonal(pooled[0].cdf(theta[0]))]
+
+
+def check_uniform(monkeypatch, simulated, wrong):
+    """Of 200 simulations all ranks are uniform, and κ of 25 `wrong` ones is not."""
+    monkeypatch.setattr(module, "_FIRST_RUN", 160)
+    monkeypatch.setattr(module, "_DOUBLINGS", 0)
+    for column in np.array([simulated(seed) for seed in range(200)]).T:
+        assert stats.kstest(column, "uniform").pvalue > oracles.FALSE_ALARM / 7
+    of_kappa = [wrong(seed)[0] for seed in range(25)]
+    assert stats.kstest(of_kappa, "uniform").pvalue < oracles.FALSE_ALARM
