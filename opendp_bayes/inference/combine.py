@@ -13,6 +13,7 @@ from opendp_bayes.inference.likelihood import (
     Likelihood,
     likelihood_of,
 )
+from opendp_bayes.inference.listing import log_likelihoods
 from opendp_bayes.inference.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.true_counts import Listed, TrueCounts, TwoCategories
 from opendp_bayes.inference.union import Look, Union
@@ -77,10 +78,13 @@ def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Flo
     if size is None or (k > 2 and number_of_candidates(size, k) > LARGEST_LIST):
         raise ValueError(_refused(combination, "the data sets cannot be listed"))
     if k == 2 and size:
-        return TwoCategories(log_likelihood, combination.releases[0].counts[0], prior, size)
+        drawn = [one.drawn for one in combination.releases]
+        around = {end for first, second in drawn for end in (first, size - second)}
+        return TwoCategories(log_likelihood, around, prior, size)
     counts = candidates(size, k)
-    weights = log_likelihood(counts) if size else np.zeros(1)
-    return Listed(counts, weights + log_rising(counts, prior).sum(axis=1), prior)
+    log_prior = log_rising(counts, prior).sum(axis=1)
+    weights = log_likelihoods(likelihoods, counts, log_prior) if size else np.zeros(1)
+    return Listed(counts, weights + log_prior, prior)
 
 
 def _of_different(
@@ -121,7 +125,7 @@ def _listed(likelihood: Likelihood, size: int, log_share: Floats) -> tuple[Float
     """For every data set its probability given the shares, up to a factor, times the likelihood."""
     counts = candidates(size, log_share.size)
     log_weights = counts @ log_share - special.gammaln(counts + 1.0).sum(axis=1)
-    log_weights = log_weights + likelihood.log_likelihood(counts)
+    log_weights = log_weights + log_likelihoods([likelihood], counts, log_weights)
     return np.exp(log_weights - log_weights.max()), size
 
 

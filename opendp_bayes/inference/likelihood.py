@@ -23,7 +23,12 @@ from opendp_bayes.inference.curves import (
     distances,
     position,
 )
-from opendp_bayes.inference.tables import coin_tables, missed, tables
+from opendp_bayes.inference.tables import (
+    coin_sums_at,
+    coin_tables,
+    normalisers_at,
+    tables,
+)
 from opendp_bayes.mathematics.simplex import number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, IntegerNoise
@@ -89,11 +94,13 @@ class Weighing:
             log_width, log_normaliser = (table[rank] for table in tables(*key))
         return -self.distances(counts, self.released) * np.exp(-log_width) - log_normaliser
 
-    def missed(self, log_weights: Floats) -> Floats:
-        """What the logarithms of the likelihood of all data sets, listed, are too large by, given
-        their weights, shape `(data sets,)`.
-        """
-        return missed(self.law, self.size, tuple(self.prior.tolist()), log_weights)
+    def computed(self, counts: Integers) -> Floats:
+        """The same of some of the data sets that can be listed, without interpolation."""
+        rank = ranks(counts, self.size)
+        log_widths = tables(self.law, self.size, tuple(self.prior.tolist()))[0]
+        log_normaliser = normalisers_at(rank, log_widths, self.size, self.prior)
+        exponents = self.distances(counts, self.released) * np.exp(-log_widths[rank])
+        return -exponents - log_normaliser
 
     def distances(self, counts: Integers, other: Integers) -> Floats:
         """Hellinger distances between posteriors, shape `(m,)`."""
@@ -122,7 +129,15 @@ class Flipping:
             log_sums = coin_curves(self.scale, size, key)(position(counts[:, 0], size))
         else:
             log_sums = coin_tables(self.scale, size, key)[ranks(counts, size)]
-        sums = np.exp(log_sums)
+        return self._from_sums(counts, np.exp(log_sums))
+
+    def computed(self, counts: Integers) -> Floats:
+        """The same of some of the data sets that can be listed, without interpolation."""
+        size = int(self.released.sum())
+        log_sums = coin_sums_at(ranks(counts, size), self.scale, size, self.prior)
+        return self._from_sums(counts, np.exp(log_sums))
+
+    def _from_sums(self, counts: Integers, sums: Floats) -> Floats:
         exponents = distances(counts, self.released, self.prior) / self.scale
         coins = np.exp(-exponents)
         points, weights, ends = flip_quadrature(sums[:, 0])

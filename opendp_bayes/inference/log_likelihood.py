@@ -14,9 +14,15 @@ from numpy.typing import ArrayLike
 from scipy import optimize, special
 from scipy.fft import next_fast_len
 
-from opendp_bayes.inference.likelihood import LARGEST_LIST, IndependentNoise, likelihood_of
+from opendp_bayes.inference.likelihood import (
+    LARGEST_LIST,
+    IndependentNoise,
+    likelihood_of,
+)
+from opendp_bayes.inference.listing import log_likelihoods
 from opendp_bayes.inference.sums import all_but_one
-from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
+from opendp_bayes.inference.weights import log_rising
+from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.released.data import ReleasedData
 
@@ -39,8 +45,9 @@ class LogLikelihood:
             )
         drawn, prior = np.array(release.drawn), np.array(release.prior)
         self._k, self._size = release.k, release.size
-        self._given = likelihood_of(release.mechanism, drawn, prior, release.size)
-        self._summed = _summed(self._given, release)
+        given = likelihood_of(release.mechanism, drawn, prior, release.size)
+        self._summed = _summed(given, release)
+        self._given = self._summed if isinstance(self._summed, _Listed) else given
 
     def of_counts(self, counts: ArrayLike) -> Floats:
         """Of true counts, integers of shape `(..., k)`; shape `(...)`. Minus infinity where they
@@ -131,7 +138,8 @@ def _summed(given: Any, release: ReleasedData) -> _Summed:
                 " for any number."
             )
         counts = candidates(release.size, release.k)
-        return _Listed(counts, given.log_likelihood(counts))
+        log_prior = log_rising(counts, np.array(release.prior)).sum(axis=1)
+        return _Listed(counts, log_likelihoods([given], counts, log_prior))
     return _Private(given) if release.size is None else _Public(given, release.size)
 
 
@@ -139,10 +147,14 @@ class _Listed(_Summed):
     """A sum over all data sets, shape `(c, k)`, each with its log-likelihood."""
 
     def __init__(self, counts: Integers, log_likelihoods: Floats) -> None:
-        size = counts[0].sum()
+        self._size, self._log_likelihoods = int(counts[0].sum()), log_likelihoods
         self._counts = counts.astype(np.float64)
-        orders = special.gammaln(size + 1) - special.gammaln(self._counts + 1).sum(axis=1)
+        orders = special.gammaln(self._size + 1) - special.gammaln(self._counts + 1).sum(axis=1)
         self._log_weights = log_likelihoods + orders
+
+    def log_likelihood(self, counts: Integers) -> Floats:
+        """Of some of the data sets, shape `(m, k)`."""
+        return self._log_likelihoods[ranks(counts, self._size)]
 
     def moments(self, theta: Floats) -> tuple[float, Floats]:
         log_terms = self._log_weights + self._counts @ np.log(theta)

@@ -17,6 +17,7 @@ from opendp_bayes.inference.likelihood import (
     Weighing,
     likelihood_of,
 )
+from opendp_bayes.inference.listing import log_likelihoods
 from opendp_bayes.inference.markov_chain import by_metropolis
 from opendp_bayes.inference.normaliser import by_interpolation
 from opendp_bayes.inference.posterior import NoiseAwarePosterior
@@ -147,7 +148,7 @@ def _true_counts(
             drawn, prior, noise, noised=noised, size=size, size_prior=size_prior
         )
     if size is not None and release.k == 2:
-        return TwoCategories(likelihood.log_likelihood, int(drawn[0]), prior, size)
+        return TwoCategories(likelihood.log_likelihood, [int(drawn[0])], prior, size)
     if size is None:
         raise ValueError(
             f"mechanism={release.mechanism.name!r}: with a private number of records, the posterior"
@@ -155,10 +156,8 @@ def _true_counts(
         )
     if isinstance(likelihood, Flipping) or number_of_candidates(size, release.k) <= LARGEST_LIST:
         counts = candidates(size, release.k)
-        log_weights = likelihood.log_likelihood(counts) + log_rising(counts, prior).sum(axis=1)
-        if isinstance(likelihood, Weighing):
-            log_weights = log_weights - likelihood.missed(log_weights)
-        return Listed(counts, log_weights, prior)
+        log_prior = log_rising(counts, prior).sum(axis=1)
+        return Listed(counts, log_prior + log_likelihoods([likelihood], counts, log_prior), prior)
     if isinstance(likelihood, Weighing):
         return by_interpolation(likelihood, prior, effective, rng)
     return by_metropolis(likelihood, prior, effective, rng)

@@ -4,12 +4,12 @@ between.
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import RBFInterpolator
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 
 from opendp_bayes.inference.curves import NO_COINS, POWERS
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
@@ -19,7 +19,7 @@ from opendp_bayes.mechanisms.laws import ExponentialWeights
 
 #: Data sets of which every one has its functions computed, and of more, how many have.
 _ALL, _SPREAD_NODES = 4000, 1500
-#: The most probable data sets, whose normalisers are computed once more.
+#: The most probable data sets, whose functions are computed as well.
 _PROBABLE = 1500
 #: Logarithms of widths that deviate by less are the same.
 _SAME = 1e-6
@@ -30,48 +30,48 @@ _POOL = 20_000
 @lru_cache(maxsize=8)
 def coin_tables(scale: float, size: int, prior: tuple[float, ...]) -> Floats:
     """The same of every data set of three or more categories, in lexicographic order."""
+    return _tabulated(size, np.array(prior), partial(_log_sums, scale))
 
-    def log_sums(row: int, distances: Floats) -> Floats:
-        exponents = distances / scale
-        exponents[row] = np.inf
-        sums = []
-        for power in POWERS:  # ascending: coins that one has made too small stay so
-            exponents = exponents[exponents < -NO_COINS / power]
-            sums.append(np.exp(-power * exponents).sum())
-        return np.log(np.maximum(sums, math.exp(NO_COINS)))
 
-    return _tabulated(size, np.array(prior), log_sums)
+def coin_sums_at(rows: Integers, scale: float, size: int, prior: Floats) -> Floats:
+    """The same of some of them, none interpolated."""
+    return _values_at(rows, size, prior, partial(_log_sums, scale))
+
+
+def _log_sums(scale: float, row: int, distances: Floats) -> Floats:
+    exponents = distances / scale
+    exponents[row] = np.inf
+    sums = []
+    for power in POWERS:  # ascending: coins that one has made too small stay so
+        exponents = exponents[exponents < -NO_COINS / power]
+        sums.append(np.exp(-power * exponents).sum())
+    return np.log(np.maximum(sums, math.exp(NO_COINS)))
 
 
 @lru_cache(maxsize=8)
 def tables(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tuple[Floats, Floats]:
     """`ln w` and `ln Z` of every data set, in lexicographic order."""
     alpha = np.array(prior)
-    widths = law.widths.widths_at(candidates(size, alpha.size), alpha)
-
-    return np.log(widths), _tabulated(size, alpha, _log_normaliser(widths), np.log(widths))
-
-
-def _log_normaliser(widths: Floats) -> Callable[[int, Floats], float]:
-    """`ln Z` of the data set at a place, from the distances of all candidates from it."""
-    return lambda row, distances: float(logsumexp(-distances / widths[row]))
+    log_widths = np.log(law.widths.widths_at(candidates(size, alpha.size), alpha))
+    return log_widths, _tabulated(size, alpha, partial(_log_normaliser, log_widths), log_widths)
 
 
-def missed(
-    law: ExponentialWeights, size: int, prior: tuple[float, ...], log_weights: Floats
-) -> Floats:
-    """What `ln Z` of `tables` is off by at every data set, given weights of shape `(data sets,)`:
-    computed at the most probable ones, and their mean at the others.
+def normalisers_at(rows: Integers, log_widths: Floats, size: int, prior: Floats) -> Floats:
+    """`ln Z` of some data sets, not interpolated, given the `ln w` of all."""
+    return _values_at(rows, size, prior, partial(_log_normaliser, log_widths))
+
+
+def _log_normaliser(log_widths: Floats, row: int, distances: Floats) -> float:
+    return float(logsumexp(-distances * np.exp(-log_widths[row])))
+
+
+def most_probable(log_weights: Floats) -> Integers:
+    """The places of listed data sets, of weights of shape `(data sets,)`, whose functions are
+    computed although they are interpolated; none where all are computed.
     """
     if log_weights.size <= _ALL:
-        return np.zeros(log_weights.shape)
-    log_widths, log_normalisers = tables(law, size, prior)
-    chosen = np.argsort(-log_weights)[:_PROBABLE]
-    values = _values_at(chosen, size, np.array(prior), _log_normaliser(np.exp(log_widths)))
-    off = values - log_normalisers[chosen]
-    result = np.full(log_weights.shape, softmax(log_weights[chosen]) @ off)
-    result[chosen] = off
-    return result
+        return np.empty(0, dtype=np.int64)
+    return np.argsort(-log_weights)[:_PROBABLE]
 
 
 def _values_at(

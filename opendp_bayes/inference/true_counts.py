@@ -7,7 +7,7 @@ counts, draws of the counts, and the same of merged categories and of some among
 probabilities given the counts are Dirichlet, so nothing else is needed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -44,12 +44,16 @@ class TrueCounts(Counted, Protocol):
 class TwoCategories:
     """Two categories and a public size: a weight for every count of the first, in cells.
 
-    `log_likelihood` takes counts of shape `(m, 2)`; `released` is a count of the first near which
-    it may have a peak or a kink.
+    `log_likelihood` takes counts of shape `(m, 2)`; near the counts of the first in `around` it may
+    have a peak or a kink.
     """
 
     def __init__(
-        self, log_likelihood: Callable[[Integers], Floats], released: int, prior: Floats, size: int
+        self,
+        log_likelihood: Callable[[Integers], Floats],
+        around: Iterable[int],
+        prior: Floats,
+        size: int,
     ) -> None:
         self._prior, self._size = prior, size
 
@@ -59,7 +63,7 @@ class TwoCategories:
             found = log_likelihood(both) + log_rising(both, prior).sum(axis=1)
             return np.maximum(found, NOTHING).reshape(np.shape(counts))
 
-        self._first = Peaked.of(log_weight, size, around=[released, self._mode()])
+        self._first = Peaked.of(log_weight, size, around=[*around, self._mode()])
 
     def _mode(self) -> int:
         """Of the prior, where it has one between 0 and the size."""

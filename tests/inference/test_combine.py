@@ -8,6 +8,7 @@ import numpy as np
 import oracles
 import pytest
 from brute_force import law
+from every_data_set import EveryDataSet
 from noise_laws import DiscreteGaussian
 from releases import promise
 from scipy import special, stats
@@ -18,16 +19,21 @@ from opendp_bayes import (
     KNormParameters,
     LaplaceParameters,
     PermuteAndFlip,
+    SmoothHellingerExponential,
     combine,
 )
+from opendp_bayes.inference import tables
 from opendp_bayes.inference.combine import _of_same
 from opendp_bayes.inference.likelihood import IndependentNoise
+from opendp_bayes.inference.weights import log_rising
 from opendp_bayes.released.combination import Combination
 
 PRIOR = (0.5, 1.0, 2.0)
 FLAT = (1.0, 1.0)
 PRIVATE = LaplaceParameters(1.5, total="private")
 VALUES = np.linspace(0.02, 0.98, 9)
+#: The stated error.
+ERROR = 1e-3
 
 
 def log_probability(release, counts):
@@ -209,6 +215,71 @@ def test_draws_and_merged_categories_agree_with_the_marginals(made):
     )
     inside = found.given(["a", "b"]).mean()[0]
     assert inside == pytest.approx((draws[:, 0] / draws[:, :2].sum(axis=1)).mean(), abs=0.01)
+
+
+def few_nodes(monkeypatch, probable):
+    """What belongs to 153 data sets is interpolated between 40."""
+    monkeypatch.setattr(tables, "_ALL", 40)
+    monkeypatch.setattr(tables, "_SPREAD_NODES", 40)
+    monkeypatch.setattr(tables, "_PROBABLE", probable)
+
+
+UNEQUAL = (0.02, 1.0, 30.0)
+LISTED = {
+    "same": [
+        ((12, 1, 3), 16, HellingerExponential(0.35, "local"), UNEQUAL),
+        ((10, 3, 3), 16, PermuteAndFlip(0.09), UNEQUAL),
+    ],
+    "different": [
+        ((12, 1, 3), 16, SmoothHellingerExponential(0.15, gamma=0.3), UNEQUAL),
+        ((0, 2, 1), 3, K(0.7), UNEQUAL),
+    ],
+}
+
+
+@pytest.mark.parametrize("records", LISTED)
+def test_interpolated_normalisers_are_computed_where_all_releases_say(made, records, monkeypatch):
+    releases = made(LISTED[records])
+    right = brute(releases, records)
+    few_nodes(monkeypatch, probable=110)
+    assert worst(combine(releases, records=records), *right) < 1e-5
+    few_nodes(monkeypatch, probable=1)
+    assert worst(combine(releases, records=records), *right) > 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("other", [(0, 8, 3, 49), (2, 4, 4, 50)])
+def test_two_looks_that_have_39711_data_sets(made, other):
+    """Against sums over all candidates, of every data set that matters."""
+    prior, size, mechanism = (27.8, 0.13, 1056.0, 0.05), 60, HellingerExponential(0.384, "local")
+    releases = made([(drawn, size, mechanism, prior) for drawn in [(0, 8, 3, 49), other]])
+    found = combine(releases, records="same")
+    every = EveryDataSet(prior, size)
+    weights = found._true_counts.weights
+    likely = np.sort(np.argsort(-weights)[:2000])
+    assert weights[likely].sum() > 1 - 1e-9
+    log_weights = log_rising(every.sets[likely], np.array(prior)).sum(axis=1)
+    for rows in np.array_split(np.arange(likely.size), 10):
+        distances = every.distances(likely[rows])
+        local = np.max(distances, axis=1, where=every.away(likely[rows]) == 1, initial=0.0)
+        width = 0.384 * local
+        for release in releases:
+            own = distances[:, (every.sets == release.counts).all(axis=1)][:, 0]
+            log_weights[rows] -= own / width
+            log_weights[rows] -= special.logsumexp(-distances / width[:, None], axis=1)
+    assert worst(found, every.sets[likely], special.softmax(log_weights)) < 1e-6
+
+
+def test_two_peaks_of_two_looks_are_both_seen(made):
+    """The first says next to nothing, the second much, far from it."""
+    size, first = 10**9, 712_345_678
+    broad, narrow = HellingerExponential(5.0), HellingerExponential(0.04)
+    one = ((10, size - 10), size, broad, FLAT), ((first, size - first), size, narrow, FLAT)
+    found, other = (combine(made(rows), records="same") for rows in (one, one[::-1]))
+    alone = made(one[1:])[0].posterior
+    assert found.mean() == pytest.approx(other.mean(), rel=1e-6)
+    assert found.mean() == pytest.approx(alone.mean(), abs=0.1 * alone.std()[0])
+    assert found.std() == pytest.approx(other.std(), rel=1e-5)
 
 
 def test_smooth_noise_has_its_mode_between_the_looks():

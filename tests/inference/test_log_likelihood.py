@@ -9,9 +9,10 @@ import brute_force
 import numpy as np
 import pytest
 from releases import promise
-from scipy import stats
+from scipy import special, stats
 
 import opendp_bayes as ob
+from opendp_bayes.inference import tables
 
 THETAS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.05, 0.9, 0.05], [0.002, 0.008, 0.99]])
 PUBLIC = {
@@ -134,6 +135,36 @@ def test_with_a_dirichlet_prior_it_gives_the_posterior_of_the_package(size):
     posterior = release.posterior
     assert mean == pytest.approx(posterior.mean()[0], abs=2e-3 * std)
     assert std == pytest.approx(posterior.std()[0], rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [ob.HellingerExponential(0.05), ob.PermuteAndFlip(0.05)], ids=repr
+)
+def test_listed_counts_of_many_records_give_the_posterior_of_the_package(mechanism):
+    release = ob.Release((3250, 1750), ("a", "b"), (1.0, 1.0), mechanism, promise(5000))
+    share = (np.arange(300) + 0.5) / 300
+    of = ob.log_likelihood(release)
+    weights = special.softmax(of(np.stack([share, 1 - share], axis=1)))
+    mean = weights @ share
+    assert mean == pytest.approx(release.posterior.mean()[0], abs=1e-5)
+    assert math.sqrt(weights @ (share - mean) ** 2) == pytest.approx(
+        release.posterior.std()[0], rel=1e-3
+    )
+
+
+def test_listed_data_sets_are_those_of_the_posterior(monkeypatch):
+    """Of tables that are interpolated between 40 of 91 data sets."""
+    monkeypatch.setattr(tables, "_ALL", 40)
+    monkeypatch.setattr(tables, "_SPREAD_NODES", 40)
+    monkeypatch.setattr(tables, "_PROBABLE", 70)
+    release = released((ob.SmoothHellingerExponential(0.31, gamma=1.0), (1, 10, 1)), 12)
+    of = ob.log_likelihood(release)
+    wanted = np.array(list(map(by_definition(release), THETAS)))
+    assert of(THETAS) - of(THETAS)[0] == pytest.approx(wanted - wanted[0], abs=1e-3)
+    counts = np.array([[1, 10, 1], [0, 11, 1], [2, 9, 1]])
+    exact = [math.log(brute_force.probability(release, tuple(row))) for row in counts.tolist()]
+    found = of.of_counts(counts)
+    assert found - found[0] == pytest.approx(np.subtract(exact, exact[0]), abs=1e-9)
 
 
 def test_without_records_every_probability_is_alike():

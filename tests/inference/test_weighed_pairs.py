@@ -116,7 +116,10 @@ def test_a_tail_of_any_weight_decides_a_deviation():
     points, log_widths = panels(0, size, [0, size])
     for depth in (5.0, 30.0, 45.0, 60.0, 90.0):
         found = TwoCategories(
-            lambda counts, depth=depth: np.where(counts[:, 1] == 0, 0.0, -depth), size, prior, size
+            lambda counts, depth=depth: np.where(counts[:, 1] == 0, 0.0, -depth),
+            [size],
+            prior,
+            size,
         )
         log_weights = np.where(points == size, 0.0, -depth) + log_widths
         log_weights += log_rising(points, prior[0]) + log_rising(size - points, prior[1])
