@@ -4,10 +4,12 @@ the stated guess.
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from sweeps import some_of
 
 from opendp_bayes import (
     HellingerExponential,
@@ -38,8 +40,9 @@ TARGETS: list[dict[str, float]] = [
     {"rho": 0.1},
     {"epsilon": 0.5, "delta": 1e-3},
     {"delta": 0.1},
+    {"epsilon": 0.05},
+    {"epsilon": 1.0, "delta": 1e-9},
 ]
-MORE_TARGETS: list[dict[str, float]] = [{"epsilon": 0.05}, {"epsilon": 1.0, "delta": 1e-9}]
 
 
 def within(
@@ -71,11 +74,8 @@ def within(
 
 
 @pytest.mark.parametrize(
-    "target",
-    [*TARGETS, *(pytest.param(target, marks=pytest.mark.slow) for target in MORE_TARGETS)],
-    ids=str,
+    ("mechanism", "target"), some_of(product(MECHANISMS, TARGETS), 14), ids=str
 )
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_private_as_asked_and_no_more(mechanism: Any, target: dict[str, float]) -> None:
     for accounting, d_in, (size, prior) in (
         ("exact", 1, (30, BETA_ONE)),

@@ -5,11 +5,13 @@ the plain enumeration.
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import oracles
 import pytest
+from sweeps import some_of
 
 from opendp_bayes import (
     HellingerExponential,
@@ -72,8 +74,7 @@ def worst_table_error(
     return worst
 
 
-@pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("size", [40, 3000, 20_000])
+@pytest.mark.parametrize(("size", "prior"), some_of(product([40, 3000, 20_000], PRIORS), 6))
 def test_tables(size: int, prior: tuple[float, float]) -> None:
     """Blocks next to both ends, where distances are computed, and in between, where they are
     interpolated.

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import OpenDPException
+from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import feasible_loss
@@ -86,8 +87,7 @@ def as_tuple(value):
 # --- units × losses
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 16))
 def test_every_unit_under_every_loss(unit, loss):
     arguments, expressed = LOSSES[loss]
     privacy_unit, _, size, d_in = UNITS[unit]
@@ -292,8 +292,7 @@ def test_a_release_that_would_ignore_the_data_is_refused_before_it_costs_anythin
     ).release()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 16))
 def test_a_filter_exactly_exhausted(unit, loss):
     arguments, expressed = LOSSES[loss]
     whole = context(UNITS[unit][0], arguments)

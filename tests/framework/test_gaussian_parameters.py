@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import opendp.prelude as dp
 import oracles
 import polars as pl
 import pytest
+from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.framework import drawing
@@ -55,8 +57,7 @@ def test_opendp_s_noise_has_the_scale_of_the_map(
         assert measurement.map(d_in) == pytest.approx(noise.map(moved), rel=1e-14)
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("scale", [0.6, 1.9])
+@pytest.mark.parametrize(("size", "scale"), some_of(product(SIZES, [0.6, 1.9]), 2))
 def test_opendp_s_noise_has_the_law_that_is_accounted_for(size: int | None, scale: float) -> None:
     """Chi-square at `oracles.FALSE_ALARM`; rejected where the scale is off by 30 %."""
     draw = drawer(ob.GaussianParameters(scale), size=size, prior=np.ones(3))

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from opendp.mod import OpenDPException
 from oracles import discrete_laplace_cell, laplace_law, rejects
 from scipy.special import logsumexp
+from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.framework.boundary import ReleaseError
@@ -400,8 +401,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 16))
 def test_every_unit_under_every_loss_debits_one_query(unit, loss):
     arguments, expressed = LOSSES[loss]
     privacy_unit, plan, size, d_in = UNITS[unit]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from noise_laws import DiscreteGaussian, DiscreteLaplace
 from scipy import stats
+from sweeps import some_of
 
 from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
 
@@ -34,7 +35,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", some_of(SETTINGS, 3))
 def test_draws_have_the_marginals(name):
     drawn, prior, noise, size, size_prior = SETTINGS[name]
     rng = np.random.default_rng(0)

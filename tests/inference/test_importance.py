@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
+from sweeps import some_of
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential, noise_aware_posterior
 from opendp_bayes.inference import importance, noise_aware, normaliser
@@ -27,11 +28,7 @@ EXPONENTIAL = [
     (SmoothHellingerExponential(0.3, gamma=0.2), (6, 7, 5)),
     (SmoothHellingerExponential(0.5, beta=0.3), (2, 8, 8)),
 ]
-#: A mechanism of each sensitivity; the others are slow tests.
-VARIED = [
-    pytest.param(*pair, marks=() if i in (0, 2, 4) else pytest.mark.slow)
-    for i, pair in enumerate(EXPONENTIAL)
-]
+VARIED = some_of(EXPONENTIAL, 2)
 
 
 def off(weighted, made):

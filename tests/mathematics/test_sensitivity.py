@@ -1,10 +1,12 @@
 """Sensitivities against their definitions, by enumeration of every data set and every neighbour."""
 
 import math
+from itertools import product
 
 import numpy as np
 import oracles
 import pytest
+from sweeps import some_of
 
 from opendp_bayes import global_sensitivity, local_sensitivity, smooth_sensitivity
 from opendp_bayes.mathematics import sensitivity
@@ -83,8 +85,9 @@ def test_local_and_global(prior: tuple[float, ...]) -> None:
         check_local_and_global(size, prior)
 
 
-@pytest.mark.parametrize("smoothness", SMOOTHNESS, ids=label)
-@pytest.mark.parametrize("prior", PRIORS[:6], ids=label)
+@pytest.mark.parametrize(
+    ("prior", "smoothness"), some_of(product(PRIORS[:6], SMOOTHNESS), 24), ids=label
+)
 def test_smooth(prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
     for size in (1, 3, QUICK[len(prior)]):
         check_smooth(size, prior, smoothness)
@@ -131,8 +134,9 @@ def test_all_data_sets_at_once(prior: tuple[float, ...]) -> None:
             )
 
 
-@pytest.mark.parametrize("smoothness", SMOOTHNESS, ids=label)
-@pytest.mark.parametrize("prior", PRIORS, ids=label)
+@pytest.mark.parametrize(
+    ("prior", "smoothness"), some_of(product(PRIORS, SMOOTHNESS), 24), ids=label
+)
 def test_rows_of_data_sets(prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
     """Many at once, which finish their searches at different distances, are as one at a time."""
     for size in (5, 400):

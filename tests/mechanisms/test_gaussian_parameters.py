@@ -10,6 +10,7 @@ import pytest
 from releases import promise
 from scipy import stats
 from scipy.special import gammaln
+from sweeps import some_of
 
 from opendp_bayes import GaussianParameters, KNormParameters, Release, calibrate, load_mechanism
 from opendp_bayes.mathematics.validation import SCALES
@@ -70,7 +71,8 @@ def law_by_definition(counts: oracles.Counts, scale: float) -> oracles.Law:
 
 
 @pytest.mark.parametrize(
-    ("counts", "scale"), [((3, 4), 1.5), ((0, 5), 0.7), ((2, 1, 0), 0.9), ((1, 1, 2), 0.5)]
+    ("counts", "scale"),
+    some_of([((3, 4), 1.5), ((0, 5), 0.7), ((2, 1, 0), 0.9), ((1, 1, 2), 0.5)], 2),
 )
 def test_law(counts: oracles.Counts, scale: float) -> None:
     stated = oracles.law_of(GaussianParameters(scale), counts, [1.0] * len(counts))

@@ -11,6 +11,7 @@ import oracles
 import pytest
 from by_path import loaded
 from scipy.optimize import linprog
+from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.mathematics.zero_sum import noise_vectors
@@ -55,10 +56,7 @@ def mechanisms(size: int, prior: tuple[float, ...], epsilon: float) -> list[Any]
 
 @pytest.mark.parametrize(
     ("size", "prior", "epsilon"),
-    [
-        pytest.param(*setting, marks=pytest.mark.slow if i % 3 else ())
-        for i, setting in enumerate(SETTINGS)
-    ],
+    some_of(SETTINGS, 9),
     ids=str,
 )
 def test_certified_and_below_every_mechanism(

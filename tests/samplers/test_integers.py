@@ -11,11 +11,13 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
 import oracles
 import pytest
+from sweeps import some_of
 
 from opendp_bayes.samplers import categorical, integers
 from opendp_bayes.samplers.categorical import LARGEST_SUPPORT, ExactCategorical, draws, weight_error
@@ -200,12 +202,12 @@ LIMITS = {"int64": {}, "any length": {"_LARGEST_TERM": 0}, "few": {"_FEW": 1 << 
 BATCH_RATES = [Fraction(1, 2), Fraction(1, 3), Fraction(2, 3), Fraction(2, 7), Fraction(3)]
 
 
-@pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
-@pytest.mark.parametrize("rate", [*BATCH_RATES, Fraction(0.1), Fraction(1 / 3.3)])
-def test_many_geometrics(
-    rate: Fraction, limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in limits.items():
+@pytest.mark.parametrize(
+    ("rate", "limits"),
+    some_of(product([*BATCH_RATES, Fraction(0.1), Fraction(1 / 3.3)], LIMITS), 12),
+)
+def test_many_geometrics(rate: Fraction, limits: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in LIMITS[limits].items():
         monkeypatch.setattr(integers, name, value)
     drawn = geometrics(rate, NUMBER)
     assert drawn.shape == (NUMBER,)
@@ -266,14 +268,18 @@ def test_uniform_below_bounds_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "scale", [Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(20), Fraction(3.3)]
-)
-@pytest.mark.parametrize(
-    ("draw", "cell"),
-    [
-        (floored_laplace, oracles.floored_laplace_cell),
-        (discrete_laplace, oracles.discrete_laplace_cell),
-    ],
+    ("draw", "cell", "scale"),
+    some_of(
+        (
+            (*law, scale)
+            for law in (
+                (floored_laplace, oracles.floored_laplace_cell),
+                (discrete_laplace, oracles.discrete_laplace_cell),
+            )
+            for scale in (Fraction(1, 2), 1, Fraction(7, 3), 20, Fraction(3.3))
+        ),
+        6,
+    ),
 )
 def test_laplace(
     draw: Callable[[Fraction], int], cell: Callable[[int, float], float], scale: Fraction
@@ -315,8 +321,7 @@ EXPONENTS = {
 }
 
 
-@pytest.mark.parametrize("head", [1, 2, 128])
-@pytest.mark.parametrize("name", EXPONENTS)
+@pytest.mark.parametrize(("name", "head"), some_of(product(EXPONENTS, [1, 2, 128]), 9))
 def test_categorical(name: str, head: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """`_HEAD = 1 and 2` make the later stages of a draw frequent, which take a weight of 2^-128
     otherwise.
