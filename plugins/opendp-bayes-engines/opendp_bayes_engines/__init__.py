@@ -1,5 +1,5 @@
-"""Frames of Spark, DuckDB, Dask and Ibis for `opendp_bayes`: records are counted where they are,
-and no more than the counts leaves the engine.
+"""Frames of Spark, DuckDB, Dask, Ibis and SQLFrame for `opendp_bayes`: records are counted where
+they are, and no more than the counts leaves the engine.
 
     import opendp_bayes as ob
     import opendp_bayes_engines as engines

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from opendp_bayes_engines.frames import FOUND, Held, Lazy, Partitioned, is_in, silent
 from opendp_bayes_engines.kinds import Kind, column_of
+from opendp_bayes_engines.layers import beneath
 from opendp_bayes_engines.steps import Frame, Schema, check_names
 
 _Implementation = nw.Implementation
@@ -25,20 +26,22 @@ def held(given: Any) -> tuple[Held, Schema]:
         frame = nw.from_native(given)
     except TypeError:
         raise TypeError(
-            f"frame={type(given).__name__}: must be a frame of PySpark, DuckDB, Dask or Ibis, or a"
-            " polars LazyFrame."
+            f"frame={type(given).__name__}: must be a frame of PySpark, DuckDB, Dask, Ibis or"
+            " SQLFrame, or a polars LazyFrame."
         ) from None
     if not isinstance(frame, nw.LazyFrame):
         raise TypeError(
             f"frame={type(given).__name__}: is in memory; make it lazy, as in"
             " `polars.DataFrame(frame).lazy()`, or write it to a file and scan that."
         )
+    frame = beneath(frame)
     engine: nw.Implementation = frame.implementation
     make = _ENGINES.get(engine)
     if make is None:
         raise TypeError(
-            f"frame={type(given).__name__}: frames of {engine} have not been seen to"
-            " count alike; convert it to PySpark, DuckDB, Dask, Ibis or polars."
+            f"frame={type(given).__module__}.{type(given).__name__}: is read by a plugin of"
+            " narwhals, which was not seen to count alike; write it to Parquet and read that with"
+            " polars, DuckDB, Dask or PySpark."
         )
     schema = {name: column_of(dtype) for name, dtype in frame.collect_schema().items()}
     if engine is _Implementation.DASK:
@@ -96,43 +99,6 @@ def _found_by_duckdb(groups: Frame, value: str, known: list[Any]) -> Frame:
     return nw.from_native(joined)
 
 
-#: Backends of Ibis that have been seen to compare text byte by byte.
-_BACKENDS = ("duckdb",)
-
-
-def _ibis(frame: Frame, schema: Schema) -> Held:
-    native = frame.to_native()
-    backend = native.get_backend()
-    if backend.name not in _BACKENDS:
-        raise ValueError(
-            f"frame: Ibis on {backend.name} has not been seen to count alike, and may compare text"
-            f" without regard to case or trailing spaces; use {' or '.join(_BACKENDS)}."
-        )
-    collated = backend.con.sql(
-        "SELECT 1 FROM duckdb_tables() WHERE sql ILIKE '%collate%'"
-        " UNION ALL SELECT 1 WHERE current_setting('default_collation') NOT IN ('', 'binary')"
-    )
-    if collated.fetchall():
-        raise ValueError(
-            "frame: its connection compares some text by a collation, by which texts are equal that"
-            " differ; pass the DuckDB relation itself, which is then compared byte by byte."
-        )
-    return Lazy(frame, found=_found_by_ibis)
-
-
-def _found_by_ibis(groups: Frame, value: str, known: list[Any]) -> Frame:
-    """Ibis writes constants into its query one by one: minutes for 10^5; a table is handed on."""
-    import ibis
-
-    if len(known) <= _FEW:
-        return is_in(groups, value, known)
-    categories = ibis.memtable(pa.table({_CATEGORY: known, FOUND: [True] * len(known)}))
-    native = groups.to_native()
-    kept = native.select(*(name for name in native.columns if name != FOUND))
-    joined = kept.left_join(categories, kept[value] == categories[_CATEGORY]).drop(_CATEGORY)
-    return nw.from_native(joined.mutate(**{FOUND: joined[FOUND].fill_null(False)}))
-
-
 def _dask(frame: Frame, schema: Schema) -> Held:
     native = frame.to_native()
     for name, dtype in native.dtypes.items():
@@ -147,11 +113,19 @@ def _dask(frame: Frame, schema: Schema) -> Held:
 
 
 #: In which PySpark repeats exceptions of queries, with the value at which a cast failed.
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 
 
-def _pyspark(frame: Frame, schema: Schema) -> Held:
-    native = frame.to_native()
+@contextmanager
+def _client_quiet() -> Iterator[None]:
+    from pyspark.logger import PySparkLogger
+
+    # The loggers are PySpark's to make: one of another kind would break it.
+    with silent(*map(PySparkLogger.getLogger, _LOGGERS)):
+        yield
+
+
+def _check_collations(native: Any) -> None:
     for field in native.schema:
         collation = getattr(field.dataType, "collation", "UTF8_BINARY")
         if collation != "UTF8_BINARY":
@@ -159,20 +133,22 @@ def _pyspark(frame: Frame, schema: Schema) -> Held:
                 f"frame: column {field.name!r} has the collation {collation}, by which texts are"
                 " equal that differ; cast it with `.cast('string collate UTF8_BINARY')`."
             )
+
+
+def _pyspark(frame: Frame, schema: Schema) -> Held:
+    native = frame.to_native()
+    _check_collations(native)
     context = native.sparkSession.sparkContext
 
     @contextmanager
     def quiet() -> Iterator[None]:
-        from pyspark.logger import PySparkLogger
-
         log4j = context._jvm.org.apache.logging.log4j
         root = log4j.LogManager.getContext(False).getConfiguration().getRootLogger()
         answers = log4j.core.Filter.Result
         nothing = log4j.core.filter.ThresholdFilter.createFilter(
             log4j.Level.OFF, answers.NEUTRAL, answers.DENY
         )
-        # The loggers are PySpark's to make: one of another kind would break it.
-        with silent(*map(PySparkLogger.getLogger, _LOGGERS)):
+        with _client_quiet():
             root.addFilter(nothing)
             try:
                 yield
@@ -183,6 +159,12 @@ def _pyspark(frame: Frame, schema: Schema) -> Held:
                 root.removeFilter(nothing)
 
     return Lazy(frame, quiet=quiet, found=_joined)
+
+
+def _pyspark_connect(frame: Frame, schema: Schema) -> Held:
+    """The log of the server is out of reach."""
+    _check_collations(frame.to_native())
+    return Lazy(frame, quiet=_client_quiet, found=_joined)
 
 
 def _joined(groups: Frame, value: str, known: list[Any]) -> Frame:
@@ -198,7 +180,7 @@ def _joined(groups: Frame, value: str, known: list[Any]) -> Frame:
 _ENGINES: dict[nw.Implementation, Callable[[Frame, Schema], Held]] = {
     _Implementation.POLARS: _polars,
     _Implementation.DUCKDB: _duckdb,
-    _Implementation.IBIS: _ibis,
     _Implementation.DASK: _dask,
     _Implementation.PYSPARK: _pyspark,
+    _Implementation.PYSPARK_CONNECT: _pyspark_connect,
 }

@@ -152,7 +152,7 @@ def context(
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
 ) -> EngineContext:
-    """An OpenDP Context over a frame of PySpark, DuckDB, Dask, Ibis or polars.
+    """An OpenDP Context over a frame of PySpark, DuckDB, Dask, Ibis, SQLFrame or polars.
 
     Parameters
     ----------

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import polars as pl
 import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[3] / "tests")]
+from spark_server import Server, unwarned  # noqa: E402
 
 
 def _without_spark() -> str | None:
@@ -43,8 +43,7 @@ def spark(java_log: Path) -> Iterator[Any]:
     """A session of Spark in this process."""
     if reason := _without_spark():
         pytest.skip(reason)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with unwarned():
         from pyspark.sql import SparkSession
 
         builder = (
@@ -64,9 +63,24 @@ def spark(java_log: Path) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
+def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    if reason := _without_spark():
+        pytest.skip(reason)
+    pytest.importorskip("grpc", reason="grpcio is not installed: `make test-spark` installs it")
+    server = Server(tmp_path_factory.mktemp("connect"))
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="session")
+def connected(connect_server: Server) -> Any:
+    """A session of Spark Connect."""
+    return connect_server.session()
+
+
+@pytest.fixture(scope="session")
 def frame_in(request: pytest.FixtureRequest) -> Callable[[str, Path], Any]:
     """A frame of an engine over a Parquet file."""
-    connections: list[Any] = []  # Ibis forgets a table whose connection is gone
 
     def make(engine: str, path: Path) -> Any:
         if engine == "polars":
@@ -79,11 +93,24 @@ def frame_in(request: pytest.FixtureRequest) -> Callable[[str, Path], Any]:
             import dask.dataframe as dd
 
             return dd.read_parquet(path, dtype_backend="pyarrow").repartition(npartitions=3)
-        if engine == "ibis":
+        if engine.startswith("ibis"):
             import ibis
 
-            connections.append(ibis.duckdb.connect())
-            return connections[-1].read_parquet(path)
-        return request.getfixturevalue("spark").read.parquet(str(path))
+            if engine == "ibis on spark":
+                session = request.getfixturevalue("spark")
+                with unwarned():
+                    return ibis.pyspark.connect(session).read_parquet(path)
+            backend = ibis.polars if engine == "ibis on polars" else ibis.duckdb
+            return backend.connect().read_parquet(path)
+        if engine == "sqlframe":
+            session = pytest.importorskip("sqlframe.duckdb").DuckDBSession()
+            return session.sql(f"SELECT * FROM read_parquet('{path}')", dialect="duckdb")
+        if engine == "sqlframe on spark":
+            session = pytest.importorskip("sqlframe.spark").SparkSession(
+                request.getfixturevalue("spark")
+            )
+            return session.sql(f"SELECT * FROM parquet.`{path}`")
+        name = "connected" if engine == "spark connect" else "spark"
+        return request.getfixturevalue(name).read.parquet(str(path))
 
     return make

@@ -13,13 +13,24 @@ import polars as pl
 import pytest
 from hypothesis import strategies as st
 
-#: The engines that every test of counting runs on; Spark takes half a minute to start.
+#: The engines that every test of counting runs on. Spark takes half a minute to start; the others
+#: that are slow run on one of the first.
 ENGINES = [
     "polars",
     "duckdb",
     "dask",
     "ibis",
-    pytest.param("spark", marks=pytest.mark.slow),
+    *(
+        pytest.param(engine, marks=pytest.mark.slow)
+        for engine in (
+            "spark",
+            "spark connect",
+            "sqlframe",
+            "ibis on polars",
+            "ibis on spark",
+            "sqlframe on spark",
+        )
+    ),
 ]
 
 Row = dict[str, Any]

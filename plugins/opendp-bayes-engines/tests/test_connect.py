@@ -1,0 +1,112 @@
+"""Spark Connect: what a client prints, what it does when things fail, and what its server shows."""
+
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: `make test-spark` installs it")
+
+from contexts import made, two_shares
+from spark_cluster import QUIET, VALUE, outcome
+from spark_server import Server
+
+import opendp_bayes as ob
+from opendp_bayes_engines.engines import held
+
+pytestmark = pytest.mark.slow
+MESSAGE = "ReleaseError: engines: counting: counting failed. The cause is withheld"
+FAILING = f"SELECT CAST(CAST(IF(id = 2, '{VALUE}', '1') AS INT) AS STRING) AS vote FROM range(9)"
+
+
+def failed(happened: dict[str, Any]) -> bool:
+    """With an error that shows nothing, no release, and the whole budget left."""
+    return (
+        happened["error"].startswith(MESSAGE)
+        and VALUE not in happened["error"]
+        and (happened["released"], happened["left"]) == (None, 2)
+    )
+
+
+def test_a_row_that_fails_is_not_shown_by_the_client(
+    connected: Any, connect_server: Server, capfd: pytest.CaptureFixture[str]
+) -> None:
+    of = two_shares(connected.sql(FAILING))
+    capfd.readouterr()
+    assert failed(outcome(of))
+    printed = capfd.readouterr()
+    assert VALUE not in printed.out + printed.err
+    # Without a Context the same failure is shown; and the server's log has it in any case.
+    with pytest.raises(Exception, match=VALUE):
+        connected.sql(FAILING).collect()
+    printed = capfd.readouterr()
+    assert VALUE in printed.out + printed.err
+    assert VALUE in connect_server.log.read_text()
+
+
+def test_collations_are_refused(connected: Any) -> None:
+    frame = connected.sql("SELECT 'x' COLLATE UTF8_LCASE AS a, 'x' AS b")
+    with pytest.raises(ValueError, match="column 'a' has the collation UTF8_LCASE"):
+        held(frame)
+    held(frame.select("b"))
+
+
+def test_many_categories(connected: Any) -> None:
+    frame = connected.sql("SELECT CAST(id % 40000 AS STRING) AS vote FROM range(100000)")
+    query = made(frame, epsilon=400.0).query()
+    labels = [str(at) for at in range(20_000)]
+    asked = ob.posterior(query, "vote", categories=labels, nulls="null", unknown="other")
+    assert asked.release().drawn == (3,) * 20_000 + (0, 40_000)
+
+
+def test_a_server_whose_queries_fail(tmp_path: Path) -> None:
+    """A row, a query that is cancelled, a file that is removed, and the server killed. Its log is
+    off, by the configuration that the documentation gives.
+    """
+    pytest.importorskip("grpc", reason="grpcio is not installed: `make test-spark` installs it")
+    if shutil.which("java") is None:
+        pytest.skip("Java is not installed: `apt-get install openjdk-17-jre-headless`")
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    quiet = tmp_path / "log4j2.properties"
+    quiet.write_text(QUIET)
+    server = Server(tmp_path, f"-Dlog4j2.configurationFile=file:{quiet}")
+    session = server.session()
+    session.client.set_retry_policies([DefaultPolicy(max_retries=2)])  # or it tries for 10 minutes
+    votes = session.sql("SELECT IF(id % 2 = 0, 'no', 'yes') AS vote FROM range(3000)")
+    slow = session.sql(
+        f"SELECT IF(xxhash64(id) % 3 = 0, 'no', '{VALUE}') AS vote FROM range(30000000000)"
+    )
+    try:
+        assert outcome(two_shares(votes))["released"] == 0.5
+        assert failed(outcome(two_shares(session.sql(FAILING))))
+        path = tmp_path / "votes.parquet"
+        votes.write.parquet(str(path))
+        of = two_shares(session.read.parquet(str(path)))
+        path.rename(tmp_path / "elsewhere.parquet")
+        assert failed(outcome(of))
+        (tmp_path / "elsewhere.parquet").rename(path)
+        assert outcome(of)["released"] == 0.5
+        of = two_shares(slow)
+        assert failed(_meanwhile(lambda: outcome(of), session.interruptAll))
+        assert failed(_meanwhile(lambda: outcome(of), server.kill))
+    finally:
+        server.kill()
+    assert VALUE not in server.log.read_text()
+
+
+def _meanwhile(ask: Any, act: Any) -> Any:
+    """What is answered, when some seconds later something happens."""
+
+    def later() -> None:
+        time.sleep(10)
+        act()
+
+    thread = threading.Thread(target=later)
+    thread.start()
+    answer = ask()
+    thread.join()
+    return answer
