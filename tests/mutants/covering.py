@@ -2,6 +2,8 @@
 
 import ast
 import json
+import math
+import signal
 import time
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
@@ -45,10 +47,20 @@ class Recorder:
 
 
 class Selection:
-    """While pytest collects: these tests alone, in this order."""
+    """While pytest runs: these tests alone, in this order, each with ten times its own seconds of
+    the processor: a mistake may send it into an endless loop. If it waits for ever, an alarm ends
+    it in the end.
+    """
 
-    def __init__(self, tests: list[str]) -> None:
+    def __init__(self, tests: list[str], seconds: dict[str, float]) -> None:
         self._place = {test: place for place, test in enumerate(tests)}
+        self._seconds = {test: seconds[test] for test in tests}
+        signal.alarm(120 + math.ceil(20 * sum(self._seconds.values())))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        signal.setitimer(signal.ITIMER_PROF, 3.0 + 10.0 * self._seconds[item.nodeid])
+        return (yield)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -73,8 +85,7 @@ class Covered:
         """The tests that meet a mistake that begins in line `first` of a module, until they come
         to `patience` seconds.
         """
-        lines = self.lines.get(path, {})
-        met = {test for line in meeting(source, first) for test in lines.get(str(line), [])}
+        met = self._met(path, source, first)
         if met == {""}:  # an import alone runs it, and whoever imports it may notice
             met = set(self.seconds)
         chosen, total = [], 0.0
@@ -84,6 +95,14 @@ class Covered:
                 break
             chosen.append(test)
         return chosen
+
+    def at_import(self, path: str, source: str, first: int) -> bool:
+        """Whether an import runs a mistake that begins in this line."""
+        return "" in self._met(path, source, first)
+
+    def _met(self, path: str, source: str, first: int) -> set[str]:
+        lines = self.lines.get(path, {})
+        return {test for line in meeting(source, first) for test in lines.get(str(line), [])}
 
     def _order(self, module: str):  # type: ignore[no-untyped-def]
         def key(test: str) -> tuple[int, bool, str, float]:

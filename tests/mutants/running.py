@@ -4,25 +4,30 @@ has imported what takes longest to import and is not mutated.
 
 import compileall
 import importlib
-import math
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Callable
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 from cosmic_ray.work_item import TestOutcome
 
+from tests.mutants.collected import Collected
 from tests.mutants.covering import Recorder, Selection
 
 PROJECT = Path(__file__).parents[2]
 _IMPORTED = "opendp.prelude", "pandas", "polars", "scipy.optimize", "scipy.stats"
 #: Characters of the end of what pytest prints that are kept, with the test that failed.
 _PRINTED = 1000
+#: A mistake may ask for any amount of memory: bytes that it gets.
+_MEMORY = 8 << 30
 
 
 class Copy:
@@ -43,52 +48,65 @@ class Copy:
         for name in _IMPORTED:
             importlib.import_module(name)
 
-    def run(self, tests: list[str], patience: float) -> tuple[TestOutcome, str]:
+    @property
+    def _log(self) -> Path:
+        return self.place.with_suffix(".log")
+
+    def printed(self) -> str:
+        """The end of what tests have printed."""
+        return self._log.read_text(errors="replace")[-_PRINTED:]
+
+    def run(self, tests: list[str], seconds: dict[str, float]) -> tuple[TestOutcome, str]:
         """What the tests, given by their node ids, come to up to the first that fails, and the end
-        of what they print. Tests that a mistake has sent into an endless loop are stopped after
-        `patience` seconds, and count as failed.
+        of what they print. Those that a mistake has sent into an endless loop count as failed.
         """
         files = list(dict.fromkeys(test.split("::")[0] for test in tests))
         status, printed = self._fork(
-            lambda: _pytest(files, "-x", plugins=[Selection(tests)]), patience
+            lambda: _pytest(files, "-x", plugins=[Selection(tests, seconds)])
         )
-        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
-            return TestOutcome.KILLED, "timeout"
-        survived = os.waitstatus_to_exitcode(status) in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
-        return (TestOutcome.SURVIVED if survived else TestOutcome.KILLED), printed
+        return _outcome(status, printed)
 
     def record(self, modules: list[str], tests: list[str], kept: Path) -> None:
         """Keep which lines of the modules the tests of these files run, and their seconds."""
 
         def recorded() -> int:
+            sys.dont_write_bytecode = False  # what pytest makes of the tests, which do not change
             recorder = Recorder(self.place / module for module in modules)
             code = _pytest(tests, plugins=[recorder])
             recorder.write(self.place, kept)
             return code
 
-        status, printed = self._fork(recorded, 3600.0)
+        status, printed = self._fork(recorded)
         if status:
             raise SystemExit(f"Tests fail without any mistake.\n{printed}")
 
-    def _fork(self, run: Callable[[], int], patience: float) -> tuple[int, str]:
+    def collect(self, files: list[str], seconds: dict[str, float]) -> "Warm":
+        """The tests of these files, collected by a process that waits for mistakes."""
+        here, there = Pipe()
+        if not os.fork():
+            here.close()
+            waiting = Collected(there, seconds)
+            self._child(lambda: _pytest(files, "-x", plugins=[waiting]))
+        there.close()
+        return Warm(self, here)
+
+    def _fork(self, run: Callable[[], int]) -> tuple[int, str]:
         """The status with which a child that runs this ends, and the end of what it prints."""
-        log = self.place.with_suffix(".log")
         child = os.fork()
         if not child:
-            self._child(run, log, patience)
+            self._child(run)
         status = os.waitpid(child, 0)[1]
-        return status, log.read_text(errors="replace")[-_PRINTED:]
+        return status, self.printed()
 
-    def _child(self, run: Callable[[], int], log: Path, patience: float) -> None:
-        """Run this in the copy, until an alarm ends it, also where nobody waits for it any more.
-        Nothing compiled is written: a file that changes twice in a second would be taken for the
-        one that was compiled.
+    def _child(self, run: Callable[[], int]) -> None:
+        """Run this in the copy, and end. Nothing compiled is written: a file that changes twice in
+        a second would be taken for the one that was compiled.
         """
         code = 1
         try:
-            signal.alarm(math.ceil(patience))
+            resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
             os.chdir(self.place)
-            with log.open("w") as printed:
+            with self._log.open("w") as printed:
                 os.dup2(printed.fileno(), 1)
                 os.dup2(printed.fileno(), 2)
             sys.dont_write_bytecode = True
@@ -107,6 +125,37 @@ class Copy:
         finally:
             sys.stdout.flush()
             os._exit(code)
+
+
+class Warm:
+    """Tests that are collected, and wait for mistakes in what they have imported."""
+
+    def __init__(self, copy: Copy, connection: Connection) -> None:
+        self._copy = copy
+        self._connection = connection
+
+    def run(
+        self, tests: list[str], module: str, before: str, after: str
+    ) -> tuple[TestOutcome, str] | None:
+        """What the tests come to up to the first that fails, with this text of a module in place
+        of that before; None if they cannot tell.
+        """
+        self._connection.send((tests, str(self._copy.place / module), before, after))
+        status = self._connection.recv()
+        return None if status is None else _outcome(status, self._copy.printed())
+
+    def close(self) -> None:
+        """End the process."""
+        self._connection.send(None)
+        os.wait()
+
+
+def _outcome(status: int, printed: str) -> tuple[TestOutcome, str]:
+    if os.WIFSIGNALED(status):
+        ended = os.WTERMSIG(status)
+        return TestOutcome.KILLED, f"ended by {signal.Signals(ended).name}"
+    survived = os.waitstatus_to_exitcode(status) in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
+    return (TestOutcome.SURVIVED if survived else TestOutcome.KILLED), printed
 
 
 def _pytest(tests: list[str], *options: str, plugins: list[object]) -> int:
