@@ -34,7 +34,7 @@ class WorstPair:
     epsilon: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Block:
     """Some pairs of data sets: counts of shape `(pairs, k)`, and log-probabilities of the outcomes,
     shape `(outcomes, pairs)`.

@@ -25,7 +25,7 @@ LaplaceNoise = DiscreteLaplace | FlooredLaplace
 _RELATIVE_ERROR = 2.0**-48
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NoisePairs:
     """`copies` independent coordinates, each with the log-probabilities `law` of the classes of
     outcomes with equal log-ratio.

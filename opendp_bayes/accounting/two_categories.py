@@ -36,7 +36,7 @@ _POINTS = 33
 _NARROW = 0.25
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TwoCategoryPairs:
     """Every pair `(t, n - t)`, `(t + distance, n - t - distance)`, for mechanisms with the given
     widths, shape `(size + 1,)`.

@@ -42,7 +42,7 @@ _LARGEST_BATCH = 1 << 18  # counts in a batch, which bounds its memory
 _CACHED = 1 << 22  # table entries kept
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Table:
     """Proposals of one term: the cumulative weights of all blocks of all categories, and the
     logarithm of the weight of each count in a block.

@@ -35,7 +35,7 @@ _LARGEST_EPSILON = 700.0
 _UNDERFLOW = 2.0**-900
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Laws:
     """The laws of all databases of `size` records in k categories.
 
