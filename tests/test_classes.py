@@ -1,4 +1,4 @@
-"""What a class of values is, by what it holds: nobody can change it, and arrays have no equality."""
+"""What a class of values is, by what it holds: nobody can change it, arrays have no equality."""
 
 import dataclasses
 import importlib

@@ -1,5 +1,7 @@
 """Weights of counts, one category at a time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from flint import arb, ctx
@@ -53,3 +55,15 @@ def test_steps_where_a_gaussian_draw_is_far_away():
 def test_a_minute_scale_costs_as_much_as_any():
     assert categories(DiscreteLaplace(2.0**-40)).hardness == pytest.approx(256 * 2.0**-40)
     assert categories(DiscreteLaplace(0.1)).hardness == 1
+
+
+def test_the_bend_of_all_looks_is_that_of_the_sum_of_their_logarithms():
+    """Second derivatives add; a look with kinks counts only where none is smooth."""
+
+    def bend(*laws):
+        first, *also = (categories(law) for law in laws)
+        return replace(first, also=tuple(also)).bend
+
+    assert bend(DiscreteGaussian(3.0), DiscreteGaussian(4.0)) == pytest.approx(2.4)
+    assert bend(DiscreteGaussian(3.0), DiscreteLaplace(4.0)) == pytest.approx(3.0)
+    assert bend(FlooredLaplace(3.0), DiscreteLaplace(4.0)) == pytest.approx(2.4)

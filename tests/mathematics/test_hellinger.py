@@ -12,6 +12,7 @@ from opendp_bayes.mathematics.hellinger import (
     _STIRLING_GAPS,
     GAP_RELATIVE_ERROR,
     distance_from_divergence,
+    entropy_gap,
     log_gamma_gap,
 )
 from opendp_bayes.mathematics.rounding import lower_end, upper_end
@@ -294,3 +295,7 @@ def test_the_terms_of_the_series_are_exact() -> None:
         assert polynomial == tuple(
             math.comb(p, 2 * j) - (-1) ** j * math.comb(p, j) for j in range(1, p + 1)
         )
+
+
+def test_the_entropy_gap_at_its_ends() -> None:
+    assert entropy_gap(np.array([-1.0, 0.0, 1.0])) == pytest.approx([1, 0, 2 * math.log(2) - 1])

@@ -17,7 +17,11 @@ from opendp_bayes.mathematics.sensitivity import (
     smallest_local_sensitivity,
     smooth_sensitivities_at,
 )
-from opendp_bayes.mathematics.sensitivity_tables import local_sensitivities, smooth_sensitivities
+from opendp_bayes.mathematics.sensitivity_tables import (
+    _lower_envelope,
+    local_sensitivities,
+    smooth_sensitivities,
+)
 from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION, SMALLEST_PRIOR
 
 #: Of a value of the package and one of the oracle, which is rounded to a float; the smooth ones add
@@ -117,6 +121,15 @@ def test_what_a_pair_costs_is_concave_while_a_category_is_drained() -> None:
             phi, next_slope, curvature = logarithm(t)
             assert curvature * (1 - phi) + slope**2 * (1 + phi / 2) < 0
             slope = next_slope
+
+
+def test_the_lower_envelope_is_the_least_of_all() -> None:
+    """Also where the first value, or the last, is the best everywhere."""
+    rng = np.random.default_rng(2)
+    for values in ([0.0, 9, 9, 9], [9.0, 9, 9, 0], *rng.uniform(0, 4, (20, 6))):
+        value, place = np.array(values), np.arange(len(values))
+        least = np.min(value + np.abs(place[:, None] - place), axis=1)
+        assert _lower_envelope(value, 1.0) == pytest.approx(least)
 
 
 @pytest.mark.parametrize("prior", PRIORS, ids=label)

@@ -221,3 +221,10 @@ def test_an_epsilon_with_delta_is_above_the_bound_of_its_rho(
     monkeypatch.setattr(gaussian_parameters, "_FLOAT_ERROR", 0.1)
     enlarged = mechanism.proven_loss(d_in, delta=delta, **setting).epsilon
     assert enlarged == pytest.approx(float((rho + 2 * root / 0.9).mid()), rel=1e-13)
+
+
+def test_a_law_is_cut_where_draws_are() -> None:
+    mechanism, prior = GaussianParameters(2.0, total="private"), np.ones(3)
+    clamped = mechanism.project(np.array([-5, 0, 7]), None)
+    assert mechanism.law(None, prior).cut == (clamped.min(), math.inf)
+    assert GaussianParameters(2.0).law(10, prior).cut == (-math.inf, math.inf)

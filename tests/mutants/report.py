@@ -10,12 +10,13 @@ import tomllib
 from cosmic_ray.work_item import MutationSpec, WorkResult
 from scipy.stats import beta
 
+from tests.mutants.harmless import LEFT_OUT
+
 _HERE = Path(__file__).parent
 #: Mistakes that change no result, and those that no test notices: the module, the line as it
 #: becomes, and the reason.
 REASONS = _HERE / "equivalent.toml"
-#: Mistakes that no test noticed when they were first planted, by module; null where that was not
-#: kept.
+#: Mistakes that no test noticed when they were first planted, by module.
 FIRST = _HERE / "first.json"
 _ROUNDS = _HERE / "rounds.toml"
 
@@ -26,12 +27,18 @@ What contributors ask of the tests: that they notice a mistake. `make mutants` p
 the code that privacy and inference rest on, one at a time, with
 [cosmic-ray](https://cosmic-ray.readthedocs.io): an exchanged operator or comparison, a number one
 larger or smaller, a negated condition, an empty loop, a missing decorator. `tests/mutants/` says
-which tests belong to a module. They are run once with coverage; then each mistake meets those that
-run its line, the quick ones first, until one fails or they come to {patience:.0f} seconds. A run
-that is stopped goes on where it was; what no test noticed is tried again in the next, and
-everything in a module that has changed.
+which tests belong to a module. They are run once with coverage and once more as they are, after
+they were collected; then each mistake is made in a process that is forked from there, and meets
+those that run its line, the quick ones first, until one fails or they come to {patience:.0f}
+seconds. What they leave unnoticed, and an import runs too, they meet again with the mistake in
+place from the start. A mistake takes about half a second. A run that is stopped goes on where it
+was; what no test noticed is tried again in the next, and everything in a module that has changed.
 
 `make mutants NUMBER=10` tries ten of each module, the same ten in every run, `NUMBER=0` all.
+
+Nothing is planted where no mistake changes what a caller gets:
+
+{left_out}
 
 ## This is a sample
 
@@ -41,10 +48,9 @@ and all where it has no more. {equivalent} change nothing and are not counted. T
 
 That is after tests were written for those that went unnoticed, so it says nothing of the mistakes
 that were not tried. Of these speaks what the tests noticed that were written without knowing the
-sample: {first} of {of_first}, {first_score}. In brackets is the interval that holds, with
+sample: {first} of {judged}, {first_score}. In brackets is the interval that holds, with
 probability 0.95, the probability that a mistake of these kinds is noticed, in a module drawn at
-random. Where the table has a dash that was not kept, and the earlier sample below is the one. Of a
-single module a few mistakes say little. A module with an asterisk has changed since.
+random. Of a single module a few mistakes say little. A module with an asterisk has changed since.
 
 {timed}
 
@@ -65,7 +71,7 @@ class Tried:
     module: str
     possible: int
     noticed: int
-    at_first: int | None
+    at_first: int
     equivalent: tuple[tuple[str, str], ...]
     unnoticed: tuple[tuple[str, str], ...]
     changed: bool = False
@@ -81,11 +87,10 @@ class Tried:
     @property
     def row(self) -> str:
         module = self.module.removeprefix("plugins/opendp-bayes-smoothed/")
-        at_first = "–" if self.at_first is None else self.at_first
         return (
             f"| `{module}`{'*' * self.changed} | {self.possible} | {self.number}"
             f" | {len(self.equivalent)}"
-            f" | {at_first} | {self.noticed} | {len(self.unnoticed)} | {self.score} |"
+            f" | {self.at_first} | {self.noticed} | {len(self.unnoticed)} | {self.score} |"
         )
 
     @property
@@ -102,10 +107,9 @@ def is_settled(module: str, result: WorkResult) -> bool:
 def remember(module: str, results: Iterable[tuple[MutationSpec, WorkResult]]) -> None:
     """Keep which mistakes no test noticed when they were first planted."""
     known = _first()
-    before = known.get(module, [])
     missed = {_shown(spec, result) for spec, result in results if not result.is_killed}
-    if missed and before is not None:
-        known[module] = sorted({*before, *missed})
+    if missed:
+        known[module] = sorted({*known.get(module, []), *missed})
         FIRST.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n")
 
 
@@ -124,13 +128,12 @@ def tried(
         if not result.is_killed and (module, line) in nothing:
             equivalent.append((shown, nothing[module, line]))
             continue
-        seen += shown not in (first or [])
+        seen += shown not in first
         if result.is_killed:
             noticed += 1
         else:
             unnoticed.append((shown, reasons.get((module, line), "no reason is known")))
-    at_first = None if first is None else seen
-    return Tried(module, possible, noticed, at_first, tuple(equivalent), tuple(unnoticed), changed)
+    return Tried(module, possible, noticed, seen, tuple(equivalent), tuple(unnoticed), changed)
 
 
 def written(
@@ -143,11 +146,10 @@ def written(
         "all of them",
         sum(each.possible for each in found),
         sum(each.noticed for each in found),
-        sum(each.at_first or 0 for each in found),
+        sum(each.at_first for each in found),
         tuple(pair for each in found for pair in each.equivalent),
         tuple(pair for each in found for pair in each.unnoticed),
     )
-    kept = [each for each in found if each.at_first is not None]
     page = _PAGE.format(
         patience=patience,
         tried=whole.number,
@@ -156,8 +158,8 @@ def written(
         equivalent=len(whole.equivalent),
         judged=whole.judged,
         first=whole.at_first,
-        of_first=sum(each.judged for each in kept),
-        first_score=_share(whole.at_first or 0, sum(each.judged for each in kept)),
+        first_score=_share(whole.at_first, whole.judged),
+        left_out="\n".join(f"- {each};" for each in LEFT_OUT).removesuffix(";") + ".",
         noticed=whole.noticed,
         score=whole.score,
         timed=_timed(timed),
@@ -183,8 +185,8 @@ def _share(noticed: int, judged: int) -> str:
 def _timed(timed: dict[str, dict[str, float]]) -> str:
     seconds = {test: each for tests in timed.values() for test, each in tests.items()}
     return (
-        f"The tests of all modules take {sum(seconds.values()) / 60:.1f} minutes of one processor"
-        " together, coverage included."
+        f"The tests of all modules, {len(seconds)} of those that `make test` runs, take"
+        f" {sum(seconds.values()) / 60:.1f} minutes of one processor together, coverage included."
         if timed
         else ""
     )
@@ -195,7 +197,7 @@ def _round(each: dict[str, Any]) -> str:
     return f"| {each['name']} | {each['judged']} | {each['before']} | {after} |"
 
 
-def _first() -> dict[str, list[str] | None]:
+def _first() -> dict[str, list[str]]:
     return json.loads(FIRST.read_text()) if FIRST.exists() else {}
 
 

@@ -242,3 +242,13 @@ def test_too_many_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
         anonymous_delta(lambda x: [0.25] * 4, [[0.5, 0.5]], 3, 1.0)
     with pytest.raises(ValueError, match="size=20: 2 categories have 21 histograms"):
         anonymous_delta(lambda x: [1.0], [[0.5, 0.5]], 20, 1.0)
+
+
+def test_a_law_may_be_off_by_the_error_that_is_allowed() -> None:
+    error = 2.0**-35
+
+    def law(counts: tuple[int, ...]) -> list[float]:
+        first = 0.75 * (1 - error) if counts[0] > counts[1] else 0.25 * (1 + error)
+        return [first, 1 - first]
+
+    assert anonymous_profile(law, [2, 1], 0.5) >= 0.75 - math.exp(0.5) * 0.25
