@@ -41,9 +41,9 @@ def main() -> None:
                 result.result()
     found, missing = [], []
     timed = {
-        area["name"]: Covered.read(recorded(area)).seconds
+        area["name"]: Covered.read(recorded(area).values()).seconds
         for area in areas
-        if recorded(area).exists()
+        if all(path.exists() for path in recorded(area).values())
     }
     for area in areas:
         for module in map(Module, area["modules"]):

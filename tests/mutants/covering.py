@@ -36,15 +36,27 @@ class Recorder:
             self.seconds[item.nodeid] = time.process_time() - start
             self._coverage.switch_context("")
 
-    def write(self, place: Path, kept: Path) -> None:
-        """Keep what was seen, with paths from `place` on. What an import runs has no test."""
+    def write(self, place: Path, kept: dict[str, Path]) -> None:
+        """Keep what was seen of each file of tests, with paths from `place` on. What an import runs
+        has no test, and is kept with every file.
+        """
         self._coverage.stop()
         data = self._coverage.get_data()
         lines = {
-            str(Path(file).relative_to(place)): dict(data.contexts_by_lineno(file))
+            str(Path(file).relative_to(place)): data.contexts_by_lineno(file)
             for file in data.measured_files()
         }
-        kept.write_text(json.dumps({"seconds": self.seconds, "lines": lines}))
+        for file, path in kept.items():
+            of_file = f"{file}::"
+            found = {
+                module: {
+                    line: [test for test in tests if not test or test.startswith(of_file)]
+                    for line, tests in met.items()
+                }
+                for module, met in lines.items()
+            }
+            seconds = {test: s for test, s in self.seconds.items() if test.startswith(of_file)}
+            path.write_text(json.dumps({"seconds": seconds, "lines": found}))
 
 
 class Selection:
@@ -79,8 +91,16 @@ class Covered:
     lines: dict[str, dict[str, list[str]]]
 
     @classmethod
-    def read(cls, kept: Path) -> "Covered":
-        return cls(**json.loads(kept.read_text()))
+    def read(cls, kept: Iterable[Path]) -> "Covered":
+        """What was kept of some files of tests."""
+        seconds: dict[str, float] = {}
+        lines: dict[str, dict[str, list[str]]] = {}
+        for found in (json.loads(path.read_text()) for path in kept):
+            seconds |= found["seconds"]
+            for module, met in found["lines"].items():
+                for line, tests in met.items():
+                    lines.setdefault(module, {}).setdefault(line, []).extend(tests)
+        return cls(seconds, lines)
 
     def tests(self, path: str, source: str, first: int, patience: float) -> list[str]:
         """The tests that meet a mistake that begins in line `first` of a module, until they come

@@ -93,9 +93,12 @@ def _places(path: Path) -> Places:
     return Places(path.read_text())
 
 
-def recorded(area: dict[str, Any]) -> Path:
-    """Where it is kept which tests of an area run which lines, for these texts of both."""
-    return KEPT / f"{area['name']}-{_digest([*area['modules'], *area['tests']])}.json"
+def recorded(area: dict[str, Any]) -> dict[str, Path]:
+    """Where it is kept which tests of each file run which lines of an area, for these texts of
+    both.
+    """
+    names = {file: _digest([*area["modules"], file]) for file in area["tests"]}
+    return {file: KEPT / f"{area['name']}-{name}.json" for file, name in names.items()}
 
 
 @cache
@@ -105,13 +108,13 @@ def _copy() -> Copy:
 
 def try_area(area: dict[str, Any], number: int, only: str) -> None:
     """Try `number` mistakes of each module of an area, all for 0."""
-    fresh = not recorded(area).exists()
-    if fresh:
-        _copy().record(area["modules"], area["tests"], recorded(area))
-    covered = Covered.read(recorded(area))
+    kept = recorded(area)
+    if missing := {file: path for file, path in kept.items() if not path.exists()}:
+        _copy().record(area["modules"], missing)
+    covered = Covered.read(kept.values())
     warm = _copy().collect(area["tests"], covered.seconds)
-    if fresh:
-        _without_mistakes(warm, area["modules"][0], covered, recorded(area))
+    if missing:
+        _without_mistakes(warm, area["modules"][0], missing)
     for module in map(Module, area["modules"]):
         if only not in module.path:
             continue
@@ -128,12 +131,13 @@ def try_area(area: dict[str, Any], number: int, only: str) -> None:
     warm.close()
 
 
-def _without_mistakes(warm: Warm, module: str, covered: Covered, kept: Path) -> None:
+def _without_mistakes(warm: Warm, module: str, kept: dict[str, Path]) -> None:
     """Check that the tests pass in a process that is forked after they were collected."""
     text = (PROJECT / module).read_text()
-    found = warm.run(list(covered.seconds), module, text, text)
+    found = warm.run(list(Covered.read(kept.values()).seconds), module, text, text)
     if found is None or found[0] != TestOutcome.SURVIVED:
-        kept.unlink()
+        for path in kept.values():
+            path.unlink()
         raise SystemExit(f"Tests fail without any mistake, once they are collected.\n{found}")
 
 

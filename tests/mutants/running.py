@@ -66,13 +66,13 @@ class Copy:
         )
         return _outcome(status, printed)
 
-    def record(self, modules: list[str], tests: list[str], kept: Path) -> None:
-        """Keep which lines of the modules the tests of these files run, and their seconds."""
+    def record(self, modules: list[str], kept: dict[str, Path]) -> None:
+        """Keep which lines of the modules the tests of each file run, and their seconds."""
 
         def recorded() -> int:
             sys.dont_write_bytecode = False  # what pytest makes of the tests, which do not change
             recorder = Recorder(self.place / module for module in modules)
-            code = _pytest(tests, plugins=[recorder])
+            code = _pytest(list(kept), plugins=[recorder])
             recorder.write(self.place, kept)
             return code
 
