@@ -23,11 +23,12 @@ from opendp_bayes import (
     global_sensitivity,
     privacy_profile,
 )
-from opendp_bayes.accounting import exact, profile
+from opendp_bayes.accounting import exact, large_simplex, profile
 from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
     Block,
+    WorstPair,
     concentrated,
     hockey_stick,
 )
@@ -35,6 +36,7 @@ from opendp_bayes.accounting.exact import worst_pair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import pairs_of
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
+from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
 #: How far above the truth a certified bound may lie: of a loss, relative where it exceeds one; of a
@@ -620,6 +622,23 @@ def test_the_errors_of_a_loss_are_added_exactly_and_rounded_up(
         assert Fraction(found.epsilon) >= 1 + 2 * Fraction(error)
         assert Fraction(found.range) >= 2 - Fraction(1, 2**20) + 4 * Fraction(error)
         assert Fraction(found.rho) >= Fraction(found.range) ** 2 / 8
+
+
+def test_the_errors_of_a_loss_of_many_candidates_are_added_exactly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those of the sampler, and of the sums over all candidates."""
+    of_sums = 2.0**-20
+    found = large_simplex.Worst(2.5, (WorstPair((1, 0, 0), (0, 1, 0), 1.25),))
+    monkeypatch.setattr(large_simplex, "worst_pair", lambda *arguments: found)
+    monkeypatch.setattr(large_simplex, "SUM_ERROR", of_sums)
+    law = ExponentialWeights(HellingerExponential(1.0))
+    for error in np.linspace(1e-9, 0.3, 40).tolist():
+        both = Fraction(error) + Fraction(of_sums)
+        loss = exact._examine_large(law, 1, (1.0, 1.0, 1.0), error)
+        assert Fraction(loss.epsilon) >= Fraction(5, 4) + 2 * both
+        assert Fraction(loss.range) >= Fraction(5, 2) + 4 * both
+        assert Fraction(loss.rho) >= Fraction(loss.range) ** 2 / 8
 
 
 def test_a_pair_is_passed_over_only_where_its_error_is_counted(
