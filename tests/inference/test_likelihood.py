@@ -131,6 +131,12 @@ def test_permute_and_flip_with_many_candidates_is_the_exponential_mechanism(monk
     assert likelihood.log_likelihood(rows) == pytest.approx(np.array(exact), abs=3e-3)
 
 
+def test_permute_and_flip_of_two_categories_is_itself_however_many_candidates(monkeypatch):
+    """At a small scale few of them are likely, and the exponential mechanism is another law."""
+    monkeypatch.setattr(module, "LARGEST_LIST", 0)
+    assert off(PermuteAndFlip(0.05), (1.0, 1.0), 60, 0.05) < 1e-3
+
+
 @dataclass(frozen=True)
 class Geometric:
     """A mechanism of somebody else: `P(y) ∝ exp(-d(x, y) / scale)`, known by its `log_pmf`
