@@ -68,7 +68,7 @@ def columns(draw, name):
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_counts_equal_a_count_in_python(name, data):
     dtype, argument, categories, nulls, unknown, rows = data.draw(columns(name))

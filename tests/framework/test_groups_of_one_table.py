@@ -12,6 +12,7 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
+from sweeps import some_of
 
 import opendp_bayes as ob
 
@@ -73,7 +74,7 @@ def half_norm(steps):
     return np.abs(steps).sum(axis=-1) / 2
 
 
-@pytest.mark.parametrize("d_in", [1, 2])
+@pytest.mark.parametrize("d_in", some_of([1, 2], 1))
 def test_one_draw_over_all_cells_costs_what_a_table_costs(d_in):
     """A record that leaves a group for another, or for no group, moves two cells, as one within a
     group does.
@@ -141,12 +142,15 @@ def test_the_noise_of_a_cell_is_less_than_that_of_noise_on_every_count():
 
 @pytest.mark.parametrize(
     "mechanism",
-    [
-        ob.KNormParameters(1.5),
-        ob.LaplaceParameters(1.0, total="private"),
-        ob.LaplaceParameters(1.0),
-        ob.HellingerExponential(0.4),
-    ],
+    some_of(
+        [
+            ob.KNormParameters(1.5),
+            ob.LaplaceParameters(1.0, total="private"),
+            ob.LaplaceParameters(1.0),
+            ob.HellingerExponential(0.4),
+        ],
+        2,
+    ),
     ids=lambda mechanism: f"{mechanism.name}-{getattr(mechanism, 'total', '')}",
 )
 def test_the_posterior_of_a_group_is_the_conditional_of_that_of_the_table(mechanism):

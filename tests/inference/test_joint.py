@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from releases import promise
 from scipy import special
+from sweeps import some_of
 
 import opendp_bayes as ob
 
@@ -32,7 +33,7 @@ def table(name):
     return ob.Release(drawn, CELLS, PRIOR, mechanism, promise(size), AXES)
 
 
-@pytest.fixture(scope="module", params=MECHANISMS)
+@pytest.fixture(scope="module", params=some_of(MECHANISMS, 3))
 def release(request):
     return table(request.param)
 
