@@ -201,7 +201,8 @@ def _summed(place: Integers, left: Floats, log_weights: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class SmoothTotals:
-    """Listed totals for one category, whose rest is smooth: what they come to, interpolated.
+    """Listed totals for one category, whose rest is smooth: what they come to, interpolated;
+    `even`, as good and mostly fewer, are a small part of their deviation apart.
 
     Of the count, from `lowest` to `highest`: the logarithm of the sum over the totals, and the mean
     and the variance of its probability given the count, over `alpha + count`; `cubics`, shape
@@ -209,6 +210,7 @@ class SmoothTotals:
     """
 
     listed: ListedTotals
+    even: ListedTotals
     lowest: float
     highest: float
     step: int
@@ -216,14 +218,20 @@ class SmoothTotals:
 
     @classmethod
     def of(
-        cls, listed: ListedTotals, own: Law, rest: Law, alpha: float, others: float
+        cls,
+        listed: ListedTotals,
+        even: ListedTotals,
+        own: Law,
+        rest: Law,
+        alpha: float,
+        others: float,
     ) -> "SmoothTotals":
         """For a category with the prior `Beta(alpha, others)`."""
         step = int(min(_KNOTS * rest.deviation, (own.highest - own.lowest) / 3))
         step = max(step, 1)
         counts = np.arange(own.lowest, own.highest + step, step)
-        totals = listed.totals[0]
-        logs = listed.log_weights + rest.log_density(totals - counts[:, None])
+        totals = even.totals[0]
+        logs = even.log_weights + rest.log_density(totals - counts[:, None])
         top = logs.max(axis=1)
         kept = top > top.max() - _DEPTH
         counts, logs, top = counts[kept], logs[kept], top[kept]
@@ -238,7 +246,7 @@ class SmoothTotals:
         # Where there are fewer than four knots, every count is one.
         values = np.pad(values, ((0, max(4 - len(values), 0)), (0, 0)), mode="edge")
         cubics = np.tensordot(_THROUGH_FOUR, sliding_window_view(values, 4, axis=0), (1, 2))
-        return cls(listed, counts[0], counts[-1], step, cubics.swapaxes(1, 2).copy())
+        return cls(listed, even, counts[0], counts[-1], step, cubics.swapaxes(1, 2).copy())
 
     @property
     def some(self) -> Floats:

@@ -28,6 +28,8 @@ _NEAR, _ALIKE, _SMALL = 0.5, 0.3, 12.0
 #: The number of records is taken as its mean and variance where its deviation, relative to what the
 #: others hold, is below this share of a Beta's in logits.
 _NARROW = 0.1
+#: Up to so much, totals a small part of its deviation apart make a mixture without ripples.
+_DENSE = 3.0
 #: Relative deviations count as no wider than this: the logarithm of a probability with a shape
 #: below 1 has a scale of its own.
 _WIDEST = 0.2
@@ -139,15 +141,17 @@ def _components(joint: Joint, law: CountLaws, prior: Prior) -> Components:
     a, b = prior.alpha + nodes, prior.others + np.maximum(prior.size - nodes, 0)
     heavy = masses > _LIGHT * masses.max()
     width = np.minimum(np.sqrt(1 / a + 1 / b), _WIDEST)
-    narrow = bool(np.all((prior.size_deviation / b <= _NARROW * width)[heavy]))
+    widest = float((prior.size_deviation / b / width)[heavy].max())
+    narrow = widest <= _NARROW
     if isinstance(totals, SmoothTotals) and narrow:
         inside = (nodes >= totals.lowest) & (nodes <= totals.highest)
         a, nodes, masses = a[inside], nodes[inside], masses[inside]
         inverse, spread = totals.at(nodes, 1), totals.at(nodes, 2)
         return _matched(a * inverse, 1 - a * inverse, a * spread, masses, nodes, prior)
-    listed = totals.listed if isinstance(totals, SmoothTotals) else totals
+    if isinstance(totals, SmoothTotals):
+        totals = totals.even if widest <= _DENSE else totals.listed
     row = np.zeros(nodes.shape, dtype=np.int64)
-    place, left, log_weights = listed.pairs(joint.rest, row, nodes)
+    place, left, log_weights = totals.pairs(joint.rest, row, nodes)
     start = np.flatnonzero(np.diff(place, prepend=-1))
     weights = np.exp(log_weights - np.maximum.reduceat(log_weights, start)[place])
     weights *= (masses / np.add.reduceat(weights, start))[place]

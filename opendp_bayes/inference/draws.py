@@ -7,8 +7,9 @@ import numpy as np
 from opendp_bayes.inference.completions import Law, ListedTotals, OneCount
 from opendp_bayes.inference.conditionals import Joint
 from opendp_bayes.inference.count_laws import CountLaws
+from opendp_bayes.inference.grids import grids_of
 from opendp_bayes.inference.sum_laws import SHORT, SumLaw
-from opendp_bayes.inference.sums import grids_of, tails
+from opendp_bayes.inference.sums import tails
 from opendp_bayes.inference.windows import Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 

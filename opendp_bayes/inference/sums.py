@@ -15,13 +15,10 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Sums are left out whose probability, in all, is below `exp(-_DEPTH)`.
 _DEPTH = 36.0
-#: The longest cycles for few and for many categories, and the entries of all together.
-_LONGEST, _LONGEST_OF_MANY, _ENTRIES = 1 << 20, 1 << 14, 1 << 22
 #: Entries of the transforms that are held at once.
 _BLOCK = 1 << 23
-#: A finer grid near 0 has steps `_FINER` times shorter and reaches `_ZOOM` steps; a coarser one is
-#: used from `_ZOOM / _FINER` steps on.
-_FINER, _ZOOM = 32, 4096
+#: A zoom reaches so many steps.
+ZOOM = 4096
 #: What is left at the end of a fine grid, `exp(-_DAMPED)`, so that its cycle of twice the length
 #: repeats nothing that counts.
 _DAMPED = 14.0
@@ -107,7 +104,7 @@ class Grid:
     @property
     def damping(self) -> float:
         """The rate at which laws on a zoom are made to decrease."""
-        return _DAMPED / (_ZOOM * self.step) if self.zoom else 0.0
+        return _DAMPED / (ZOOM * self.step) if self.zoom else 0.0
 
     @cached_property
     def origins(self) -> Integers:
@@ -125,7 +122,7 @@ class Grid:
         cells = self.windows.cells
         edges = np.searchsorted(cells.category, [start, stop])
         cells = cells.where(np.arange(*edges))
-        lower, upper = np.zeros(stop, dtype=np.int64), np.full(stop, _ZOOM * self.step)
+        lower, upper = np.zeros(stop, dtype=np.int64), np.full(stop, ZOOM * self.step)
         if not self.zoom:  # what is further from the mean than a cycle is long weighs nothing
             middle = self.windows.mean[:stop].astype(np.int64)
             lower, upper = middle - self.length * self.step, middle + self.length * self.step
@@ -163,6 +160,14 @@ class Grid:
             np.prod(_power(self._transformed(*block), self.multiplicity[slice(*block)]), axis=0)
             for block in self.blocks()
         ]
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether the law of the sum of all has nothing finer than the steps: its transform has
+        vanished where it ends.
+        """
+        product = np.abs(np.prod(self._products, axis=0))
+        return bool(product[-(self.length // 8) :].max() <= _ROUNDING * product[0])
 
     def whole(self) -> "GridLaw":
         """The law of the sum of all."""
@@ -221,7 +226,7 @@ class Grid:
     def _finished(self, values: Floats, origin: int) -> "GridLaw":
         values = np.where(values > _ROUNDING * values.max(), values, 0.0) / self.step
         # The last points are beside an edge, where counts were left out.
-        reach = (_ZOOM - 4) * self.step if self.zoom else None
+        reach = (ZOOM - 4) * self.step if self.zoom else None
         return GridLaw(values, origin, self.step, self.damping, reach)
 
 
@@ -253,25 +258,3 @@ def all_but_one(factors: Complexes) -> Complexes:
         result[row] *= after
         after = after * factors[row]
     return result
-
-
-def is_fine_from(step: int) -> float:
-    """The sum from which on a grid with such steps needs no zoom."""
-    return step * _ZOOM / _FINER
-
-
-def grids_of(
-    windows: Windows, multiplicity: Integers, lowest: Floats, highest: Floats
-) -> list[Grid]:
-    """The grid for all sums between the bounds of `tails`, and those near 0 that its step is too
-    long for, from the finest on.
-    """
-    span = float((highest - lowest).max()) + 1
-    longest = int(np.clip(_ENTRIES // multiplicity.size, _LONGEST_OF_MANY, _LONGEST))
-    step = max(1, int(np.ceil(span / longest)))
-    length = fft.next_fast_len(max(int(np.ceil(span / step)) + 8, 16), real=True)
-    grids = [Grid(windows, multiplicity, step, length)]
-    while step > 1 and lowest.min() < is_fine_from(step):
-        step = -(-step // _FINER)
-        grids.insert(0, Grid(windows, multiplicity, step, 2 * _ZOOM, zoom=True))
-    return grids

@@ -18,10 +18,12 @@ from opendp_bayes.inference.completions import (
 from opendp_bayes.inference.conditionals import Components, Joint, Prior, marginal
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.draws import draws_given
+from opendp_bayes.inference.even_totals import evenly
+from opendp_bayes.inference.grids import coarsest_of, grids_of
 from opendp_bayes.inference.group_sums import on_one_grid
 from opendp_bayes.inference.refinement import refined
 from opendp_bayes.inference.sum_laws import SHORT, SumLaw
-from opendp_bayes.inference.sums import Grid, grids_of, tails, trimmed
+from opendp_bayes.inference.sums import Grid, tails, trimmed
 from opendp_bayes.inference.totals import Total, balanced
 from opendp_bayes.inference.weights import Categories
 from opendp_bayes.inference.windows import Windows
@@ -81,8 +83,7 @@ class Tilted:
 
     @cached_property
     def _grids(self) -> list[Grid]:
-        lowest, highest = self._bounds
-        return grids_of(self._windows, self._multiplicity, lowest, highest)
+        return coarsest_of(self._windows, self._multiplicity, *self._bounds)
 
     def _rests(self) -> Iterator[Law]:
         """The law of the sum of all but one count of each row."""
@@ -92,10 +93,9 @@ class Tilted:
                 yield OneCount(self._windows, row if rows.size == 1 else 1 - row)
             return
         lowest, highest = self._bounds
-        variance = float(self._multiplicity @ self._windows.variance) - self._windows.variance
         for row, laws in enumerate(zip(*(grid.others() for grid in self._grids), strict=True)):
             ends = float(lowest[row + 1]), float(highest[row + 1])
-            deviation = float(np.sqrt(max(variance[row], 0.0)))
+            deviation = float(self._deviations_of_others[row])
             yield SumLaw(list(laws), *ends, deviation, self._row.size - 1)
 
     @cached_property
@@ -152,12 +152,14 @@ class Tilted:
         return ListedTotals(sizes[None], self._log_size(sizes) + log_weights)
 
     @cached_property
+    def _even(self) -> ListedTotals:
+        return evenly(self._listed, self.size, self._log_size, self._log_total)
+
+    @cached_property
     def _weighted(self) -> WeightedTotals:
-        total, some = self.total, self.size.quantile([[0.001], [0.5], [0.999]])
-        ends = float(total.lowest), float(total.highest)
-        return WeightedTotals(
-            self._log_size, total.seeds, *ends, some.reshape(1, -1).astype(np.float64)
-        )
+        ends = float(self.total.lowest), float(self.total.highest)
+        some = np.array(self.size.quantile([[0.001], [0.5], [0.999]]).T, dtype=np.float64)
+        return WeightedTotals(self._log_size, self.total.seeds, *ends, some)
 
     def _joint(self, own: Law, rest: Law, prior: Prior) -> Joint:
         """With the numbers of records one by one where that is all of them, or where their nodes
@@ -167,14 +169,19 @@ class Tilted:
             return Joint(own, rest, self._listed)
         if not rest.is_smooth or rest.deviation < _WIDE * self._whole.deviation:
             return Joint(own, rest, self._weighted)
-        smooth = SmoothTotals.of(self._listed, own, rest, prior.alpha, prior.others)
-        return Joint(own, rest, smooth)
+        alphas = prior.alpha, prior.others
+        return Joint(own, rest, SmoothTotals.of(self._listed, self._even, own, rest, *alphas))
 
     @cached_property
     def _short_windows(self) -> Windows:
         """Windows whose cells are short beside the deviation of the sum of the others."""
+        return self._windows.cut(SHORT * self._deviations_of_others)
+
+    @cached_property
+    def _deviations_of_others(self) -> Floats:
+        """Of the sum of all counts but one of each row."""
         variance = float(self._multiplicity @ self._windows.variance) - self._windows.variance
-        return self._windows.cut(SHORT * np.sqrt(np.maximum(variance, 0.0)))
+        return np.sqrt(np.maximum(variance, 0.0))
 
     @cached_property
     def _whole(self) -> SumLaw:
@@ -230,23 +237,16 @@ class Tilted:
 
     def merged(self, groups: NDArray[np.bool_]) -> list[tuple[CountLaws, Components]]:
         """The same for the sums of groups of categories, shape `(groups, k)`."""
-        alpha = self._windows.categories.prior[self._row]
-        shared = self._shared(groups)
+        alpha, rows = self._windows.categories.prior[self._row], self._multiplicity.size
+        times = np.stack([np.bincount(self._row[inside], minlength=rows) for inside in groups])
+        several = self._row.size > 2
+        shared = on_one_grid(self._grids, times, *self._bounds) if several else None
         found = []
         for inside in groups:
             own, rest = next(shared) if shared else (self.sum_of(inside), self.sum_of(~inside))
             priors = float(alpha[inside].sum()), float(alpha[~inside].sum())
             found.append(self._marginal(own, rest, *priors))
         return found
-
-    def _shared(self, groups: NDArray[np.bool_]) -> Iterator[tuple[SumLaw, SumLaw]] | None:
-        """The laws of the sums of groups and of the others; None where they share no grid."""
-        if self._row.size == 2 or len(self._grids) > 1:
-            return None
-        rows = self._multiplicity.size
-        times = np.stack([np.bincount(self._row[inside], minlength=rows) for inside in groups])
-        lowest, highest = self._bounds
-        return on_one_grid(self._grids[0], times, float(lowest[0]), float(highest[0]))
 
     def _marginal(
         self, own: Law, rest: Law, alpha: float, others: float

@@ -11,7 +11,7 @@ from scipy import special, stats
 from settings import deviations, exact, posterior, private_setting, setting, wide_deviations
 from sweeps import some_of
 
-from opendp_bayes.inference import counts_given_noise, sums, tilted
+from opendp_bayes.inference import counts_given_noise, grids, sums, tilted
 from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
 
 #: What is stated: means and standard deviations in units of the latter, cumulative probabilities.
@@ -99,10 +99,11 @@ def test_a_prior_of_the_number_of_records_whose_quantiles_scipy_finds_only_in_pa
 @pytest.mark.parametrize("seed", range(6))
 def test_coarse_grids_and_their_zoom_near_zero(seed, monkeypatch):
     """The grids of wide sums, made so short that a reference can reach them."""
-    monkeypatch.setattr(sums, "_LONGEST", 1024)
-    monkeypatch.setattr(sums, "_LONGEST_OF_MANY", 1024)
-    monkeypatch.setattr(sums, "_ZOOM", 512)
-    monkeypatch.setattr(sums, "_FINER", 16)
+    monkeypatch.setattr(grids, "_LONGEST", 1024)
+    monkeypatch.setattr(grids, "_LONGEST_OF_MANY", 1024)
+    for module in (sums, grids):
+        monkeypatch.setattr(module, "ZOOM", 512)
+    monkeypatch.setattr(grids, "_FINER", 16)
     rng = np.random.default_rng([3, seed])
     k, size = int(rng.integers(3, 6)), int(rng.integers(500, 900))
     scale = float(np.exp(rng.uniform(np.log(size / 2), np.log(10 * size))))
@@ -182,7 +183,8 @@ def test_groups_on_the_grid_of_all_are_those_on_grids_of_their_own(scale, size, 
     rng, prior = np.random.default_rng(5), np.full(60, 0.3)
     counts = rng.multinomial(400_000, rng.dirichlet(prior))
     drawn = counts + np.rint(rng.laplace(0, scale, 60)).astype(np.int64)
-    monkeypatch.setattr(sums, "_ENTRIES", 1 << 16)
+    monkeypatch.setattr(grids, "_ENTRIES", 1 << 16)
+    monkeypatch.setattr(tilted, "coarsest_of", grids.grids_of)
     found = CountsGivenNoise(drawn, prior, DiscreteLaplace(scale), size=size)
     groups = [list(range(9)), list(range(9, 40)), [40, 41]]
     shared = found.together(groups)
@@ -195,15 +197,39 @@ def test_groups_on_the_grid_of_all_are_those_on_grids_of_their_own(scale, size, 
         assert theta.cdf(at) == pytest.approx(own_theta.cdf(at), abs=ERROR)
 
 
+@pytest.mark.parametrize("size", [40_000, None], ids=["public", "private"])
+def test_steps_as_long_as_a_smooth_sum_allows_change_nothing(size, monkeypatch):
+    """Neither categories nor groups: of many categories, of one, and of two without the others."""
+    rng, prior = np.random.default_rng(6), np.full(90, 0.5)
+    counts = rng.multinomial(40_000, rng.dirichlet(np.full(90, 2.0)))
+    law, groups = DiscreteLaplace(30.0), [list(range(60)), [60], [61, 62]]
+    drawn = counts + np.rint(rng.laplace(0, law.scale, 90)).astype(np.int64)
+    found = CountsGivenNoise(drawn, prior, law, size=size)
+    assert found._parts[0]._grids[0].step > 1
+    shown = [found.probabilities, *(theta._one for _, theta in found.together(groups))]
+    monkeypatch.setattr(tilted, "coarsest_of", grids.grids_of)
+    monkeypatch.setattr(tilted, "evenly", lambda every, *others: every)
+    fine = CountsGivenNoise(drawn, prior, law, size=size)
+    assert fine._parts[0]._grids[0].step == 1
+    right = [fine.probabilities, *(theta._one for _, theta in fine.together(groups))]
+    for own, wanted in zip(shown, right, strict=True):
+        deviation = np.sqrt(wanted.variance())
+        assert np.abs(own.mean() - wanted.mean()).max() <= (1e-5 * deviation).max()
+        assert np.sqrt(own.variance()) == pytest.approx(deviation, rel=1e-5)
+        at = wanted.quantile([[0.001], [0.3], [0.975]])
+        assert own.cdf(at) == pytest.approx(wanted.cdf(at), abs=1e-4)
+
+
 def test_a_group_that_is_too_narrow_for_the_grid_has_one_of_its_own(monkeypatch):
     """Two counts without noise among many that are wide."""
-    monkeypatch.setattr(sums, "_LONGEST_OF_MANY", 256)
-    monkeypatch.setattr(sums, "_ENTRIES", 1)
+    monkeypatch.setattr(grids, "_LONGEST_OF_MANY", 256)
+    monkeypatch.setattr(grids, "_ENTRIES", 1)
     prior, drawn = np.array([1e-3] * 3 + [1.0] * 20), np.array([0, 900, 40] + [1000] * 20)
     found = CountsGivenNoise(drawn, prior, DiscreteLaplace(60.0), size=20_940)
     assert found._parts[0]._grids[-1].step > 1
     together = found.together([[0, 2]])[0][0]
     monkeypatch.undo()
+    monkeypatch.setattr(tilted, "coarsest_of", grids.grids_of)
     fine = CountsGivenNoise(drawn, prior, DiscreteLaplace(60.0), size=20_940)
     assert fine._parts[0]._grids[-1].step == 1
     at = np.array([[0], [1], [5], [60], [200]])

@@ -5,11 +5,13 @@ import pytest
 from noise_laws import DiscreteLaplace
 from scipy import special
 
+from opendp_bayes.inference.grids import coarsest_of, grids_of
 from opendp_bayes.inference.sum_laws import SumLaw, cubic_weights
-from opendp_bayes.inference.sums import Grid, grids_of, tails
+from opendp_bayes.inference.sums import Grid, tails
 from opendp_bayes.inference.weights import Categories
 from opendp_bayes.inference.windows import Windows
 
+GAPS = np.array([3e-14] * 20 + [1.0] * 2)
 DRAWN, PRIOR, TIMES = (40, 3, -5), (1.0, 0.01, 4.0), np.array([2, 1, 3])
 
 
@@ -85,10 +87,11 @@ def test_a_zoom_is_right_near_zero_where_the_grid_is_not(monkeypatch):
     prior = np.array([0.01, 0.02, 0.1])
     categories = Categories(np.array([5, 50, 9]), noised, prior, DiscreteLaplace(1e4))
     made, ones = Windows.of(categories, 0.0, 3000), np.ones(3, dtype=np.int64)
-    monkeypatch.setattr("opendp_bayes.inference.sums._LONGEST", 700)
-    monkeypatch.setattr("opendp_bayes.inference.sums._LONGEST_OF_MANY", 700)
-    monkeypatch.setattr("opendp_bayes.inference.sums._ZOOM", 512)
-    monkeypatch.setattr("opendp_bayes.inference.sums._FINER", 16)
+    monkeypatch.setattr("opendp_bayes.inference.grids._LONGEST", 700)
+    monkeypatch.setattr("opendp_bayes.inference.grids._LONGEST_OF_MANY", 700)
+    for module in ("sums", "grids"):
+        monkeypatch.setattr(f"opendp_bayes.inference.{module}.ZOOM", 512)
+    monkeypatch.setattr("opendp_bayes.inference.grids._FINER", 16)
     low, high = tails(made, ones)
     grids = grids_of(made, ones, low, high)
     assert [grid.zoom for grid in grids] == [True, False]
@@ -98,6 +101,47 @@ def test_a_zoom_is_right_near_zero_where_the_grid_is_not(monkeypatch):
     assert np.exp(law.log_density(sums)) == pytest.approx(right[sums], rel=5e-3)
     coarse = law_of([grids[1].whole()], low[0], high[0])
     assert np.exp(coarse.log_density(np.zeros(1))) != pytest.approx(right[:1], rel=0.5)
+
+
+def many(drawn, prior, scale, last):
+    drawn = np.array(drawn)
+    noised = np.ones(drawn.size, dtype=bool)
+    categories = Categories(drawn, noised, np.ones(drawn.size) * prior, DiscreteLaplace(scale))
+    made = Windows.of(categories, 0.0, last)
+    ones = np.ones(drawn.size, dtype=np.int64)
+    return made, ones, tails(made, ones)
+
+
+def test_a_smooth_sum_has_a_coarse_grid_and_the_same_law():
+    drawn = np.arange(600, 640)
+    made, ones, (low, high) = many(drawn, 1.0, 40.0, 2500)
+    (coarse,), (fine,) = (choose(made, ones, low, high) for choose in (coarsest_of, grids_of))
+    assert (coarse.step, fine.step) == (5, 1)
+    sums = np.arange(int(low[0]), int(high[0]) + 1)
+    middle = np.abs(sums - ones @ made.mean) < 6 * np.sqrt(ones @ made.variance)
+    for left_out in (None, 0, 39):
+        laws = [
+            grid.whole() if left_out is None else list(grid.others())[left_out]
+            for grid in (coarse, fine)
+        ]
+        place = sums[middle] - (0 if left_out is None else int(made.mean[left_out]))
+        found, right = (law.density(place.astype(float)) for law in laws)
+        assert found == pytest.approx(right, rel=1e-3, abs=1e-6 * right.max())
+
+
+@pytest.mark.parametrize(
+    ("drawn", "prior", "scale"),
+    [
+        pytest.param([600] * 30 + [5], 1.0, 1.0, id="no deviation of several counts"),
+        pytest.param([600, 30, 30], 1.0, 200.0, id="one of the counts decides"),
+        pytest.param([0] * 40, 0.5, 40.0, id="sums near 0"),
+        # Each is 0 or near 2000, so that the sum is near a multiple of 2000.
+        pytest.param([2000] * 20 + [10**5] * 2, GAPS, 64.0, id="sums with gaps"),
+    ],
+)
+def test_a_sum_that_is_not_smooth_or_narrow_or_near_zero_keeps_its_grid(drawn, prior, scale):
+    made, ones, bounds = many(drawn, prior, scale, 200_000)
+    assert [grid.step for grid in coarsest_of(made, ones, *bounds)] == [1]
 
 
 def test_the_cubic_through_four_points():
