@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import narwhals as nw
@@ -150,8 +151,10 @@ class Partitioned:
             if isinstance(step, Truncate):  # all rows of an identifier must meet in one partition
                 frame = frame.shuffle(on=step.identifier)
                 break
-        steps, work = self.steps, delayed(_of_partition, pure=False)
-        parts = [work(part, steps, tuple(columns), schema) for part in frame.to_delayed()]
+        # Dask looks for frames of its own in each argument, but not in what a function carries.
+        count = partial(_of_partition, steps=self.steps, columns=tuple(columns), schema=schema)
+        work = delayed(count, pure=False)
+        parts = [work(part) for part in frame.to_delayed()]
         add = delayed(_added, pure=False)
         while len(parts) > 1:
             parts = [add(parts[at : at + _TOGETHER]) for at in range(0, len(parts), _TOGETHER)]

@@ -1,5 +1,6 @@
 """What each engine needs before it counts alike, and the frames that are refused."""
 
+import importlib
 import logging
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,22 @@ def test_dask_categories_are_not_taken_from_the_data() -> None:
     given = dd.from_pandas(frame, npartitions=2)
     assert held(given)[1]["vote"].categories is None
     assert counts(given, "vote", ["a", "z"], **BUCKETS) == [1, 0, 1, 1]
+
+
+def test_dask_does_not_look_into_the_categories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For frames of its own, one by one, for each partition."""
+    delayed = importlib.import_module("dask.delayed")
+    look, looked = delayed.unpack_collections, []
+
+    def unpack(*of: Any, **options: Any) -> Any:
+        looked.append(of)
+        return look(*of, **options)
+
+    monkeypatch.setattr(delayed, "unpack_collections", unpack)
+    given = dd.from_pandas(pd.DataFrame({"n": ["7", "8", None, "x"]}), npartitions=2)
+    assert counts(given, "n", [str(n) for n in range(500)], **BUCKETS)[500:] == [1, 1]
+    assert looked
+    assert len(looked) < 50
 
 
 @pytest.mark.parametrize("values", [[1, 2], [True, False]])
