@@ -148,6 +148,13 @@ def public_values(
     return tuple(labels)
 
 
+#: A margin says that they are public, not what they are; OpenDP reads them.
+_FROM_A_MARGIN = (
+    " Where a margin makes them public, OpenDP's own query for group lengths says what they are"
+    " (docs/guarantee.md, 'Keys and sizes from a margin')."
+)
+
+
 def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> list[Any]:
     """At least one of something: what was given, or what the type of the column says publicly."""
     if categories is None and dtype == pl.Boolean:
@@ -157,7 +164,7 @@ def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> 
             raise ValueError(
                 f"{argument}=None: column {column!r} of type {dtype} does not say publicly which"
                 f" {argument} there are. Pass {argument}=, or cast the column to pl.Enum in the"
-                " plan."
+                f" plan.{_FROM_A_MARGIN if argument == 'keys' else ''}"
             )
         categories = dtype.categories.to_list()
     if isinstance(categories, (pl.Series, np.ndarray)):

@@ -75,8 +75,8 @@ class InferredRelease(ReleasedData):
         settings.
         """
         # That of the table is shared by all its groups.
-        if isinstance(self.whole, InferredRelease) and self.group_size is None:
-            return part_of(self.whole.posterior, self)
+        if isinstance(self.source, InferredRelease):
+            return part_of(self.source.posterior, self)
         return noise_aware_posterior(self)
 
     @property

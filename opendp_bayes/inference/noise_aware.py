@@ -75,9 +75,9 @@ def noise_aware_posterior(
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
     effective = as_size(effective_draws, "effective_draws")
-    if release.whole is not None and release.group_size is None:
+    if release.source is not None:
         whole = noise_aware_posterior(
-            release.whole, size_prior=size_prior, effective_draws=effective, seed=seed
+            release.source, size_prior=size_prior, effective_draws=effective, seed=seed
         )
         return part_of(whole, release)
     posterior = NoiseAwarePosterior(
@@ -122,8 +122,10 @@ def _work(release: ReleasedData) -> float:
     """Categories to convolve, each of which takes a few milliseconds at the most; infinite where
     nothing is convolved.
     """
+    if release.source is not None:
+        return _work(release.source)
     if release.whole is not None:
-        return _work(release.whole) if release.group_size is None else release.k
+        return release.k
     prior, size = np.array(release.prior), release.size
     likelihood = likelihood_of(release.mechanism, np.array(release.drawn), prior, size)
     if isinstance(likelihood, IndependentNoise):

@@ -53,13 +53,20 @@ class ReleasedData(Promised):
         """Number of categories."""
         return len(self.categories)
 
+    @property
+    def source(self) -> "ReleasedData | None":
+        """The table whose counts and posterior its own are a part of: of a group that shares a draw
+        and whose number of records is not public. None of anything else.
+        """
+        return self.whole if self.group_size is None else None
+
     @cached_property
     def counts(self) -> tuple[int, ...]:
         """The released counts, one for each category: what was drawn, made to look like counts by
         the mechanism's projection.
         """
-        if self.whole is not None and self.group_size is None:
-            return self.whole.counts[self.start : self.start + self.k]
+        if self.source is not None:
+            return self.source.counts[self.start : self.start + self.k]
         size = self.size if self.group_size is None else self.group_size
         counts = projected(self.mechanism, np.array(self.drawn, dtype=np.int64), size)
         return tuple(counts.tolist())

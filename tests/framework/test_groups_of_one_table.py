@@ -4,6 +4,7 @@ the table.
 """
 
 import math
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 
@@ -297,6 +298,28 @@ def test_sizes_that_are_refused():
     released = ob.posterior(private, "vote", keys=KEYS, nulls="no").release()
     with pytest.raises(ValueError, match="number of all records is private here"):
         released.with_sizes(SIZES)
+
+
+@pytest.mark.parametrize("unit", [{"contributions": 1}, {"changes": 1}])
+def test_keys_and_sizes_that_opendp_reads_for_nothing(unit):
+    """Where a margin makes the sizes of the groups public, OpenDP releases them exactly, and with
+    them the keys, and takes nothing of the budget for it.
+    """
+    rows = ROWS * 20
+    private = dp.Context.compositor(
+        data=frame_of(rows),
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        margins=[dp.polars.Margin(by=["region"], invariant="lengths")],
+    )
+    lengths = private.query(epsilon=0.0).group_by("region").agg(dp.len(signed=True))
+    sizes = dict(lengths.release().collect().filter(pl.col("region").is_not_null()).iter_rows())
+    assert sizes == Counter(region for region, _ in rows if region is not None)
+    query = private.query(epsilon=1.0).group_by("region")
+    keys = sorted(sizes)
+    released = ob.posterior(query, "vote", keys=keys, size=len(rows), nulls="no").release()
+    assert list(released.with_sizes(sizes)) == keys
+    assert private.current_privacy_loss() == pytest.approx(released.epsilon, rel=1e-12)
 
 
 @pytest.mark.parametrize("unit", [{"contributions": 2}, {"changes": 1}])
