@@ -1,10 +1,22 @@
 """What the families of laws say of themselves."""
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from opendp_bayes import HellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.mechanisms.laws import SATURATION, AdditiveNoise, saturated
+from opendp_bayes.mechanisms.laws import (
+    SATURATION,
+    AdditiveNoise,
+    ExponentialWeights,
+    Flips,
+    Law,
+    SimplexNoise,
+    saturated,
+)
 
 
 def of(*noised: bool) -> AdditiveNoise:
@@ -33,3 +45,24 @@ def test_the_rest_of_very_large_draws_does_not_wrap_around(sign: int) -> None:
 def test_saturation() -> None:
     beyond = np.array([2**70, -(2**70), 2**62, -(2**62), 5], dtype=object)
     assert saturated(beyond).tolist() == [2**62, -(2**62), 2**62, -(2**62), 5]
+
+
+def test_no_draw_is_cut_unless_the_law_says_so() -> None:
+    assert of(True, True).cut == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda scale: AdditiveNoise(DiscreteLaplace(scale), (True, True)),
+        SimplexNoise,
+        lambda scale: ExponentialWeights(HellingerExponential(scale)),
+        lambda scale: Flips(scale, ExponentialWeights(HellingerExponential(1.0))),
+        lambda scale: Flips(1.0, ExponentialWeights(HellingerExponential(scale))),
+    ],
+)
+def test_laws_are_equal_where_what_they_hold_is(law: Callable[[float], Law]) -> None:
+    """What is computed for one is kept for the other."""
+    assert law(1.0) == law(1.0)
+    assert hash(law(1.0)) == hash(law(1.0))
+    assert law(1.0) != law(2.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.mechanisms import protocol
+from opendp_bayes.mechanisms import protocol, registry
 
 COUNTS, PRIOR = np.array([3, 1]), np.ones(2)
 
@@ -98,3 +98,20 @@ def test_options_that_follow_from_the_number_of_records() -> None:
     assert protocol.default_options(ob.LaplaceParameters, 5) == {"total": "remainder"}
     assert protocol.default_options(ob.KNormParameters, 5) == {}
     assert protocol.default_options(ob.GaussianParameters, None) == {}
+
+
+@pytest.mark.parametrize("kind", sorted(registry.BUILT_IN, key=lambda kind: kind.name))
+def test_one_release_and_no_delta_unless_asked_for(kind: Any) -> None:
+    mechanism = kind(scale=1.0)
+    assert mechanism.sample(COUNTS, PRIOR).shape == (1, 2)
+    if hasattr(mechanism, "draw"):
+        assert mechanism.draw(COUNTS, PRIOR).shape == (1, 2)
+    assert mechanism.proven_loss(1, size=4, prior=PRIOR) == mechanism.proven_loss(
+        1, size=4, prior=PRIOR, delta=0.0
+    )
+
+
+def test_the_epsilon_stated_for_a_scale() -> None:
+    stated = ob.SmoothHellingerExponential(4.0, gamma=1.0)
+    assert protocol.nominal_epsilon(stated, 4, PRIOR) == 1.0
+    assert protocol.nominal_epsilon(Lawless(), 4, PRIOR) is None

@@ -153,6 +153,8 @@ class Warm:
 def _outcome(status: int, printed: str) -> tuple[TestOutcome, str]:
     if os.WIFSIGNALED(status):
         ended = os.WTERMSIG(status)
+        if ended in (signal.SIGINT, signal.SIGTERM):  # somebody stops the run
+            raise SystemExit(1)
         return TestOutcome.KILLED, f"ended by {signal.Signals(ended).name}"
     survived = os.waitstatus_to_exitcode(status) in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
     return (TestOutcome.SURVIVED if survived else TestOutcome.KILLED), printed
