@@ -50,3 +50,11 @@ def test_the_bound_with_delta(scale: float, delta: float, d_in: int) -> None:
     truth = without_delta - (1 - oracles.real(delta)).log()
     assert is_just_above(loss.epsilon, truth)
     assert not is_just_above(loss.epsilon, without_delta), "negative control: without ln(1 - delta)"
+
+
+def test_the_parameter_that_may_be_chosen_is_the_one_that_is_set() -> None:
+    for name in ("gamma", "beta"):
+        mechanism = SmoothHellingerExponential(1.0, **{name: 0.3})
+        found, (least, most) = mechanism.smoothness
+        assert found == name
+        assert least < 0.3 < most
