@@ -117,6 +117,13 @@ class Cells:
         last = np.minimum(self.last, upper[self.category])
         return Cells(self.category, first, last).where(first <= last)
 
+    def parted(self, place: int, chosen: NDArray[np.bool_]) -> "Cells":
+        """The chosen cells that hold a count, and a smaller one, cut before it."""
+        across = np.flatnonzero(chosen & (self.first < place) & (self.last >= place))
+        first = np.insert(self.first, across + 1, place)
+        last = np.insert(self.last, across, place - 1)
+        return Cells(np.insert(self.category, across, self.category[across]), first, last)
+
     def cut(self, pieces: Integers) -> "Cells":
         """Every cell cut evenly into so many pieces, at most one for each count."""
         pieces = np.clip(pieces, 1, self.length)

@@ -118,26 +118,36 @@ def marginal(joint: Joint, prior: Prior) -> tuple[CountLaws, Components]:
     """The law of the count and the components of its probability."""
     law = joint.laws(joint.cells())
     cells, shares = law.cells, law.masses.sum(axis=1)
-    middle = cells.nodes[:, 1]
-    a, b = middle + prior.alpha, np.maximum(prior.size - middle, 0) + prior.others
-    wanted = np.ceil(np.minimum(cells.length / np.sqrt(a * b / (a + b)), shares / _LARGEST_SHARE))
+    wanted = np.ceil(np.minimum(_lengths(cells, prior), shares / _LARGEST_SHARE))
     squares = (cells.nodes - law.mean()) ** 2
     squares = np.sum(law.masses * squares, axis=1) / np.maximum(shares, 1e-300)
     seen = matters(shares, squares, cells.category, _NEGLIGIBLE)
-    if np.any(wanted[seen] > 1):
-        law = joint.laws(cells.where(seen).cut(wanted[seen].astype(np.int64)))
+    kept = cells.where(seen)
+    pieces = kept.cut(wanted[seen].astype(np.int64))
+    for place in (int(_SMALL), int(prior.size) - int(_SMALL) + 1):
+        pieces = pieces.parted(place, _lengths(pieces, prior) > 1)
+    if pieces.first.size > kept.first.size:
+        law = joint.laws(pieces)
     elif not np.all(seen):
-        law = CountLaws(cells.where(seen), law.masses[seen] / shares[seen].sum())
+        law = CountLaws(kept, law.masses[seen] / shares[seen].sum())
     return law, _components(joint, law, prior)
+
+
+def _lengths(cells: Cells, prior: Prior) -> Floats:
+    """Of cells, relative to the deviations of their Betas."""
+    middle = cells.nodes[:, 1]
+    a, b = middle + prior.alpha, np.maximum(prior.size - middle, 0) + prior.others
+    return np.asarray(cells.length / np.sqrt(a * b / (a + b)))
 
 
 def _components(joint: Joint, law: CountLaws, prior: Prior) -> Components:
     """Of the probability given what the cells' nodes stand for."""
     used = law.cells.used
     nodes, masses, totals = law.cells.nodes[used], law.masses[used], joint.totals
+    wide = _wide(law.cells, prior)[np.nonzero(used)[0]]
     if isinstance(totals, ListedTotals) and totals.is_point:
         left = totals.totals[0, 0] - nodes
-        return keyed(prior.alpha + nodes, prior.others + left, masses, nodes, left)
+        return keyed(prior.alpha + nodes, prior.others + left, masses, nodes, left, wide)
     a, b = prior.alpha + nodes, prior.others + np.maximum(prior.size - nodes, 0)
     heavy = masses > _LIGHT * masses.max()
     width = np.minimum(np.sqrt(1 / a + 1 / b), _WIDEST)
@@ -145,9 +155,9 @@ def _components(joint: Joint, law: CountLaws, prior: Prior) -> Components:
     narrow = widest <= _NARROW
     if isinstance(totals, SmoothTotals) and narrow:
         inside = (nodes >= totals.lowest) & (nodes <= totals.highest)
-        a, nodes, masses = a[inside], nodes[inside], masses[inside]
+        a, nodes, masses, wide = a[inside], nodes[inside], masses[inside], wide[inside]
         inverse, spread = totals.at(nodes, 1), totals.at(nodes, 2)
-        return _matched(a * inverse, 1 - a * inverse, a * spread, masses, nodes, prior)
+        return _matched(a * inverse, 1 - a * inverse, a * spread, masses, nodes, prior, wide)
     if isinstance(totals, SmoothTotals):
         totals = totals.even if widest <= _DENSE else totals.listed
     row = np.zeros(nodes.shape, dtype=np.int64)
@@ -158,25 +168,44 @@ def _components(joint: Joint, law: CountLaws, prior: Prior) -> Components:
     a, b = a[place], prior.others + np.maximum(left, 0)
     if not narrow:
         seen = _seen(a, b, weights, _NEGLIGIBLE)
-        return keyed(a[seen], b[seen], weights[seen], nodes[place][seen], left[seen])
+        own, wide = nodes[place][seen], wide[place][seen]
+        return keyed(a[seen], b[seen], weights[seen], own, left[seen], wide)
     share, rest, own = a / (a + b), b / (a + b), np.maximum(masses, 1e-300)
     mean = np.add.reduceat(weights * share, start) / own
     other = np.add.reduceat(weights * rest, start) / own
     away = np.where(mean[place] < 0.5, share - mean[place], other[place] - rest)
     spread = np.add.reduceat(weights * (share * rest / (a + b + 1) + away**2), start) / own
-    return _matched(mean, other, spread, masses, nodes, prior)
+    return _matched(mean, other, spread, masses, nodes, prior, wide)
+
+
+def _wide(cells: Cells, prior: Prior) -> Floats:
+    """For every cell that is longer than its Betas are wide, of counts that need not be kept apart,
+    its number and its deviation in logits, shape `(cells, 2)`; not a number for others.
+    """
+    middle, rest = cells.nodes[:, 1], np.maximum(prior.size - cells.last, 0)
+    a, b = middle + prior.alpha, np.maximum(prior.size - middle, 0) + prior.others
+    own = 1 / a + 1 / b
+    long = (_lengths(cells, prior) > 1) & (np.minimum(cells.first, rest) >= _SMALL)
+    deviation = np.minimum(np.sqrt(own + (cells.length * own) ** 2 / 12), _WIDEST)
+    return np.where(long[:, None], np.column_stack([cells.first, deviation]), np.nan)
 
 
 def _matched(
-    mean: Floats, other: Floats, variance: Floats, weights: Floats, own: Floats, prior: Prior
+    mean: Floats,
+    other: Floats,
+    variance: Floats,
+    weights: Floats,
+    own: Floats,
+    prior: Prior,
+    wide: Floats,
 ) -> Components:
     """Components with these means, one minus these, and variances."""
     seen = (weights > 0) & (other > 0) & (variance > 0)
-    mean, other, variance, own = mean[seen], other[seen], variance[seen], own[seen]
+    mean, other, variance, own, wide = (x[seen] for x in (mean, other, variance, own, wide))
     count, weights = np.maximum(mean * other / variance - 1, 1e-6), weights[seen]
     a, b, left = mean * count, other * count, np.maximum(prior.size - own, 0)
     seen = _seen(a, b, weights, _NEGLIGIBLE)
-    return keyed(a[seen], b[seen], weights[seen], own[seen], left[seen])
+    return keyed(a[seen], b[seen], weights[seen], own[seen], left[seen], wide[seen])
 
 
 def _seen(a: Floats, b: Floats, weights: Floats, least: float) -> NDArray[np.bool_]:
@@ -185,11 +214,25 @@ def _seen(a: Floats, b: Floats, weights: Floats, least: float) -> NDArray[np.boo
     return matters(weights, beta_squares(a, b, weights / weights.sum(), one), one, least)
 
 
-def keyed(a: Floats, b: Floats, weights: Floats, own: Floats, rest: Floats) -> Components:
-    """Keys that are equal for components with nearly the same place and deviation."""
+def keyed(
+    a: Floats,
+    b: Floats,
+    weights: Floats,
+    own: Floats,
+    rest: Floats,
+    wide: Floats | None = None,
+) -> Components:
+    """Keys that are equal for components with nearly the same place and deviation, and for those
+    of a cell that is `wide`, shape `(c, 2)`, and of nearly the same number of records: apart, they
+    would be steps.
+    """
     width = np.floor(np.log(1 / a + 1 / b) / _ALIKE)
     deviation = np.minimum(np.exp((width + 0.5) * _ALIKE / 2), _WIDEST)
     place = np.floor(np.log(a / b) / (_NEAR * deviation))
+    if wide is not None:
+        together, (cell, of_cell) = ~np.isnan(wide[:, 0]), wide.T
+        width = np.where(together, cell, width)
+        place = np.where(together, np.floor(np.log(own + rest + 1) / (_NEAR * of_cell)), place)
     small = [np.where(x < _SMALL, np.rint(4 * np.maximum(x, 0)), -1) for x in (own, rest)]
     key = np.zeros(a.shape, dtype=np.int64)
     for column in (width, place, *small):  # two of the 2^64 keys hardly ever agree

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.cells import cell_of, graded_edges
+from opendp_bayes.inference.cells import Cells, cell_of, graded_edges
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,12 @@ def test_every_value_is_found_in_its_cell():
     cells = cell_of(values, edges)
     assert np.all(edges[cells] <= values)
     assert np.all(values < edges[cells + 1])
+
+
+def test_cells_are_parted_at_a_count_that_they_hold():
+    cells = Cells(np.array([0, 0, 1]), np.array([1, 9, 1]), np.array([8, 20, 20]))
+    parted = cells.parted(9, np.array([True, True, True]))
+    assert parted.first.tolist() == [1, 9, 1, 9]
+    assert parted.last.tolist() == [8, 20, 8, 20]
+    assert parted.category.tolist() == [0, 0, 1, 1]
+    assert cells.parted(9, np.array([True, True, False])).last.tolist() == [8, 20, 20]

@@ -136,6 +136,18 @@ def test_a_sparse_prior_with_wide_noise():
     assert rare.counts.pmf([[0]])[0, 0] > 0.97
 
 
+@pytest.mark.parametrize("prior", [(1.0, 1.0), (0.3, 2.0, 30.0), (0.02, 1.0, 1.0, 200.0)], ids=repr)
+def test_noise_that_tells_nothing_leaves_the_prior(prior):
+    """Laws that are much wider than the Betas of their counts have no steps."""
+    size, levels, alpha = 4_333_840, np.linspace(0.002, 0.998, 333), np.array(prior)
+    drawn = [size, *(0 for _ in prior[1:])]
+    found = CountsGivenNoise(drawn, prior, DiscreteGaussian(1e11), size=size).probabilities
+    at = stats.beta.ppf(levels[:, None], alpha, alpha.sum() - alpha)
+    off = np.abs(found.cdf(at) - levels[:, None])
+    assert off[(at > 1e-12) & (at < 1 - 1e-12)].max() <= ERROR
+    assert found.mean() == pytest.approx(alpha / alpha.sum(), rel=1e-5)
+
+
 def test_a_prior_of_the_number_of_records_against_the_draw():
     def std(size_prior):
         found = CountsGivenNoise((30, 12), (1, 1), DiscreteLaplace(10.0), size_prior=size_prior)

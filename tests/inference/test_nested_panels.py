@@ -1,11 +1,14 @@
 """Three to five counts with noise and thousands to 1e9 records, against ball arithmetic and sums
-over panels that share no code with the package.
+over panels and pieces that share no code with the package.
 """
 
 import numpy as np
+import oracles
 import pytest
 from nested_panels import Three
 from settings import LEVELS, SMALLEST_DEVIATION, deviations, exact, posterior, setting
+from weighed_pairs import MarginalOfPanels, log_rising
+from wide_sums import OfWideSums
 
 #: What is stated: means and standard deviations in units of the latter, cumulative probabilities.
 ERROR = 1e-3
@@ -43,22 +46,76 @@ def test_three_to_five_categories_and_thousands_of_records(seed):
     assert max(found.values()) <= ERROR, (found, made)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(30))
-def test_three_categories_and_up_to_1e9_records(seed):
-    made = three_categories(seed, 3000, 10**9)
-    right, found = by_panels(made), posterior(made)
+def four_or_five_categories(seed, least, most):
+    rng = np.random.default_rng([31, seed])
+    made = setting(rng, most=most, k=int(rng.integers(4, 6)), least=least)
+    made["noised"][:] = True
+    made["scale"] = max(made["scale"], 1.0)  # what is smaller takes more digits
+    return made
+
+
+def by_wide_sums(made):
+    drawn, prior = (made[name].tolist() for name in ("drawn", "prior"))
+    return OfWideSums(made["law"], made["scale"], drawn, prior, made["size"])
+
+
+@pytest.mark.parametrize("seed", [0, 2, 5, 6])
+def test_the_wide_sums_are_every_data_set(seed):
+    made = four_or_five_categories(seed, 60, 300)
+    right, found = exact(made), by_wide_sums(made)
+    mean, std, count_mean, count_std = found.mean_std()
+    assert mean == pytest.approx(right.mean()[0], abs=1e-6 * right.std()[0])
+    assert std == pytest.approx(right.std()[0], rel=1e-6)
+    assert (count_mean, count_std) == pytest.approx(right.count_mean_std(0), rel=1e-6, abs=1e-9)
+
+
+def first_deviations(found, right):
+    """Of the first category."""
     theta, counts = found.probabilities, found.counts
     mean, std, count_mean, count_std = right.mean_std()
     unit = max(count_std, SMALLEST_DEVIATION)
     values, complements = (end[:, 0] for end in theta.two_sided_quantile(LEVELS[:, None]))
     inside = (values > 1e-300) & (complements > 1e-300)
     cdf = right.cdf(values[inside], complements[inside])
-    off = {
+    return {
         "mean": abs(theta.mean()[0] - mean) / std,
         "std": abs(np.sqrt(theta.variance()[0]) / std - 1),
         "cdf": np.abs(cdf - LEVELS[inside]).max(initial=0.0) if right.is_fine else 0.0,
         "count mean": abs(counts.mean()[0] - count_mean) / unit,
         "count std": abs(counts.std()[0] - count_std) / unit,
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))
+def test_three_categories_and_up_to_1e9_records(seed):
+    made = three_categories(seed, 3000, 10**9)
+    off = first_deviations(posterior(made), by_panels(made))
     assert max(off.values()) <= ERROR, (off, made)
+
+
+@pytest.mark.parametrize(
+    "seed", [0, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, *range(3, 40)))]
+)
+def test_four_and_five_categories_and_up_to_1e9_records(seed):
+    made = four_or_five_categories(seed, 3000, 10**9)
+    off = first_deviations(posterior(made), by_wide_sums(made))
+    assert max(off.values()) <= ERROR, (off, made)
+
+
+@pytest.mark.parametrize("prior", [1e-6, 0.3, 1.0, 1e8])
+@pytest.mark.parametrize("excess", [0, 1, -2])
+@pytest.mark.parametrize("k", [4, 5])
+def test_next_to_no_noise_leaves_the_fewest_moves(k, excess, prior):
+    """All ways to spread the records that the draw has too many or too few are as probable."""
+    size, prior = 10**9, prior * np.arange(1.0, k + 1)
+    drawn = np.array([7, 40, 10**6, 3 * 10**8, 0][:k])
+    drawn[1] += size + excess - drawn.sum()
+    counts = drawn - np.sign(excess) * np.array(oracles.data_sets(abs(excess), k))
+    counts = counts[counts.min(axis=1) >= 0]
+    logs = sum(log_rising(own, alpha) for own, alpha in zip(counts.T, prior, strict=True))
+    made = {"law": "laplace", "scale": 2.0**-40, "drawn": drawn, "prior": prior, "size": size}
+    found = posterior(made | {"noised": np.ones(k, dtype=bool)})
+    right = MarginalOfPanels(prior, size, counts[:, 0].astype(float), logs)
+    off = first_deviations(found, right)
+    assert max(off.values()) <= ERROR, off

@@ -319,6 +319,15 @@ def test_informed_priors_against_the_release(mechanism, prior, first, size):
     assert deviation_of(mechanism, np.array(prior), first, size) < CELLS
 
 
+@pytest.mark.parametrize("size", [5000, 10**6, 10**9])
+def test_a_flat_likelihood_leaves_the_prior(size):
+    levels = np.linspace(0.001, 0.999, 500)
+    for prior in ((1.0, 1.0), (0.3, 2.0), (30.0, 4.0)):
+        found = TwoCategories(lambda counts: np.zeros(len(counts)), [7], np.array(prior), size)
+        cdf = found.probabilities.cdf(stats.beta.ppf(levels, *prior)[:, None])[:, 0]
+        assert cdf == pytest.approx(levels, abs=CELLS)
+
+
 def test_another_release_is_noticed():
     """Negative control."""
     likelihood = likelihood_of(HellingerExponential(0.05), np.array([300, 700]), np.ones(2), 1000)
