@@ -33,8 +33,8 @@ _COVERED = 0.998
 #: The highest density shown, in units of the peak of the noise-aware one; a plug-in posterior that
 #: knows far too much leaves the picture.
 _HIGHEST = 3.0
-#: Characters of a line of a category's label.
-_LINE = 30
+#: Characters of a line of a category's label, and how many more a word may have.
+_LINE, _LONGER = 30, 2
 #: Lines of a category's label; the rest is left out.
 _LINES = 3
 
@@ -158,7 +158,11 @@ def bars_height(release: InferredRelease) -> float:
 
 
 def wrapped(label: object, width: int = _LINE) -> str:
-    """A label in lines of that width, of which the third may end in an ellipsis."""
+    """A label in lines of that width, of which the third may end in an ellipsis; a word that is a
+    little longer stays whole.
+    """
+    longest = max(map(len, str(label).split()), default=0)
+    width = longest if width < longest <= width + _LONGER else width
     return textwrap.fill(str(label), width, max_lines=_LINES, placeholder=" …") or str(label)
 
 

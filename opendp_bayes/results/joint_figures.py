@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _MOST_NUMBERS = 120
 #: Characters of a line of a label beside or below the map.
 _LINE = 18
+#: The longest colour bar, inches.
+_LONGEST_BAR = 6.0
 #: Above this share of the largest probability, numbers are white on dark blue.
 _DARK = 0.55
 
@@ -36,7 +38,7 @@ def plot_table(
     second to the right. `Release.plot`.
 
     The numbers are means with intervals of probability `level`, in per cent, where there is room
-    for them. Cells that the table leaves out are hatched.
+    for them; elsewhere it is said how wide these are. Cells that the table leaves out are hatched.
     """
     level = as_level(level)
     plt = pyplot()
@@ -62,10 +64,17 @@ def plot_table(
     if numbered:
         _numbers(ax, means, at, posterior, level)
     _labelled(ax, names, rows, columns)
-    ax.figure.colorbar(image, ax=ax, label="Posterior mean, %", shrink=0.8)
+    shrink = min(0.8, _LONGEST_BAR / _size(rows, columns, numbered)[1])
+    ax.figure.colorbar(image, ax=ax, label="Posterior mean, %", shrink=shrink)
     sentences = guarantee(release.promise).replace(". ", ".\n")
     if numbered:
         sentences += f"\nPer cent of all, with {100 * level:.6g} % intervals."
+    else:
+        widths = 100 * np.subtract(*posterior.interval(level)[::-1])
+        sentences += (
+            f"\nThe {100 * level:.6g} % intervals are {widths.min():.2g} to {widths.max():.2g}"
+            " percentage points wide."
+        )
     write_above(ax, sentences)
     if title is not None:
         ax.set_title(

@@ -150,4 +150,19 @@ def test_cells_that_are_left_out_are_empty_and_large_tables_have_no_numbers() ->
     wide = ob.Release(
         (5,) * 132, cells, (1.0,) * 132, ob.KNormParameters(1.0), promise(660), ("x", "y")
     )
-    assert [text.get_text().count("\n") for text in wide.plot().texts] == [1]
+    lower, upper = wide.posterior.interval(0.9)
+    (text,) = wide.plot(level=0.9).texts
+    least, most = (f"{100 * end(upper - lower):.2g}" for end in (np.min, np.max))
+    assert text.get_text().splitlines()[2:] == [
+        f"The 90 % intervals are {least} to {most} percentage points wide."
+    ]
+
+
+def test_a_word_that_is_a_little_longer_than_a_line_of_a_label_stays_whole() -> None:
+    labels = ["administrator", "extremely conservative", "incomprehensibilities"]
+    table = ob.Release(
+        (5,) * 6, tuple(product("ab", labels)), (1.0,) * 6, ob.KNormParameters(1.0), promise(30),
+        ("x", "y"),
+    )  # fmt: skip
+    shown = [label.get_text() for label in table.plot().get_xticklabels()]
+    assert shown == ["administrator", "extremely\nconservative", "incomprehens\nibilities"]
