@@ -15,12 +15,9 @@ Generator = np.random.Generator
 class Totals:
     """Which sums of counts are public: none, those of `each` group, or else that of all `size`
     records; then `rest` of them, drawn with noise where `rest_noised`, may be in no group.
-
-    `room`, shape `(G, k)`, has how much each count can make up for, relative to others.
     """
 
     noise: IntegerNoise
-    room: Floats
     size: int | None = None
     each: bool = False
     rest: int | None = None
@@ -42,33 +39,12 @@ class Totals:
         order = np.argsort(rng.random((chains, rows)), axis=1)
         two = np.sort(order[:, : 2 * (rows // 2)].reshape(chains, -1, 2), axis=2)
         leader = np.broadcast_to(np.arange(rows), (chains, rows)).copy()
-        partner, sign = leader.copy(), np.zeros((chains, rows))
-        for at, other, of in ((0, 1, 1.0), (1, 0, -1.0)):
+        partner, sign = leader.copy(), np.zeros((chains, rows), dtype=np.int64)
+        for at, other, of in ((0, 1, 1), (1, 0, -1)):
             np.put_along_axis(leader, two[..., at], two[..., 0], axis=1)
             np.put_along_axis(partner, two[..., at], two[..., other], axis=1)
             np.put_along_axis(sign, two[..., at], of, axis=1)
         return Pairs(leader, partner, sign, groups)
-
-    def kept(
-        self, old: Integers, new: Integers, rest: Integers, rng: Generator
-    ) -> tuple[Integers, Integers, Any]:
-        """New counts, of shape `(chains, G, k)`, with the public sums of the old ones; how many are
-        in no group; and which counts make up for the others, which is drawn from fixed
-        probabilities, or None.
-        """
-        gained = new - old
-        if self.rest is not None:
-            return new, rest - gained.sum(axis=(1, 2)), None
-        if self.size is None and not self.each:
-            return new, rest, None
-        of_sum = old.shape if self.each else (len(old), 1, old[0].size)
-        chances = np.cumsum(self.room.reshape(of_sum[1:]), axis=-1)
-        drawn = rng.random((*of_sum[:2], 1)) * chances[..., -1:]
-        place = (drawn > chances).sum(axis=-1, keepdims=True)
-        taken = (np.arange(of_sum[2]) == place).reshape(old.shape)
-        others = np.where(taken, 0, gained).reshape(of_sum).sum(axis=-1, keepdims=True)
-        made_up = old.reshape(of_sum) - others
-        return np.where(taken, made_up.reshape(old.shape), new), rest, taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +55,14 @@ class Pairs:
 
     leader: Integers
     partner: Integers
-    sign: Floats
+    sign: Integers
     groups: int
 
     def of_leaders(self, values: Any) -> Any:
         """Every group's value, shape `(chains, G, ...)`, replaced with that of its leader."""
         return np.take_along_axis(values, self.leader[:, : self.groups, None], axis=1)
 
-    def shared(self, direction: Floats) -> Floats:
+    def shared(self, direction: Integers) -> Integers:
         """Directions that sum to 0 over a pair, from one for each group; 0 for one left over."""
         return np.asarray(self.of_leaders(direction) * self.sign[:, : self.groups, None])
 
@@ -100,14 +76,14 @@ class Pairs:
         alone = (self.sign == 0)[..., None]
         return np.asarray(np.where(alone, log_weight, log_weight + others)[:, : self.groups])
 
-    def rest_on_line(self, rest: Integers, direction: Floats, steps: Integers) -> Integers:
+    def rest_on_line(self, rest: Integers, direction: Integers, steps: Integers) -> Integers:
         """How many are in no group at every candidate of their leader, shape
         `(chains, candidates)`.
         """
         if not self._has_rest:
             return np.broadcast_to(rest[:, None], (len(rest), steps.shape[-1]))
         at = self._leader_of_rest
-        moves = np.where(self.sign[:, -1] != 0, direction[at].sum(axis=-1), 0.0)
+        moves = np.where(self.sign[:, -1] != 0, direction[at].sum(axis=-1), 0)
         found = rest[:, None] - steps[at] * moves[:, None]
         return np.asarray(found, dtype=np.int64)
 

@@ -13,6 +13,7 @@ from opendp_bayes.inference.group_totals import Totals
 from opendp_bayes.inference.likelihood import IndependentNoise, likelihood_of
 from opendp_bayes.inference.pooling import Model
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 from opendp_bayes.released.data import Key, Label, ReleasedData, Value
 
@@ -42,22 +43,13 @@ class PooledGroups:
         """What the chains are told, with counts to begin with that have the public sums."""
         rest, start, at_rest = self.rest, np.maximum(self.drawn, 0), 0
         if self.sizes is not None:
-            start, rest = np.array([*map(_with_sum, start, self.sizes)]), None
+            start, rest = np.array([*map(nearest_counts, start, self.sizes)]), None
         elif self.size is not None:
-            all_of = _with_sum(np.append(start, 0 if rest is None else max(rest[0], 0)), self.size)
+            all_of = nearest_counts(np.append(start, max(rest[0], 0) if rest else 0), self.size)
             start, at_rest = all_of[:-1].reshape(start.shape), int(all_of[-1])
-        room = np.maximum(self.drawn, 0) + self.noise.scale + 1.0
         each, (of_rest, is_noised) = self.sizes is not None, rest or (None, False)
-        totals = Totals(self.noise, room, self.size, each, of_rest, is_noised, at_rest)
+        totals = Totals(self.noise, self.size, each, of_rest, is_noised, at_rest)
         return Model(self.drawn, self.noised, self.noise, m_prior, kappa_prior, totals, start)
-
-
-def _with_sum(counts: Integers, total: int) -> Integers:
-    """Counts in proportion to these that sum to `total`."""
-    share = counts / max(float(counts.sum()), 1.0)
-    found = np.floor(share * total).astype(np.int64)
-    found[np.argmax(counts)] += total - found.sum()
-    return found
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:

@@ -12,6 +12,7 @@ from releases import changed, promise
 from scipy import special, stats
 
 import opendp_bayes as ob
+from opendp_bayes.inference import beta_binomial
 from opendp_bayes.inference import pooled as module
 from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
@@ -96,14 +97,19 @@ def pooled_of(release, **given):
 
 
 @pytest.mark.parametrize(
-    ("name", "sweeps"),
+    ("name", "sweeps", "points"),
     [
-        *((name, 160) for name in QUICK),
-        *(pytest.param(name, 12_800, marks=pytest.mark.slow) for name in SETTINGS),
+        *((name, 160, 2 if name == QUICK[0] else 128) for name in QUICK),
+        *(
+            pytest.param(name, 12_800, points, marks=pytest.mark.slow)
+            for name in SETTINGS
+            for points in (128, 2)
+        ),
     ],
 )
-def test_agrees_with_sums_over_all_data_sets(monkeypatch, name, sweeps):
+def test_agrees_with_sums_over_all_data_sets(monkeypatch, name, sweeps, points):
     monkeypatch.setattr(module, "_FIRST_RUN", sweeps)
+    monkeypatch.setattr(beta_binomial, "_POINTS", points)  # with 2 groups are large
     release = SETTINGS[name]
     pooled = pooled_of(release, kappa_prior=KAPPA)
     mean, std = exact(release)

@@ -1,0 +1,118 @@
+"""Dirichlet-multinomial counts at their quantiles, one category after another.
+
+Of the `n` records of a group that are in none of the categories before, `x` are in this one with
+the beta-binomial probability `∝ Γ(x + a) / x! Γ(n - x + b) / (n - x)!`, where `a` is the
+concentration of this category and `b` that of all after it.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from opendp_bayes.inference.rising import Rising
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: In groups with more records than this, counts move by more than one.
+_POINTS = 128
+#: Counts of a smaller probability are not moved: rounding could misplace them.
+_LEAST = 1e-9
+
+
+class Placed(NamedTuple):
+    """Counts, of shape `(rows, k)`, the logarithm of a weight of every row, and whether rounding
+    leaves them their place.
+    """
+
+    counts: Integers
+    log_weight: Floats
+    inside: NDArray[np.bool_]
+
+
+class Standing:
+    """At which quantiles of their laws counts stand, drawn between those of one less and their own.
+
+    `counts` of shape `(rows, k)` are of groups of the chains `chain`, shape `(rows,)`; `a`, shape
+    `(chains, k)`, are their concentrations. The numbers of records stay as they are. `placed` are
+    the counts, and `moved` those at the same quantiles for other concentrations: with a probability
+    that differs from that of the first by the ratio of the weights alone. These are 1 but where a
+    group has more than `_POINTS` records, whose counts move by multiples of a stride.
+    """
+
+    def __init__(
+        self, counts: Integers, chain: Integers, a: Floats, rng: np.random.Generator
+    ) -> None:
+        self._chain, self._sizes = chain, counts.sum(axis=1)
+        self._stride = 1 + self._sizes // _POINTS
+        self._first = counts % self._stride[:, None]
+        steps, self._shares = counts // self._stride[:, None], rng.random(counts.shape)
+
+        def known(j: int, points: _Points) -> Integers:
+            index = points.start + steps[:, j]
+            self._shares[:, j] = points.share(index, self._shares[:, j])
+            return index
+
+        self.placed = self._walked(a, known)
+
+    def moved(self, a: Floats) -> Placed:
+        """The counts at the same quantiles for the concentrations `a`."""
+        return self._walked(a, lambda j, points: points.at(self._shares[:, j]))
+
+    def _walked(self, a: Floats, index_of: Callable[[int, "_Points"], Integers]) -> Placed:
+        laws, left, counts = _Laws(a), self._sizes, []
+        log_weight, inside = np.zeros(left.size), np.ones(left.size, dtype=bool)
+        for j in range(a.shape[1] - 1):
+            points = laws.points(j, self._chain, left, self._first[:, j], self._stride)
+            index = index_of(j, points)
+            inside &= (left >= self._first[:, j]) & (points.mass[index] > _LEAST * points.total)
+            log_weight += np.log(points.total)
+            counts.append(points.counts[index])
+            left = left - counts[-1]
+        return Placed(np.stack([*counts, left], axis=1), log_weight, inside)
+
+
+class _Laws:
+    """The beta-binomial laws of Dirichlet distributions of concentrations `a`, `(chains, k)`."""
+
+    def __init__(self, a: Floats) -> None:
+        #: Of every category, and of it and all after it.
+        self._a, self._rest = a, np.cumsum(a[:, ::-1], axis=1)[:, ::-1]
+        self._rising = Rising(np.concatenate([self._a, self._rest], axis=1))
+
+    def points(
+        self, j: int, chain: Integers, left: Integers, first: Integers, stride: Integers
+    ) -> "_Points":
+        """Of category j: from `first` by `stride` to at most `left`, all of shape `(rows,)`."""
+        k = self._a.shape[1]
+        number = np.maximum((left - first) // stride + 1, 1)
+        end = np.cumsum(number)
+        row = np.repeat(np.arange(left.size), number)
+        counts = first[row] + stride[row] * (np.arange(end[-1]) - (end - number)[row])
+        others = np.maximum(left[row] - counts, 0)
+        of = chain[row]
+        log_mass = self._rising(counts, of, j) + self._rising(others, of, k + j + 1)
+        a, b = self._a[:, j], self._rest[:, j + 1]
+        log_all = special.gammaln(a) + special.gammaln(b) - special.gammaln(a + b)
+        log_mass -= (self._rising(left, chain, k + j) + log_all[chain])[row]
+        return _Points(counts, np.nan_to_num(np.exp(log_mass)), end - number, end)
+
+
+class _Points:
+    """Counts of all rows, one row after another from `start` to before `end`, and their `mass`."""
+
+    def __init__(self, counts: Integers, mass: Floats, start: Integers, end: Integers) -> None:
+        self.counts, self.mass, self.start, self._last = counts, mass, start, end - 1
+        self._upto = np.cumsum(mass)
+        self._before = self._upto[start] - mass[start]
+        self.total = np.maximum(self._upto[self._last] - self._before, np.finfo(np.float64).tiny)
+
+    def share(self, index: Integers, part: Floats) -> Floats:
+        """Which share of the mass of a row is before a point and a part of it."""
+        return (self._upto[index] - part * self.mass[index] - self._before) / self.total
+
+    def at(self, share: Floats) -> Any:
+        """The points before which there is this share of the mass of their rows."""
+        index = np.searchsorted(self._upto, self._before + share * self.total)
+        return np.clip(index, self.start, self._last)

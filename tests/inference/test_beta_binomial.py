@@ -1,0 +1,104 @@
+"""Dirichlet-multinomial counts that keep their quantiles while the concentration moves."""
+
+import numpy as np
+import oracles
+import pytest
+from scipy import special, stats
+
+from opendp_bayes.inference import beta_binomial as module
+from opendp_bayes.inference.beta_binomial import Standing
+from opendp_bayes.inference.rising import Rising
+
+ROWS = 6000
+A, OTHER = (
+    np.array([[0.3, 2.0, 1.1], [4.0, 0.7, 9.0]]),
+    np.array([[1.4, 0.6, 2.0], [2.0, 1.5, 3.0]]),
+)
+
+
+def drawn(a, size, rng):
+    """Rows of two chains in turn."""
+    chain = np.arange(ROWS) % 2
+    theta = rng.standard_gamma(a[chain])
+    return rng.multinomial(size, theta / theta.sum(axis=1, keepdims=True)), chain
+
+
+def log_probability(counts, a):
+    n = counts.sum(axis=-1)
+    each = special.gammaln(counts + a) - special.gammaln(a) - special.gammaln(counts + 1.0)
+    kappa = a.sum(axis=-1)
+    all_of = special.gammaln(kappa) + special.gammaln(n + 1.0) - special.gammaln(kappa + n)
+    return each.sum(axis=-1) + all_of
+
+
+@pytest.mark.parametrize(("size", "points", "k"), [(9, 128, 3), (40, 8, 2)])
+def test_moves_one_law_to_another(monkeypatch, size, points, k):
+    """Counts of the first law, moved and weighed, are of the second: with a stride, too."""
+    monkeypatch.setattr(module, "_POINTS", points)
+    first, second = A[:, :k], OTHER[:, :k]
+    counts, chain = drawn(first, size, np.random.default_rng(1))
+    standing = Standing(counts, chain, first, np.random.default_rng(2))
+    moved = standing.moved(second)
+    assert np.all(moved.counts.sum(axis=1) == size)
+    assert np.all(moved.counts >= 0)
+    weight = np.exp(moved.log_weight - standing.placed.log_weight)
+    if points > size:
+        assert weight == pytest.approx(1.0)
+    else:
+        assert np.all((moved.counts - counts) % (1 + size // points) == 0)
+    for which, other in ((second, False), (first, True)):  # the second is the negative control
+        worst = 0.0
+        for of in (0, 1):
+            rows, w = moved.counts[chain == of], weight[chain == of]
+            for j in range(k):
+                mass = stats.betabinom(size, which[of, j], which[of].sum() - which[of, j])
+                inside = rows[:, j] <= mass.median()
+                off = (w * (inside - mass.cdf(mass.median()))).mean()
+                worst = max(worst, abs(off) / (w.std() + 0.5) * np.sqrt(len(w)))
+        assert (worst > stats.norm.isf(oracles.FALSE_ALARM / 12)) == other
+
+
+def test_stays_where_the_law_stays():
+    counts, chain = drawn(A, 300, np.random.default_rng(3))
+    standing = Standing(counts, chain, A, np.random.default_rng(4))
+    again = standing.moved(A)
+    inside = standing.placed.inside
+    assert np.array_equal(standing.placed.counts, counts)
+    assert np.array_equal(again.counts[inside], counts[inside])
+    assert np.array_equal(again.log_weight, standing.placed.log_weight)
+    assert inside.mean() > 0.99
+
+
+def test_weights_are_those_of_the_probabilities():
+    """Of a group with two records a count: where it can be, each second count is skipped."""
+    a, chain = np.array([[1.5, 0.4]]), np.zeros(1, dtype=int)
+    counts = np.array([[61, 139]])
+    standing = Standing(counts, chain, a, np.random.default_rng(0))
+    odd = np.arange(1, 200, 2)
+    alike = np.exp(log_probability(np.stack([odd, 200 - odd], axis=1), a)).sum()
+    assert np.exp(standing.placed.log_weight) == pytest.approx(alike)
+
+
+def test_counts_out_of_place_are_noticed():
+    """One that no probability is left for."""
+    standing = Standing(
+        np.array([[0, 90], [90, 0]]),
+        np.zeros(2, dtype=int),
+        np.array([[900.0, 0.01]]),
+        np.random.default_rng(0),
+    )
+    assert standing.placed.inside.tolist() == [False, True]
+
+
+def test_rising_is_the_same_from_a_table():
+    a = np.array([[0.3, 7.0], [2.5, 1e-4]])
+    counts = np.random.default_rng(0).integers(0, 30, size=(2, 50, 2))
+    chain, column = np.arange(2)[:, None, None], np.arange(2)
+    rising = Rising(a)
+    few = rising(counts[:, :1], chain, column)
+    assert rising._table.size == 0
+    many = rising(counts, chain, column)
+    assert rising._table.size > 0
+    wanted = special.gammaln(counts + a[:, None]) - special.gammaln(counts + 1.0)
+    assert np.array_equal(many, wanted)
+    assert np.array_equal(few, wanted[:, :1])
