@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from opendp_bayes_engines.frames import FOUND, Held, Lazy, Partitioned, is_in, silent
 from opendp_bayes_engines.kinds import Kind, column_of
-from opendp_bayes_engines.layers import beneath
+from opendp_bayes_engines.layers import beneath, connection_of
 from opendp_bayes_engines.steps import Frame, Schema, check_names
 
 _Implementation = nw.Implementation
@@ -34,7 +35,7 @@ def held(given: Any) -> tuple[Held, Schema]:
             f"frame={type(given).__name__}: is in memory; make it lazy, as in"
             " `polars.DataFrame(frame).lazy()`, or write it to a file and scan that."
         )
-    frame = beneath(frame)
+    connection, frame = connection_of(frame), beneath(frame)
     engine: nw.Implementation = frame.implementation
     make = _ENGINES.get(engine)
     if make is None:
@@ -48,7 +49,11 @@ def held(given: Any) -> tuple[Held, Schema]:
         # What pandas calls categories is taken from the data.
         schema = {name: replace(column, categories=None) for name, column in schema.items()}
     check_names(schema)
-    return make(frame, schema), schema
+    made = make(frame, schema)
+    if connection is not None:
+        assert isinstance(made, Lazy)
+        made = replace(made, found=partial(_found_by_duckdb, connection=connection))
+    return made, schema
 
 
 def _polars(frame: Frame, schema: Schema) -> Held:
@@ -76,23 +81,28 @@ _FEW = 100
 _CATEGORY = "category"
 
 
-def _found_by_duckdb(groups: Frame, value: str, known: list[Any]) -> Frame:
+def _found_by_duckdb(groups: Frame, value: str, known: list[Any], connection: Any = None) -> Frame:
     """DuckDB reads each constant again for every step that follows: two seconds for 10^5. It reads
-    an Arrow table once, where the connection lets queries see Python's variables.
+    an Arrow table once, by its connection, or where that lets queries see Python's variables.
     """
     import duckdb
 
     if len(known) <= _FEW:
         return is_in(groups, value, known)
-    opendp_bayes_categories = pa.table({_CATEGORY: known})  # noqa: F841, as the query names it
+    opendp_bayes_categories = pa.table({_CATEGORY: known})
     byte_by_byte = ' COLLATE "binary"' if isinstance(known[0], str) else ""
-    others = ", ".join(f"g.{name}" for name in groups.collect_schema().names() if name != FOUND)
+    others = [f"g.{name}" for name in groups.collect_schema().names() if name != FOUND]
+    columns = ", ".join([*others, f"c.{_CATEGORY} IS NOT NULL AS {FOUND}"])
+    alike = f"g.{value}{byte_by_byte} = c.{_CATEGORY}{byte_by_byte}"
+    native = groups.to_native()
+    if connection is not None:
+        table = connection.from_arrow(opendp_bayes_categories).set_alias("c")
+        return nw.from_native(native.set_alias("g").join(table, alike, how="left").project(columns))
     try:
-        joined = groups.to_native().query(
+        joined = native.query(
             "opendp_bayes_groups",
-            f"SELECT {others}, c.{_CATEGORY} IS NOT NULL AS {FOUND} FROM opendp_bayes_groups g"  # noqa: S608
-            " LEFT JOIN opendp_bayes_categories c"
-            f" ON g.{value}{byte_by_byte} = c.{_CATEGORY}{byte_by_byte}",
+            f"SELECT {columns} FROM opendp_bayes_groups g"  # noqa: S608
+            f" LEFT JOIN opendp_bayes_categories c ON {alike}",
         )
     except duckdb.Error:
         return is_in(groups, value, known)

@@ -14,7 +14,8 @@ from contexts import made, two_shares
 from test_faults import VALUE, failing_rows, fails_without_data
 
 from opendp_bayes.extend.framework import Question, Variable
-from opendp_bayes_engines.engines import held
+from opendp_bayes_engines import engines
+from opendp_bayes_engines.engines import _ENGINES, held
 from opendp_bayes_engines.layers import beneath
 
 ASKED = Question((Variable("vote", ["no", "yes"], "none", "other"),))
@@ -31,6 +32,14 @@ def counts(frame: Any) -> list[int]:
     return counted
 
 
+def test_every_engine_of_narwhals_is_known() -> None:
+    """A new one is looked at before its version is accepted: those in memory are refused."""
+    of = nw.Implementation
+    in_memory = {of.PANDAS, of.MODIN, of.CUDF, of.PYARROW}
+    layers, plugins = {of.IBIS, of.SQLFRAME}, {of.UNKNOWN}
+    assert set(of) == in_memory | layers | plugins | set(_ENGINES)
+
+
 @pytest.mark.parametrize("engine", BELOW)
 def test_the_engine_beneath_counts(
     engine: str, tmp_path: Path, frame_in: Callable[[str, Path], Any]
@@ -41,6 +50,30 @@ def test_the_engine_beneath_counts(
     frame = frame_in(engine, path)
     assert beneath(nw.from_native(frame)).implementation is BELOW[engine]
     assert counts(frame) == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("engine", ["ibis", "sqlframe"])
+def test_duckdb_beneath_is_given_a_table_of_many_categories(
+    engine: str,
+    tmp_path: Path,
+    frame_in: Callable[[str, Path], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where queries do not see Python's variables, as Ibis has it."""
+    monkeypatch.setattr(engines, "is_in", None)
+    path = tmp_path / "votes.parquet"
+    labels = [f"é{n}" for n in range(150)]
+    pl.DataFrame({"vote": [*labels, *labels[:3], "É0", None], "n": range(155)}).write_parquet(path)
+    frame = frame_in(engine, path)
+    variables = (
+        Variable("vote", labels, "none", "other"),
+        Variable("n", list(range(150)), -1, -2),
+    )
+    query = made(frame).query()
+    chain, _ = query.counts_of(Question(variables, joint=True))
+    both = chain(held(frame)[0]).reshape(152, 152)
+    assert both.sum(axis=1).tolist() == [2] * 3 + [1] * 147 + [1, 1]
+    assert both.sum(axis=0).tolist() == [1] * 150 + [0, 5]
 
 
 def test_a_frame_of_an_engine_is_what_it_was() -> None:
