@@ -36,9 +36,10 @@ POWERS, POWER_WEIGHTS = _logarithm_by_powers()
 #: The logarithm of a sum of them that counts as 0.
 NO_COINS = -40.0
 #: Data sets at which the functions are computed at first, and the most; of coins.
-_NODES, _MOST_NODES, _COIN_NODES = 32, 1000, 200
-#: The errors of an interpolated `ln w` and `ln Z` that are accepted.
-_ERRORS = 1e-5, 1e-4
+_NODES, _MOST_NODES, _COIN_NODES = 32, 2000, 200
+#: The errors of an interpolated `ln Z` that are accepted, and of `ln w` in widths: exponents are up
+#: to `1 / w`, so that a narrow width must be known the better, within bounds.
+_ERROR, _ERROR_IN_WIDTHS, _LEAST, _MOST = 1e-5, 1e-4, 1e-7, 1e-5
 
 
 @lru_cache(maxsize=64)
@@ -71,7 +72,8 @@ def curves(
             break
         there = both_at(middles)
         missed = np.abs(Akima1DInterpolator(place[:-1], values)(position(middles, size)) - there)
-        bad = middles[(missed > _ERRORS).any(axis=1)]
+        of_widths = np.clip(_ERROR_IN_WIDTHS * np.exp(there[:, 0]), _LEAST, _MOST)
+        bad = middles[(missed[:, 0] > of_widths) | (missed[:, 1] > _ERROR)]
         unsure = np.union1d(nodes[np.searchsorted(nodes, bad) - 1], bad)
         nodes, values = np.append(nodes, middles), np.vstack([values, there])
         order = np.argsort(nodes)

@@ -110,6 +110,22 @@ def test_all_but_a_tail_is_one_count(mechanism, prior, first, size, release):
     assert deviation(release, mechanism, np.array(prior), first, size) <= ERROR / 10
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "prior", "first", "size"),
+    [
+        (SmoothHellingerExponential(0.1026, gamma=0.1367), (1080.5, 1080.5), 40, 39445),
+        pytest.param(
+            *(SmoothHellingerExponential(0.553, beta=0.379), (1.32e6, 2.79e7), 7747858, 7751807),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=repr,
+)
+def test_a_width_with_kinks_and_a_prior_against_the_release(mechanism, prior, first, size, release):
+    """Exponents of thousands, of which a width that is off by 1e-5 makes hundredths."""
+    assert deviation(release, mechanism, np.array(prior), first, size) <= ERROR / 2
+
+
 def test_a_tail_of_any_weight_decides_a_deviation():
     """Of a likelihood that is the same everywhere but at one corner."""
     size, prior = 10**9, np.array([3.0, 1e-6])
