@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 
 #: The engines that every test of counting runs on. Spark takes half a minute to start; the others
 #: that are slow run on one of the first.
+SPARK_CONNECT = pytest.param("spark connect", marks=pytest.mark.slow)
 ENGINES = [
     "polars",
     "duckdb",
     "dask",
     "ibis",
+    pytest.param("spark", marks=pytest.mark.slow),
+    SPARK_CONNECT,
     *(
         pytest.param(engine, marks=pytest.mark.slow)
         for engine in (
-            "spark",
-            "spark connect",
             "sqlframe",
             "ibis on polars",
             "ibis on spark",

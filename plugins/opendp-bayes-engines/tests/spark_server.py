@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -49,7 +50,8 @@ class Server:
                 stdout=log,
                 stderr=log,
                 cwd=folder,
-                env=os.environ | {"SPARK_HOME": pyspark.__path__[0]},
+                env=os.environ
+                | {"SPARK_HOME": pyspark.__path__[0], "PYSPARK_PYTHON": sys.executable},
             )
 
     def session(self) -> Any:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from contexts import made
 from narwhals.exceptions import InvalidOperationError
-from random_plans import ENGINES
+from random_plans import ENGINES, SPARK_CONNECT
 
 from opendp_bayes.extend.framework import Question, Variable
 from opendp_bayes_engines.engines import held
@@ -74,14 +74,20 @@ def applied(engine: str, path: Path, frame_in: Callable[[str, Path], Any]) -> An
 
         plain = ibis.udf.scalar.python(_plain, signature=(("string",), "string"))
         return frame_in(engine, path).select(vote=lambda table: plain(table.vote))
-    from pyspark.sql import functions as fn
+    frame = frame_in(engine, path)
+    from pyspark.sql.types import StringType
+
+    if engine == "spark":
+        from pyspark.sql import functions as fn
+    else:
+        from pyspark.sql.connect import functions as fn
 
     # A function within one, which goes to Spark's Python by value: it does not know this module.
-    plain_here = fn.udf(lambda vote: vote and vote.strip().lower(), "string", useArrow=False)
-    return frame_in(engine, path).select(plain_here("vote").alias("vote"))
+    plain_here = fn.udf(lambda vote: vote and vote.strip().lower(), StringType(), useArrow=False)
+    return frame.select(plain_here("vote").alias("vote"))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES[: ENGINES.index(SPARK_CONNECT) + 1])
 def test_a_function_applied_before(
     engine: str, path: Path, frame_in: Callable[[str, Path], Any]
 ) -> None:

@@ -42,11 +42,12 @@ def native(engine: str, frame: pl.DataFrame, request: pytest.FixtureRequest) -> 
         import pandas as pd
 
         return dd.from_pandas(frame.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
-    if engine == "ibis":
-        path = request.getfixturevalue("tmp_path") / "frame.parquet"
-        frame.write_parquet(path)
-        return request.getfixturevalue("frame_in")("ibis", path)
-    return request.getfixturevalue("spark").createDataFrame(frame.to_arrow()).repartition(2)
+    if engine == "spark":
+        spark = request.getfixturevalue("spark")
+        return spark.createDataFrame(frame.to_arrow()).repartition(2)
+    path = request.getfixturevalue("tmp_path") / "frame.parquet"
+    frame.write_parquet(path)
+    return request.getfixturevalue("frame_in")(engine, path)
 
 
 def counts(engine: str, frame: pl.DataFrame, limit: int, request: Any) -> list[int]:
