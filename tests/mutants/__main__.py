@@ -16,8 +16,7 @@ from pathlib import Path
 import tomllib
 from cosmic_ray.work_db import WorkDB, use_db
 
-from tests.mutants.covering import Covered
-from tests.mutants.planting import KEPT, PATIENCE, Module, chosen, recorded, try_area
+from tests.mutants.planting import KEPT, PATIENCE, Module, chosen, try_area
 from tests.mutants.report import remember, tried, written
 from tests.mutants.running import PROJECT
 
@@ -40,11 +39,6 @@ def main() -> None:
             ]:
                 result.result()
     found, missing = [], []
-    timed = {
-        area["name"]: Covered.read(recorded(area).values()).seconds
-        for area in areas
-        if all(path.exists() for path in recorded(area).values())
-    }
     for area in areas:
         for module in map(Module, area["modules"]):
             if session := module.latest:
@@ -56,8 +50,7 @@ def main() -> None:
                 found.append(tried(module.path, len(items), results, changed=changed))
             else:
                 missing.append(module.path)
-    whole = timed if len(timed) == len(areas) else {}  # the time of some groups says nothing
-    (PROJECT / "docs/mutants.md").write_text(written(found, missing, whole, PATIENCE))
+    (PROJECT / "docs/mutants.md").write_text(written(found, missing, PATIENCE))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ _HERE = Path(__file__).parent
 #: Mistakes that change no result, and those that no test notices: the module, the line as it
 #: becomes, and the reason.
 REASONS = _HERE / "equivalent.toml"
-#: Mistakes that no test noticed when they were first planted, by module.
+#: Mistakes that no test noticed when they were first planted, by module; null where that was not
+#: kept.
 FIRST = _HERE / "first.json"
 _ROUNDS = _HERE / "rounds.toml"
 
@@ -48,11 +49,12 @@ and all where it has no more. {equivalent} change nothing and are not counted. T
 
 That is after tests were written for those that went unnoticed, so it says nothing of the mistakes
 that were not tried. Of these speaks what the tests noticed that were written without knowing the
-sample: {first} of {judged}, {first_score}. In brackets is the interval that holds, with
+sample: {first} of {of_first}, {first_score}. In brackets is the interval that holds, with
 probability 0.95, the probability that a mistake of these kinds is noticed, in a module drawn at
-random. Of a single module a few mistakes say little. A module with an asterisk has changed since.
+random. Where the table has a dash that was not kept. Of a single module a few mistakes say little.
+A module with an asterisk has changed since.
 
-{timed}
+All tests that are run are among those of `make test`, which takes about four minutes on two cores.
 
 {missing}
 | Sample | Change something | Noticed at first | Noticed then |
@@ -71,7 +73,7 @@ class Tried:
     module: str
     possible: int
     noticed: int
-    at_first: int
+    at_first: int | None
     equivalent: tuple[tuple[str, str], ...]
     unnoticed: tuple[tuple[str, str], ...]
     changed: bool = False
@@ -87,10 +89,11 @@ class Tried:
     @property
     def row(self) -> str:
         module = self.module.removeprefix("plugins/opendp-bayes-smoothed/")
+        at_first = "–" if self.at_first is None else self.at_first
         return (
             f"| `{module}`{'*' * self.changed} | {self.possible} | {self.number}"
             f" | {len(self.equivalent)}"
-            f" | {self.at_first} | {self.noticed} | {len(self.unnoticed)} | {self.score} |"
+            f" | {at_first} | {self.noticed} | {len(self.unnoticed)} | {self.score} |"
         )
 
     @property
@@ -107,9 +110,10 @@ def is_settled(module: str, result: WorkResult) -> bool:
 def remember(module: str, results: Iterable[tuple[MutationSpec, WorkResult]]) -> None:
     """Keep which mistakes no test noticed when they were first planted."""
     known = _first()
+    before = known.get(module, [])
     missed = {_shown(spec, result) for spec, result in results if not result.is_killed}
-    if missed:
-        known[module] = sorted({*known.get(module, []), *missed})
+    if missed and before is not None:
+        known[module] = sorted({*before, *missed})
         FIRST.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n")
 
 
@@ -128,28 +132,26 @@ def tried(
         if not result.is_killed and (module, line) in nothing:
             equivalent.append((shown, nothing[module, line]))
             continue
-        seen += shown not in first
+        seen += shown not in (first or [])
         if result.is_killed:
             noticed += 1
         else:
             unnoticed.append((shown, reasons.get((module, line), "no reason is known")))
-    return Tried(module, possible, noticed, seen, tuple(equivalent), tuple(unnoticed), changed)
+    at_first = None if first is None else seen
+    return Tried(module, possible, noticed, at_first, tuple(equivalent), tuple(unnoticed), changed)
 
 
-def written(
-    found: list[Tried], missing: list[str], timed: dict[str, dict[str, float]], patience: float
-) -> str:
-    """The page; `missing` are the modules that were not tried, `timed` the seconds of each test by
-    area.
-    """
+def written(found: list[Tried], missing: list[str], patience: float) -> str:
+    """The page; `missing` are the modules that were not tried."""
     whole = Tried(
         "all of them",
         sum(each.possible for each in found),
         sum(each.noticed for each in found),
-        sum(each.at_first for each in found),
+        sum(each.at_first or 0 for each in found),
         tuple(pair for each in found for pair in each.equivalent),
         tuple(pair for each in found for pair in each.unnoticed),
     )
+    of_first = sum(each.judged for each in found if each.at_first is not None)
     page = _PAGE.format(
         patience=patience,
         tried=whole.number,
@@ -158,11 +160,11 @@ def written(
         equivalent=len(whole.equivalent),
         judged=whole.judged,
         first=whole.at_first,
-        first_score=_share(whole.at_first, whole.judged),
+        of_first=of_first,
+        first_score=_share(whole.at_first or 0, of_first),
         left_out="\n".join(f"- {each};" for each in LEFT_OUT).removesuffix(";") + ".",
         noticed=whole.noticed,
         score=whole.score,
-        timed=_timed(timed),
         missing=f"Not tried: {', '.join(f'`{each}`' for each in missing)}.\n" if missing else "",
         rounds="\n".join(_round(each) for each in tomllib.loads(_ROUNDS.read_text())["round"]),
     )
@@ -182,22 +184,12 @@ def _share(noticed: int, judged: int) -> str:
     return f"{noticed / judged:.0%} ({low:.0%} to {high:.0%})"
 
 
-def _timed(timed: dict[str, dict[str, float]]) -> str:
-    seconds = {test: each for tests in timed.values() for test, each in tests.items()}
-    return (
-        f"The tests of all modules, {len(seconds)} of those that `make test` runs, take"
-        f" {sum(seconds.values()) / 60:.1f} minutes of one processor together, coverage included."
-        if timed
-        else ""
-    )
-
-
 def _round(each: dict[str, Any]) -> str:
     after = each.get("after", "–")
     return f"| {each['name']} | {each['judged']} | {each['before']} | {after} |"
 
 
-def _first() -> dict[str, list[str]]:
+def _first() -> dict[str, list[str] | None]:
     return json.loads(FIRST.read_text()) if FIRST.exists() else {}
 
 
