@@ -42,11 +42,12 @@ def main() -> None:
     for area in areas:
         for module in map(Module, area["modules"]):
             if session := module.latest:
+                changed = session != module.session
+                source = "" if changed else (PROJECT / module.path).read_text()
                 with use_db(str(session), WorkDB.Mode.open) as db:
-                    items = {item.job_id: item.mutations[0] for item in chosen(db, 0)}
+                    items = {item.job_id: item.mutations[0] for item in chosen(db, 0, source)}
                     results = [(items[job], result) for job, result in db.results if job in items]
                 remember(module.path, results)
-                changed = session != module.session
                 found.append(tried(module.path, len(items), results, changed=changed))
             else:
                 missing.append(module.path)

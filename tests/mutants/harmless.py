@@ -24,7 +24,8 @@ class Places:
     def __contains__(self, place: Range) -> bool:
         """Whether what begins and ends here (lines from 1, columns from 0) is in one of them."""
         start, end = place
-        alone = self._lines[start[0] - 1][start[1] :].startswith(("*,", "*\n", "/,"))
+        line = self._lines[start[0] - 1] if start[0] <= len(self._lines) else ""
+        alone = line[start[1] :].startswith(("*,", "/,"))
         return alone or any(first <= start and end <= last for first, last in self._ranges)
 
 

@@ -70,27 +70,18 @@ class Module:
         return self.path.removesuffix(".py").replace("/", ".")
 
 
-def chosen(db: WorkDB, number: int) -> list[WorkItem]:
+def chosen(db: WorkDB, number: int, source: str) -> list[WorkItem]:
     """The first `number` mistakes of a module in a random order that is always the same, 0 for all
-    but those where none matters.
+    but those at places of this text where none matters.
     """
     items = [item for item in db.work_items if item.mutations[0].operator_name in OPERATORS]
     items.sort(key=lambda item: (item.mutations[0].operator_name, item.mutations[0].occurrence))
     random.Random(_SEED).shuffle(items)
     items = items[_KNOWN:] + items[:_KNOWN]
-    matter = [item for item in items if not _is_left_out(item)]
+    places = Places(source)
+    specified = [(item, item.mutations[0]) for item in items]
+    matter = [item for item, at in specified if (at.start_pos, at.end_pos) not in places]
     return matter[:number] if number else matter
-
-
-def _is_left_out(item: WorkItem) -> bool:
-    (mutation,) = item.mutations
-    place = mutation.start_pos, mutation.end_pos
-    return place in _places(PROJECT / mutation.module_path)
-
-
-@cache
-def _places(path: Path) -> Places:
-    return Places(path.read_text())
 
 
 def recorded(area: dict[str, Any]) -> dict[str, Path]:
@@ -122,7 +113,7 @@ def try_area(area: dict[str, Any], number: int, only: str) -> None:
             if not db.num_work_items:
                 init([PROJECT / module.path], db, {})
             settled = {job for job, result in db.results if is_settled(module.path, result)}
-            for item in chosen(db, number):
+            for item in chosen(db, number, (PROJECT / module.path).read_text()):
                 if item.job_id not in settled:
                     result = planted(_copy(), warm, module, item, covered)
                     db.set_result(item.job_id, result)
