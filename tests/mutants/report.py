@@ -165,7 +165,9 @@ def written(found: list[Tried], missing: list[str], patience: float) -> str:
         left_out="\n".join(f"- {each};" for each in LEFT_OUT).removesuffix(";") + ".",
         noticed=whole.noticed,
         score=whole.score,
-        missing=f"Not tried: {', '.join(f'`{each}`' for each in missing)}.\n" if missing else "",
+        missing=f"Not in this sample: {', '.join(f'`{each}`' for each in missing)}.\n"
+        if missing
+        else "",
         rounds="\n".join(_round(each) for each in tomllib.loads(_ROUNDS.read_text())["round"]),
     )
     rows = [each.row for each in found] + [whole.row.replace("`", "")]
