@@ -118,14 +118,16 @@ def marginal(joint: Joint, prior: Prior) -> tuple[CountLaws, Components]:
     """The law of the count and the components of its probability."""
     law = joint.laws(joint.cells())
     cells, shares = law.cells, law.masses.sum(axis=1)
-    wanted = np.ceil(np.minimum(_lengths(cells, prior), shares / _LARGEST_SHARE))
+    lengths = _lengths(cells, prior)
+    wanted = np.ceil(np.minimum(lengths, shares / _LARGEST_SHARE))
     squares = (cells.nodes - law.mean()) ** 2
     squares = np.sum(law.masses * squares, axis=1) / np.maximum(shares, 1e-300)
     seen = matters(shares, squares, cells.category, _NEGLIGIBLE)
-    kept = cells.where(seen)
-    pieces = kept.cut(wanted[seen].astype(np.int64))
-    for place in (int(_SMALL), int(prior.size) - int(_SMALL) + 1):
-        pieces = pieces.parted(place, _lengths(pieces, prior) > 1)
+    kept = pieces = cells.where(seen)
+    if np.any(lengths[seen] > 1):
+        pieces = kept.cut(wanted[seen].astype(np.int64))
+        for place in (int(_SMALL), int(prior.size) - int(_SMALL) + 1):
+            pieces = pieces.parted(place, _lengths(pieces, prior) > 1)
     if pieces.first.size > kept.first.size:
         law = joint.laws(pieces)
     elif not np.all(seen):
@@ -182,10 +184,13 @@ def _wide(cells: Cells, prior: Prior) -> Floats:
     """For every cell that is longer than its Betas are wide, of counts that need not be kept apart,
     its number and its deviation in logits, shape `(cells, 2)`; not a number for others.
     """
+    long = _lengths(cells, prior) > 1
+    if not np.any(long):
+        return np.full((long.size, 2), np.nan)
     middle, rest = cells.nodes[:, 1], np.maximum(prior.size - cells.last, 0)
     a, b = middle + prior.alpha, np.maximum(prior.size - middle, 0) + prior.others
     own = 1 / a + 1 / b
-    long = (_lengths(cells, prior) > 1) & (np.minimum(cells.first, rest) >= _SMALL)
+    long &= np.minimum(cells.first, rest) >= _SMALL
     deviation = np.minimum(np.sqrt(own + (cells.length * own) ** 2 / 12), _WIDEST)
     return np.where(long[:, None], np.column_stack([cells.first, deviation]), np.nan)
 
@@ -229,7 +234,7 @@ def keyed(
     width = np.floor(np.log(1 / a + 1 / b) / _ALIKE)
     deviation = np.minimum(np.exp((width + 0.5) * _ALIKE / 2), _WIDEST)
     place = np.floor(np.log(a / b) / (_NEAR * deviation))
-    if wide is not None:
+    if wide is not None and not np.all(np.isnan(wide[:, 0])):
         together, (cell, of_cell) = ~np.isnan(wide[:, 0]), wide.T
         width = np.where(together, cell, width)
         place = np.where(together, np.floor(np.log(own + rest + 1) / (_NEAR * of_cell)), place)
