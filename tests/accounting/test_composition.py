@@ -11,6 +11,7 @@ import oracles
 import pytest
 
 from opendp_bayes import (
+    GaussianParameters,
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
@@ -174,3 +175,12 @@ def test_what_a_composition_leaves_out_counts_against_it() -> None:
     assert both.get_delta_for_epsilon(0.3) > pld.get_delta_for_epsilon(0.3)
     assert truncated.get_delta_for_epsilon(13 * largest) > 1e-4
     assert whole.get_delta_for_epsilon(13 * largest) < 1e-12
+
+
+def test_gaussian_noise_has_a_bound_with_a_small_delta() -> None:
+    """What lies beyond it is kept, as a probability of an infinite loss."""
+    noise = GaussianParameters(5.0)
+    found = privacy_loss_distribution(noise, size=20, prior=[1.0, 1.0], interval=0.02)
+    profile = privacy_profile(noise, size=20, prior=[1.0, 1.0])
+    for epsilon in (0.1, 0.5, 1.0):
+        assert profile(epsilon) <= found.get_delta_for_epsilon(epsilon) <= profile(epsilon) + 0.004
