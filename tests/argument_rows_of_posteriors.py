@@ -270,8 +270,8 @@ POSTERIORS = [
     *(
         row
         for method, base, lucky in (  # seeds whose first, short chains agree
-            (ob.GroupedRelease.pooled, {"self": GROUPS}, 28),
-            (ob.Release.pooled, {"self": TABLE_RELEASE, "by": "x"}, 16),
+            (ob.GroupedRelease.pooled, {"self": GROUPS}, 48),
+            (ob.Release.pooled, {"self": TABLE_RELEASE, "by": "x"}, 32),
         )
         for row in rows(
             method,

@@ -284,7 +284,7 @@ def test_uniform_below_bounds_of_their_own() -> None:
                 (floored_laplace, oracles.floored_laplace_cell),
                 (discrete_laplace, oracles.discrete_laplace_cell),
             )
-            for scale in (Fraction(1, 2), 1, Fraction(7, 3), 20, Fraction(3.3))
+            for scale in map(Fraction, ("1/2", 1, "7/3", 20, 3.3))
         ),
         6,
     ),
