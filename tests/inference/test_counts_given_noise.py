@@ -136,7 +136,11 @@ def test_a_sparse_prior_with_wide_noise():
     assert rare.counts.pmf([[0]])[0, 0] > 0.97
 
 
-@pytest.mark.parametrize("prior", [(1.0, 1.0), (0.3, 2.0, 30.0), (0.02, 1.0, 1.0, 200.0)], ids=repr)
+@pytest.mark.parametrize(
+    "prior",
+    some_of([[1.0, 1.0], [0.3, 2.0, 30.0], [0.02, 1.0, 1.0, 200.0]], 1),
+    ids=repr,
+)
 def test_noise_that_tells_nothing_leaves_the_prior(prior):
     """Laws that are much wider than the Betas of their counts have no steps."""
     size, levels, alpha = 4_333_840, np.linspace(0.002, 0.998, 333), np.array(prior)
@@ -209,7 +213,7 @@ def test_groups_on_the_grid_of_all_are_those_on_grids_of_their_own(scale, size, 
         assert theta.cdf(at) == pytest.approx(own_theta.cdf(at), abs=ERROR)
 
 
-@pytest.mark.parametrize("size", [40_000, None], ids=["public", "private"])
+@pytest.mark.parametrize("size", [40_000, pytest.param(None, marks=pytest.mark.slow)])
 def test_steps_as_long_as_a_smooth_sum_allows_change_nothing(size, monkeypatch):
     """Neither categories nor groups: of many categories, of one, and of two without the others."""
     rng, prior = np.random.default_rng(6), np.full(90, 0.5)

@@ -95,7 +95,7 @@ def test_three_categories_and_up_to_1e9_records(seed):
 
 
 @pytest.mark.parametrize(
-    "seed", [0, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, *range(3, 40)))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))]
 )
 def test_four_and_five_categories_and_up_to_1e9_records(seed):
     made = four_or_five_categories(seed, 3000, 10**9)

@@ -114,13 +114,11 @@ def test_all_but_a_tail_is_one_count(mechanism, prior, first, size, release):
     ("mechanism", "prior", "first", "size"),
     [
         (SmoothHellingerExponential(0.1026, gamma=0.1367), (1080.5, 1080.5), 40, 39445),
-        pytest.param(
-            *(SmoothHellingerExponential(0.553, beta=0.379), (1.32e6, 2.79e7), 7747858, 7751807),
-            marks=pytest.mark.slow,
-        ),
+        (SmoothHellingerExponential(0.553, beta=0.379), (1.32e6, 2.79e7), 7747858, 7751807),
     ],
     ids=repr,
 )
+@pytest.mark.slow
 def test_a_width_with_kinks_and_a_prior_against_the_release(mechanism, prior, first, size, release):
     """Exponents of thousands, of which a width that is off by 1e-5 makes hundredths."""
     assert deviation(release, mechanism, np.array(prior), first, size) <= ERROR / 2
