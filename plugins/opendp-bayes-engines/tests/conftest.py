@@ -69,7 +69,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
     pytest.importorskip("grpc", reason="grpcio is not installed: `make test-spark` installs it")
     server = Server(tmp_path_factory.mktemp("connect"))
     yield server
-    server.kill()
+    server.stop()
 
 
 @pytest.fixture(scope="session")

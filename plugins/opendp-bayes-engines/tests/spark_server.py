@@ -30,6 +30,7 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
         self.log = folder / "server"
+        self._clients: list[Any] = []
         settings = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": self._port,
@@ -62,8 +63,16 @@ class Server:
                 if ours.connect_ex(("127.0.0.1", self._port)) == 0:
                     break
             time.sleep(0.5)
-        return SparkSession.builder.remote(f"sc://127.0.0.1:{self._port}").create()
+        session = SparkSession.builder.remote(f"sc://127.0.0.1:{self._port}").create()
+        self._clients.append(session.client)
+        return session
 
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+    def stop(self) -> None:
+        """Its clients, too: one that is open when Python ends looks for its server for minutes."""
+        for client in self._clients:
+            client.close()
+        self.kill()

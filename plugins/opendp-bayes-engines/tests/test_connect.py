@@ -94,7 +94,7 @@ def test_a_server_whose_queries_fail(tmp_path: Path) -> None:
         assert failed(_meanwhile(lambda: outcome(of), session.interruptAll))
         assert failed(_meanwhile(lambda: outcome(of), server.kill))
     finally:
-        server.kill()
+        server.stop()
     assert VALUE not in server.log.read_text()
 
 
