@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from reporting import section
 from scipy import stats
 
 import opendp_bayes as ob
@@ -105,11 +106,7 @@ def main() -> None:
     header = ["mechanism", "cells", "$n$"]
     header += [f"{of}, {100 * p:g} %" for of in ("cells", "rows", "all") for p in LEVELS]
     table = [f"| {' | '.join(header)} |", "|" + "---|" * len(header), *map(line, SETTINGS)]
-    path = ROOT / "docs" / "coverage.md"
-    before, _, after = path.read_text(encoding="utf-8").partition(TITLE)
-    following = after[after.index("\n## ") + 1 :] if "\n## " in after else ""
-    section = TITLE + TEXT + "\n".join(table) + "\n"
-    path.write_text(before.rstrip() + "\n\n" + section + ("\n" + following if following else ""))
+    section(ROOT / "docs" / "coverage.md", TITLE, TEXT + "\n".join(table) + "\n")
 
 
 if __name__ == "__main__":

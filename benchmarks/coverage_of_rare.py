@@ -6,6 +6,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from reporting import section
 from rich.progress import track
 from scipy import stats
 
@@ -46,11 +47,7 @@ def main() -> None:
     aware, plug = ([f"{who}, {100 * p:g} %" for p in LEVELS] for who in ("noise-aware", "plug-in"))
     header = ["mechanism", "$k$", "$n$", "ε", "prior", *aware, "uniform", *plug]
     table = [f"| {' | '.join(header)} |", "|" + "---|" * len(header), *map(str.strip, rows)]
-    path = ROOT / "docs" / "coverage.md"
-    before, _, after = path.read_text(encoding="utf-8").partition(TITLE)
-    following = after[after.index("\n## ") + 1 :] if "\n## " in after else ""
-    section = TITLE + TEXT + "\n".join(table) + "\n"
-    path.write_text(before.rstrip() + "\n\n" + section + ("\n" + following if following else ""))
+    section(ROOT / "docs" / "coverage.md", TITLE, TEXT + "\n".join(table) + "\n")
 
 
 if __name__ == "__main__":

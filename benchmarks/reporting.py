@@ -1,4 +1,6 @@
-"""Timing, and tables that go to the terminal and, from `python -m benchmarks`, to RESULTS.md."""
+"""Timing, tables that go to the terminal and, from `python -m benchmarks`, to RESULTS.md, and
+sections of pages.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -45,6 +47,13 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], not
         )
         with Path(os.environ[MARKDOWN]).open("a") as file:
             file.write(page)
+
+
+def section(page: Path, title: str, text: str) -> None:
+    """Write a section of a page, in place of the one with that title line, or after all others."""
+    before, _, after = page.read_text(encoding="utf-8").partition(title)
+    following = after[after.index("\n## ") :] if "\n## " in after else ""
+    page.write_text(f"{before.rstrip()}\n\n{title}{text}{following}", encoding="utf-8")
 
 
 def _text(cell: Any) -> str:

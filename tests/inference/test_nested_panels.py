@@ -21,19 +21,25 @@ def three_categories(seed, least, most):
     return made
 
 
-def by_panels(made):
+def marginal(kind, made):
+    """That of the first category, by a class of references."""
     lists = (made[name].tolist() for name in ("drawn", "prior"))
-    return Three(made["law"], made["scale"], *lists, made["size"])
+    return kind(made["law"], made["scale"], *lists, made["size"])
+
+
+def check_exact(kind, made, error):
+    """Against every data set."""
+    right, found = exact(made), marginal(kind, made)
+    mean, std, count_mean, count_std = found.mean_std()
+    counts = right.count_mean_std(0)
+    assert mean == pytest.approx(right.mean()[0], abs=error * right.std()[0])
+    assert std == pytest.approx(right.std()[0], rel=error)
+    assert (count_mean, count_std) == pytest.approx(counts, rel=error, abs=1e-3 * error)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 3, 5])
 def test_the_panels_are_every_data_set(seed):
-    made = three_categories(seed, 60, 300)
-    right, found = exact(made), by_panels(made)
-    mean, std, count_mean, count_std = found.mean_std()
-    assert mean == pytest.approx(right.mean()[0], abs=1e-9 * right.std()[0])
-    assert std == pytest.approx(right.std()[0], rel=1e-9)
-    assert (count_mean, count_std) == pytest.approx(right.count_mean_std(0), rel=1e-9, abs=1e-12)
+    check_exact(Three, three_categories(seed, 60, 300), 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -54,19 +60,9 @@ def four_or_five_categories(seed, least, most):
     return made
 
 
-def by_wide_sums(made):
-    drawn, prior = (made[name].tolist() for name in ("drawn", "prior"))
-    return OfWideSums(made["law"], made["scale"], drawn, prior, made["size"])
-
-
 @pytest.mark.parametrize("seed", [0, 2, 5, 6])
 def test_the_wide_sums_are_every_data_set(seed):
-    made = four_or_five_categories(seed, 60, 300)
-    right, found = exact(made), by_wide_sums(made)
-    mean, std, count_mean, count_std = found.mean_std()
-    assert mean == pytest.approx(right.mean()[0], abs=1e-6 * right.std()[0])
-    assert std == pytest.approx(right.std()[0], rel=1e-6)
-    assert (count_mean, count_std) == pytest.approx(right.count_mean_std(0), rel=1e-6, abs=1e-9)
+    check_exact(OfWideSums, four_or_five_categories(seed, 60, 300), 1e-6)
 
 
 def first_deviations(found, right):
@@ -90,7 +86,7 @@ def first_deviations(found, right):
 @pytest.mark.parametrize("seed", range(30))
 def test_three_categories_and_up_to_1e9_records(seed):
     made = three_categories(seed, 3000, 10**9)
-    off = first_deviations(posterior(made), by_panels(made))
+    off = first_deviations(posterior(made), marginal(Three, made))
     assert max(off.values()) <= ERROR, (off, made)
 
 
@@ -99,7 +95,7 @@ def test_three_categories_and_up_to_1e9_records(seed):
 )
 def test_four_and_five_categories_and_up_to_1e9_records(seed):
     made = four_or_five_categories(seed, 3000, 10**9)
-    off = first_deviations(posterior(made), by_wide_sums(made))
+    off = first_deviations(posterior(made), marginal(OfWideSums, made))
     assert max(off.values()) <= ERROR, (off, made)
 
 

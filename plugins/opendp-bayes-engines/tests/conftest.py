@@ -63,11 +63,19 @@ def spark(java_log: Path) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def new_server() -> Callable[..., Server]:
+    """A server of Spark Connect that a test starts itself, where one can run."""
     if reason := _without_spark():
         pytest.skip(reason)
     pytest.importorskip("grpc", reason="grpcio is not installed: `make test-spark` installs it")
-    server = Server(tmp_path_factory.mktemp("connect"))
+    return Server
+
+
+@pytest.fixture(scope="session")
+def connect_server(
+    new_server: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    server = new_server(tmp_path_factory.mktemp("connect"))
     yield server
     server.stop()
 

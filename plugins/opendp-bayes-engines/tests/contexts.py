@@ -6,6 +6,9 @@ import opendp.prelude as dp
 
 from opendp_bayes_engines import EngineContext, context
 
+#: What an error says of a count that failed.
+MESSAGE = "engines: counting: counting failed. The cause is withheld"
+
 
 def made(frame: Any, *, shares: int = 1, epsilon: float = 1.0, **unit: Any) -> EngineContext:
     return context(

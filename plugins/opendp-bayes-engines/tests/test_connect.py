@@ -1,8 +1,8 @@
 """Spark Connect: what a client prints, what it does when things fail, and what its server shows."""
 
-import shutil
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: `make test-spark` installs it")
 
-from contexts import made, two_shares
+from contexts import MESSAGE, made, two_shares
 from spark_cluster import QUIET, VALUE, outcome
 from spark_server import Server
 
@@ -18,14 +18,13 @@ import opendp_bayes as ob
 from opendp_bayes_engines.engines import held
 
 pytestmark = pytest.mark.slow
-MESSAGE = "ReleaseError: engines: counting: counting failed. The cause is withheld"
 FAILING = f"SELECT CAST(CAST(IF(id = 2, '{VALUE}', '1') AS INT) AS STRING) AS vote FROM range(9)"
 
 
 def failed(happened: dict[str, Any]) -> bool:
     """With an error that shows nothing, no release, and the whole budget left."""
     return (
-        happened["error"].startswith(MESSAGE)
+        happened["error"].startswith(f"ReleaseError: {MESSAGE}")
         and VALUE not in happened["error"]
         and (happened["released"], happened["left"]) == (None, 2)
     )
@@ -62,18 +61,15 @@ def test_many_categories(connected: Any) -> None:
     assert asked.release().drawn == (3,) * 20_000 + (0, 40_000)
 
 
-def test_a_server_whose_queries_fail(tmp_path: Path) -> None:
+def test_a_server_whose_queries_fail(tmp_path: Path, new_server: Callable[..., Server]) -> None:
     """A row, a query that is cancelled, a file that is removed, and the server killed. Its log is
     off, by the configuration that the documentation gives.
     """
-    pytest.importorskip("grpc", reason="grpcio is not installed: `make test-spark` installs it")
-    if shutil.which("java") is None:
-        pytest.skip("Java is not installed: `apt-get install openjdk-17-jre-headless`")
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     quiet = tmp_path / "log4j2.properties"
     quiet.write_text(QUIET)
-    server = Server(tmp_path, f"-Dlog4j2.configurationFile=file:{quiet}")
+    server = new_server(tmp_path, f"-Dlog4j2.configurationFile=file:{quiet}")
     session = server.session()
     session.client.set_retry_policies([DefaultPolicy(max_retries=2)])  # or it tries for 10 minutes
     votes = session.sql("SELECT IF(id % 2 = 0, 'no', 'yes') AS vote FROM range(3000)")

@@ -14,13 +14,12 @@ import ibis
 import pandas as pd
 import polars as pl
 import pytest
-from contexts import two_shares
+from contexts import MESSAGE, two_shares
 
 import opendp_bayes as ob
 from opendp_bayes_engines.query import EngineContext
 
 VALUE = "a value of a row"
-MESSAGE = "engines: counting: counting failed. The cause is withheld"
 
 
 def ask(of: EngineContext) -> Any:

@@ -19,10 +19,10 @@ from opendp_bayes_engines.engines import held
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: `make test-spark` installs it")
 
+from contexts import MESSAGE
 from spark_cluster import VALUE, outcome, two_shares
 
 pytestmark = pytest.mark.slow
-MESSAGE = "ReleaseError: engines: counting: counting failed. The cause is withheld"
 
 
 def failing(spark: Any) -> Any:
@@ -70,7 +70,7 @@ def test_a_row_that_fails_is_not_shown(spark: Any, printed: Any) -> None:
     of = two_shares(failing(spark))
     since = printed()
     happened = outcome(of)
-    assert happened["error"].startswith(MESSAGE)
+    assert happened["error"].startswith(f"ReleaseError: {MESSAGE}")
     assert (happened["released"], happened["left"]) == (None, 2)
     assert VALUE not in since.by_all()
     # Without a Context the same failure is shown, in the same log.
@@ -162,5 +162,5 @@ def test_a_cluster_in_which_things_fail(tmp_path: Path, request: pytest.FixtureR
     for name in ("release", "back"):
         assert (happened[name]["released"], happened[name]["left"]) == (0.5, 1)
     for name in ("row", "killed", "cancelled", "removed", "lost"):
-        assert happened[name]["error"].startswith(MESSAGE), name
+        assert happened[name]["error"].startswith(f"ReleaseError: {MESSAGE}"), name
         assert (happened[name]["released"], happened[name]["left"]) == (None, 2), name
