@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from opendp_bayes.accounting.divergences import (
+    FINE_ORDERS_LESS_ONE,
     ORDERS_LESS_ONE,
     Block,
     concentrated,
@@ -44,6 +45,14 @@ def test_a_concentrated_loss_holds_for_every_law_within_the_error(name: str, err
             log_p, log_q, 0.0
         ) * (1 - 1e-12)
     assert bound(log_p, log_q, error) > bound(log_p, log_q, 0.0)
+
+
+@pytest.mark.parametrize("orders", [ORDERS_LESS_ONE, FINE_ORDERS_LESS_ONE])
+def test_orders_rise(orders: Any) -> None:
+    """From near 0, so that between two of them there is one chord, and few lie beyond the last."""
+    assert 0 < orders[0] <= 2.0**-6
+    assert np.all(np.diff(orders) > 0)
+    assert orders[-1] >= 30
 
 
 @pytest.mark.parametrize("error", [0.01, 0.2])

@@ -24,7 +24,7 @@ from opendp_bayes import (
     global_sensitivity,
     privacy_profile,
 )
-from opendp_bayes.accounting import exact, large_simplex, profile
+from opendp_bayes.accounting import enumeration, exact, large_simplex, profile, two_categories
 from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
@@ -35,7 +35,7 @@ from opendp_bayes.accounting.divergences import (
 )
 from opendp_bayes.accounting.exact import worst_pair
 from opendp_bayes.accounting.noise import NoisePairs
-from opendp_bayes.accounting.pairs import pairs_of
+from opendp_bayes.accounting.pairs import Setting, pairs_of
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
@@ -422,6 +422,46 @@ def test_where_there_is_too_much_to_compare() -> None:
     assert profile.method == "proven"
     assert profile(loss.epsilon / 2) == delta_from_bounds(loss, loss.epsilon / 2)
     assert worst_pair(mechanism, size=1000, prior=np.ones(3)) is None
+
+
+@pytest.mark.parametrize("prior", [(0.3, 2.0), (1.0, 1.0, 0.5)])
+@pytest.mark.parametrize("mechanism", [HellingerExponential(0.4), PermuteAndFlip(0.4)])
+def test_pairs_are_compared_where_the_work_is_allowed(
+    mechanism: Any, prior: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to what is allowed, not beyond; of neighbours, unless a distance is given."""
+    of_flips = isinstance(mechanism, PermuteAndFlip)
+    work = enumeration.work(9, prior, 1)
+    if len(prior) == 2 and not of_flips:
+        work = two_categories.work(9, (prior[0], prior[1]))
+    assert of_flips or Setting(9, prior).work() == work
+    assert exact._pairs(mechanism, 9, prior, 1, work) is not None
+    assert exact._pairs(mechanism, 9, prior, 1, work - 1) is None
+    monkeypatch.setattr(exact, "LARGEST_WORK", work)
+    assert worst_pair(mechanism, size=9, prior=prior) is not None
+    assert Setting(None, prior).work() == 0  # only noise has a private size
+
+
+def test_moves_of_k_norm_noise_are_followed_up_to_a_limit() -> None:
+    prior = (1.0, 1.0, 1.0)
+    for scale, distance, followed in (
+        (1.0, 64, True),
+        (1.0, 65, False),
+        (1 / 40, 2, True),
+        (1 / 41, 2, False),
+        (1 / 41, 1, True),
+    ):
+        found = exact._pairs(KNormParameters(scale), 100, prior, distance, 10**6)
+        assert (found is not None) is followed
+
+
+def test_the_range_alone_bounds_the_concentrated_loss_where_divergences_take_long(
+    fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact, "_RENYI_WORK", 0)
+    loss = exact_loss(HellingerExponential(0.37), size=9, prior=(1.0, 1.0))
+    assert Fraction(loss.rho) >= Fraction(loss.range) ** 2 / 8
+    assert loss.rho == pytest.approx(loss.range**2 / 8, rel=1e-15)
 
 
 def test_worst_pair() -> None:

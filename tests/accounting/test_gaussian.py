@@ -3,6 +3,7 @@ accountant, and noise that is too small.
 """
 
 import math
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -133,6 +134,39 @@ def test_integrals_bound_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     huge = GaussianPair(2.0**60, 2**59, 1).delta(1.0)
     a = 2.0 - 0.25
     assert huge == pytest.approx(stats.norm.sf(a) - math.e * stats.norm.sf(a + 0.5), rel=1e-8)
+
+
+@pytest.mark.parametrize("a", [-1.5, 0.0, 0.7, 3.0])
+@pytest.mark.parametrize("mu", [0.01, 0.3, 20.0])
+def test_an_integral_and_the_peak_bound_a_sum(a: float, mu: float) -> None:
+    """What is added to the integral is at least the highest of the terms, and hardly more where
+    the shift is small or large beside the scale.
+    """
+    t = 2.0**20
+    shift = math.ceil(mu * t)
+    mu = shift / t
+    x = np.linspace(a, abs(a) + 8, 200_001)
+    terms = -np.expm1(-mu * (x - a)) * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    integral = stats.norm.sf(a) - math.exp(a * mu + mu**2 / 2) * stats.norm.sf(a + mu)
+    added = (GaussianPair(t, shift, 1)._integral(Fraction(a * t)) - integral) * t
+    assert added >= terms.max() * (1 - 1e-6)
+    if mu < 0.3 or (mu > 3 and a < 3):
+        assert added <= terms.max() * 1.2
+
+
+def test_sums_are_taken_up_to_large_scales() -> None:
+    """Where what a bound by an integral adds would be more than one part in 10 000."""
+    found = GaussianPair(2000.0, 1, 1).delta(0.0)
+    mu = 1 / 2000.0
+    assert found == pytest.approx(2 * stats.norm.cdf(mu / 2) - 1, rel=1e-6)
+
+
+def test_the_stated_error_covers_that_of_a_sum() -> None:
+    """Of as many additions as there are terms, and of exponents of up to 745."""
+    terms = 2 * gaussian_module._REACH * gaussian_module._LARGEST_TABLE
+    assert (terms + 3 * 745) * Fraction(1, 2**53) <= gaussian_module._RELATIVE_ERROR
+    # The last term that is taken is of less than e^-40 of the first.
+    assert gaussian_module._REACH**2 / 2 >= 40
 
 
 def test_never_zero_and_never_above_one() -> None:

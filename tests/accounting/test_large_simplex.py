@@ -211,6 +211,40 @@ def test_reach(size: int, k: int) -> None:
     assert found.scale < 0.7 * ob.calibrate(template, **setting).scale  # that of the proven bound
 
 
+def test_bounds_may_be_too_small_by_the_slack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By as much as they may be wrong: then the worst pair is still found. Not by more."""
+    monkeypatch.setattr(large_simplex, "_PAIRS", 1)
+    law = ExponentialWeights(ob.SmoothHellingerExponential(1.1, gamma=0.2))
+    honest = worst_pair(law, 12, ONES).pairs[0].epsilon
+    monkeypatch.setattr(large_simplex, "_SLACK", 0.5)
+    found = []
+    for seed in range(8):
+        for slack in (0.5, 3.0):
+            parts = np.random.default_rng(seed)
+
+            def smaller(*of: Any, _part: Any = parts, _slack: float = slack) -> Any:
+                part = _part.uniform(1 / (1 + _slack), 1, of[0].size)
+                return tuple(bound * part for bound in _bounds(*of))
+
+            monkeypatch.setattr(large_simplex, "_bounds", smaller)
+            found.append(worst_pair(law, 12, ONES).pairs[0].epsilon)
+    assert found[::2] == [honest] * 8
+    assert min(found[1::2]) < honest
+
+
+def test_pairs_have_their_distance_and_normalisers_need_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prior = (0.3, 2.0, 0.7)
+    orbits = large_simplex._orbits(7, prior)
+    expected = ob.hellinger_distance(orbits.first + prior, orbits.second + np.array(prior))
+    assert orbits.distance == pytest.approx(expected, rel=1e-12)
+    law = ExponentialWeights(ob.HellingerExponential(0.4))
+    expected = worst_pair(law, 7, prior)
+    monkeypatch.setattr(large_simplex, "_ENTRIES", 1)  # fewer than there are candidates
+    assert worst_pair(law, 7, prior) == expected
+
+
 def test_the_slack_of_bounds_is_larger_than_what_rounding_does_to_them() -> None:
     """Of two logarithms of sums over all candidates, and a few roundings."""
     assert large_simplex._SLACK >= 4 * large_simplex.SUM_ERROR + 16 * 2.0**-53

@@ -197,6 +197,32 @@ def test_k_norm_steps_of_two_categories_are_discrete_laplace_noise(
     assert renyi(steps, 2.5) == pytest.approx(renyi(shift, 2.5), rel=1e-9)
 
 
+@pytest.mark.parametrize("k", [3, 6])
+def test_k_norm_steps_have_room_for_their_errors(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loss of one, and its probability."""
+    applied = noise_module._applied
+    seen: list[noise_module.Polygon] = []
+
+    def spy(outer: noise_module.Polygon, inner: noise_module.Polygon) -> noise_module.Polygon:
+        seen.append(outer)
+        return applied(outer, inner)
+
+    monkeypatch.setattr(noise_module, "_applied", spy)
+    monkeypatch.setattr(noise_module, "knorm_error", lambda k, scale: 0.05)
+    for scale in np.linspace(0.3, 7.7, 60).tolist():
+        knorm_steps(k, scale, 2)
+        least, most = seen[-1][1]
+        rate = (-1 / oracles.real(scale)).exp()
+        near = math.exp(float(knorm_step(k, scale)[0][0]))
+        assert oracles.real(float(most)) >= oracles.real(near) * oracles.real(1.0499) or (
+            most == 1 / (1 + least / most)
+        )
+        ratio = oracles.arb(least.numerator * most.denominator) / (
+            least.denominator * most.numerator
+        )
+        assert ratio < rate
+
+
 @pytest.mark.parametrize(("k", "scale", "reach"), [(3, 0.5, 14), (3, 1.2, 30), (4, 0.5, 12)])
 @pytest.mark.parametrize("distance", [1, 2, 3])
 def test_k_norm_noise_moved_by_several_records(

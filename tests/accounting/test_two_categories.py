@@ -119,6 +119,29 @@ def test_interpolation_up_to_the_ends_under_a_large_prior(prior: tuple[float, fl
     assert largest_error_of_interpolation(100, prior) <= TABLE_ERROR
 
 
+def test_nodes_of_interpolation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chebyshev's of the interval; where a value is at a node, it is taken from there."""
+    t = np.arange(100, 301)
+    nodes, matrix = two_categories._interpolation(t)
+    expected = 200 + 100 * np.polynomial.chebyshev.chebpts1(two_categories._NODES)
+    assert np.sort(nodes) == pytest.approx(expected, rel=1e-14)
+    assert nodes**3 @ matrix == pytest.approx(t**3, rel=1e-12)
+    monkeypatch.setattr(two_categories, "_NODES", 3)
+    nodes, matrix = two_categories._interpolation(t)
+    assert nodes[1] == 200
+    assert matrix[:, 100].tolist() == [0, 1, 0]
+    assert nodes**2 @ matrix == pytest.approx(t**2, rel=1e-12)
+
+
+def test_nodes_suffice_for_the_blocks_that_are_interpolated() -> None:
+    """The divergence has its singularities as far from a block as its smallest concentration: the
+    error falls with the powers of the axes of the ellipse that reaches there.
+    """
+    to_there = 1 + 2 / two_categories._NARROW
+    axes = to_there + math.sqrt(to_there**2 - 1)
+    assert axes**-two_categories._NODES < 1e-6 * TABLE_ERROR
+
+
 def test_notices_a_kink_at_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     original = two_categories._divergence
     monkeypatch.setattr(
@@ -134,6 +157,11 @@ def test_notices_a_table_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert worst_table_error(20_000, (1.0, 1.0), 10_000, 100, rng, change=2e-13) > TABLE_ERROR
     monkeypatch.setattr(two_categories, "_NODES", 6)
     assert worst_table_error(20_000, (1.0, 1.0), 10_000, 800, rng) > TABLE_ERROR
+
+
+def test_no_window_where_every_data_set_is_far_from_the_next() -> None:
+    assert window(1, (1e-20, 1e-20)) == 0
+    assert window(1, (1.0, 1.0)) == 1
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -350,7 +378,7 @@ def test_sums_over_a_window_are_rounded_as_often_as_they_have_terms(
 
 
 @pytest.mark.parametrize("size", [10, 1000, 20_000])
-@pytest.mark.parametrize("prior", [*PRIORS, (1e-6, 300.0), (5.0, 0.3)])
+@pytest.mark.parametrize("prior", [*PRIORS, (1e-6, 300.0), (5.0, 0.3), (5e4, 0.3)])
 def test_the_smallest_divergence_is_that_of_all_data_sets(
     size: int, prior: tuple[float, float]
 ) -> None:

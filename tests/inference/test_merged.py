@@ -79,6 +79,7 @@ def test_some_categories_among_themselves(made):
     sets, weights = weighted(made)
     found = made.posterior.given(["d", "a", "c"])
     assert found.categories == ("d", "a", "c")
+    assert found.prior == (2.0, 0.5, 0.3)
     a, b = 2.0 + sets[:, 3], 0.8 + sets[:, 0] + sets[:, 2]
     assert found.cdf(VALUES)[:, 0] == pytest.approx(cdf(VALUES, a, b, weights), abs=ERROR)
     assert found.std()[0] == pytest.approx(

@@ -220,8 +220,9 @@ def test_comparing_releases_of_different_priors(unequal, release):
         lambda posterior: posterior.probability(lambda theta: theta[0] > 0.5),
         lambda posterior: posterior.compare(posterior),
         lambda posterior: posterior.interval(0.9, "simultaneous"),
+        lambda posterior: posterior.to_arviz(draws=125),
     ],
-    ids=["sample", "predictive", "probability", "compare", "simultaneous interval"],
+    ids=["sample", "predictive", "probability", "compare", "simultaneous interval", "arviz"],
 )
 def test_every_draw_has_the_prior_plus_counts_of_the_size(answer, unequal, monkeypatch):
     """What ranks are taken of, for simultaneous intervals, depends so little on the prior that

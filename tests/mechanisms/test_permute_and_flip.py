@@ -211,6 +211,11 @@ def test_coins_are_of_the_distances_and_the_scale(monkeypatch: pytest.MonkeyPatc
     assert enclosed[: len(expected)] == expected
 
 
+def test_the_law_is_of_this_scale() -> None:
+    law = PermuteAndFlip(0.3).law(5, np.ones(2))
+    assert (law.scale, law.limit.widths.scale) == (0.3, 0.3)  # type: ignore[attr-defined]
+
+
 def test_no_samples() -> None:
     assert PermuteAndFlip(1.0).sample([1, 2, 3], 1.0, size=0).shape == (0, 3)
 
