@@ -22,7 +22,7 @@ from opendp_bayes import (
     privacy_profile,
 )
 from opendp_bayes.accounting import calibration
-from opendp_bayes.accounting.calibration import counts_in_proportion
+from opendp_bayes.accounting.calibration import counts_in_proportion, smallest_scale
 from opendp_bayes.accounting.profile import delta_from_bounds
 
 BETA_ONE = (1.0, 1.0)
@@ -205,6 +205,29 @@ def test_the_smoothness_chosen_is_shown_and_serves_the_guess(template: Any, name
     assert mean_error(found, counts, prior) <= 1.01 * min(errors) < 0.9 * max(errors)
     untuned = calibrate(template, size=size, prior=prior, epsilon=1.0, tune=False)
     assert getattr(untuned, name) == getattr(template, name)
+
+
+@pytest.mark.parametrize(
+    ("loss", "root", "most"),
+    [
+        (lambda scale: (scale / 3) ** -1.7, 3.0, 4),
+        (lambda scale: 3 / scale if scale < 2 else (2 / scale) ** 9, 2.0, 130),
+        (lambda scale: 1e12 if scale < math.pi else 1 - 1e-6, math.pi, 160),
+    ],
+    ids=["a power", "a kink", "a step"],
+)
+def test_the_search_is_short(loss: Any, root: float, most: int) -> None:
+    """Few evaluations where the loss is a power of the scale, and not thousands where it jumps."""
+    asked: list[float] = []
+
+    def counted(mechanism: Any) -> float:
+        asked.append(mechanism.scale)
+        return float(loss(mechanism.scale))
+
+    found = smallest_scale(LaplaceParameters(1.0), counted)
+    assert root <= found.scale <= root * (1 + 2e-9)
+    assert found.scale in asked
+    assert len(asked) <= most
 
 
 def test_counts_in_proportion() -> None:

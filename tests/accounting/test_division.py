@@ -26,6 +26,16 @@ def test_parts_do_not_exceed_the_whole(limit, weights):
         )
 
 
+@pytest.mark.parametrize("limit", [1.0, 1.0000001, 1.3, 1.9])
+@pytest.mark.parametrize("number", [3, 5, 21])
+def test_where_every_addition_rounds_up_by_as_much_as_it_can(limit, number):
+    """Parts too small to change the sum otherwise: no more than that is kept back."""
+    parts = divided(limit, [1.0, *[1e-20] * (number - 1)])
+    assert sum_up(parts) <= limit
+    lost = 1 - sum(map(Fraction, parts)) / Fraction(limit)
+    assert lost <= (number - 1) * Fraction(1, 1 << 52)
+
+
 def test_nearest_parts_would_exceed_it():
     """Negative control: what the rounding is for."""
     limit, weights = 1.0, [1.0, 2.0, 3.3]

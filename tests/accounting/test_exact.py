@@ -386,6 +386,11 @@ def test_delta_from_bounds(epsilon: float, spread: float) -> None:
         assert bound <= min(1.0, 1.5 * truth + 1e-9) or spread > epsilon
 
 
+@pytest.mark.parametrize("epsilon", [600.0, 900.0])
+def test_delta_from_bounds_is_at_most_one(epsilon: float) -> None:
+    assert delta_from_bounds(PrivacyLoss(epsilon, epsilon, math.inf), 0.0) == 1.0
+
+
 def test_delta_from_no_bounds() -> None:
     local = HellingerExponential(2.0, sensitivity="local").proven_loss(1, size=10, prior=np.ones(2))
     assert delta_from_bounds(local, 3.0) == 1.0

@@ -275,6 +275,12 @@ BAD = {
         ValueError,
         r"is outside the range of 64-bit integers",
     ),
+    "hugely negative": (
+        pl.Int64(),
+        {"categories": [-(2**63) - 1]},
+        ValueError,
+        r"is outside the range of 64-bit integers",
+    ),
     "no policy for nulls": (
         ABC,
         {"nulls": None},

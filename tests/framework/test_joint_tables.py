@@ -324,6 +324,13 @@ def test_what_does_not_fit_is_refused(arguments, error, match):
         counting(**arguments)
 
 
+def test_one_cell_and_another_for_all_else_suffice():
+    assert counting(cells=CELLS[:1], elsewhere=("a", "b")).output_domain.descriptor.categories == (
+        CELLS[0],
+        ("a", "b"),
+    )
+
+
 def test_labels_that_python_takes_for_equal_are_refused():
     with pytest.raises(ValueError, match="cannot be told apart"):
         counting(
@@ -348,6 +355,8 @@ def test_a_table_that_is_too_large_is_refused():
     assert math.prod([1 << 12] * 2) > LARGEST_TABLE
     with pytest.raises(ValueError, match="combinations of labels; must have at most"):
         counting(schema=schema, column=["a", "b"], categories=None, nulls="0", unknown=None)
+    with pytest.raises(ValueError, match="must have at most 4194304"):  # as docs/limits.md says
+        check_combinations("column", ["a", "b"], [1 << 12, 1 << 11])
     check_combinations("column", ["a"], [LARGEST_TABLE])
     with pytest.raises(ValueError, match=f"has {LARGEST_TABLE + 1} combinations"):
         check_combinations("column", ["a"], [LARGEST_TABLE + 1])
@@ -366,6 +375,8 @@ def test_groups_of_a_table_that_are_too_many_are_refused():
     [
         ("no", TypeError, "keys='no': must be a sequence of tuples"),
         ([("north",)], TypeError, r"keys: \('north',\) must be a tuple of 2 values"),
+        (["no"], TypeError, "keys: 'no' must be a tuple of 2 values"),
+        ([{"north", "f"}], TypeError, "must be a tuple of 2 values"),
         ([("north", "f"), ("north", "f")], ValueError, "must not repeat a key"),
         ([("north", 0.5)], TypeError, "must hold values of the columns"),
         ([("east", "f")], ValueError, "'east' is not in the Enum"),

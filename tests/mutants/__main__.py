@@ -17,7 +17,7 @@ import tomllib
 from cosmic_ray.work_db import WorkDB, use_db
 
 from tests.mutants.planting import KEPT, PATIENCE, Module, chosen, try_area
-from tests.mutants.report import remember, tried, written
+from tests.mutants.report import Tried, remember, tried, written
 from tests.mutants.running import PROJECT
 
 
@@ -30,7 +30,10 @@ def main() -> None:
     arguments = parser.parse_args()
     KEPT.mkdir(exist_ok=True)
     areas = tomllib.loads((Path(__file__).parent / "targets.toml").read_text())["area"]
+    modules = [Module(path) for area in areas for path in area["modules"]]
     if not arguments.report:
+        for module in modules:  # what a run noticed that was stopped before its end
+            _seen(module)
         with ProcessPoolExecutor(arguments.processes, get_context("spawn")) as pool:
             for result in [
                 pool.submit(try_area, area, arguments.number, arguments.only)
@@ -38,20 +41,23 @@ def main() -> None:
                 if any(arguments.only in path for path in area["modules"])
             ]:
                 result.result()
-    found, missing = [], []
-    for area in areas:
-        for module in map(Module, area["modules"]):
-            if session := module.latest:
-                changed = session != module.session
-                source = "" if changed else (PROJECT / module.path).read_text()
-                with use_db(str(session), WorkDB.Mode.open) as db:
-                    items = {item.job_id: item.mutations[0] for item in chosen(db, 0, source)}
-                    results = [(items[job], result) for job, result in db.results if job in items]
-                remember(module.path, results)
-                found.append(tried(module.path, len(items), results, changed=changed))
-            else:
-                missing.append(module.path)
+    found = [each for module in modules if (each := _seen(module))]
+    missing = [module.path for module in modules if not module.latest]
     (PROJECT / "docs/mutants.md").write_text(written(found, missing, PATIENCE))
+
+
+def _seen(module: Module) -> Tried | None:
+    """What the mistakes of a module came to that were tried; what went unnoticed is remembered."""
+    session = module.latest
+    if session is None:
+        return None
+    changed = session != module.session
+    source = "" if changed else (PROJECT / module.path).read_text()
+    with use_db(str(session), WorkDB.Mode.open) as db:
+        items = {item.job_id: item.mutations[0] for item in chosen(db, 0, source)}
+        results = [(items[job], result) for job, result in db.results if job in items]
+    remember(module.path, results)
+    return tried(module.path, len(items), results, changed=changed)
 
 
 if __name__ == "__main__":

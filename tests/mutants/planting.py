@@ -100,12 +100,15 @@ def _copy() -> Copy:
 def try_area(area: dict[str, Any], number: int, only: str) -> None:
     """Try `number` mistakes of each module of an area, all for 0."""
     kept = recorded(area)
-    if missing := {file: path for file, path in kept.items() if not path.exists()}:
-        _copy().record(area["modules"], missing)
-    covered = Covered.read(kept.values())
+    new = {file: path.with_suffix(".new") for file, path in kept.items() if not path.exists()}
+    if new:
+        _copy().record(area["modules"], new)
+    covered = Covered.read([new.get(file, path) for file, path in kept.items()])
     warm = _copy().collect(area["tests"], covered.seconds)
-    if missing:
-        _without_mistakes(warm, area["modules"][0], missing)
+    if new:
+        _without_mistakes(warm, area["modules"][0], list(Covered.read(new.values()).seconds))
+        for file, path in new.items():  # from now on it is trusted, also by a run after this one
+            path.rename(kept[file])
     for module in map(Module, area["modules"]):
         if only not in module.path:
             continue
@@ -122,13 +125,11 @@ def try_area(area: dict[str, Any], number: int, only: str) -> None:
     warm.close()
 
 
-def _without_mistakes(warm: Warm, module: str, kept: dict[str, Path]) -> None:
+def _without_mistakes(warm: Warm, module: str, tests: list[str]) -> None:
     """Check that the tests pass in a process that is forked after they were collected."""
     text = (PROJECT / module).read_text()
-    found = warm.run(list(Covered.read(kept.values()).seconds), module, text, text)
+    found = warm.run(tests, module, text, text)
     if found is None or found[0] != TestOutcome.SURVIVED:
-        for path in kept.values():
-            path.unlink()
         raise SystemExit(f"Tests fail without any mistake, once they are collected.\n{found}")
 
 
