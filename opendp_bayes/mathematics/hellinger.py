@@ -12,6 +12,7 @@ a`, in the rounding of `ln G(a)`, which is of order `a ln a`. `log_gamma_gap` co
 own expansion instead, in which every large term has been cancelled by hand (docs: Numerics).
 """
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -29,6 +30,9 @@ GAP_RELATIVE_ERROR = 2.0**-45
 
 #: Arguments are moved to at least this by `G(z + 1) = z G(z)` before the Stirling series is used.
 _STIRLING_FROM = 20.0
+
+#: Arguments whose steps are summed at once.
+_BLOCK = 1 << 9
 
 #: From here on the terms z^-5 and beyond are below 2^-64 of the gap.
 _SHORT_SERIES_FROM = 1024.0
@@ -205,12 +209,25 @@ def _steps(lower: Floats, d: Floats, shift: Floats) -> Floats:
     steps = np.zeros(lower.shape)
     needed = shift > 0
     if np.any(needed):
-        z, width, last = lower[needed], d[needed], shift[needed]
-        total = np.zeros(z.shape)
-        for i in range(int(last.max())):
-            total += np.where(i < last, _log_ratio(z + i, width), 0.0)
-        steps[needed] = total / 2
+        steps[needed] = np.concatenate(
+            [_steps_of(*part) for part in _blocks(lower[needed], d[needed], shift[needed])]
+        )
     return steps
+
+
+def _blocks(*arrays: Floats) -> Iterator[tuple[Floats, ...]]:
+    """The arrays in pieces whose steps fit in a processor's cache."""
+    for start in range(0, arrays[0].size, _BLOCK):
+        yield tuple(array[start : start + _BLOCK] for array in arrays)
+
+
+def _steps_of(lower: Floats, d: Floats, shift: Floats) -> Floats:
+    step = np.arange(shift.max())[:, None]
+    ratios = np.where(step < shift, _log_ratio(lower + step, d), 0.0)
+    total = np.zeros(lower.shape)
+    for ratio in ratios:  # in this order, however many are computed at once
+        total += ratio
+    return total / 2
 
 
 def _log_ratio(lower: Floats, d: Floats) -> Floats:
