@@ -417,9 +417,10 @@ NAMED = {
 }
 
 
-# The smoothness is chosen too, at a loss that takes long to compute.
+# A loss that takes long to compute, with or without a smoothness to choose.
 LONG = {("smooth_hellinger_exponential", loss) for loss in ("epsilon, delta", "rho", "rho, delta")}
 LONG |= {("smooth_hellinger_exponential gamma", "epsilon, delta")}
+LONG |= {("hellinger_exponential", "epsilon, delta")}
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def test_scores_are_not_monotonic():
     assert change.max() > 0.1
 
 
+@pytest.mark.slow
 def test_noisy_max_is_permute_and_flip_or_the_exponential_mechanism():
     flip, ehd = (
         oracles.law_of(value, COUNTS, SPACE.prior)

@@ -262,7 +262,7 @@ def excess(setting: dict[str, Any]) -> tuple[float, float]:
 
 
 #: Every size and budget, at settings that are quick.
-QUICK = {2, 7, 17, 22, 41, 52, 57, 77, 110, 147, 150, 213}
+QUICK = {2, 7, 17, 22, 41, 52, 57, 77, 113, 147, 150, 213}
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ BUDGETS: list[tuple[int | None, int, dict[str, float], type]] = [
 ]
 
 
-@pytest.mark.parametrize(("size", "k", "budget", "best"), some_of(BUDGETS, 9), ids=str)
+@pytest.mark.parametrize(("size", "k", "budget", "best"), some_of(BUDGETS, 6), ids=str)
 def test_auto_and_plan_agree_under_every_budget(
     size: int | None, k: int, budget: dict[str, float], best: type
 ) -> None:
