@@ -16,7 +16,8 @@ from pathlib import Path
 import tomllib
 from cosmic_ray.work_db import WorkDB, use_db
 
-from tests.mutants.planting import KEPT, PATIENCE, Module, chosen, try_area
+from tests.mutants.covering import Covered
+from tests.mutants.planting import KEPT, PATIENCE, Module, chosen, recorded, try_area
 from tests.mutants.report import Tried, remember, tried, written
 from tests.mutants.running import PROJECT
 
@@ -43,7 +44,9 @@ def main() -> None:
                 result.result()
     found = [each for module in modules if (each := _seen(module))]
     missing = [module.path for module in modules if not module.latest]
-    (PROJECT / "docs/mutants.md").write_text(written(found, missing, PATIENCE))
+    known = [[path for path in recorded(area).values() if path.exists()] for area in areas]
+    longest = max(sum(Covered.read(paths).seconds.values()) for paths in known)
+    (PROJECT / "docs/mutants.md").write_text(written(found, missing, PATIENCE, longest))
 
 
 def _seen(module: Module) -> Tried | None:

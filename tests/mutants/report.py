@@ -55,14 +55,15 @@ random. Where the table has a dash that was not kept. Of a single module a few m
 A module with an asterisk has changed since.
 
 All tests that are run are among those of `make test`, which takes about four minutes on two cores.
+Those that belong to one module, all of them, take at most {seconds:.0f} seconds of the processor.
 
 {missing}
 | Sample | Change something | Noticed at first | Noticed then |
 |---|--:|--:|--:|
 {rounds}
 
-| Module | Mistakes | Tried | Change nothing | Noticed at first | Now | Unnoticed | Score now |
-|---|--:|--:|--:|--:|--:|--:|--:|
+| Module | Mistakes | Tried | Change nothing | Noticed at first | Now | Unnoticed | At first | Now |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|
 """
 
 
@@ -90,16 +91,20 @@ class Tried:
     def row(self) -> str:
         module = self.module.removeprefix("plugins/opendp-bayes-smoothed/")
         at_first = "–" if self.at_first is None else self.at_first
+        before = "–" if self.at_first is None else self._share_of(self.at_first)
         return (
             f"| `{module}`{'*' * self.changed} | {self.possible} | {self.number}"
             f" | {len(self.equivalent)}"
-            f" | {at_first} | {self.noticed} | {len(self.unnoticed)} | {self.score} |"
+            f" | {at_first} | {self.noticed} | {len(self.unnoticed)} | {before} | {self.score} |"
         )
 
     @property
     def score(self) -> str:
         """The share noticed of those that change something."""
-        return f"{self.noticed / self.judged:.0%}" if self.judged else ""
+        return self._share_of(self.noticed)
+
+    def _share_of(self, noticed: int) -> str:
+        return f"{noticed / self.judged:.0%}" if self.judged else ""
 
 
 def is_settled(module: str, result: WorkResult) -> bool:
@@ -141,8 +146,10 @@ def tried(
     return Tried(module, possible, noticed, at_first, tuple(equivalent), tuple(unnoticed), changed)
 
 
-def written(found: list[Tried], missing: list[str], patience: float) -> str:
-    """The page; `missing` are the modules that were not tried."""
+def written(found: list[Tried], missing: list[str], patience: float, seconds: float) -> str:
+    """The page; `missing` are the modules that were not tried, `seconds` what the tests of one take
+    at most.
+    """
     whole = Tried(
         "all of them",
         sum(each.possible for each in found),
@@ -154,6 +161,7 @@ def written(found: list[Tried], missing: list[str], patience: float) -> str:
     of_first = sum(each.judged for each in found if each.at_first is not None)
     page = _PAGE.format(
         patience=patience,
+        seconds=seconds,
         tried=whole.number,
         possible=whole.possible,
         modules=len(found),
