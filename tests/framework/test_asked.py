@@ -95,6 +95,17 @@ def test_the_public_size_of_another_kind_is_checked():
     assert ob.posterior(query, "vote", size=6, **LABELS).release().counts == (3, 1, 2)
 
 
+def test_groups_need_noise_on_every_count_where_the_number_of_records_is_private():
+    grouped = {"keys": ["n", "s"], **LABELS, "mechanism": "knorm_parameters"}
+    private = ListQuery(listed().query(), None, by=("region",))
+    with pytest.raises(ValueError, match="needs a public number of records, and those of the"):
+        ob.posterior(private, "vote", **grouped)
+    public = ListQuery(listed("changes").query(), 6, by=("region",))
+    assert ob.posterior(public, "vote", size=6, **grouped).release().mechanism == (
+        ob.KNormParameters(1.0)
+    )
+
+
 def test_what_cannot_count_is_refused():
     with pytest.raises(TypeError, match="query: must be a query on a polars frame"):
         ask(object(), Question((Variable("vote"),)))

@@ -392,6 +392,12 @@ def test_maps_that_cannot_be_right_are_refused(name):
         checked_map(privacy_map, "Mechanism")
 
 
+@pytest.mark.parametrize("distance", [0, 1, 2, 3, 4, 8, 16, 64])
+def test_maps_are_checked_at_small_distances_and_some_larger(distance):
+    with pytest.raises(ValueError, match=rf"returned \(nan,\) at d_in={distance};"):
+        checked_map(lambda d: (math.nan if d == distance else float(d),), "Mechanism")
+
+
 def test_maps_that_may_be_right_are_kept():
     checked = checked_map(lambda d: (d, 0), "Mechanism")
     assert checked(3) == (3.0, 0.0)
