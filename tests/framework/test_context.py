@@ -799,6 +799,10 @@ def test_resolve_gives_a_measurement_that_works_on_its_own():
     assert whole.remaining_privacy_loss() == [1.0]
 
 
+def test_the_prior_is_one_for_every_category_unless_given():
+    assert ask(context(split_evenly_over=1).query()).resolve()(DATA).prior == (1.0,) * 4
+
+
 def test_only_queries_on_frames_are_taken():
     numbers = dp.Context.compositor(
         data=[1, 2],

@@ -53,6 +53,15 @@ def test_draws_of_another_package_s_noise_may_be_negative() -> None:
     assert sample([0, 40, 0], PRIOR, 200).min() == 0
 
 
+def test_a_sampler_may_return_counts_of_zero() -> None:
+    class Empty(ob.LaplaceParameters):
+        def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:
+            return np.tile([0, 6, 0], (size, 1))
+
+    draw = drawer(Empty(1.0), size=6, prior=PRIOR)
+    assert draw(np.array(COUNTS), 2).tolist() == [[0, 6, 0]] * 2
+
+
 def test_a_sampler_that_returns_something_else_is_refused() -> None:
     class Broken(ob.LaplaceParameters):
         def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:

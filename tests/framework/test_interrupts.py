@@ -23,6 +23,8 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.framework import asked
+from opendp_bayes.framework import context as context_module
+from opendp_bayes.framework import survey as survey_module
 from opendp_bayes.framework.boundary import ReleaseError
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
 
@@ -293,6 +295,40 @@ def test_an_interrupt_waits_for_the_measurement(
     with pytest.raises(KeyboardInterrupt):
         query.resolve()
     assert made
+
+
+QUESTION = {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "call"),
+    [
+        (context_module, "ask", lambda query: ob.posterior(query, **QUESTION)),
+        (survey_module, "ask", lambda query: ob.survey(query, {"votes": QUESTION})),
+        (asked.Asked, "fitted", lambda query: ob.posterior(query, **QUESTION).summarize()),
+        (asked.Asked, "fitted", lambda query: repr(ob.posterior(query, **QUESTION))),
+        (
+            asked.Asked,
+            "fitted",
+            lambda query: ob.survey(query, {"votes": QUESTION}).summarize(),
+        ),
+    ],
+    ids=["posterior", "survey", "summary", "repr", "summary of a survey"],
+)
+def test_an_interrupt_waits_for_what_a_query_asks_of_opendp(
+    place: Any, name: str, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, original = [], getattr(place, name)
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        strike()
+        reached.append(name)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(place, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        call(context().query())
+    assert reached
 
 
 # --- in a process of their own
