@@ -120,6 +120,25 @@ def test_projection() -> None:
     assert kept.project(far, 10).tolist() == [[5, 0, 5]]
 
 
+@pytest.mark.parametrize("mechanism", [GaussianParameters(1.0), KNormParameters(1.0)])
+def test_draws_whose_sum_no_machine_integer_holds(mechanism: Any) -> None:
+    """A draw is at most so large; all categories get as much."""
+    drawn = np.full((1, 4), 2**62)
+    assert mechanism.project(drawn, 8).tolist() == [[2, 2, 2, 2]]
+
+
+@pytest.mark.parametrize(("size", "k", "scale"), [(30, 2, 0.5), (12, 3, 0.4), (1, 3, 0.2)])
+def test_the_farthest_candidates_have_noise_that_leads_there(
+    size: int, k: int, scale: float
+) -> None:
+    """However little noise there is: at least the probability of going straight there."""
+    counts = np.array([size, *[0] * (k - 1)])
+    found, log_p = GaussianParameters(scale).log_pmf(counts, 1.0)
+    straight = DiscreteGaussian(scale).log_mass(found - counts).sum(axis=1)
+    assert np.all(log_p >= straight - 1e-9)
+    assert log_p.max() < 0
+
+
 def test_projection_favours_no_category() -> None:
     """Rounding to whole counts adds at most 1/4 to a variance and moves no mean; if the largest
     counts were rounded up, the noise would grow.

@@ -427,6 +427,14 @@ def test_loss_of_the_release(size: int, k: int, scale: float, d_in: int) -> None
         )
 
 
+def test_what_its_law_and_its_scale_say() -> None:
+    """For two categories the draws are cut where released counts end."""
+    mechanism = KNormParameters(0.25)
+    assert mechanism.nominal_epsilon(7, np.ones(3)) == 4.0
+    assert mechanism.law(7, np.ones(2)).cut == (0, 7)  # type: ignore[union-attr]
+    assert mechanism.law(None, np.ones(2)).cut == (0, math.inf)  # type: ignore[union-attr]
+
+
 def test_map_is_rounded_up() -> None:
     for scale in (3.0, 0.1, 1e-3, 7e9):
         for d_in in (1, 3, 10**6):

@@ -33,6 +33,9 @@ def test_what_is_not_noised_is_what_the_others_leave() -> None:
     drawn = of(True, False, True).completed(np.array([[3, -1], [0, 9]]), 6)
     assert drawn.tolist() == [[3, 4, -1], [0, -3, 9]]
     assert of(True, True).completed(np.array([[3, -1]]), 6).tolist() == [[3, -1]]
+    assert of(True, False, True).completed(np.array([7, -2]), 9).tolist() == [7, 4, -2]
+    several = of(True, False, True).completed(np.full((2, 5, 2), 1), 9)
+    assert several.tolist() == [[[1, 7, 1]] * 5] * 2
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
