@@ -494,5 +494,5 @@ def test_the_error_of_the_law_covers_the_weights_of_the_quadrature() -> None:
         )
         assert abs(oracles.real(point) - root) < 2.0**-50
         worst = max(worst, oracles.relative_error(weight, truth))
-    assert 2.0**-50 < worst <= permute_and_flip.LAW_ERROR / 4
-    assert permute_and_flip.LAW_ERROR <= 100 * worst  # or it would be stated as a loss
+    # It is stated as a loss, so it should not be much larger either.
+    assert 2.0**-50 < worst <= permute_and_flip.LAW_ERROR / 4 <= 25 * worst
