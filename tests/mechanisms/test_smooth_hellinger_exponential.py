@@ -57,4 +57,4 @@ def test_the_parameter_that_may_be_chosen_is_the_one_that_is_set() -> None:
         mechanism = SmoothHellingerExponential(1.0, **{name: 0.3})
         found, (least, most) = mechanism.smoothness
         assert found == name
-        assert least < 0.3 < most
+        assert 0 < least < 0.3 < most
