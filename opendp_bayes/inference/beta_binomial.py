@@ -68,7 +68,7 @@ class Standing:
             index = index_of(j, points)
             inside &= (left >= self._first[:, j]) & (points.mass[index] > _LEAST * points.total)
             log_weight += np.log(points.total)
-            counts.append(points.counts[index])
+            counts.append(points.counts(index))
             left = left - counts[-1]
         return Placed(np.stack([*counts, left], axis=1), log_weight, inside)
 
@@ -87,26 +87,32 @@ class _Laws:
         """Of category j: from `first` by `stride` to at most `left`, all of shape `(rows,)`."""
         k = self._a.shape[1]
         number = np.maximum((left - first) // stride + 1, 1)
-        end = np.cumsum(number)
-        row = np.repeat(np.arange(left.size), number)
-        counts = first[row] + stride[row] * (np.arange(end[-1]) - (end - number)[row])
-        others = np.maximum(left[row] - counts, 0)
-        of = chain[row]
-        log_mass = self._rising(counts, of, j) + self._rising(others, of, k + j + 1)
+        most = np.maximum(left, first)  # a row with fewer left than `first` is not `inside`
         a, b = self._a[:, j], self._rest[:, j + 1]
         log_all = special.gammaln(a) + special.gammaln(b) - special.gammaln(a + b)
-        log_mass -= (self._rising(left, chain, k + j) + log_all[chain])[row]
-        return _Points(counts, np.nan_to_num(np.exp(log_mass)), end - number, end)
+        log_all = self._rising(left, chain, k + j) + log_all[chain]
+        log_mass = self._rising.along(first, stride, number, chain, j)
+        log_mass += self._rising.along(most - first, -stride, number, chain, k + j + 1)
+        log_mass -= np.repeat(log_all, number)
+        return _Points(first, stride, number, np.fmax(np.exp(log_mass), 0.0))
 
 
 class _Points:
-    """Counts of all rows, one row after another from `start` to before `end`, and their `mass`."""
+    """Counts of all rows, `number` of each from `first` by `stride`, and their `mass`, one row
+    after another; those of a row begin at `start`.
+    """
 
-    def __init__(self, counts: Integers, mass: Floats, start: Integers, end: Integers) -> None:
-        self.counts, self.mass, self.start, self._last = counts, mass, start, end - 1
+    def __init__(self, first: Integers, stride: Integers, number: Integers, mass: Floats) -> None:
+        self._first, self._stride, self.mass = first, stride, mass
+        end = np.cumsum(number)
+        self.start, self._last = end - number, end - 1
         self._upto = np.cumsum(mass)
-        self._before = self._upto[start] - mass[start]
+        self._before = self._upto[self.start] - mass[self.start]
         self.total = np.maximum(self._upto[self._last] - self._before, np.finfo(np.float64).tiny)
+
+    def counts(self, index: Integers) -> Integers:
+        """Of one point of every row."""
+        return self._first + self._stride * (index - self.start)
 
     def share(self, index: Integers, part: Floats) -> Floats:
         """Which share of the mass of a row is before a point and a part of it."""

@@ -14,8 +14,8 @@ from opendp_bayes.inference.pooling import Chains, Model
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level
 from opendp_bayes.released.data import Label
 
-#: Chains, sweeps of the first run, of which a quarter is dropped, and doublings of it.
-_CHAINS, _FIRST_RUN, _DOUBLINGS = 4, 400, 4
+#: Chains, sweeps of the first run, of which a quarter is dropped, and how often it grows by half.
+_CHAINS, _FIRST_RUN, _GROWTHS = 4, 400, 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def draws_of(model: Model, effective: int, rng: np.random.Generator) -> tuple[Fl
     for _ in range(_FIRST_RUN // 4):
         chains.sweep(adapt=True)
     wanted = _FIRST_RUN - _FIRST_RUN // 4
-    for _ in range(_DOUBLINGS + 1):
+    for _ in range(_GROWTHS + 1):
         while len(a) < wanted:
             chains.sweep(adapt=False)
             a.append(chains.concentration)
@@ -105,5 +105,5 @@ def draws_of(model: Model, effective: int, rng: np.random.Generator) -> tuple[Fl
         found = diagnostics_of(np.stack(a[kept], axis=1))
         if found.ess.min() >= effective and found.r_hat.max() < 1.05:
             break
-        wanted *= 2
+        wanted += wanted // 2
     return np.stack(a[kept], axis=1), np.stack(counts[kept], axis=1)

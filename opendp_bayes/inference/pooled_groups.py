@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from opendp_bayes.inference.concentration import Priors
 from opendp_bayes.inference.group_totals import Totals
 from opendp_bayes.inference.likelihood import IndependentNoise, likelihood_of
 from opendp_bayes.inference.pooling import Model
@@ -49,7 +50,8 @@ class PooledGroups:
             start, at_rest = all_of[:-1].reshape(start.shape), int(all_of[-1])
         each, (of_rest, is_noised) = self.sizes is not None, rest or (None, False)
         totals = Totals(self.noise, self.size, each, of_rest, is_noised, at_rest)
-        return Model(self.drawn, self.noised, self.noise, m_prior, kappa_prior, totals, start)
+        priors = Priors(kappa_prior, m_prior)
+        return Model(self.drawn, self.noised, self.noise, priors, totals, start)
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:

@@ -14,7 +14,9 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.beta_binomial import Placed, Standing
+from opendp_bayes.inference.concentration import Concentration, Priors
 from opendp_bayes.inference.group_totals import Totals
+from opendp_bayes.inference.records_anew import records_anew
 from opendp_bayes.inference.rising import Rising
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
@@ -24,6 +26,8 @@ _CANDIDATES = 12
 #: Groups of up to so many records, in widths of the noise, are taken along by κ and m; and steps of
 #: so many entries of m that take them along.
 _FEW, _SOME = 10.0, 5
+#: How often records are drawn anew, for each time that κ and m move.
+_ANEW = 2
 #: Wanted share of accepted proposals, and how fast steps adapt while nothing is kept.
 _ACCEPTED, _RATE = 0.35, 0.15
 
@@ -35,15 +39,13 @@ class Model:
     """What is known: `drawn` counts of shape `(G, k)`, with independent `noise` where `noised`; the
     priors; and `start`, possible counts to begin with.
 
-    `m_prior`, shape `(k,)`, is the concentration of the prior of m; `kappa_prior` a frozen
-    continuous distribution of scipy; `totals` says which sums of counts are public.
+    `totals` says which sums of counts are public.
     """
 
     drawn: Integers
     noised: Any
     noise: IntegerNoise
-    m_prior: Floats
-    kappa_prior: Any
+    priors: Priors
     totals: Totals
     start: Integers
 
@@ -52,20 +54,15 @@ class Model:
         of = self.noise.log_mass(self.drawn[:, None, columns] - counts)
         return np.where(self.noised[:, None, columns], of, 0.0)
 
-    def log_prior(self, log_a: Floats) -> Floats:
-        """The log-density of `ln(κ m)`, of shape `(..., k)`; shape `(...)`."""
-        log_kappa = _log_sum(log_a)
-        with np.errstate(all="ignore"):
-            prior = self.kappa_prior.logpdf(np.exp(log_kappa))
-        log_m = log_a - log_kappa[..., None]
-        # The volume of ln(κ m) is that of κ and m, times κ and all entries of m.
-        found = prior + log_kappa + (self.m_prior * log_m).sum(axis=-1)
-        return np.where(np.isfinite(found), found, -np.inf)
+    def log_noise_of(self, counts: Integers, groups: Integers) -> Floats:
+        """Of counts of groups, shapes `(..., k)` and `(...)`, summed over the categories."""
+        of = self.noise.log_mass(self.drawn[groups] - counts)
+        return np.asarray(np.where(self.noised[groups], of, 0.0).sum(axis=-1))
 
 
 class Chains:
-    """Chains that move together: counts of shape `(chains, G, k)`, `ln(κ m)` of `(chains, k)`, and
-    the number of records in no group, `rest`, of `(chains,)`.
+    """Chains that move together: counts of shape `(chains, G, k)`, κ and m, and the number of
+    records in no group, `rest`, of `(chains,)`.
     """
 
     def __init__(self, model: Model, chains: int, rng: Generator) -> None:
@@ -73,23 +70,37 @@ class Chains:
         groups, k = model.drawn.shape
         self.counts = np.broadcast_to(model.start, (chains, groups, k)).copy()
         self.rest = np.full(chains, model.totals.rest_start)
-        kappa = model.kappa_prior.ppf((np.arange(chains) + 0.5) / chains)
-        share = model.m_prior / model.m_prior.sum() + model.start.sum(axis=0)
-        self.log_a = np.log(kappa)[:, None] + np.log(share / share.sum())
-        #: Steps along ln κ and every entry, given the counts and along with them.
+        share = model.priors.m / model.priors.m.sum() + model.start.sum(axis=0)
+        self._alike = model.priors.start(share, chains)
+        self._few = _FEW * model.noise.scale
+        #: Steps of ln κ and of every entry of m, given the counts and along with them.
         self._steps = {name: np.full(k + 1, 0.5) for name in ("given", "along")}
 
     @property
     def concentration(self) -> Floats:
         """κ m, shape `(chains, k)`."""
-        return np.exp(self.log_a)
+        return self._alike.a
 
     def sweep(self, adapt: bool) -> None:
         """Move everything twice."""
         for _ in range(2):
             self._counts_along_lines()
+            for _ in range(_ANEW):
+                self._records_anew()
             self._along_with_counts(adapt)
             self._given_counts(adapt)
+
+    def _records_anew(self) -> None:
+        """Given κ and m, some records of every group."""
+        model, fewest = self._model, 2 * self._model.noise.scale + 2
+        self.counts = records_anew(
+            self.counts,
+            self.concentration,
+            model.log_noise_of,
+            self._rng,
+            fewest=fewest,
+            each=model.totals.each,
+        )
 
     def _counts_along_lines(self) -> None:
         """Given κ and m: one category against another, one alone, and all in proportion to m."""
@@ -150,11 +161,9 @@ class Chains:
             self.rest = pairs.rest_after(self.rest, rest, chosen)
         self.counts[..., columns] = np.take_along_axis(there, chosen[..., None], axis=2)[:, :, 0]
 
-    def _proposed(self, steps: Floats, kind: int) -> Floats:
-        """`ln(κ m)` with all entries moved alike, or one."""
-        chains, k = self.log_a.shape
-        moves = (kind == 0) | (np.arange(k) == kind - 1)
-        return np.asarray(self.log_a + steps[kind] * self._rng.normal(size=(chains, 1)) * moves)
+    def _proposed(self, name: str, kind: int) -> Concentration:
+        step = self._steps[name][kind] * self._rng.normal(size=len(self.counts))
+        return self._alike.moved(kind, step)
 
     def _accepted(self, name: str, kind: int, log_ratio: Floats, adapt: bool) -> Any:
         log_ratio = np.where(np.isnan(log_ratio), -np.inf, log_ratio)
@@ -166,30 +175,34 @@ class Chains:
 
     def _given_counts(self, adapt: bool) -> None:
         """Metropolis's steps of κ and m given the counts."""
-        density = self._log_density(self.log_a)
-        for kind in range(self.log_a.shape[1] + 1):
-            log_a = self._proposed(self._steps["given"], kind)
-            proposed = self._log_density(log_a)
+        density = self._log_density(self._alike)
+        for kind in range(self.counts.shape[2] + 1):
+            alike = self._proposed("given", kind)
+            proposed = self._log_density(alike)
             accepted = self._accepted("given", kind, proposed - density, adapt)
             density = np.where(accepted, proposed, density)
-            self.log_a = np.where(accepted[:, None], log_a, self.log_a)
+            self._alike = self._alike.where(accepted, alike)
 
-    def _log_density(self, log_a: Floats, groups: Any = True) -> Floats:
-        """Of `ln(κ m)` given the counts of some groups."""
-        a = np.exp(log_a)[:, None]
+    def _log_density(self, alike: Concentration, groups: Any = None) -> Floats:
+        """Of κ and m given the counts of some groups, shape `(chains, G)`, or all."""
+        if groups is not None and not groups.any():
+            return alike.log_prior
+        a = alike.a[:, None]
         kappa, sizes = a.sum(axis=-1), self.counts.sum(axis=-1)
         each = special.gammaln(a + self.counts) - special.gammaln(a)
         all_of = special.gammaln(kappa) - special.gammaln(kappa + sizes)
-        of_groups = np.where(groups, each.sum(axis=-1) + all_of, 0.0)
-        return np.asarray(self._model.log_prior(log_a) + of_groups.sum(axis=-1))
+        of_groups = each.sum(axis=-1) + all_of
+        if groups is not None:
+            of_groups = np.where(groups, of_groups, 0.0)
+        return np.asarray(alike.log_prior + of_groups.sum(axis=-1))
 
     def _along_with_counts(self, adapt: bool) -> None:
         """Metropolis's steps of κ and m that take counts along: those of groups that are not large
         beside the noise stay at their quantiles, given the groups' numbers of records.
         """
         rng, model = self._rng, self._model
-        k = self.log_a.shape[1]
-        moving = self.counts.sum(axis=-1) <= _FEW * model.noise.scale
+        k = self.counts.shape[2]
+        moving = self.counts.sum(axis=-1) <= self._few
         chain, group = np.nonzero(moving)
         if not chain.size:
             return
@@ -198,25 +211,20 @@ class Chains:
         counts = self.counts[chain, group][:, order]
         standing = Standing(counts, chain, self.concentration[:, order], rng)
 
-        def density(log_a: Floats, placed: Placed) -> tuple[Integers, Floats]:
-            counts = self.counts.copy()
-            counts[chain, group] = placed.counts[:, back]
-            log_weight = np.where(placed.inside, placed.log_weight, -np.inf)
+        def density(alike: Concentration, placed: Placed) -> tuple[Integers, Floats]:
+            counts = placed.counts[:, back]
+            log_weight = placed.log_weight + model.log_noise_of(counts, group)
+            log_weight = np.where(placed.inside, log_weight, -np.inf)
             found = np.bincount(chain, weights=log_weight, minlength=len(self.counts))
-            found += model.log_noise(np.maximum(counts, 0)[:, :, None]).sum(axis=(1, 2, 3))
-            return counts, found + self._log_density(log_a, ~moving)
+            return counts, found + self._log_density(alike, ~moving)
 
-        _, known = density(self.log_a, standing.placed)
+        _, known = density(self._alike, standing.placed)
         known = np.where(known == -np.inf, np.inf, known)  # nothing leads back there
         for kind in (0, *(1 + rng.permutation(k)[:_SOME]).tolist(), 0):
-            log_a = self._proposed(self._steps["along"], kind)
-            counts, proposed = density(log_a, standing.moved(np.exp(log_a)[:, order]))
+            alike = self._proposed("along", kind)
+            counts, proposed = density(alike, standing.moved(alike.a[:, order]))
             accepted = self._accepted("along", kind, proposed - known, adapt)
             known = np.where(accepted, proposed, known)
-            self.log_a = np.where(accepted[:, None], log_a, self.log_a)
-            self.counts = np.where(accepted[:, None, None], counts, self.counts)
-
-
-def _log_sum(log_a: Floats) -> Floats:
-    """`ln sum_i exp(log_a_i)`, over the last axis."""
-    return np.asarray(np.logaddexp.reduce(log_a, axis=-1))
+            self._alike = self._alike.where(accepted, alike)
+            taken = accepted[chain]
+            self.counts[chain[taken], group[taken]] = counts[taken]

@@ -21,13 +21,43 @@ class Rising:
 
     def __call__(self, counts: Integers, chain: Any, column: Any) -> Floats:
         """Of counts, their chains and their columns, which broadcast."""
-        most = int(counts.max(initial=0)) + 1
-        if most > self._table.shape[-1]:
-            if most * self._a.size > _WORTH * counts.size:
-                return _rising(counts, self._a[chain, column])
-            self._table = _rising(np.arange(most + most // 2), self._a[..., None])
-        _, columns, length = self._table.shape
-        return self._table.ravel().take((chain * columns + column) * length + counts)
+        if not self._tabulated(int(counts.max(initial=0)), counts.size):
+            return _rising(counts, self._a[chain, column])
+        return self._table.ravel().take(self._row(chain, column) + counts)
+
+    def along(
+        self, first: Integers, step: Integers, number: Integers, chain: Integers, column: int
+    ) -> Floats:
+        """Of `number` counts of each row from `first` by `step`, one row after another; all of
+        shape `(rows,)`.
+        """
+        total, last = int(number.sum()), first + step * (number - 1)
+        before = np.cumsum(number) - number
+        place = np.arange(total)
+        if np.ptp(step) == 0:
+            place *= int(step[0]) if step.size else 1
+        else:
+            place *= np.repeat(step, number)
+        start = first - step * before
+        if not self._tabulated(int(np.maximum(first, last).max(initial=0)), total):
+            counts, of = place + np.repeat(start, number), np.repeat(chain, number)
+            return _rising(counts, self._a[of, column])
+        place += np.repeat(start + self._row(chain, column), number)
+        return self._table.ravel().take(place)
+
+    def _row(self, chain: Any, column: Any) -> Any:
+        """Where a row of the table begins."""
+        return (chain * self._table.shape[1] + column) * self._table.shape[2]
+
+    def _tabulated(self, largest: int, asked: int) -> bool:
+        """Whether there is a table of counts up to the largest, or one is worth it."""
+        if largest < self._table.shape[-1]:
+            return True
+        length = largest + largest // 4 + 1
+        if length * self._a.size > _WORTH * asked:
+            return False
+        self._table = _rising(np.arange(length), self._a[..., None])
+        return True
 
 
 def _rising(counts: Integers, a: Floats) -> Floats:

@@ -27,7 +27,7 @@ def ranks(data, kappa, m, theta, rng):
 def check_uniform(monkeypatch, simulated, wrong):
     """Of 200 simulations all ranks are uniform, and κ of 25 `wrong` ones is not."""
     monkeypatch.setattr(module, "_FIRST_RUN", 160)
-    monkeypatch.setattr(module, "_DOUBLINGS", 0)
+    monkeypatch.setattr(module, "_GROWTHS", 0)
     for column in np.array([simulated(seed) for seed in range(200)]).T:
         assert stats.kstest(column, "uniform").pvalue > oracles.FALSE_ALARM / 7
     of_kappa = [wrong(seed)[0] for seed in range(25)]

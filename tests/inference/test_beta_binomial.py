@@ -102,3 +102,24 @@ def test_rising_is_the_same_from_a_table():
     wanted = special.gammaln(counts + a[:, None]) - special.gammaln(counts + 1.0)
     assert np.array_equal(many, wanted)
     assert np.array_equal(few, wanted[:, :1])
+
+
+@pytest.mark.parametrize("step", [[1, 1, 1], [-2, -2, -2], [1, 3, 2]])
+def test_rising_goes_along_rows(step):
+    """With a table and without, the same as one count after another."""
+    a = np.array([[0.3, 7.0], [2.5, 1e-4]])
+    first, number = np.array([20, 6, 9]), np.array([3, 1, 4])
+    chain, step = np.array([0, 1, 1]), np.array(step)
+    rows = [f + s * np.arange(n) for f, s, n in zip(first, step, number, strict=True)]
+    wanted = [
+        special.gammaln(x + a[c, 1]) - special.gammaln(x + 1.0)
+        for x, c in zip(rows, chain, strict=True)
+    ]
+    rising = Rising(a)
+    few = rising.along(first, step, number, chain, 1)
+    assert rising._table.size == 0
+    rising(np.arange(30).repeat(20), 0, 0)
+    assert rising._table.size > 0
+    again = rising.along(first, step, number, chain, 1)
+    assert np.array_equal(few, np.concatenate(wanted))
+    assert np.array_equal(again, few)

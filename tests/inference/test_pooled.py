@@ -139,7 +139,7 @@ def test_refuses_what_is_no_prior():
 
 def test_warns_where_chains_have_not_met(monkeypatch):
     monkeypatch.setattr(module, "_FIRST_RUN", 16)
-    monkeypatch.setattr(module, "_DOUBLINGS", 0)
+    monkeypatch.setattr(module, "_GROWTHS", 0)
     with pytest.warns(UserWarning, match="have not met"):
         grouped(DRAWN, scale=20.0).pooled()
     apart = np.ones((4, 50, 2)) * np.arange(1, 5)[:, None, None]

@@ -125,7 +125,7 @@ def test_agrees_with_sums_over_all_data_sets(monkeypatch, name, sweeps, points):
 def test_public_sums_are_kept(monkeypatch):
     """By every draw of the chains."""
     monkeypatch.setattr(module, "_FIRST_RUN", 16)
-    monkeypatch.setattr(module, "_DOUBLINGS", 0)
+    monkeypatch.setattr(module, "_GROWTHS", 0)
     warnings.simplefilter("ignore", UserWarning)  # the chains have not met
     for name, release in SETTINGS.items():
         pooled = pooled_of(release)
@@ -144,7 +144,7 @@ def test_public_sums_are_kept(monkeypatch):
 
 def test_variables_make_the_groups_and_the_categories(monkeypatch):
     monkeypatch.setattr(module, "_FIRST_RUN", 40)
-    monkeypatch.setattr(module, "_DOUBLINGS", 0)
+    monkeypatch.setattr(module, "_GROWTHS", 0)
     warnings.simplefilter("ignore", UserWarning)
     cells = [(r, s, v) for v in ("yes", "no") for r in ("n", "s") for s in (1, 2)]
     drawn = (40, 30, 20, 10, 1, 2, 3, 4)

@@ -1,0 +1,80 @@
+"""Where κ and m of pooled groups are in every chain, and steps away from there."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from opendp_bayes.mathematics.validation import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Priors:
+    """Of κ, a frozen continuous distribution of scipy, and of m, the concentration of a Dirichlet
+    distribution, shape `(k,)`.
+    """
+
+    kappa: Any
+    m: Floats
+
+    def start(self, share: Floats, chains: int) -> "Concentration":
+        """κ at evenly spaced quantiles of its prior, and m in all chains at `share`."""
+        log_kappa = np.log(self.kappa.ppf((np.arange(chains) + 0.5) / chains))
+        log_m = np.broadcast_to(np.log(share / share.sum()), (chains, share.size))
+        return Concentration(self, log_kappa, log_m, self.log_of(log_kappa))
+
+    def log_of(self, log_kappa: Floats) -> Floats:
+        """The log-density of ln κ, shape `(chains,)`."""
+        with np.errstate(all="ignore"):
+            found = self.kappa.logpdf(np.exp(log_kappa)) + log_kappa
+        return np.where(np.isfinite(found), found, -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Concentration:
+    """`log_kappa` and its prior log-density `of_kappa`, shape `(chains,)`, and `log_m`, shape
+    `(chains, k)`.
+    """
+
+    priors: Priors
+    log_kappa: Floats
+    log_m: Floats
+    of_kappa: Floats
+
+    @property
+    def a(self) -> Floats:
+        """κ m, shape `(chains, k)`."""
+        return np.exp(self.log_kappa[:, None] + self.log_m)
+
+    @property
+    def log_prior(self) -> Floats:
+        """The log-density of `ln(κ m)`, shape `(chains,)`, which is also that of ln κ, the log-odds
+        of one entry of m, and the ratios of the others: their volumes are in proportion.
+        """
+        found = self.of_kappa + (self.priors.m * self.log_m).sum(axis=-1)
+        return np.where(np.isnan(found), -np.inf, found)
+
+    def moved(self, kind: int, step: Floats) -> "Concentration":
+        """With `step`, shape `(chains,)`, added to ln κ for the kind 0, and for the kind i to the
+        log-odds of entry i - 1 of m, while the ratios of the others stay.
+        """
+        if kind == 0:
+            log_kappa = self.log_kappa + step
+            of_kappa = self.priors.log_of(log_kappa)
+            return replace(self, log_kappa=log_kappa, of_kappa=of_kappa)
+        others = np.delete(self.log_m, kind - 1, axis=1)
+        log_rest = special.logsumexp(others, axis=1)
+        odds = self.log_m[:, kind - 1] - log_rest + step
+        log_m = self.log_m - (log_rest + np.logaddexp(0, odds))[:, None]
+        log_m[:, kind - 1] = -np.logaddexp(0, -odds)
+        return replace(self, log_m=log_m)
+
+    def where(self, accepted: Any, other: "Concentration") -> "Concentration":
+        """The other's where it is accepted, shape `(chains,)`."""
+        return replace(
+            self,
+            log_kappa=np.where(accepted, other.log_kappa, self.log_kappa),
+            log_m=np.where(accepted[:, None], other.log_m, self.log_m),
+            of_kappa=np.where(accepted, other.of_kappa, self.of_kappa),
+        )
