@@ -117,11 +117,11 @@ class Cells:
         last = np.minimum(self.last, upper[self.category])
         return Cells(self.category, first, last).where(first <= last)
 
-    def parted(self, place: int, chosen: NDArray[np.bool_]) -> "Cells":
-        """The chosen cells that hold a count, and a smaller one, cut before it."""
+    def parted(self, place: Integers, chosen: NDArray[np.bool_]) -> "Cells":
+        """The chosen cells that hold a count, one of each, and a smaller one, cut before it."""
         across = np.flatnonzero(chosen & (self.first < place) & (self.last >= place))
-        first = np.insert(self.first, across + 1, place)
-        last = np.insert(self.last, across, place - 1)
+        first = np.insert(self.first, across + 1, place[across])
+        last = np.insert(self.last, across, place[across] - 1)
         return Cells(np.insert(self.category, across, self.category[across]), first, last)
 
     def cut(self, pieces: Integers) -> "Cells":

@@ -15,7 +15,7 @@ from scipy import special
 
 from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.cells import NOTHING
-from opendp_bayes.inference.conditionals import Components
+from opendp_bayes.inference.components import Components
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.merged import Groups, Merged
 from opendp_bayes.inference.tilted import Tilted

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from opendp_bayes.inference.completions import Law, ListedTotals, OneCount
-from opendp_bayes.inference.conditionals import Joint
+from opendp_bayes.inference.count_given_sum import Joint
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.grids import grids_of
 from opendp_bayes.inference.sum_laws import SHORT, SumLaw

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
-from opendp_bayes.inference.conditionals import keyed
+from opendp_bayes.inference.components import keyed
 from opendp_bayes.inference.dirichlet import dirichlet
 from opendp_bayes.inference.markov_chain import Diagnostics, r_hat_and_ess
 from opendp_bayes.inference.pooling import Chains, Model

@@ -15,7 +15,9 @@ from opendp_bayes.inference.completions import (
     SmoothTotals,
     WeightedTotals,
 )
-from opendp_bayes.inference.conditionals import Components, Joint, Prior, marginal
+from opendp_bayes.inference.components import Components, Prior
+from opendp_bayes.inference.conditionals import marginal
+from opendp_bayes.inference.count_given_sum import Joint
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.draws import draws_given
 from opendp_bayes.inference.even_totals import evenly
@@ -147,9 +149,8 @@ class Tilted:
     @cached_property
     def _listed(self) -> ListedTotals:
         cells = self._size_cells
-        sizes = cells.nodes[cells.used]
-        log_weights = np.log(cells.node_weights[cells.used])
-        return ListedTotals(sizes[None], self._log_size(sizes) + log_weights)
+        log_weights = cells.log_masses(lambda _, sizes: self._log_size(sizes))
+        return ListedTotals(cells.nodes[cells.used][None], log_weights[cells.used])
 
     @cached_property
     def _even(self) -> ListedTotals:
@@ -239,8 +240,7 @@ class Tilted:
         """The same for the sums of groups of categories, shape `(groups, k)`."""
         alpha, rows = self._windows.categories.prior[self._row], self._multiplicity.size
         times = np.stack([np.bincount(self._row[inside], minlength=rows) for inside in groups])
-        several = self._row.size > 2
-        shared = on_one_grid(self._grids, times, *self._bounds) if several else None
+        shared = on_one_grid(self._grids, times, *self._bounds) if self._row.size > 2 else None
         found = []
         for inside in groups:
             own, rest = next(shared) if shared else (self.sum_of(inside), self.sum_of(~inside))
@@ -251,8 +251,7 @@ class Tilted:
     def _marginal(
         self, own: Law, rest: Law, alpha: float, others: float
     ) -> tuple[CountLaws, Components]:
-        size, deviation = float(self.size.mean()[0]), float(self.size.std()[0])
-        prior = Prior(alpha, others, size, deviation)
+        prior = Prior.given(alpha, others, self.size)
         return marginal(self._joint(own, rest, prior), prior)
 
     def weight_of_rest(self, inside: NDArray[np.bool_]) -> Callable[[Floats], Floats]:

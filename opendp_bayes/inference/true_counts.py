@@ -17,7 +17,9 @@ from scipy import special
 from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.cells import NOTHING, Cells, cell_of, graded_edges
 from opendp_bayes.inference.completions import ListedTotals
-from opendp_bayes.inference.conditionals import Joint, Prior, marginal
+from opendp_bayes.inference.components import Prior
+from opendp_bayes.inference.conditionals import marginal
+from opendp_bayes.inference.count_given_sum import Joint
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.merged import Counted, Groups, Merged, summed
 from opendp_bayes.inference.peaks import Anything, Peaked

@@ -14,7 +14,7 @@ from scipy import special
 
 from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.cells import Cells
-from opendp_bayes.inference.conditionals import keyed
+from opendp_bayes.inference.components import keyed
 from opendp_bayes.inference.convolved import Convolved, Given, check_entries
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.likelihood import IndependentNoise

@@ -1,0 +1,103 @@
+"""Probabilities with a private number of records that hardly anything is known of."""
+
+import numpy as np
+import pytest
+from noise_laws import DiscreteGaussian, DiscreteLaplace
+from scipy import special, stats
+
+from opendp_bayes.inference import conditionals
+from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
+
+#: What is stated of cumulative probabilities.
+ERROR = 1e-3
+LEVELS = np.array([*np.geomspace(1e-5, 0.02, 40), *np.linspace(0.03, 0.97, 95)])
+LEVELS = np.unique(np.append(LEVELS, 1 - LEVELS))
+
+
+def farthest_from_the_prior(prior, size_prior):
+    """Of cumulative probabilities given draws with noise that tells nothing, so that what is right
+    is the prior, whatever the number of records.
+    """
+    alpha = np.array(prior)
+    drawn, noise = [10**6] * alpha.size, DiscreteGaussian(1e11)
+    found = CountsGivenNoise(drawn, prior, noise, size_prior=size_prior).probabilities
+    at = stats.beta.ppf(LEVELS[:, None], alpha, alpha.sum() - alpha)
+    off = np.abs(found.cdf(at) - LEVELS[:, None])
+    return off[(at > 1e-290) & (at < 1 - 1e-12)].max()
+
+
+SIZES = {
+    "4.0 to 4.4 million": stats.randint(4_000_000, 4_400_000),
+    "1 to 9.4 million": stats.randint(1_000_000, 9_400_000),
+    "1e4 to 1e8": stats.randint(10**4, 10**8),
+    "Poisson, 4 million": stats.poisson(4e6),
+    "Poisson, 1000": stats.poisson(1e3),
+    "geometric, a million": stats.geom(1e-6),
+    "geometric, 10 000": stats.geom(1e-4),
+    "negative binomial": stats.nbinom(3, 3e-5),
+}
+PRIORS = [
+    (1.0, 1.0),
+    (0.01, 0.2),
+    (1e4, 3.0),
+    (500.0, 500.0),
+    (0.3, 2.0, 30.0),
+    (9.0, 200.0, 5.0, 1.0),
+    (0.5,) * 4,
+]
+
+
+def test_noise_that_tells_nothing_leaves_the_prior():
+    assert farthest_from_the_prior((1.0, 1.0), SIZES["1 to 9.4 million"]) <= ERROR / 2
+
+
+@pytest.mark.slow
+def test_cells_that_all_numbers_of_records_share_are_seen_to_be_too_long(monkeypatch):
+    """Negative control: cells that do not know the number are long where there are few others."""
+    monkeypatch.setattr(conditionals, "_by_size", lambda *arguments: None)
+    assert farthest_from_the_prior((1.0, 1.0), SIZES["1 to 9.4 million"]) > 2 * ERROR
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", PRIORS, ids=repr)
+@pytest.mark.parametrize("name", SIZES)
+def test_many_priors_and_numbers_of_records(prior, name):
+    assert farthest_from_the_prior(prior, SIZES[name]) <= ERROR
+
+
+def by_quadrature(prior, noise, drawn, sizes, log_prior):
+    """Probabilities of the first of two categories up to those of a grid of logits, and the grid:
+    where the counts hardly vary beside the noise, they are the shares of the number of records.
+    """
+    logit = np.linspace(-40, 40, 8001)
+    share, rest = special.expit(logit), special.expit(-logit)
+    heights = prior[0] * special.log_expit(logit) + prior[1] * special.log_expit(-logit)
+    for i, (own, other) in enumerate(zip(share, rest, strict=True)):
+        away = np.stack([drawn[0] - own * sizes, drawn[1] - other * sizes])
+        fits = -np.abs(away) if isinstance(noise, DiscreteLaplace) else -(away**2) / 2 / noise.scale
+        heights[i] += special.logsumexp(log_prior + fits.sum(axis=0) / noise.scale)
+    density = np.exp(heights - heights.max())
+    below = np.append(0.0, np.cumsum(density[1:] + density[:-1]))
+    return share, below / below[-1]
+
+
+INFORMED = [
+    ("1 to 9.4 million", DiscreteLaplace(3e5), (1_000_000, 2_000_000)),
+    ("1 to 9.4 million", DiscreteGaussian(1e6), (3_000_000, -2_000_000)),
+    ("1 to 9.4 million", DiscreteLaplace(4e6), (1_000_000, 2_000_000)),
+    ("geometric, a million", DiscreteLaplace(3e5), (1_000_000, 2_000_000)),
+    ("geometric, a million", DiscreteGaussian(1e8), (3_000_000, -2_000_000)),
+    ("Poisson, 4 million", DiscreteLaplace(3e5), (1_000_000, 2_000_000)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", [(1.0, 1.0), (0.5, 3.0), (20.0, 2.0)])
+@pytest.mark.parametrize(("name", "noise", "drawn"), INFORMED)
+def test_noise_that_tells_a_little_by_quadrature(name, noise, drawn, prior):
+    size_prior = SIZES[name]
+    ends = size_prior.ppf([1e-12, 1 - 1e-12]) if "geo" not in name else (1, 3e7)
+    sizes = np.rint(np.linspace(*ends, 4001))
+    share, right = by_quadrature(prior, noise, drawn, sizes, size_prior.logpmf(sizes))
+    found = CountsGivenNoise(drawn, prior, noise, size_prior=size_prior).probabilities[0]
+    assert np.abs(found.cdf(share) - right).max() <= ERROR
