@@ -93,3 +93,18 @@ def test_a_group_without_another_waits(groups):
     assert stayed == set(range(groups))
     assert counts.sum() == start.sum()
     assert np.any(counts != start) == (groups > 1)
+
+
+def test_concentrations_that_underflow_leave_one_category():
+    start, a = np.full((50, 2, 3), 4), np.zeros((50, 3))
+    found = records_anew(
+        start,
+        a,
+        lambda x, _: -np.abs(x - 12).sum(axis=-1),
+        np.random.default_rng(4),
+        fewest=40.0,
+        each=True,
+    )
+    moved = np.any(found != start, axis=2)
+    assert moved.any()
+    assert np.all(np.sort(found[moved]) == [0, 0, 12])
