@@ -10,7 +10,7 @@ import oracles
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting import exact, large_simplex, thorough
+from opendp_bayes.accounting import enumeration, exact, large_simplex, thorough
 from opendp_bayes.accounting.divergences import extremes
 from opendp_bayes.accounting.exact import _pairs
 from opendp_bayes.accounting.large_simplex import SUM_ERROR, _bounds, loss_of_pairs, worst_pair
@@ -248,3 +248,9 @@ def test_pairs_have_their_distance_and_normalisers_need_not_fit(
 def test_the_slack_of_bounds_is_larger_than_what_rounding_does_to_them() -> None:
     """Of two logarithms of sums over all candidates, and a few roundings."""
     assert large_simplex._SLACK >= 4 * large_simplex.SUM_ERROR + 16 * 2.0**-53
+
+
+def test_the_error_of_sums_covers_those_of_the_most_candidates() -> None:
+    """numpy adds up to 128 numbers one after the other, and then two sums at a time."""
+    blocks = math.ceil(math.log2(enumeration._MOST_CANDIDATES / 128))
+    assert (128 + blocks) * 2.0**-53 <= large_simplex.SUM_ERROR

@@ -119,7 +119,9 @@ def remember(module: str, results: Iterable[tuple[MutationSpec, WorkResult]]) ->
     missed = {_shown(spec, result) for spec, result in results if not result.is_killed}
     if missed and before is not None:
         known[module] = sorted({*before, *missed})
-        FIRST.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n")
+        new = FIRST.with_suffix(".new")  # whoever stops the run leaves the one or the other
+        new.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n")
+        new.replace(FIRST)
 
 
 def tried(
