@@ -388,7 +388,8 @@ def test_delta_from_bounds(epsilon: float, spread: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [600.0, 900.0])
 def test_delta_from_bounds_is_at_most_one(epsilon: float) -> None:
-    assert delta_from_bounds(PrivacyLoss(epsilon, epsilon, math.inf), 0.0) == 1.0
+    loss = PrivacyLoss(epsilon=epsilon, range=epsilon, rho=math.inf)
+    assert delta_from_bounds(loss, 0.0) == 1.0
 
 
 def test_delta_from_no_bounds() -> None:
