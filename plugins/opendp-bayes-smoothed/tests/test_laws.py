@@ -196,6 +196,13 @@ def test_outcomes_in_doubt_count() -> None:
             assert np.any(blind < truth), "the control"
 
 
+@pytest.mark.parametrize("outcomes", [1, 5, 300])
+def test_the_roundings_of_a_sum_are_counted(outcomes: int) -> None:
+    """One of each outcome, and two more."""
+    found = hockey_stick(np.ones(outcomes), np.zeros(outcomes), 1.0, 0.0)
+    assert Fraction(float(found)) >= outcomes * (1 + Fraction(outcomes + 2, 2**50))
+
+
 def test_a_large_epsilon_leaves_what_the_neighbour_cannot_have() -> None:
     p, q = np.array([0.5, 0.5]), np.array([0.0, 1.0])
     assert hockey_stick(p, q, math.inf, 0.0) == pytest.approx(0.5)
