@@ -203,6 +203,13 @@ def test_the_roundings_of_a_sum_are_counted(outcomes: int) -> None:
     assert Fraction(float(found)) >= outcomes * (1 + Fraction(outcomes + 2, 2**50))
 
 
+def test_the_errors_of_laws_one_after_the_other_are_added() -> None:
+    """And the roundings of a sum over the outcomes between them."""
+    first = laws.Laws(np.full((2, 64), 1 / 64), 0.25, 1, 2)
+    then = first.then(np.full((64, 3), 1 / 3), 2.0**-30)
+    assert Fraction(then.error) >= Fraction(1, 4) + Fraction(1, 2**30) + Fraction(64, 2**51)
+
+
 def test_a_large_epsilon_leaves_what_the_neighbour_cannot_have() -> None:
     p, q = np.array([0.5, 0.5]), np.array([0.0, 1.0])
     assert hockey_stick(p, q, math.inf, 0.0) == pytest.approx(0.5)

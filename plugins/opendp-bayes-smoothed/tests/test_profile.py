@@ -182,11 +182,12 @@ def test_figure_1() -> None:
     assert np.corrcoef(sizes, np.log(deltas))[0, 1] < -0.99
 
 
-def test_a_table_has_the_profiles_of_its_rows() -> None:
-    histograms = np.array(oracles.data_sets(9, 3))
-    table = np.exp(log_profiles(WithoutReplacement(), 5, histograms, 0.5))
+@pytest.mark.parametrize(("size", "samples"), [(9, 5), (1, 1)])
+def test_a_table_has_the_profiles_of_its_rows(size: int, samples: int) -> None:
+    histograms = np.array(oracles.data_sets(size, 3))
+    table = np.exp(log_profiles(WithoutReplacement(), samples, histograms, 0.5))
     assert table == pytest.approx(
-        [database_profile(row, Fraction(5, 9), 0.5) for row in histograms], rel=1e-9
+        [database_profile(row, Fraction(samples, size), 0.5) for row in histograms], rel=1e-9
     )
 
 
