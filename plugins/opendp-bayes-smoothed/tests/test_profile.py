@@ -191,6 +191,16 @@ def test_a_table_has_the_profiles_of_its_rows(size: int, samples: int) -> None:
     )
 
 
+def test_tails_are_the_same_however_many_terms_are_taken_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a = np.arange(400, 430)
+    whole = tails.log_tail(WithoutReplacement(), a, 900 - a, np.full_like(a, 300), 0.0)
+    monkeypatch.setattr(tails, "_BLOCK", 1000)  # 33 terms of each of 30
+    parts = tails.log_tail(WithoutReplacement(), a, 900 - a, np.full_like(a, 300), 0.0)
+    assert parts == pytest.approx(whole, rel=1e-12)
+
+
 def test_three_categories_of_many_records() -> None:
     """A window of the sums: the same as all of the sum, for a database small enough for that; and a
     rare category is what tells most.
