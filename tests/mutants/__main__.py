@@ -17,7 +17,7 @@ import tomllib
 from cosmic_ray.work_db import WorkDB, use_db
 
 from tests.mutants.covering import Covered
-from tests.mutants.planting import KEPT, PATIENCE, Module, chosen, recorded, try_area
+from tests.mutants.planting import KEPT, PATIENCE, Module, chosen, try_area
 from tests.mutants.report import Tried, remember, tried, written
 from tests.mutants.running import PROJECT
 
@@ -44,8 +44,8 @@ def main() -> None:
                 result.result()
     found = [each for module in modules if (each := _seen(module))]
     missing = [module.path for module in modules if not module.latest]
-    known = [[path for path in recorded(area).values() if path.exists()] for area in areas]
-    longest = max(sum(Covered.read(paths).seconds.values()) for paths in known)
+    known = [Covered.read(KEPT.glob(f"{area['name']}-*.json")) for area in areas]
+    longest = max(sum(covered.seconds.values()) for covered in known)
     (PROJECT / "docs/mutants.md").write_text(written(found, missing, PATIENCE, longest))
 
 

@@ -54,6 +54,8 @@ probability 0.95, the probability that a mistake of these kinds is noticed, in a
 random. Where the table has a dash that was not kept. Of a single module a few mistakes say little.
 A module with an asterisk has changed since.
 
+{note}
+
 All tests that are run are among those of `make test`, which takes about four minutes on two cores.
 Those that belong to one module, all of them, take at most {seconds:.0f} seconds of the processor.
 
@@ -161,6 +163,7 @@ def written(found: list[Tried], missing: list[str], patience: float, seconds: fl
         tuple(pair for each in found for pair in each.unnoticed),
     )
     of_first = sum(each.judged for each in found if each.at_first is not None)
+    rounds = tomllib.loads(_ROUNDS.read_text())
     page = _PAGE.format(
         patience=patience,
         seconds=seconds,
@@ -178,7 +181,8 @@ def written(found: list[Tried], missing: list[str], patience: float, seconds: fl
         missing=f"Not in this sample: {', '.join(f'`{each}`' for each in missing)}.\n"
         if missing
         else "",
-        rounds="\n".join(_round(each) for each in tomllib.loads(_ROUNDS.read_text())["round"]),
+        note=rounds["note"],
+        rounds="\n".join(_round(each) for each in rounds["round"]),
     )
     rows = [each.row for each in found] + [whole.row.replace("`", "")]
     lists = [
