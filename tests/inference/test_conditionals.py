@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from noise_laws import DiscreteGaussian, DiscreteLaplace
 from scipy import special, stats
+from settings import deviations, exact, posterior, private_setting
 
 from opendp_bayes.inference import conditionals
 from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
@@ -56,6 +57,15 @@ def test_cells_that_all_numbers_of_records_share_are_seen_to_be_too_long(monkeyp
     """Negative control: cells that do not know the number are long where there are few others."""
     monkeypatch.setattr(conditionals, "_by_size", lambda *arguments: None)
     assert farthest_from_the_prior((1.0, 1.0), SIZES["1 to 9.4 million"]) > 2 * ERROR
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [108, 179, 234])
+def test_tens_of_records_by_ball_arithmetic(seed):
+    """Where half a record is much of what is not known of their number."""
+    made = private_setting(np.random.default_rng([77, seed]), most=100)
+    found = deviations(posterior(made), exact(made))
+    assert max(found.values()) <= ERROR / 2, (found, made)
 
 
 @pytest.mark.slow
