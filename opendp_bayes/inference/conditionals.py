@@ -4,7 +4,7 @@ import numpy as np
 
 from opendp_bayes.inference.beta_mixture import BetaMixture
 from opendp_bayes.inference.cells import Cells
-from opendp_bayes.inference.completions import ListedTotals, SmoothTotals
+from opendp_bayes.inference.completions import ListedTotals
 from opendp_bayes.inference.components import (
     BROADLY,
     NEGLIGIBLE,
@@ -21,6 +21,7 @@ from opendp_bayes.inference.count_given_sum import Joint
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.negligible import beta_squares, matters
 from opendp_bayes.inference.size_rows import rows_of
+from opendp_bayes.inference.smooth_totals import SmoothTotals
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Shares of a cell whose Betas are narrower than the cell is long, at most, and of one given a

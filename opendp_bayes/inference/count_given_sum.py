@@ -9,12 +9,12 @@ from opendp_bayes.inference.completions import (
     Law,
     ListedTotals,
     OneCount,
-    SmoothTotals,
     WeightedTotals,
     runs,
 )
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.refinement import refined
+from opendp_bayes.inference.smooth_totals import SmoothTotals
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 

@@ -12,7 +12,6 @@ from opendp_bayes.inference.completions import (
     Law,
     ListedTotals,
     OneCount,
-    SmoothTotals,
     WeightedTotals,
 )
 from opendp_bayes.inference.components import Components, Prior
@@ -24,6 +23,7 @@ from opendp_bayes.inference.even_totals import evenly
 from opendp_bayes.inference.grids import coarsest_of, grids_of
 from opendp_bayes.inference.group_sums import on_one_grid
 from opendp_bayes.inference.refinement import refined
+from opendp_bayes.inference.smooth_totals import SmoothTotals
 from opendp_bayes.inference.sum_laws import SHORT, SumLaw
 from opendp_bayes.inference.sums import Grid, tails, trimmed
 from opendp_bayes.inference.totals import Total, balanced
