@@ -30,7 +30,8 @@ _LARGEST_SHARE, _LARGEST_GIVEN = 1 / 200, 1 / 400
 #: The number of records is taken as its mean and variance where its deviation, relative to what the
 #: others hold, is below this share of a Beta's in logits.
 _NARROW = 0.1
-#: Up to so much, totals a small part of its deviation apart make a mixture without ripples.
+#: Up to so much, totals a small part of its deviation apart make a mixture without ripples, and the
+#: cells of a count serve all of them.
 _DENSE = 3.0
 #: Relative weight of components whose width does not matter.
 _LIGHT = 1e-7
@@ -47,7 +48,7 @@ def marginal(joint: Joint, prior: Prior) -> tuple[CountLaws, Components]:
         return law, _components(joint, law, prior, 0.0)
     widest, shares = _widest(law, prior), law.masses.sum(axis=1)
     long = (_lengths(law.cells, size, prior) > 1) & (shares > _LIGHT)
-    if widest > _NARROW and np.any(long):
+    if widest > _DENSE and np.any(long):
         found = _by_size(joint, prior, prior.size_law)
         if found is not None:
             return law, found
