@@ -33,7 +33,7 @@ $(FOR_DEMO): $(PROJECT)
 
 $(FOR_TESTS): $(FOR_DEMO) $(PLUGINS:=/pyproject.toml)
 	$(PIP) --upgrade pip
-	$(PIP) --group test --editable '.[composition,demo]' $(addprefix --editable ,$(PLUGINS))
+	$(PIP) --no-compile --group test --editable '.[composition,demo]' $(addprefix --editable ,$(PLUGINS))
 	touch $@
 
 $(FOR_TOOLS): $(FOR_TESTS)

@@ -168,12 +168,13 @@ def test_the_posterior_of_a_group_is_the_conditional_of_that_of_the_table(mechan
     assert released["north"].posterior.release is released["north"]
 
 
-@pytest.mark.parametrize("trials", [30, pytest.param(300, marks=pytest.mark.slow)])
-def test_the_posterior_of_a_group_is_calibrated(trials):
+@pytest.mark.slow
+def test_the_posterior_of_a_group_is_calibrated():
     """Over data sets drawn from the prior, 90 % intervals of a group cover the true probability in
     90 % of them, give or take 5 standard errors (further with probability 6e-7). Negative control:
     those that take the released counts for the data do not.
     """
+    trials = 300
     rng = np.random.default_rng(5)
     n, covered, plug_in = 60, 0, 0
     mechanism = ob.KNormParameters(4.0)

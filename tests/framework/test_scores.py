@@ -211,6 +211,7 @@ def test_permute_and_flip_has_the_map_of_opendps_chain(scale):
     assert concentrated.map(1) == pytest.approx(select(PURE, scale).map(1) ** 2 / 2, rel=1e-15)
 
 
+@pytest.mark.slow
 def test_permute_and_flip_samples():
     """Under zero-concentrated differential privacy too, where OpenDP's noisy max by itself would be
     the exponential mechanism.

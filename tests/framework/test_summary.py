@@ -81,6 +81,7 @@ def test_nothing_is_read(path):
 
 
 @pytest.mark.parametrize("mechanism", some_of(["knorm_parameters", "laplace_parameters"], 1))
+@pytest.mark.slow
 def test_the_expected_width_is_that_of_intervals_of_releases(path, mechanism):
     """The mean width over 60 releases of balanced counts, within 10 % of what was expected."""
     whole = context(path, epsilon=0.8)

@@ -167,7 +167,9 @@ def test_the_normaliser_at_data_sets_it_was_not_estimated_at(mechanism, counts):
     assert np.std(error) < 0.1
 
 
-@pytest.mark.parametrize("prior", [(1e-4,) * 3, (0.1, 0.1, 1e4)], ids=repr)
+@pytest.mark.parametrize(
+    "prior", [(1e-4,) * 3, pytest.param((0.1, 0.1, 1e4), marks=pytest.mark.slow)], ids=repr
+)
 def test_a_prior_that_is_nearly_certain_of_the_data(prior, monkeypatch, release):
     """What it draws are the same few data sets, which leave an interpolation undetermined."""
     monkeypatch.setattr(noise_aware, "LARGEST_LIST", 0)

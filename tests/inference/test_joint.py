@@ -106,12 +106,13 @@ def test_they_agree_with_draws_of_the_whole_table(release):
     assert np.abs(off).max() > 0.01, "a wrong order of the categories is noticed"
 
 
-@pytest.mark.parametrize("trials", [40, pytest.param(400, marks=pytest.mark.slow)])
-def test_intervals_of_the_true_counts_of_a_table_cover_them(trials):
+@pytest.mark.slow
+def test_intervals_of_the_true_counts_of_a_table_cover_them():
     """Over tables drawn from the prior, 90 % intervals of the true counts of cells and of a
     marginal cover them at least as often, less 5 standard errors of independent trials. Negative
     control: those for a tenth of the noise do not.
     """
+    trials = 400
     rng, prior, n = np.random.default_rng(3), np.array(PRIOR), 60
     mechanism = ob.KNormParameters(4.0)
     covered = np.zeros(2)

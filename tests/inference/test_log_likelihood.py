@@ -121,7 +121,7 @@ def test_many_records_agree_with_the_normal_law(size):
     assert found - found[2] == pytest.approx(wanted, rel=0.02, abs=0.01)
 
 
-@pytest.mark.parametrize("size", [None, 40])
+@pytest.mark.parametrize("size", [40, pytest.param(None, marks=pytest.mark.slow)])
 def test_with_a_dirichlet_prior_it_gives_the_posterior_of_the_package(size):
     """By quadrature over the probability of the first of two categories."""
     noise = ob.LaplaceParameters(3.0, total="private" if size is None else "remainder")

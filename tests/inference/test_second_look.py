@@ -73,6 +73,7 @@ def test_a_climb_ends_at_the_top():
     assert climbed(two_peaks, starts, prior).tolist() == SETS[np.argmax(heights)].tolist()
 
 
+@pytest.mark.slow
 def test_what_is_said_of_an_interpolation_is_of_the_last_one(release, monkeypatch):
     """After the draws are made of it, and against estimates that it was not made of."""
     made = release(SmoothHellingerExponential(10.0, gamma=0.05), (300, 900, 800), 2000)

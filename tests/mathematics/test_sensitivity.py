@@ -97,6 +97,7 @@ def test_smooth(prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
         check_smooth(size, prior, smoothness)
 
 
+@pytest.mark.slow
 def test_what_a_pair_costs_is_concave_while_a_category_is_drained() -> None:
     """So that nothing halfway is best: the inequality of `docs/proofs.md`, for all concentrations.
 

@@ -485,6 +485,7 @@ def test_a_thousand_million_records() -> None:
         assert oracles.rejects(moves.tolist(), law(factor * exponent))
 
 
+@pytest.mark.slow
 def test_a_release_that_ignores_the_data_is_uniform() -> None:
     """Fifty categories, so that each count is `n Beta(1, 49)` up to one record."""
     counts = np.array([10**9] + [0] * 49)

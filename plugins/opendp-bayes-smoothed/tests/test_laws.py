@@ -133,7 +133,7 @@ def noised(
 
 @pytest.mark.parametrize(
     ("size", "samples", "scale", "largest"),
-    some_of([(4, 2, 1.0, 29), (3, 3, 0.5, 19), (5, 3, 2.0, 39)], 2),
+    some_of([(4, 2, 1.0, 29), (3, 3, 0.5, 19), (5, 3, 2.0, 39)], 1),
 )
 def test_the_noised_histogram_equals_the_definition(
     size: int, samples: int, scale: float, largest: int
