@@ -49,6 +49,11 @@ class Model:
     totals: Totals
     start: Integers
 
+    @property
+    def width(self) -> float:
+        """About how far the noise moves a count."""
+        return 2 * self.noise.scale + 2
+
     def log_noise(self, counts: Any, columns: Any = slice(None)) -> Floats:
         """Of counts of some columns, shape `(chains, G, candidates, columns)`."""
         of = self.noise.log_mass(self.drawn[:, None, columns] - counts)
@@ -92,13 +97,13 @@ class Chains:
 
     def _records_anew(self) -> None:
         """Given κ and m, some records of every group."""
-        model, fewest = self._model, 2 * self._model.noise.scale + 2
+        model = self._model
         self.counts = records_anew(
             self.counts,
             self.concentration,
             model.log_noise_of,
             self._rng,
-            fewest=fewest,
+            fewest=model.width,
             each=model.totals.each,
         )
 
@@ -122,8 +127,8 @@ class Chains:
 
     def _strides(self) -> Integers:
         """Whole numbers up to the width of the noise, small ones as probable as large ones."""
-        widest = 2 * self._model.noise.scale + 2
-        return (widest ** self._rng.random(self.counts.shape[:2])).astype(np.int64)
+        shape = self.counts.shape[:2]
+        return (self._model.width ** self._rng.random(shape)).astype(np.int64)
 
     def _along_line(
         self, columns: list[int], direction: Integers, rising: Rising, *, alone: bool = False
