@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from opendp_bayes.inference.rising import Rising
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -88,9 +87,7 @@ class _Laws:
         k = self._a.shape[1]
         number = np.maximum((left - first) // stride + 1, 1)
         most = np.maximum(left, first)  # a row with fewer left than `first` is not `inside`
-        a, b = self._a[:, j], self._rest[:, j + 1]
-        log_all = special.gammaln(a) + special.gammaln(b) - special.gammaln(a + b)
-        log_all = self._rising(left, chain, k + j) + log_all[chain]
+        log_all = self._rising(left, chain, k + j)
         log_mass = self._rising.along(first, stride, number, chain, j)
         log_mass += self._rising.along(most - first, -stride, number, chain, k + j + 1)
         log_mass -= np.repeat(log_all, number)

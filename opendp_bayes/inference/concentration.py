@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import special
 
+from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.validation import Floats
 
 
@@ -64,7 +64,7 @@ class Concentration:
             of_kappa = self.priors.log_of(log_kappa)
             return replace(self, log_kappa=log_kappa, of_kappa=of_kappa)
         others = np.delete(self.log_m, kind - 1, axis=1)
-        log_rest = special.logsumexp(others, axis=1)
+        log_rest = log_sum_exp(others, axis=1)
         odds = self.log_m[:, kind - 1] - log_rest + step
         log_m = self.log_m - (log_rest + np.logaddexp(0, odds))[:, None]
         log_m[:, kind - 1] = -np.logaddexp(0, -odds)

@@ -14,8 +14,9 @@ from opendp_bayes.inference.pooling import Chains, Model
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level
 from opendp_bayes.released.data import Label
 
-#: Chains, sweeps of the first run, of which a quarter is dropped, and how often it grows by half.
-_CHAINS, _FIRST_RUN, _GROWTHS = 4, 400, 7
+#: Chains, sweeps of the first run, and how often what follows its first quarter, in which steps
+#: adapt, grows by a quarter.
+_CHAINS, _FIRST_RUN, _GROWTHS = 4, 400, 13
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +101,10 @@ def draws_of(model: Model, effective: int, rng: np.random.Generator) -> tuple[Fl
             chains.sweep(adapt=False)
             a.append(chains.concentration)
             counts.append(chains.counts.copy())
-        # The first quarter may still remember where the chains began.
-        kept = slice(len(a) // 4, None)
+        # The first eighth may still remember where the chains began.
+        kept = slice(len(a) // 8, None)
         found = diagnostics_of(np.stack(a[kept], axis=1))
         if found.ess.min() >= effective and found.r_hat.max() < 1.05:
             break
-        wanted += wanted // 2
+        wanted += wanted // 4
     return np.stack(a[kept], axis=1), np.stack(counts[kept], axis=1)

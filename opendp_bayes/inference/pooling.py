@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from opendp_bayes.inference.beta_binomial import Placed, Standing
 from opendp_bayes.inference.concentration import Concentration, Priors
 from opendp_bayes.inference.group_totals import Totals
 from opendp_bayes.inference.records_anew import records_anew
 from opendp_bayes.inference.rising import Rising
+from opendp_bayes.inference.weights import log_rising_factorial
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
@@ -28,6 +28,9 @@ _CANDIDATES = 12
 _FEW, _SOME = 10.0, 5
 #: How often records are drawn anew, for each time that κ and m move.
 _ANEW = 2
+#: Between which powers of e steps of ln κ are wider than their adapted width: where groups are of
+#: one category each they must be short, and long where κ is large.
+_SHORTER, _LONGER = -2.5, 0.7
 #: Wanted share of accepted proposals, and how fast steps adapt while nothing is kept.
 _ACCEPTED, _RATE = 0.35, 0.15
 
@@ -167,7 +170,10 @@ class Chains:
         self.counts[..., columns] = np.take_along_axis(there, chosen[..., None], axis=2)[:, :, 0]
 
     def _proposed(self, name: str, kind: int) -> Concentration:
-        step = self._steps[name][kind] * self._rng.normal(size=len(self.counts))
+        rng, chains = self._rng, len(self.counts)
+        step = self._steps[name][kind] * rng.normal(size=chains)
+        if kind == 0:
+            step *= np.exp(rng.uniform(_SHORTER, _LONGER, size=chains))
         return self._alike.moved(kind, step)
 
     def _accepted(self, name: str, kind: int, log_ratio: Floats, adapt: bool) -> Any:
@@ -194,9 +200,8 @@ class Chains:
             return alike.log_prior
         a = alike.a[:, None]
         kappa, sizes = a.sum(axis=-1), self.counts.sum(axis=-1)
-        each = special.gammaln(a + self.counts) - special.gammaln(a)
-        all_of = special.gammaln(kappa) - special.gammaln(kappa + sizes)
-        of_groups = each.sum(axis=-1) + all_of
+        of_groups = log_rising_factorial(a, self.counts).sum(axis=-1)
+        of_groups -= log_rising_factorial(kappa, sizes)
         if groups is not None:
             of_groups = np.where(groups, of_groups, 0.0)
         return np.asarray(alike.log_prior + of_groups.sum(axis=-1))

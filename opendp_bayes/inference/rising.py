@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from opendp_bayes.inference.weights import log_rising_factorial
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: A table may have so many times as many entries as are asked for at once.
@@ -12,8 +13,8 @@ _WORTH = 8
 
 
 class Rising:
-    """`ln Γ(x + a) - ln x!` of whole x for `a` of shape `(chains, columns)`, from a table where
-    much is asked; for counts small enough for the difference to have its digits.
+    """`ln Γ(x + a) - ln Γ(a) - ln x!` of whole x for `a` of shape `(chains, columns)`, from a table
+    where much is asked; for counts small enough for the difference to have its digits.
     """
 
     def __init__(self, a: Floats) -> None:
@@ -56,9 +57,12 @@ class Rising:
         length = largest + largest // 4 + 1
         if length * self._a.size > _WORTH * asked:
             return False
-        self._table = _rising(np.arange(length), self._a[..., None])
+        before = np.arange(length - 1)
+        of_one_more = np.log((self._a[..., None] + before) / (before + 1))
+        self._table = np.zeros((*self._a.shape, length))
+        np.cumsum(of_one_more, axis=-1, out=self._table[..., 1:])
         return True
 
 
 def _rising(counts: Integers, a: Floats) -> Floats:
-    return np.asarray(special.gammaln(counts + a) - special.gammaln(counts + 1.0))
+    return log_rising_factorial(a, counts) - special.gammaln(counts + 1.0)

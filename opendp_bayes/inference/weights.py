@@ -41,6 +41,17 @@ def log_rising(counts: ArrayLike, alpha: ArrayLike) -> Floats:
     return np.asarray(by_series)
 
 
+def log_rising_factorial(a: Floats, counts: Integers) -> Floats:
+    """`ln Γ(x + a) - ln Γ(a)`, elementwise, also for `a` so large that `ln Γ(a)` has no digits left
+    for the difference.
+    """
+    large = np.maximum(a, _STIRLING)  # keeps the unused branch finite
+    upper = large + counts
+    series = counts * (np.log(upper) - 1) + (large - 0.5) * np.log1p(counts / large)
+    series += _correction(upper) - _correction(large)
+    return np.where(a < _STIRLING, special.gammaln(a + counts) - special.gammaln(a), series)
+
+
 def _correction(value: Floats) -> Floats:
     inverse = 1 / value
     square = inverse * inverse

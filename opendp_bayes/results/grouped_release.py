@@ -182,7 +182,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             The release's own `prior`, of a group alone, is not used.
         kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
             default `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
-        effective_draws : of ln κ and every entry of m, from four Markov chains, unless 6400 sweeps
+        effective_draws : of ln κ and every entry of m, from four Markov chains, unless 5500 sweeps
             do not suffice.
         seed : of the chains.
 

@@ -121,7 +121,7 @@ def test_answers_like_a_posterior(monkeypatch):
     assert repr(pooled).startswith("Pooled(3 groups, kappa=")
     shown = repr(pooled.diagnostics).splitlines()
     assert shown[1].startswith("ln κ ")
-    assert shown[-1] == "4 chains of 34 draws"
+    assert shown[-1] == "4 chains of 40 draws"
     again = release.pooled(effective_draws=10)
     assert np.array_equal(again.kappa, pooled.kappa)
 

@@ -7,7 +7,7 @@ import pytest
 from flint import arb, ctx
 from noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 
-from opendp_bayes.inference.weights import Categories, log_rising
+from opendp_bayes.inference.weights import Categories, log_rising, log_rising_factorial
 
 
 def categories(law, drawn=(5, -3, 10**6), prior=(0.001, 1.0, 3e7), noised=(True, True, True)):
@@ -20,6 +20,15 @@ def test_the_prior_weight_in_ball_arithmetic(alpha, x):
     with ctx.workprec(200):
         right = float(((arb(x) + arb(alpha)).lgamma() - (arb(x) + 1).lgamma()).mid())
     assert log_rising(x, alpha) == pytest.approx(right, rel=1e-14, abs=1e-12)
+
+
+@pytest.mark.parametrize("a", [1e-12, 0.3, 23.9, 24.1, 1e4, 1e15, 1e40])
+@pytest.mark.parametrize("x", [0, 1, 23, 1000, 10**7])
+def test_rising_factorials_in_ball_arithmetic(a, x):
+    with ctx.workprec(400):
+        right = float(((arb(x) + arb(a)).lgamma() - arb(a).lgamma()).mid())
+    found = log_rising_factorial(np.array([a]), np.array([x]))
+    assert found == pytest.approx([right], rel=1e-14, abs=1e-14)
 
 
 def test_steps_of_the_prior_weight_keep_their_digits():
