@@ -46,7 +46,7 @@ def log_rising_factorial(a: Floats, counts: Integers) -> Floats:
     for the difference.
     """
     large = np.maximum(a, _STIRLING)  # keeps the unused branch finite
-    upper = large + counts
+    upper = np.asarray(large + counts, dtype=np.float64)
     series = counts * (np.log(upper) - 1) + (large - 0.5) * np.log1p(counts / large)
     series += _correction(upper) - _correction(large)
     return np.where(a < _STIRLING, special.gammaln(a + counts) - special.gammaln(a), series)
