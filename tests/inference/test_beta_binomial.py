@@ -99,9 +99,7 @@ def test_groups_that_hardly_differ_are_binomial(kappa):
     """`ln Γ(κ)` has no digits left for what one more record changes."""
     a, chain = np.array([[0.3, 0.7]]) * kappa, np.zeros(41, dtype=int)
     counts = np.arange(41)
-    standing = Standing(
-        np.stack([counts, 40 - counts], axis=1), chain, a, np.random.default_rng(0)
-    )
+    standing = Standing(np.stack([counts, 40 - counts], axis=1), chain, a, np.random.default_rng(0))
     law = stats.binom(40, 0.3)
     upto = law.cdf(counts)
     inside = standing.placed.inside
