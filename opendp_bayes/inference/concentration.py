@@ -8,6 +8,9 @@ import numpy as np
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.validation import Floats
 
+#: Concentrations beyond count as these: groups are of one category as well, or do not differ.
+_LEAST, _MOST = 1e-300, 1e300
+
 
 @dataclass(frozen=True, eq=False)
 class Priors:
@@ -45,7 +48,8 @@ class Concentration:
     @property
     def a(self) -> Floats:
         """κ m, shape `(chains, k)`."""
-        return np.exp(self.log_kappa[:, None] + self.log_m)
+        log_a = self.log_kappa[:, None] + self.log_m
+        return np.exp(np.clip(log_a, np.log(_LEAST), np.log(_MOST)))
 
     @property
     def log_prior(self) -> Floats:

@@ -64,10 +64,11 @@ class PooledPosterior:
 
     @cached_property
     def _marginals(self) -> BetaMixtures:
-        total, mixtures = self.concentration.sum(axis=1), []
-        weights = np.full(total.size, 1 / total.size)
-        for a in self.concentration.T:
-            alike = keyed(a, total - a, weights, a, total - a)
+        draws, k = self.concentration.shape
+        mixtures, weights = [], np.full(draws, 1 / draws)
+        for i, a in enumerate(self.concentration.T):
+            b = self.concentration[:, np.arange(k) != i].sum(axis=1)
+            alike = keyed(a, b, weights, a, b)
             mixtures.append(BetaMixture.grouped(alike.a, alike.b, alike.weights, alike.key))
         return BetaMixtures.joined(mixtures)
 

@@ -9,8 +9,6 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: How many are drawn to choose from, besides the present ones.
 _PROPOSED = 8
-#: Smaller concentrations count as this one, which leaves every group one category as well.
-_LEAST = 1e-300
 
 
 def records_anew(
@@ -56,7 +54,7 @@ def records_anew(
         first, second = 1 + kept.sum(axis=-1).T[:, :, None]
         into = rng.binomial(of_pair, rng.beta(first, second, size=of_pair.shape))
         taken = np.stack([into, of_pair - into], axis=-1)
-    others = np.maximum(a, _LEAST)[chain, None] + kept
+    others = a[chain, None] + kept
     urn: Floats = np.repeat(others[:, None], _PROPOSED, axis=1)
     theta = dirichlet(urn.reshape(-1, k), rng).reshape(urn.shape)
     drawn = kept[:, None] + rng.multinomial(taken, theta)

@@ -57,6 +57,13 @@ def test_a_step_moves_what_it_says():
     assert ratio == pytest.approx(of_old)
 
 
+def test_concentrations_neither_underflow_nor_overflow():
+    alike = drawn(Priors(KAPPA, BETA), np.random.default_rng(0))
+    for step, bound in ((-800.0, 1e-300), (800.0, 1e300)):
+        moved = alike.moved(0, np.full(CHAINS, step))
+        assert moved.a == pytest.approx(bound)
+
+
 def test_outside_of_the_prior_is_impossible():
     priors = Priors(stats.uniform(1, 4), BETA)
     alike = priors.start(np.ones(3), 4)

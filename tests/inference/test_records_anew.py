@@ -95,8 +95,8 @@ def test_a_group_without_another_waits(groups):
     assert np.any(counts != start) == (groups > 1)
 
 
-def test_concentrations_that_underflow_leave_one_category():
-    start, a = np.full((50, 2, 3), 4), np.zeros((50, 3))
+def test_minute_concentrations_leave_one_category():
+    start, a = np.full((50, 2, 3), 4), np.full((50, 3), 1e-300)
     found = records_anew(
         start,
         a,
