@@ -46,8 +46,9 @@ demo: $(FOR_DEMO) ## Release private posteriors of real data
 test: $(FOR_TESTS) ## Run the tests, the docstrings and the code of every page
 	$(PYTEST)
 
+# Sweeps are long and their cases independent: a process that has none left takes some from another's file.
 test-slow: $(FOR_TESTS) ## Run the statistical sweeps and the large inputs
-	$(PYTEST) -m slow
+	$(PYTEST) --dist=worksteal -m slow
 
 test-spark: $(FOR_TESTS) ## Run the slow tests of frames on Spark too; needs Java 17 and 500 MB for pyspark
 	$(PIP) --group spark
