@@ -110,12 +110,9 @@ class Copy:
                 os.dup2(printed.fileno(), 1)
                 os.dup2(printed.fileno(), 2)
             sys.dont_write_bytecode = True
-            elsewhere = [
-                place for place in sys.path if not Path(place or ".").is_relative_to(PROJECT)
-            ]
             sys.path[:] = [
                 *map(str, [self.place, *sorted(self.place.glob("plugins/*"))]),
-                *elsewhere,
+                *filter(_elsewhere, sys.path),
             ]
             for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
                 del sys.modules[name]
@@ -125,6 +122,12 @@ class Copy:
         finally:
             sys.stdout.flush()
             os._exit(code)
+
+
+def _elsewhere(place: str) -> bool:
+    """Whether this is no folder of the project itself, whose environment may be inside of it."""
+    path = Path(place or ".")
+    return not path.is_relative_to(PROJECT) or path.is_relative_to(sys.prefix)
 
 
 class Warm:
