@@ -218,7 +218,8 @@ def test_many_geometrics(rate: Fraction, limits: str, monkeypatch: pytest.Monkey
 
 
 def test_geometrics_that_int64_does_not_hold() -> None:
-    for rate in (Fraction(1, 1 << 57), Fraction((1 << 53) - 1, 1 << 57), Fraction(1, 1 << 62)):
+    small = [Fraction(1, 1 << bits) for bits in (57, 62, 70)]
+    for rate in (*small, Fraction((1 << 53) - 1, 1 << 57)):
         drawn = np.array([float(value * rate) for value in geometrics(rate, 4000).tolist()])
         # Standard exponential: mean and standard deviation 1.
         assert drawn.mean() == pytest.approx(1, abs=5 / math.sqrt(4000))
