@@ -1,4 +1,4 @@
-"""What groups gain by borrowing strength, and what it costs: the tables of docs/pooling.md."""
+"""What groups gain by borrowing strength, and what it costs: the table of docs/pooling.md."""
 
 import sys
 import warnings
@@ -83,8 +83,8 @@ def measured(kind: Any, labels: Any, epsilon: float, data: Any) -> list[float]:
 
 def worth(kind: Any, labels: Any, epsilon: float, make: Any, releases: int) -> list[str]:
     """The row of several releases, each of other data."""
-    seeds = [np.random.default_rng(seed) for seed in range(releases)]
-    of_each = np.array([measured(kind, labels, epsilon, make(rng)) for rng in seeds]).T
+    generators = map(np.random.default_rng, range(releases))
+    of_each = np.array([measured(kind, labels, epsilon, make(rng)) for rng in generators]).T
     pooled, alone, held, spent, draws, r_hat = of_each
     return [
         f"{pooled.mean():.4f}",
