@@ -269,9 +269,9 @@ POSTERIORS = [
     ),
     *(
         row
-        for method, base, lucky in (  # seeds whose first, short chains agree
-            (ob.GroupedRelease.pooled, {"self": GROUPS}, 55),
-            (ob.Release.pooled, {"self": TABLE_RELEASE, "by": "x"}, 39),
+        for method, base in (
+            (ob.GroupedRelease.pooled, {"self": GROUPS}),
+            (ob.Release.pooled, {"self": TABLE_RELEASE, "by": "x"}),
         )
         for row in rows(
             method,
@@ -279,7 +279,7 @@ POSTERIORS = [
             pooled_mean,
             vary("m_prior", [50.0, 1.0], LARGER),
             vary("kappa_prior", stats.gamma(400, scale=10), DIFFERENT),
-            vary("effective_draws", 10_000, LARGER, number_of_draws, effective_draws=1, seed=lucky),
+            vary("effective_draws", 10_000, LARGER, number_of_draws, effective_draws=1),
             vary("seed", 1, DIFFERENT),
         )
     ),

@@ -31,7 +31,7 @@ ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 def _quick(coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw less: no direction here depends on the last per cent."""
     monkeypatch.setattr(category_answers, "DRAWS", 4000)
-    for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2}.items():
+    for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2, "_MET": np.inf}.items():
         monkeypatch.setattr(pooled, name, value)
     for name, limit in {"_FEWEST_EFFECTIVE": 0, "_LARGEST_R_HAT": np.inf}.items():
         monkeypatch.setattr(pooled_results, name, limit)

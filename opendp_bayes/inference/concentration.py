@@ -8,8 +8,9 @@ import numpy as np
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.validation import Floats
 
-#: Concentrations beyond count as these: groups are of one category as well, or do not differ.
-_LEAST, _MOST = 1e-300, 1e300
+#: Logarithms of the concentrations as which those beyond count: groups are of one category as well,
+#: or do not differ.
+_LEAST, _MOST = np.log(1e-300), np.log(1e300)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +49,7 @@ class Concentration:
     @property
     def a(self) -> Floats:
         """κ m, shape `(chains, k)`."""
-        log_a = self.log_kappa[:, None] + self.log_m
-        return np.exp(np.clip(log_a, np.log(_LEAST), np.log(_MOST)))
+        return np.exp(np.clip(self.log_kappa[:, None] + self.log_m, _LEAST, _MOST))
 
     @property
     def log_prior(self) -> Floats:

@@ -5,6 +5,7 @@ releases.
 import numpy as np
 from scipy import special
 
+from opendp_bayes.inference.weights import log_rising_factorial
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 
@@ -28,11 +29,7 @@ def dirichlet_multinomial(
 
 def log_dirichlet_multinomial(counts: Integers, prior: Floats) -> Floats:
     """The logarithms of their probabilities, shape `(draws,)`."""
-    terms = special.gammaln(counts + prior) - special.gammaln(counts + 1.0) - special.gammaln(prior)
-    size, total = counts.sum(axis=1), prior.sum()
-    return (
-        terms.sum(axis=1)
-        + special.gammaln(size + 1.0)
-        + special.gammaln(total)
-        - special.gammaln(size + total)
-    )
+    terms = log_rising_factorial(prior, counts) - special.gammaln(counts + 1.0)
+    size = counts.sum(axis=1)
+    whole = log_rising_factorial(prior.sum(), size) - special.gammaln(size + 1.0)
+    return np.asarray(terms.sum(axis=1) - whole)

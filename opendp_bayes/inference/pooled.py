@@ -17,6 +17,8 @@ from opendp_bayes.released.data import Label
 #: Chains, sweeps of the first run, and how often what follows its first quarter, in which steps
 #: adapt, grows by a quarter.
 _CHAINS, _FIRST_RUN, _GROWTHS = 4, 400, 13
+#: Largest R-hat of chains that have met.
+_MET = 1.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +66,12 @@ class PooledPosterior:
 
     @cached_property
     def _marginals(self) -> BetaMixtures:
-        draws, k = self.concentration.shape
+        every, draws = self.concentration, len(self.concentration)
+        # Sums of those before and after: the total has no digits left for what a large one leaves.
+        before = np.cumsum(np.pad(every, ((0, 0), (1, 0)))[:, :-1], axis=1)
+        after = np.cumsum(np.pad(every, ((0, 0), (0, 1)))[:, :0:-1], axis=1)[:, ::-1]
         mixtures, weights = [], np.full(draws, 1 / draws)
-        for i, a in enumerate(self.concentration.T):
-            b = self.concentration[:, np.arange(k) != i].sum(axis=1)
+        for a, b in zip(every.T, (before + after).T, strict=True):
             alike = keyed(a, b, weights, a, b)
             mixtures.append(BetaMixture.grouped(alike.a, alike.b, alike.weights, alike.key))
         return BetaMixtures.joined(mixtures)
@@ -105,7 +109,7 @@ def draws_of(model: Model, effective: int, rng: np.random.Generator) -> tuple[Fl
         # The first eighth may still remember where the chains began.
         kept = slice(len(a) // 8, None)
         found = diagnostics_of(np.stack(a[kept], axis=1))
-        if found.ess.min() >= effective and found.r_hat.max() < 1.05:
+        if found.ess.min() >= effective and found.r_hat.max() < _MET:
             break
         wanted += wanted // 4
     return np.stack(a[kept], axis=1), np.stack(counts[kept], axis=1)

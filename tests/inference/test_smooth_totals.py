@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from noise_laws import DiscreteLaplace
 
 from opendp_bayes.inference import smooth_totals
 from opendp_bayes.inference.cells import NOTHING
 from opendp_bayes.inference.completions import ListedTotals
+from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.smooth_totals import SmoothTotals
 
 
@@ -57,10 +59,6 @@ def test_knots_by_the_deviation_of_the_others_alone_are_seen_to_be_too_few(monke
 
 @pytest.mark.slow
 def test_counts_add_up_where_noise_hides_how_many_there_are():
-    from noise_laws import DiscreteLaplace
-
-    from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
-
     rng = np.random.default_rng(1)
     counts = rng.multinomial(10**6, rng.dirichlet(np.full(12, 2.0)))
     drawn = counts + np.rint(rng.laplace(0, 3e5, 12)).astype(np.int64)
