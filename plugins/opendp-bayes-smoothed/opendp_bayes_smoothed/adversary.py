@@ -34,7 +34,8 @@ def adjusted_utility(laws: ArrayLike, threshold: float) -> float:
     `laws` has shape `(m, outcomes)`: row X is the law of the output if the missing record is X. `0
     < threshold < 1`.
 
-    # The output is the record, three times in four
+    The output is the record, three times in four:
+
     >>> adjusted_utility([[0.75, 0.25], [0.25, 0.75]], 0.5)
     0.5
     """
