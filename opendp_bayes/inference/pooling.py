@@ -230,7 +230,8 @@ class Chains:
 
         _, known = density(self._alike, standing.placed)
         known = np.where(known == -np.inf, np.inf, known)  # nothing leads back there
-        for kind in (0, *(1 + rng.permutation(k)[:_SOME]).tolist(), 0):
+        entries = np.array_split(1 + rng.permutation(k)[:_SOME], 2)
+        for kind in (0, *entries[0].tolist(), 0, *entries[1].tolist(), 0):
             alike = self._proposed("along", kind)
             counts, proposed = density(alike, standing.moved(alike.a[:, order]))
             accepted = self._accepted("along", kind, proposed - known, adapt)

@@ -8,7 +8,7 @@ from opendp_bayes.inference.dirichlet import dirichlet
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: How many are drawn to choose from, besides the present ones.
-_PROPOSED = 8
+_PROPOSED = 4
 
 
 def records_anew(
