@@ -12,7 +12,6 @@ import opendp_bayes as ob
 from opendp_bayes.inference.comparison import Comparison
 from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.one_category import CategoryPosterior
-from opendp_bayes.inference.pooled import PooledPosterior
 from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.inference.quantities import Quantity
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
@@ -297,21 +296,6 @@ POSTERIORS = [
         ends_drawn,
         vary("level", 0.99, DIFFERENT),
         vary("columns", 0, REFUSED),  # a number of them: tests/results/test_pooled.py
-    ),
-    *(
-        row
-        for name, base, of, varied in (
-            ("interval", {}, first_width, [vary("level", 0.99, LARGER)]),
-            ("pdf", {"values": 0.3}, np.array, [vary("values", 0.4, DIFFERENT)]),
-            ("cdf", {"values": 0.3}, lambda p: p[0], [vary("values", 0.4, LARGER)]),
-            (
-                "sample",
-                {"size": 5, "seed": 0},
-                np.array,
-                [vary("size", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
-            ),
-        )
-        for row in rows(getattr(PooledPosterior, name), {"self": POOLED[1], **base}, of, *varied)
     ),
     *rows(Quantity.interval, {"self": ODDS}, np.diff, vary("level", 0.99, LARGER)),
     *rows(Quantity.probability, {"self": ODDS}, lambda p: p.value, vary("above", 2.0, SMALLER)),

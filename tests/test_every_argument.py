@@ -15,11 +15,10 @@ from argument_rows_of_papers import PAPERS, PRESETS
 from argument_rows_of_posteriors import POSTERIORS
 
 import opendp_bayes as ob
-from opendp_bayes.inference import category_answers, pooled
+from opendp_bayes.inference import category_answers, pooled_draws
 from opendp_bayes.inference.comparison import Comparison
 from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.one_category import CategoryPosterior
-from opendp_bayes.inference.pooled import PooledPosterior
 from opendp_bayes.inference.quantities import Quantity
 from opendp_bayes.results import pooled as pooled_results
 from opendp_bayes.results.pooled import Pooled
@@ -32,7 +31,7 @@ def _quick(coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw less: no direction here depends on the last per cent."""
     monkeypatch.setattr(category_answers, "DRAWS", 4000)
     for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2, "_MET": np.inf}.items():
-        monkeypatch.setattr(pooled, name, value)
+        monkeypatch.setattr(pooled_draws, name, value)
     for name, limit in {"_FEWEST_EFFECTIVE": 0, "_LARGEST_R_HAT": np.inf}.items():
         monkeypatch.setattr(pooled_results, name, limit)
 
@@ -78,7 +77,7 @@ def every_argument() -> set[tuple[str, str]]:
     functions += [kind.proven_loss for kind in mechanisms]
     functions += [ob.Release.pooled, ob.GroupedRelease.pooled]
     answers: tuple[type, ...] = (CategoryPosterior, Comparison, CountsPosterior, NumberPosterior)
-    answers += (Quantity, Pooled, PooledPosterior)
+    answers += (Quantity, Pooled)
     for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, *answers):
         methods = [method for _, method in inspect.getmembers(kind, inspect.isfunction)]
         ours = [method for method in methods if method.__module__.startswith("opendp_bayes")]

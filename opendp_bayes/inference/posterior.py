@@ -1,7 +1,10 @@
-"""The noise-aware posterior of a release, as its user sees it."""
+"""Posteriors of categories as their users see them: mixtures of Dirichlet distributions, and the
+noise-aware one of a release.
+"""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,8 +19,102 @@ from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.released.combination import Combination
 from opendp_bayes.released.data import Label, ReleasedData
 
+T = TypeVar("T", bound="MixturePosterior")
 
-class NoiseAwarePosterior(QuantityAnswers, JointTable):
+
+class MixturePosterior(QuantityAnswers):
+    """The posterior of the category probabilities as a mixture of Dirichlet distributions, of
+    which groups of categories and some among themselves are mixtures, too.
+    """
+
+    @abstractmethod
+    def _made(
+        self: T, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]
+    ) -> T:
+        """The posterior of other categories."""
+
+    def merged(self: T, groups: Mapping[Label, Iterable[Label]]) -> T:
+        """The posterior with groups of categories as one category each.
+
+        `groups` maps the label of each group to the categories in it; the categories of no group
+        stay what they are and come last. The probabilities of groups are Dirichlet given the
+        counts as those of categories are, so nothing is lost.
+
+        Raises `ValueError`/`TypeError` for groups that are empty or overlap, or leave less than
+        two categories.
+
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+        >>> promise = Promise(9, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        >>> labels = ("left", "green", "right")
+        >>> release = Release((3, 2, 4), labels, (1.0,) * 3, LaplaceParameters(2.0), promise)
+        >>> release.posterior.merged({"coalition": ["left", "green"]}).categories
+        ('coalition', 'right')
+        """
+        labels, members = grouped_positions(groups, self.categories)
+        prior = tuple(sum(self.prior[i] for i in group) for group in members)
+        return self._made(self._true_counts.merged(members), labels, prior)
+
+    def dirichlet(self) -> Floats:
+        """Concentration, shape `(k,)`, of the Dirichlet distribution nearest to the posterior, as a
+        prior for what takes conjugate ones: of all Dirichlet distributions D the one with the
+        smallest Kullback-Leibler divergence `KL(posterior || D)`, which has the posterior's
+        expected values of every `ln θ_i`.
+
+        The posterior is a mixture of Dirichlets, which this is not: use `sample` where it matters.
+
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+        >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(0.01), promise)
+        >>> release.posterior.dirichlet().round(6).tolist()
+        [4.0, 6.0]
+        """
+        return nearest_dirichlet(self._marginals)
+
+    def given(self: T, categories: Iterable[Label]) -> T:
+        """The posterior of the probabilities within some categories: of each divided by the sum of
+        all of these.
+
+        Its `counts` are those of the categories, and its `size` is their number of records.
+        Raises `ValueError`/`TypeError` for less than two categories, or what is none.
+        """
+        places = positions_of(categories, self.categories, "categories")
+        if len(places) < 2:
+            raise ValueError(
+                f"categories={[self.categories[i] for i in places]!r}: must be at least 2; the"
+                " probability of one among itself is 1."
+            )
+        labels = tuple(self.categories[i] for i in places)
+        prior = tuple(self.prior[i] for i in places)
+        return self._made(self._true_counts.given(places), labels, prior)
+
+    def to_arviz(self, draws: int = 1000, seed: int | None = 0) -> Any:
+        """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
+        variable `theta` of dimensions `(chain, draw, category)`; needs the extra `arviz`.
+
+        The draws of the Markov chains, or where there are none, four chains of `draws` independent
+        draws each. Raises `ImportError` without arviz-base.
+        """
+        try:
+            from arviz_base import from_dict
+        except ImportError:
+            raise ImportError("to_arviz needs arviz: pip install 'opendp-bayes[arviz]'.") from None
+        rng = np.random.default_rng(seed)
+        chains = self._true_counts.chains if isinstance(self._true_counts, Chains) else None
+        counts = (
+            self._true_counts.sample(4 * draws, rng).reshape(4, draws, -1)
+            if chains is None
+            else chains
+        )
+        theta = self._given(counts.reshape(-1, counts.shape[-1]), rng).reshape(counts.shape)
+        labels = [str(label) for label in self.categories]
+        return from_dict(
+            {"posterior": {"theta": theta}},
+            coords={"category": labels},
+            dims={"theta": ["category"]},
+        )
+
+
+class NoiseAwarePosterior(MixturePosterior, JointTable):
     r"""The posterior of the category probabilities given a release: `p(θ | r) ∝ sum_x P(r | x) p(x)
     Dirichlet(θ; prior + x)` over the possible counts x.
 
@@ -48,60 +145,10 @@ class NoiseAwarePosterior(QuantityAnswers, JointTable):
         self.release: ReleasedData | Combination = release
         self.axes = release.axes if categories is None else ()
 
-    def merged(self, groups: Mapping[Label, Iterable[Label]]) -> "NoiseAwarePosterior":
-        """The posterior with groups of categories as one category each.
-
-        `groups` maps the label of each group to the categories in it; the categories of no group
-        stay what they are and come last. The probabilities of groups are Dirichlet given the
-        counts as those of categories are, so nothing is lost.
-
-        Raises `ValueError`/`TypeError` for groups that are empty or overlap, or leave less than
-        two categories.
-
-        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
-        >>> promise = Promise(9, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
-        >>> labels = ("left", "green", "right")
-        >>> release = Release((3, 2, 4), labels, (1.0,) * 3, LaplaceParameters(2.0), promise)
-        >>> release.posterior.merged({"coalition": ["left", "green"]}).categories
-        ('coalition', 'right')
-        """
-        labels, members = grouped_positions(groups, self.categories)
-        prior = tuple(sum(self.prior[i] for i in group) for group in members)
-        found = self._true_counts.merged(members)
-        return NoiseAwarePosterior(self.release, found, labels, prior)
-
-    def dirichlet(self) -> Floats:
-        """Concentration, shape `(k,)`, of the Dirichlet distribution nearest to the posterior, as a
-        prior for what takes conjugate ones: of all Dirichlet distributions D the one with the
-        smallest Kullback-Leibler divergence `KL(posterior || D)`, which has the posterior's
-        expected values of every `ln θ_i`.
-
-        The posterior is a mixture of Dirichlets, which this is not: use `sample` where it matters.
-
-        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
-        >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
-        >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(0.01), promise)
-        >>> release.posterior.dirichlet().round(6).tolist()
-        [4.0, 6.0]
-        """
-        return nearest_dirichlet(self._marginals)
-
-    def given(self, categories: Iterable[Label]) -> "NoiseAwarePosterior":
-        """The posterior of the probabilities within some categories: of each divided by the sum of
-        all of these.
-
-        Its `counts` are those of the categories, and its `size` is their number of records.
-        Raises `ValueError`/`TypeError` for less than two categories, or what is none.
-        """
-        places = positions_of(categories, self.categories, "categories")
-        if len(places) < 2:
-            raise ValueError(
-                f"categories={[self.categories[i] for i in places]!r}: must be at least 2; the"
-                " probability of one among itself is 1."
-            )
-        labels = tuple(self.categories[i] for i in places)
-        prior = tuple(self.prior[i] for i in places)
-        return NoiseAwarePosterior(self.release, self._true_counts.given(places), labels, prior)
+    def _made(
+        self, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]
+    ) -> "NoiseAwarePosterior":
+        return NoiseAwarePosterior(self.release, true_counts, categories, prior)
 
     def compare(self, other: "NoiseAwarePosterior", seed: int | None = 0) -> Comparison:
         """The difference of the probabilities of each category, this posterior's minus the other's,
@@ -127,32 +174,6 @@ class NoiseAwarePosterior(QuantityAnswers, JointTable):
             larger,
             standard_error(larger, effective),
             draws,
-        )
-
-    def to_arviz(self, draws: int = 1000, seed: int | None = 0) -> Any:
-        """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
-        variable `theta` of dimensions `(chain, draw, category)`; needs the extra `arviz`.
-
-        The draws of the Markov chains, or where there are none, four chains of `draws` independent
-        draws each. Raises `ImportError` without arviz-base.
-        """
-        try:
-            from arviz_base import from_dict
-        except ImportError:
-            raise ImportError("to_arviz needs arviz: pip install 'opendp-bayes[arviz]'.") from None
-        rng = np.random.default_rng(seed)
-        chains = self._true_counts.chains if isinstance(self._true_counts, Chains) else None
-        counts = (
-            self._true_counts.sample(4 * draws, rng).reshape(4, draws, -1)
-            if chains is None
-            else chains
-        )
-        theta = self._given(counts.reshape(-1, counts.shape[-1]), rng).reshape(counts.shape)
-        labels = [str(label) for label in self.categories]
-        return from_dict(
-            {"posterior": {"theta": theta}},
-            coords={"category": labels},
-            dims={"theta": ["category"]},
         )
 
     def __repr__(self) -> str:

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from opendp_bayes.inference.estimates import estimate_of
-from opendp_bayes.inference.pooled import PooledPosterior, diagnostics_of, draws_of
+from opendp_bayes.inference.pooled import Concentrations, PooledPosterior
+from opendp_bayes.inference.pooled_draws import diagnostics_of, draws_of
 from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.inference.shown import Shown
 from opendp_bayes.mathematics.validation import Floats, Integers, as_prior, as_size
@@ -44,18 +45,19 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
     """
 
     def __init__(self, of: PooledGroups, a: Floats, counts: Integers) -> None:
-        groups, self.categories, self.drawn = of.keys, of.categories, of.drawn
-        self._groups, self._a, self._counts = groups, a.reshape(-1, a.shape[-1]), counts
-        self.kappa = self._a.sum(axis=1)
-        self.m = self._a / self.kappa[:, None]
+        self._groups, self.categories, self.drawn = of.keys, of.categories, of.drawn
+        self._a, self._counts = a, counts
+        every = a.reshape(-1, a.shape[-1])
+        self.kappa = every.sum(axis=1)
+        self.m = every / self.kappa[:, None]
         self.diagnostics = replace(diagnostics_of(a), categories=("ln κ", *self.categories))
 
     def __getitem__(self, key: Key) -> PooledPosterior:
         if key not in self._groups:
             shown = ", ".join(map(repr, self._groups))
             raise KeyError(f"{key!r}: is not a group; the groups are {shown}.")
-        counts = self._counts[..., self._groups.index(key), :].reshape(self._a.shape)
-        return PooledPosterior(self.categories, self._a + counts)
+        counts = self._counts[..., self._groups.index(key), :]
+        return PooledPosterior(self.categories, Concentrations.of(self._a, counts))
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._groups)

@@ -4,8 +4,8 @@ import numpy as np
 import oracles
 from scipy import stats
 
-from opendp_bayes.inference import pooled as module
-from opendp_bayes.inference.pooled import draws_of
+from opendp_bayes.inference import pooled_draws as module
+from opendp_bayes.inference.pooled_draws import draws_of
 from opendp_bayes.results.pooled import Pooled
 
 KAPPA = stats.gamma(3, scale=2)

@@ -1,6 +1,7 @@
 """Pooled groups: their chains against sums over all counts, and calibrated by simulation."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import oracles
@@ -10,8 +11,8 @@ from releases import promise
 from scipy import special, stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference import pooled as module
-from opendp_bayes.inference.pooled import diagnostics_of
+from opendp_bayes.inference import pooled_draws as module
+from opendp_bayes.inference.pooled_draws import diagnostics_of
 from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 
@@ -142,6 +143,47 @@ def test_answers_like_a_posterior(monkeypatch):
     assert shown[-1] == "4 chains of 40 draws"
     again = release.pooled(effective_draws=10)
     assert np.array_equal(again.kappa, pooled.kappa)
+
+
+def test_groups_answer_what_releases_do(monkeypatch):
+    """Against draws of the probabilities, each from the Dirichlet distribution of a draw."""
+    monkeypatch.setattr(module, "_FIRST_RUN", 60)
+    one = grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(effective_draws=10)[1]
+    theta, labels = one.sample(100_000, seed=1), one.categories
+    close = partial(pytest.approx, abs=0.01)
+    assert one[labels[2]].mean() == close(theta[:, 2].mean())
+    assert one.difference(*labels[:2]).std() == close((theta[:, 0] - theta[:, 1]).std())
+    larger = np.mean(theta[:, 0] > theta[:, 1])
+    assert one.difference(*labels[:2]).probability().value == close(larger)
+    assert one.probability(lambda p: p[0] > p[1]).value == close(larger)
+    together = one.merged({"others": labels[1:]})
+    assert together.categories == ("others", labels[0])
+    assert together.std() == close(theta[:, 0].std())
+    among = theta[:, :2] / theta[:, :2].sum(axis=1, keepdims=True)
+    assert one.given(labels[:2]).mean() == close(among.mean(axis=0))
+    assert one.given(labels[:2]).std() == close(among.std(axis=0))
+    nearest = stats.dirichlet(one.dirichlet())
+    assert one.dirichlet().min() > 0
+    assert nearest.mean() == close(theta.mean(axis=0))
+    assert one.to_arviz()["posterior"]["theta"].shape == (4, 40, 3)
+    further = one.predictive(1000, draws=20_000, seed=2)
+    assert further.mean(axis=0) / 1000 == close(theta.mean(axis=0))
+
+
+def test_counts_of_groups_are_those_of_the_chains(monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_RUN", 60)
+    pooled = grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(effective_draws=10)
+    one = pooled[1]
+    counts = np.rint(one.concentration - pooled.kappa[:, None] * pooled.m)
+    assert counts.min() == 0 < counts.std()
+    assert one.counts.mean() == pytest.approx(counts.mean(axis=0))
+    assert one.size.mean() == pytest.approx(counts.sum(axis=1).mean())
+    last = one.merged({"rest": one.categories[:2]})
+    assert last.counts.mean()[0] == pytest.approx(counts[:, :2].sum(axis=1).mean())
+    assert one.given(one.categories[1:]).size.mean() == pytest.approx(counts[:, 1:].sum() / 160)
+    rows = one.counts.sample(500, seed=3)
+    assert {tuple(row) for row in rows} <= {tuple(row) for row in counts}
+    assert one.size.sample(500, seed=3) == pytest.approx(rows.sum(axis=1))
 
 
 def test_refuses_what_is_no_prior():

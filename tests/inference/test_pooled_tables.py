@@ -13,7 +13,7 @@ from scipy import special, stats
 
 import opendp_bayes as ob
 from opendp_bayes.inference import beta_binomial
-from opendp_bayes.inference import pooled as module
+from opendp_bayes.inference import pooled_draws as module
 from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 
