@@ -35,8 +35,9 @@ def combine(releases: Sequence[ReleasedData], *, records: Records) -> NoiseAware
     releases : at least two `Release`s. Their losses add up where they are of the same records
         (`docs/combining.md`).
     records : `"same"`: noisy looks at the same records, whose true counts are equal; a public
-        number of records of one of them holds for all. `"different"`: of records that have nothing
-        in common but the probabilities; the posterior's `counts` are those of all together.
+        number of records of one of them holds for all; none may be truncated, because the rows that
+        are kept may differ. `"different"`: of records that have nothing in common but the
+        probabilities; the posterior's `counts` are those of all together.
 
     Nothing is drawn. Of the same records, exact for noise on the counts of any number of
     categories, for two categories with a public number of records, and for as many data sets as can

@@ -18,8 +18,8 @@ class Combination:
     Attributes
     ----------
     releases : at least two.
-    records : `"same"`, whose true counts are equal, or `"different"`, which have nothing in common
-        but the probabilities.
+    records : `"same"`, whose true counts are equal, so that none is `truncated`, or `"different"`,
+        which have nothing in common but the probabilities.
 
     Raises `ValueError` for releases that do not fit each other.
     """
@@ -38,6 +38,13 @@ class Combination:
                     f"releases[{place}]: is one group of a table, and the noise of all groups is"
                     " one draw; combine the tables, `grouped.whole`, and look at the cells of the"
                     " group with `posterior.given(...)`."
+                )
+            if self.records == "same" and release.promise.truncated:
+                raise ValueError(
+                    f"releases[{place}]: is of rows that were limited for each identifier, and"
+                    " which of them are kept may differ from release to release, and so may the"
+                    " true counts; make one release with the budget of all, or limit the rows in"
+                    " the frame, before the Context, with `contributions=` as the privacy unit."
                 )
             for name in ("categories", "prior"):
                 if getattr(release, name) != getattr(first, name):

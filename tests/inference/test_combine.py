@@ -368,6 +368,15 @@ def test_refuses_releases_that_do_not_fit(made):
         combine([groups, groups], records="same")
 
 
+def test_truncated_rows_are_not_the_same_records(made):
+    """They are drawn anew for every release."""
+    first, second = made(SAME["two categories"])
+    limited = replace(second, promise=replace(second.promise, truncated=True))
+    with pytest.raises(ValueError, match=r"releases\[1\]: is of rows that were limited"):
+        combine([first, limited], records="same")
+    assert combine([first, limited], records="different").release.size == 2 * first.size
+
+
 def test_refuses_what_is_out_of_reach(made):
     exponential = ((3000, 5000, 1), 8001, HellingerExponential(0.2), PRIOR)
     with pytest.raises(ValueError, match="the data sets cannot be listed"):
