@@ -84,6 +84,10 @@ def privacy_profile(
 class PrivacyProfile:
     """`profile(epsilon)` is a certified δ, `profile.epsilon(delta)` a certified ε; `loss` holds the
     pure bounds. Made by `privacy_profile`.
+
+    Attributes
+    ----------
+    mechanism, size, prior, d_in : what it is of.
     """
 
     mechanism: Mechanism

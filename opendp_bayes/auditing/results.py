@@ -31,12 +31,15 @@ LOG_ERROR = 2.0**-40
 
 @dataclass(frozen=True)
 class Claim:
-    """An ε claimed at one δ, and the ε below which the draws refute every claim at that δ; 0 if
-    they refute none.
+    """An ε claimed at one δ, and what the draws say of it.
 
-    `refutable` is what `refuted` comes to for a sampler that follows the stated law; None where
-    that law cannot be enumerated. It says how much the draws can tell: the further below `epsilon`
-    it is, the more a sampler can lose beyond the claim without failing.
+    Attributes
+    ----------
+    delta, epsilon : the claim.
+    refuted : the ε below which the draws refute every claim at that δ; 0 if they refute none.
+    refutable : what `refuted` comes to for a sampler that follows the stated law; None where that
+        law cannot be enumerated. It says how much the draws can tell: the further below `epsilon`
+        it is, the more a sampler can lose beyond the claim without failing.
     """
 
     delta: float
@@ -47,11 +50,14 @@ class Claim:
 
 @dataclass(frozen=True)
 class LawCheck:
-    """The largest log-ratio of the probabilities that the mechanism states, over `pairs` pairs of
-    neighbours, and the pair that attains it.
+    """The largest log-ratio of the probabilities that the mechanism states, over pairs of
+    neighbours.
 
-    `epsilon` is within `error` of what exact arithmetic gives. `complete` says whether these were
-    all pairs.
+    Attributes
+    ----------
+    first, second : the counts of the pair that attains it.
+    epsilon, error : the log-ratio, which is within `error` of what exact arithmetic gives.
+    pairs, complete : how many pairs were compared, and whether these were all.
     """
 
     first: Counts
@@ -64,8 +70,12 @@ class LawCheck:
 
 @dataclass(frozen=True)
 class Fit:
-    """The p-value of a chi-square test that the draws for one data set follow the stated law; 0 if
-    an impossible outcome was drawn.
+    """Whether the draws for one data set follow the stated law.
+
+    Attributes
+    ----------
+    counts : the data set.
+    p_value : of a chi-square test; 0 if an impossible outcome was drawn.
     """
 
     counts: Counts
