@@ -1,6 +1,7 @@
 """Data sets of many Parquet files: what is counted in them, and the memory that takes."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -99,3 +100,20 @@ def test_memory_does_not_grow_with_the_number_of_files(tmp_path):
     assert (few[0], many[0]) == (10 * rows, 80 * rows)
     assert many[1] - few[1] < 150
     assert peak("read_parquet", "*.parquet")[1] - few[1] > 500
+
+
+def test_the_page_on_limits_names_the_types_that_opendp_refuses():
+    page = (Path(__file__).parents[2] / "docs" / "limits.md").read_text("utf-8")
+    (named,) = re.findall(r"no domain for columns of type (.*), and refuses the whole frame", page)
+    names = (
+        "Int8 Int16 Int32 Int64 Int128 UInt8 UInt16 UInt32 UInt64 UInt128 Float16 Float32 Float64"
+        " Boolean String Binary Categorical Date Datetime Time Duration Decimal Null Object"
+    )
+    nested = pl.List(pl.Int64), pl.Array(pl.Int64, 2), pl.Struct({"a": pl.Int64}), pl.Enum(["a"])
+    refused = set()
+    for kind in (*(getattr(pl, name)() for name in names.split()), *nested):
+        try:
+            counted(pl.LazyFrame(schema={"x": kind, "vote": pl.String}))
+        except (dp.OpenDPException, ValueError):
+            refused.add(type(kind).__name__)
+    assert refused == set(re.findall(r"`(\w+)`", named))
