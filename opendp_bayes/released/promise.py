@@ -117,7 +117,8 @@ class Promised:
     def _promised(self) -> str:
         """The promise as the `repr` of a release shows it."""
         size = f"size={self.size}, " if self.size is not None else ""
+        truncated = ", truncated=True" if self.promise.truncated else ""
         return (
             f"relation={self.relation!r}, {size}d_in={self.d_in}, epsilon={self.epsilon:.6g},"
-            f" delta={self.delta:.3g}, rho={self.rho:.6g}, measure={self.measure!r}"
+            f" delta={self.delta:.3g}, rho={self.rho:.6g}, measure={self.measure!r}{truncated}"
         )

@@ -86,6 +86,8 @@ def test_what_it_says_of_itself():
     private = repr(release(LaplaceParameters(4.0, total="private"), size=None))
     assert "relation='add/remove', d_in=1, epsilon=0.25" in private
     assert "size" not in private
+    limited = release().with_promise(promise(5, truncated=True))
+    assert repr(limited).endswith("measure='MaxDivergence', truncated=True)")
 
 
 def test_derived_values():
