@@ -24,7 +24,7 @@ from opendp_bayes.inference.sums import all_but_one
 from opendp_bayes.inference.weights import log_rising
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.released.data import ReleasedData
+from opendp_bayes.released.data import ReleasedData, as_release
 
 #: Numbers of records, and values of the noise, that weigh less than `exp(-_DEPTH)` are left out.
 _DEPTH = 45.0
@@ -103,8 +103,8 @@ def log_likelihood(release: ReleasedData) -> LogLikelihood:
     records, and for a private one an integral of one dimension, to 1e-9. A call takes time in
     proportion to categories and records.
 
-    Raises `ValueError` for a release of one group of a table that was drawn at once, and where
-    there are too many data sets.
+    Raises `TypeError` for what is not a `Release`, and `ValueError` for one group of a table that
+    was drawn at once, and where there are too many data sets.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release, log_likelihood
     >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
@@ -113,7 +113,7 @@ def log_likelihood(release: ReleasedData) -> LogLikelihood:
     >>> bool(of([0.4, 0.6]) > of([0.9, 0.1])), of.gradient([0.4, 0.6]).shape
     (True, (2,))
     """
-    return LogLikelihood(release)
+    return LogLikelihood(as_release(release))
 
 
 class _Summed(ABC):

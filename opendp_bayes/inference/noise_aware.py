@@ -25,7 +25,7 @@ from opendp_bayes.inference.true_counts import Listed, TrueCounts, TwoCategories
 from opendp_bayes.inference.weights import log_rising
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.validation import as_size
-from opendp_bayes.released.data import ReleasedData
+from opendp_bayes.released.data import ReleasedData, as_release
 
 #: Fewer effective draws are warned about, and larger ones of the others: R-hat, error of the
 #: log-likelihood, and standard errors between two ways of drawing.
@@ -65,6 +65,7 @@ def noise_aware_posterior(
     >>> noise_aware_posterior(release)
     NoiseAwarePosterior({'a': 0.4263 ± 0.23, 'b': 0.5737 ± 0.23}, exact)
     """
+    release = as_release(release)
     if size_prior is not None and (
         release.size is not None or not callable(getattr(size_prior, "logpmf", None))
     ):
@@ -74,7 +75,7 @@ def noise_aware_posterior(
             else f"None, because the number of records, {release.size}, is public"
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
-    effective = as_size(effective_draws, "effective_draws")
+    effective = as_size(effective_draws, "effective_draws", "draws")
     if release.source is not None:
         whole = noise_aware_posterior(
             release.source, size_prior=size_prior, effective_draws=effective, seed=seed

@@ -167,6 +167,22 @@ def test_listed_data_sets_are_those_of_the_posterior(monkeypatch):
     assert found - found[0] == pytest.approx(np.subtract(exact, exact[0]), abs=1e-9)
 
 
+def test_what_is_no_release_is_refused():
+    grouped = ob.GroupedRelease(
+        ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), (1.0, 1.0), PRIVATE["discrete"][0], promise(None)
+    )
+    for function in (ob.log_likelihood, ob.noise_aware_posterior):
+        for given, kind in (
+            (grouped, "GroupedRelease"),
+            (grouped["g"].posterior, "Noise"),
+            (3, "int"),
+        ):
+            with pytest.raises(
+                TypeError, match=rf"release: must be a Release, not {kind}.*grouped"
+            ):
+                function(given)
+
+
 def test_without_records_every_probability_is_alike():
     nothing = ob.Release((3, -3), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(2.0), promise(0))
     assert np.ptp(ob.log_likelihood(nothing)([[0.5, 0.5], [0.1, 0.9]])) == 0
