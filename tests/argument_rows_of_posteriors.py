@@ -55,7 +55,7 @@ GROUPS = ob.GroupedRelease(
 )
 COUNTS = np.array([[9, 1], [2, 3]])
 NOISY = PooledGroups((1, 2), ("a", "b"), COUNTS, COUNTS > 0, DiscreteLaplace(1.0), None)
-POOLED = Pooled(NOISY, np.full((4, 5, 2), 3.0), np.tile(COUNTS, (4, 5, 1, 1)))
+POOLED = Pooled(NOISY, promise(None), np.full((4, 5, 2), 3.0), np.tile(COUNTS, (4, 5, 1, 1)))
 
 
 def of_variables(method: Any) -> Any:

@@ -118,7 +118,7 @@ def audit(
 
 
 def _checked(draws: int, confidence: float, deltas: Sequence[float]) -> int:
-    draws = as_size(draws, "draws")
+    draws = as_size(draws, "draws", "draws")
     if not _FEWEST_DRAWS <= draws <= _MOST_DRAWS:
         raise ValueError(f"draws={draws!r}: must be between {_FEWEST_DRAWS} and {_MOST_DRAWS}.")
     if not 0 < as_positive(confidence, "confidence") < 1:

@@ -113,7 +113,7 @@ class CategoryAnswers:
         repeatable.
         """
         rng = np.random.default_rng(seed)
-        return self._given(self._true_counts.sample(as_size(size), rng), rng)
+        return self._given(self._true_counts.sample(as_size(size, of="draws"), rng), rng)
 
     def predictive(self, size: int, draws: int = 4000, seed: int | None = None) -> Integers:
         """Draws of the counts of `size` further records from the posterior predictive distribution,
@@ -122,7 +122,7 @@ class CategoryAnswers:
         rng = np.random.default_rng(seed)
         size = as_size(size)
         return rng.multinomial(
-            size, self._given(self._true_counts.sample(as_size(draws, "draws"), rng), rng)
+            size, self._given(self._true_counts.sample(as_size(draws, "draws", "draws"), rng), rng)
         )
 
     @property

@@ -51,7 +51,7 @@ class NumberPosterior:
 
     def sample(self, size: int, seed: int | None = None) -> Integers:
         """Draws, shape `(size,)`. A `seed` makes them repeatable."""
-        return self._draw(as_size(size), np.random.default_rng(seed))
+        return self._draw(as_size(size, of="draws"), np.random.default_rng(seed))
 
     def __repr__(self) -> str:
         return f"NumberPosterior({self.label!r}: {_shown(self.mean(), self.std())})"
@@ -103,7 +103,7 @@ class CountsPosterior:
 
     def sample(self, size: int, seed: int | None = None) -> Integers:
         """Draws of all counts together, shape `(size, k)`. A `seed` makes them repeatable."""
-        return self._draw(as_size(size), np.random.default_rng(seed))
+        return self._draw(as_size(size, of="draws"), np.random.default_rng(seed))
 
     def __repr__(self) -> str:
         rows = zip(self.categories, self.mean(), self.std(), strict=True)

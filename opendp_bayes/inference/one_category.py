@@ -53,7 +53,7 @@ class CategoryPosterior:
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
         """Independent draws, shape `(size,)`. A `seed` makes them repeatable."""
-        return self._mixture[0].draw(as_size(size), np.random.default_rng(seed))
+        return self._mixture[0].draw(as_size(size, of="draws"), np.random.default_rng(seed))
 
     def __repr__(self) -> str:
         return f"CategoryPosterior({self.label!r}: {self.mean():.4g} ± {self.std():.2g})"

@@ -99,7 +99,7 @@ class Quantity(Shown):
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
         """Draws, shape `(size,)`. A `seed` makes them repeatable."""
-        return self._law.sample(as_size(size), seed)
+        return self._law.sample(as_size(size, of="draws"), seed)
 
     def row(self, level: float = 0.95) -> tuple[str, ...]:
         """What a table shows of it."""

@@ -40,7 +40,7 @@ class QuantityAnswers(CategoryAnswers):
         `theta[0]` is the first category in every draw; it returns booleans of shape `(draws,)`, as
         `lambda theta: theta[0] > theta[1]` does. Raises `ValueError` if it returns anything else.
         """
-        draws = as_size(draws, "draws")
+        draws = as_size(draws, "draws", "draws")
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
         _occurred(event, trial)  # before the draws, which may take long
         holds = _occurred(event, self.sample(draws, seed))
@@ -115,7 +115,7 @@ class QuantityAnswers(CategoryAnswers):
         what is no category.
         """
         as_choice(of, "of", ("probabilities", "counts"))
-        number = as_size(draws, "draws")
+        number = as_size(draws, "draws", "draws")
 
         def of_rows(rows: Floats | Integers) -> Floats:
             columns = ByLabel(zip(self.categories, rows.T, strict=True))

@@ -52,12 +52,12 @@ def as_level(value: Any) -> float:
     return float(value)
 
 
-def as_size(value: Any, name: str = "size") -> int:
-    """Return `value` as an integer number of records, at least 1."""
+def as_size(value: Any, name: str = "size", of: str = "records") -> int:
+    """Return `value` as an integer number of records, or of what `of` says, at least 1."""
     size = _as_integer(value, name)
     if not 1 <= size <= LARGEST_CONCENTRATION:
         raise ValueError(
-            f"{name}={value!r}: must be between 1 and {LARGEST_CONCENTRATION:.0e} records."
+            f"{name}={value!r}: must be between 1 and {LARGEST_CONCENTRATION:.0e} {of}."
         )
     return size
 
@@ -70,7 +70,7 @@ def as_distance(value: Any, name: str = "d_in") -> int:
     return distance
 
 
-def as_prior(prior: ArrayLike, k: int | None = None) -> Floats:
+def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Floats:
     """Return `prior` as a float array of shape `(k,)`; a scalar is broadcast when `k` is known.
 
     Raises `ValueError` for a wrong length, fewer than two categories, or an entry that is not
@@ -79,23 +79,23 @@ def as_prior(prior: ArrayLike, k: int | None = None) -> Floats:
     try:
         array = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"prior={prior!r}: must be a number or a sequence of numbers.") from None
+        raise TypeError(f"{name}={prior!r}: must be a number or a sequence of numbers.") from None
     if array.ndim == 0:
         if k is None:
             raise ValueError(
-                f"prior={prior!r}: must be a sequence with one entry for each category; a scalar"
+                f"{name}={prior!r}: must be a sequence with one entry for each category; a scalar"
                 " does not say how many there are."
             )
         array = np.full(k, array)
     if array.ndim != 1 or array.size < 2 or (k is not None and array.size != k):
         wanted = "at least 2" if k is None else str(k)
         raise ValueError(
-            f"prior={prior!r}: has shape {array.shape}; must have {wanted} entries, one for each"
+            f"{name}={prior!r}: has shape {array.shape}; must have {wanted} entries, one for each"
             " category."
         )
     if not (np.all(array >= SMALLEST_PRIOR) and np.all(array <= LARGEST_CONCENTRATION)):
         raise ValueError(
-            f"prior={prior!r}: every entry must be greater than 0, from {SMALLEST_PRIOR:.0e} to"
+            f"{name}={prior!r}: every entry must be greater than 0, from {SMALLEST_PRIOR:.0e} to"
             f" {LARGEST_CONCENTRATION:.0e}."
         )
     return array

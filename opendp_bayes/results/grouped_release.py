@@ -196,6 +196,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         """
         return pooled(
             groups_of_release(self),
+            self.promise,
             m_prior=m_prior,
             kappa_prior=kappa_prior,
             effective_draws=effective_draws,
@@ -229,7 +230,9 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
 
         Raises `ImportError` without matplotlib, which the extra `plot` installs.
         """
-        return plot_groups(self, self.promise, min(as_size(columns, "columns"), len(self)))
+        return plot_groups(
+            self, self.promise, min(as_size(columns, "columns", "columns"), len(self))
+        )
 
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
         """What tables show of the release: counts, means and intervals of probability `level` for

@@ -16,9 +16,11 @@ from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.inference.shown import Shown
 from opendp_bayes.mathematics.validation import Floats, Integers, as_prior, as_size
 from opendp_bayes.released.data import Key
+from opendp_bayes.released.promise import Promise
 from opendp_bayes.report.sheet import Body, Column, Sheet, Table
 from opendp_bayes.report.wording import group_name
 from opendp_bayes.results.pooled_figures import plot_pooled
+from opendp_bayes.results.sheets import promised
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,11 +42,13 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
     kappa : draws of κ, in records that the other groups are worth to one; shape `(draws,)`.
     m : draws of the mean probabilities, shape `(draws, k)`.
     drawn : what the mechanism drew for every group, shape `(G, k)`.
+    promise : what the release promises that this is computed from (`Promise`).
     diagnostics : of the chains (`Diagnostics`): R-hat and effective draws of ln κ first, then of
         every entry of m.
     """
 
-    def __init__(self, of: PooledGroups, a: Floats, counts: Integers) -> None:
+    def __init__(self, of: PooledGroups, promise: Promise, a: Floats, counts: Integers) -> None:
+        self.promise = promise
         self._groups, self.categories, self.drawn = of.keys, of.categories, of.drawn
         self._a, self._counts = a, counts
         every = a.reshape(-1, a.shape[-1])
@@ -103,7 +107,8 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
 
     def sheet(self, level: float = 0.95) -> Sheet:
         """What tables show: means and intervals of probability `level` for every group, how alike
-        the groups are, and the diagnostics. Raises `ValueError` unless `0 < level < 1`.
+        the groups are, the guarantee of the release and the diagnostics. Raises `ValueError` unless
+        `0 < level < 1`.
         """
         bodies = []
         for key, one in self.items():
@@ -117,6 +122,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         ends = [0.5, (1 - level) / 2, (1 + level) / 2]
         middle, low, high = map(_records, np.quantile(self.kappa, ends))
         notes = (
+            *promised(self.promise, "All groups together: "),
             f"The others are worth {middle} records to a group ({100 * level:.6g} %: {low} to"
             f" {high}).",
             f"Markov chains: R-hat {self.diagnostics.r_hat.max():.3f}, effective draws"
@@ -143,6 +149,7 @@ def _records(number: float) -> str:
 
 def pooled(
     groups: PooledGroups,
+    promise: Promise,
     *,
     m_prior: ArrayLike = 1.0,
     kappa_prior: Any = None,
@@ -150,7 +157,7 @@ def pooled(
     seed: int | None = 0,
 ) -> Pooled:
     """`GroupedRelease.pooled` and `Release.pooled`."""
-    prior = as_prior(m_prior, len(groups.categories))
+    prior = as_prior(m_prior, len(groups.categories), "m_prior")
     kappa_prior = stats.fisk(1.0, scale=_MEDIAN) if kappa_prior is None else kappa_prior
     support = getattr(kappa_prior, "support", lambda: (-1.0, 0.0))()
     if not callable(getattr(kappa_prior, "logpdf", None)) or support[0] < 0:
@@ -158,9 +165,9 @@ def pooled(
             f"kappa_prior={kappa_prior!r}: must be a frozen continuous distribution on positive"
             " numbers, such as scipy.stats.gamma(2, scale=10)."
         )
-    effective = as_size(effective_draws, "effective_draws")
+    effective = as_size(effective_draws, "effective_draws", "draws")
     model = groups.model(prior, kappa_prior)
-    found = Pooled(groups, *draws_of(model, effective, np.random.default_rng(seed)))
+    found = Pooled(groups, promise, *draws_of(model, effective, np.random.default_rng(seed)))
     ess, r_hat = found.diagnostics.ess.min(), found.diagnostics.r_hat.max()
     if ess < min(effective, _FEWEST_EFFECTIVE) or r_hat > _LARGEST_R_HAT:
         warnings.warn(

@@ -26,7 +26,7 @@ def plot_pooled(
     groups: Mapping[Key, PooledPosterior], m: Floats, drawn: Integers, *, columns: int, level: float
 ) -> "Figure":
     """`Pooled.plot`, of groups, draws of m, shape `(draws, k)`, and what was drawn, `(G, k)`."""
-    level, columns = as_level(level), as_size(columns, "columns")
+    level, columns = as_level(level), as_size(columns, "columns", "columns")
     plt = pyplot()
     categories = next(iter(groups.values())).categories
     shown = 1 if len(categories) == 2 else len(categories)

@@ -99,6 +99,7 @@ class Release(InferredRelease):
         """
         return pooled(
             groups_of_table(self, by),
+            self.promise,
             m_prior=m_prior,
             kappa_prior=kappa_prior,
             effective_draws=effective_draws,

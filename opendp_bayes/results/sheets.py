@@ -28,7 +28,7 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
     percent = f"{100 * level:.6g} %"
     columns = [*_named(release), _COUNT]
     cells = [*_labels(release), _counts(release)]
-    notes: list[Note] = [*_promised(release.promise), _by(release.mechanism)]
+    notes: list[Note] = [*promised(release.promise), _by(release.mechanism)]
     reading = ""
     decimals = None
     if isinstance(aware, Estimate):
@@ -64,7 +64,7 @@ def grouped_sheet(
     """
     percent = f"{100 * as_level(level):.6g} %"
     columns = [Column("Group", number=False), *_named(next(iter(releases.values()))), _COUNT]
-    notes: list[Note] = [*_promised(promise, "All groups together: "), _by(mechanism)]
+    notes: list[Note] = [*promised(promise, "All groups together: "), _by(mechanism)]
     reading = ""
     shown = wait or is_quick(*(one for one in releases.values() if not one.has_posterior))
     if shown:
@@ -84,7 +84,7 @@ def grouped_sheet(
     return Sheet((Table(tuple(columns), tuple(bodies)),), tuple(notes), reading=reading)
 
 
-def _promised(promise: Promise, whose: str = "") -> list[Note]:
+def promised(promise: Promise, whose: str = "") -> list[Note]:
     """What is promised, and what that leaves of the records."""
     return [f"{whose}{guarantee(promise)}", *([TRUNCATED] if promise.truncated else [])]
 

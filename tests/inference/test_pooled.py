@@ -191,10 +191,12 @@ def test_refuses_what_is_no_prior():
     for prior in (3.0, stats.norm(0, 1), stats.poisson(3)):
         with pytest.raises(ValueError, match="frozen continuous distribution"):
             release.pooled(kappa_prior=prior)
-    with pytest.raises(ValueError, match="prior"):
+    with pytest.raises(ValueError, match=r"^m_prior=\[1.0, -1.0\]: every entry must be greater"):
         release.pooled(m_prior=[1.0, -1.0])
-    with pytest.raises(ValueError, match="effective_draws=0"):
+    with pytest.raises(ValueError, match=r"^effective_draws=0: must be between 1 and .* draws\."):
         release.pooled(effective_draws=0)
+    with pytest.raises(ValueError, match=r"^size=0: must be between 1 and .* draws\."):
+        PooledPosterior(("a", "b"), np.ones((3, 2))).sample(0)
 
 
 def test_warns_where_chains_have_not_met(monkeypatch):

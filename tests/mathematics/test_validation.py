@@ -71,6 +71,8 @@ def test_as_size(value: int) -> None:
 def test_as_size_refuses_values(value: int) -> None:
     with pytest.raises(ValueError, match=rf"size={value}: must be between 1 and 1e\+12 records\."):
         as_size(value)
+    with pytest.raises(ValueError, match=rf"columns={value}: must be .* 1e\+12 pictures\."):
+        as_size(value, "columns", "pictures")
 
 
 @pytest.mark.parametrize("check", [as_size, as_distance])
@@ -130,6 +132,8 @@ def test_as_prior_refuses_entries(entry: float) -> None:
         ValueError, match=r"prior=.*: every entry must be greater than 0, from 1e-100 to 1e\+12\."
     ):
         as_prior([1.0, entry])
+    with pytest.raises(ValueError, match=r"m_prior=.*: every entry must be"):
+        as_prior([1.0, entry], name="m_prior")
 
 
 @pytest.mark.parametrize(

@@ -9,22 +9,28 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.container import ErrorbarContainer
+from releases import promise
 from scipy import stats
 
+from opendp_bayes import GroupedRelease, LaplaceParameters
 from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.report import plain
 from opendp_bayes.results.pooled import Pooled
 
+#: Of the release that is pooled.
+PROMISE = promise(None)
+PRIVATE = LaplaceParameters(1.0, total="private")
 
-def pooled_of(groups: Any, drawn: Any, a: Any = None) -> Pooled:
+
+def pooled_of(groups: Any, drawn: Any, a: Any = None, made: Any = PROMISE) -> Pooled:
     """Of chains whose draws all have κ m = 3 for every category and the counts that were drawn."""
     drawn = np.array(drawn)
     labels = ("yes", "no", "$x^$", "d")[: drawn.shape[1]]
     noised, noise = np.ones(drawn.shape, dtype=bool), DiscreteLaplace(1.0)
     a = np.full((4, 10, drawn.shape[1]), 3.0) if a is None else a
     counts = np.tile(np.maximum(drawn, 0), (*a.shape[:2], 1, 1))
-    return Pooled(PooledGroups(groups, labels, drawn, noised, noise, None), a, counts)
+    return Pooled(PooledGroups(groups, labels, drawn, noised, noise, None), made, a, counts)
 
 
 NORTH = pooled_of(("north", None), [[4, 0], [10, 90]])
@@ -50,6 +56,19 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
     assert "0.700" in NORTH._repr_html_()
     with pytest.raises(ValueError, match="level=1"):
         NORTH.to_frame(1.0)
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+def test_the_table_has_the_promise_of_the_release(truncated: bool) -> None:
+    made = promise(None, d_in=2, truncated=truncated)
+    shown = pooled_of(("north", None), [[4, 0], [10, 90]], made=made).sheet()
+    text = " ".join(plain.rendered(shown).split())
+    assert "All groups together: ε = 1 for data sets that differ by 2 records added" in text
+    assert ("rows of each identifier were limited" in text) == truncated
+    grouped = GroupedRelease(
+        ("n", "s"), ((40, 10), (10, 30)), ("a", "b"), (1.0, 1.0), PRIVATE, made
+    )
+    assert grouped.pooled(effective_draws=1).promise == made
 
 
 def test_refuses_what_is_no_group() -> None:
