@@ -370,3 +370,19 @@ def test_a_mechanism_beyond_its_share_and_a_missing_budget_are_refused():
     with pytest.raises(ValueError, match="must belong to a Context"):
         query.release(data=frame())
     assert unspent.current_privacy_loss() == 0.0
+
+
+@pytest.mark.parametrize(("keep", "alike"), [("sample", False), ("first", True)])
+def test_every_question_draws_anew_which_rows_of_an_identifier_are_kept(keep, alike):
+    """As docs/limits.md says; by noise of a few hundredths of a record."""
+    rows = pl.LazyFrame({"id": [i // 2 for i in range(800)], "vote": VOTE * 400})
+    whole = dp.Context.compositor(
+        data=rows,
+        privacy_unit=dp.unit_of(contributions=1, identifier="id"),
+        privacy_loss=dp.loss_of(epsilon=400.0),
+        split_evenly_over=1,
+    )
+    vote = {"column": "vote", "categories": VOTE, "nulls": "no", "unknown": "no"}
+    query = whole.query().truncate_per_group(1, keep=keep)
+    answers = ob.survey(query, {str(at): vote for at in range(8)}).release()
+    assert (len({release.counts for release in answers.values()}) == 1) == alike
