@@ -196,7 +196,7 @@ def test_refuses_what_is_no_prior():
     with pytest.raises(ValueError, match=r"^effective_draws=0: must be between 1 and .* draws\."):
         release.pooled(effective_draws=0)
     with pytest.raises(ValueError, match=r"^size=0: must be between 1 and .* draws\."):
-        PooledPosterior(("a", "b"), np.ones((3, 2))).sample(0)
+        release[0].posterior.sample(0)
 
 
 def test_warns_where_chains_have_not_met(monkeypatch):
