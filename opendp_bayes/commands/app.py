@@ -5,16 +5,39 @@ A command imports what it needs when it runs, so that help and version need not 
 polars and SciPy.
 """
 
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from opendp_bayes import __version__
 from opendp_bayes.commands import audit, demo, init, plan, release, report, show
 from opendp_bayes.commands.errors import fail
+from opendp_bayes.commands.output import LikeStandardOutput, echo
+
+
+def _arriving(format_help: Callable[..., None]) -> Callable[..., None]:
+    """Help that goes to standard output as results do: rich ends the process at a closed pipe."""
+
+    def printed(self: Any, ctx: Any, formatter: Any) -> None:
+        buffer = LikeStandardOutput()
+        with redirect_stdout(buffer):
+            format_help(self, ctx, formatter)
+        echo(buffer.getvalue(), newline=False)
+
+    return printed
+
+
+class _Commands(TyperGroup):
+    """All commands."""
+
+    format_help = _arriving(TyperGroup.format_help)
+
 
 app = typer.Typer(
+    cls=_Commands,
     help=(
         "Differentially private Bayesian posteriors of categorical data, as an extension of OpenDP."
     ),
@@ -35,6 +58,8 @@ app = typer.Typer(
 
 class _Command(TyperCommand):
     """A command that refuses an option given twice, of which click keeps the last."""
+
+    format_help = _arriving(TyperCommand.format_help)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
@@ -59,7 +84,7 @@ for _command in (
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"opendp-bayes {__version__}")
+        echo(f"opendp-bayes {__version__}")
         raise typer.Exit()
 
 

@@ -28,7 +28,7 @@ def display(*renderables: Any) -> None:
     from rich.text import Text
 
     # Into a buffer: rich ends the process at a closed pipe.
-    buffer = _LikeStandardOutput()
+    buffer = LikeStandardOutput()
     console = Console(file=buffer)
     for shown in renderables:
         console.print(Text(shown) if isinstance(shown, str) else shown)
@@ -48,15 +48,19 @@ def echo(text: str, *, newline: bool = True) -> None:
             raise
 
 
-class _LikeStandardOutput(io.StringIO):
+class LikeStandardOutput(io.StringIO):
     """A buffer that is a terminal, and of the encoding, that standard output is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._like = sys.stdout  # which may be redirected here
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        return sys.stdout.encoding
+        return self._like.encoding
 
     def isatty(self) -> bool:
-        return sys.stdout.isatty()
+        return self._like.isatty()
 
 
 class Kept:

@@ -219,6 +219,21 @@ def test_a_plan_that_cannot_be_printed_ends_with_a_message() -> None:
     assert (ended.returncode, len(ended.stderr.splitlines())) == (3, 1)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
+@pytest.mark.parametrize("asked", ["--version", "--help", "plan --help", ""])
+def test_help_and_the_version_that_cannot_be_printed_end_with_a_message(asked: str) -> None:
+    with open("/dev/full", "w") as full:
+        ended = process(*asked.split(), stdout=full)
+    message = "opendp-bayes: standard output: cannot be written (No space left on device).\n"
+    assert (ended.returncode, ended.stderr) == (3, message)
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = process(*asked.split(), stdout=writer)
+    os.close(writer)
+    message = "opendp-bayes: standard output: cannot be written (Broken pipe).\n"
+    assert (ended.returncode, ended.stderr) == (3, message)
+
+
 COMMANDS = ("release", "show", "plan", "audit", "init", "report", "demo")
 LARGE = ("numpy", "scipy", "polars", "opendp", "pandas", "sklearn")
 
