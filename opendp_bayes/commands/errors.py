@@ -11,12 +11,14 @@ import typer
 
 _ARGUMENT = re.compile(
     r"\b(categories|column|confidence|contributions|delta|draws|epsilon|error|guess_size"
-    r"|mechanism|nulls|prior|proportions|rho|^scale|size|unknown)="
+    r"|level|mechanism|nulls|prior|proportions|rho|^scale|size|unknown)="
     r"(None)?(?=(\S)?)"
 )
 #: A mechanism value, which no option is, and what an error starts with that is no option either: a
 #: parameter of a mechanism.
 _VALUE, _PARAMETER = re.compile(r"\bmechanism=(?=[A-Z])"), re.compile(r"^(?=\w+=)")
+#: How a message of the library says that records are left out, which an option does by its absence.
+_DROP = re.compile(r"\bor \w+=ob\.DROP to leave them out")
 
 
 def say(message: str) -> None:
@@ -74,4 +76,5 @@ def _in_options(message: str) -> str:
         stands_alone = match[2] or match[3] in (None, *",.;:)")
         return f"--{match[1].replace('_', '-')}{'' if stands_alone else ' '}"
 
+    message = _DROP.sub("without it they are left out", message)
     return _PARAMETER.sub("--parameter ", _ARGUMENT.sub(option, _VALUE.sub("", message)))

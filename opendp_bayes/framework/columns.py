@@ -46,8 +46,8 @@ class CategoricalColumn:
         if nullable and nulls is None:
             raise ValueError(
                 f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
-                " them under: one of the categories, or a new one, such as nulls='missing'; or DROP"
-                " to leave them out, where the number of records is private."
+                " them under: one of the categories, or a new one, such as nulls='missing';"
+                f" {_or_drop('nulls')}"
                 " (OpenDP calls every column nullable when it infers the domain. Filling nulls in"
                 " the plan, with fill_null, settles it too.)"
             )
@@ -55,8 +55,7 @@ class CategoricalColumn:
             raise ValueError(
                 f"unknown=None: column {column!r} of type {dtype} may hold values outside the"
                 " categories. Pass unknown= with the label to count them under: one of the"
-                " categories, or a new one, such as unknown='other'; or DROP to leave them"
-                " out, where the number of records is private."
+                f" categories, or a new one, such as unknown='other'; {_or_drop('unknown')}"
             )
         labels = list(own)
         positions = []
@@ -65,6 +64,7 @@ class CategoricalColumn:
             if label is not None and not isinstance(label, LeftOut):
                 _check_label(name, label)
                 if _position(labels, label) is None:
+                    _check_new(name, label)
                     labels.append(label)
         for _, label in policies:
             known = None if isinstance(label, LeftOut) or label is None else label
@@ -200,6 +200,19 @@ def _covers(dtype: pl.DataType, categories: tuple[Value, ...]) -> bool:
 def _check_label(name: str, label: object) -> None:
     if type(label) not in (str, int, bool):  # a subclass could print as another label does
         raise TypeError(f"{name}={label!r}: must be a label (str, int or bool).")
+
+
+def _check_new(name: str, label: Value) -> None:
+    """Refuse the text that is meant to be `DROP`."""
+    if isinstance(label, str) and label.upper() == "DROP":
+        raise ValueError(
+            f"{name}={label!r}: would be a new category of that name. Give it another name, or one"
+            f" of the categories; {_or_drop(name)}"
+        )
+
+
+def _or_drop(name: str) -> str:
+    return f"or {name}=ob.DROP to leave them out, where the number of records is private."
 
 
 def _position(labels: list[Value], label: Value) -> int | None:

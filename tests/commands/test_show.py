@@ -80,7 +80,7 @@ def test_a_picture_is_drawn(
     [
         ("absent.json", r"FILE absent\.json: cannot be read \(No such file"),
         ("votes.csv", r"FILE votes\.csv: text: is not a release in JSON"),
-        ("one.json --level 1", r"level=1\.0: must be"),
+        ("one.json --level 1", r"--level 1\.0: must be"),
         ("one.json --plot picture.xyz", r"--plot picture\.xyz: cannot be written \(Format 'xyz'"),
         ("one.json --plot absent/picture.png", r"--plot .*: cannot be written \(.*No such file"),
         ("groups.json --level 0.5 --plot p.png", r"--level 0\.5: the picture of groups has"),

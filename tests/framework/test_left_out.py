@@ -86,10 +86,22 @@ def test_no_name_of_a_category_is_taken() -> None:
     assert counts(question, [(None, True), ("DROP", True), ("zz", True)]).tolist() == [0, 2]
 
 
+@pytest.mark.parametrize("text", ["DROP", "drop"])
+@pytest.mark.parametrize("policy", ["nulls", "unknown"])
+def test_the_text_of_its_name_is_refused(policy: str, text: str) -> None:
+    query = context(contributions=1).query()
+    policies = {"nulls": "b", "unknown": "b", policy: text}
+    message = (
+        rf"{policy}='{text}': would be a new category.* or {policy}=ob\.DROP to leave them out"
+    )
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(query, "vote", categories=["a", "b"], **policies)
+
+
 def test_a_public_number_of_records_is_refused() -> None:
     query = context(changes=1).query()
     with pytest.raises(
-        ValueError, match=r"DROP leaves records out.* public, size=40; every record"
+        ValueError, match=r"ob\.DROP leaves records out.* public, size=40; every record"
     ):
         ob.posterior(query, "vote", categories=["a", "b"], size=40, nulls=ob.DROP, unknown="b")
 
