@@ -187,6 +187,12 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
     try:
         return context(measurement)
     except OpenDPException as error:
+        if "out of queries" in str(error):
+            raise ValueError(
+                "query: the Context has answered as many queries as its budget was divided for, so"
+                " nothing was released or spent. Keep the releases that were made, or divide the"
+                " budget by more queries, as in split_evenly_over=2."
+            ) from None
         ours = _CALLBACK_MESSAGE.search(str(error))
         if ours is None:
             raise

@@ -92,11 +92,17 @@ def cells_of(
         labels, index = table_of([column.labels for column in columns], question)
     if size is not None and any(column.leaves_out for column in columns):
         raise ValueError(
-            "nulls, unknown: DROP leaves records out, and the number of records is public,"
+            "nulls, unknown: ob.DROP leaves records out, and the number of records is public,"
             f" size={size}; every record must be counted. Name a category for them, such as"
             " 'missing'."
         )
     index = np.pad(index, [(0, column.leaves_out) for column in columns], constant_values=-1)
+    for column in columns:
+        if column.column in question.by:
+            raise ValueError(
+                f"by={column.column!r}: is a column that is asked for, so every group would have"
+                " one category alone. Group by another column."
+            )
     if not question.by:
         return Cells(tuple(columns), index, CountsSpace(labels, size, axes=axes))
     types = [schema[_named(name, schema, "by")] for name in question.by]

@@ -66,12 +66,13 @@ def _check_options(
     for name in options:
         if name not in accepted:
             remedy = (
-                "name the mechanism it belongs to"
+                "check its spelling, or name the mechanism it belongs to"
                 if kind is None
-                else f"must be one of {', '.join(accepted)}"
+                else f"its options are {', '.join(accepted)}"
             )
             raise TypeError(
-                f"{name}={options[name]!r}: is not an option of mechanism={mechanism!r}; {remedy}."
+                f"{name}={options[name]!r}: is neither an argument of a posterior nor an option of"
+                f" mechanism={mechanism!r}; {remedy}."
                 " The scale follows from the budget."
             )
 

@@ -47,6 +47,11 @@ class Division:
             for name in asked:
                 as_positive(self.share[name], f"share[{name!r}]")
         by_errors = self.share in get_args(Goal)
+        if self.error != "total_variation" and not by_errors:
+            raise ValueError(
+                f"error={self.error!r}: is for shares by errors; leave it out, or pass"
+                f" share={' or share='.join(map(repr, get_args(Goal)))}."
+            )
         private = [name for name, one in asked.items() if one.space.size is None]
         if self.guess_size is not None and not (by_errors and private):
             raise ValueError(

@@ -224,7 +224,13 @@ def _grouped(query: Any, by: Any) -> Any:
         raise ValueError(
             f"by={by!r}: belongs to a query that is not grouped itself; pass `context.query()`."
         )
-    return query.group_by(*([by] if isinstance(by, str) else by))
+    names = [by] if isinstance(by, str) else by
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"by={by!r}: must be the name of a column, a str, or a list of names; compute it in the"
+            " plan first."
+        )
+    return query.group_by(*names)
 
 
 def _of_question(name: str, error: Exception) -> Exception:

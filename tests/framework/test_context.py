@@ -541,14 +541,14 @@ REFUSED = {
     "options of auto": (
         {"gamma": 1.0},
         TypeError,
-        "gamma=1.0: is not an option of mechanism='auto'; name the mechanism",
+        "gamma=1.0: .* nor an option of mechanism='auto'; check its spelling, or name the mech",
     ),
     "other options": (
         {"mechanism": "hellinger_exponential", "noise": "floored"},
         TypeError,
         (
-            "noise='floored': is not an option of mechanism='hellinger_exponential'; must be one of"
-            " sensitivity"
+            "noise='floored': .* nor an option of mechanism='hellinger_exponential'; its options"
+            " are sensitivity"
         ),
     ),
     "scale beside a name": (

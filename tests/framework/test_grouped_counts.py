@@ -728,7 +728,7 @@ BAD = {
         ValueError,
         r"mechanism=3: .*Use mechanism='auto'",
     ),
-    "option": ("region", {"gamma": 0.1}, TypeError, r"gamma=0\.1: is not an option"),
+    "option": ("region", {"gamma": 0.1}, TypeError, r"gamma=0\.1: is .* nor an option"),
 }
 
 

@@ -335,6 +335,28 @@ def test_an_interrupt_after_the_last_counting_carries_the_survey(monkeypatch, la
             "equal",
             r"questions\['a'\]: .*shares",
         ),
+        (
+            {"a": {"column": "vote", "nulls": "no", "catgories": VOTE}},
+            "equal",
+            r"catgories=\['yes', 'no'\]: is neither an argument of a posterior nor.*check its spel",
+        ),
+        (
+            {"a": {"column": "vote", "nulls": "no", "by": 3}},
+            "equal",
+            r"questions\['a'\]: by=3: must be the name of a column, a str, or a list of names",
+        ),
+        (
+            {
+                "a": {
+                    "column": "vote",
+                    "nulls": "no",
+                    "by": ["region", "vote"],
+                    "keys": [("a", "b")],
+                }
+            },
+            "equal",
+            r"questions\['a'\]: by='vote': is a column that is asked for",
+        ),
         (None, "errors", "share='errors': must be 'equal', 'equal_errors' or"),
         (None, {"vote": 1}, "must have a weight for each of 'vote', 'by region', 'table'"),
         (None, {"vote": 1, "by region": 0, "table": 1}, r"share\['by region'\]=0: must be finite"),
@@ -386,3 +408,11 @@ def test_every_question_draws_anew_which_rows_of_an_identifier_are_kept(keep, al
     query = whole.query().truncate_per_group(1, keep=keep)
     answers = ob.survey(query, {str(at): vote for at in range(8)}).release()
     assert (len({release.counts for release in answers.values()}) == 1) == alike
+
+
+def test_a_second_release_is_refused_with_what_to_do():
+    of = context(split_evenly_over=1)
+    query = ob.survey(of.query(), questions())
+    query.release()
+    with pytest.raises(ValueError, match="the Context has answered as many queries as its budget"):
+        query.release()

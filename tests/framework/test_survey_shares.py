@@ -176,6 +176,15 @@ def test_a_public_number_of_records_needs_no_guess():
         ({"share": "equal_errors", "guess_size": 0}, "guess_size=0: must be between"),
         ({"share": "equal_errors"}, r"private in questions\['a'\]; pass a public guess"),
         ({"share": "equal", "guess_size": 9}, "guess_size=9: is for shares by errors"),
+        (
+            {"error": "hellinger"},
+            "error='hellinger': is for shares by errors; leave it out, or pass share='equal_errors'"
+            " or share='smallest_error'",
+        ),
+        (
+            {"share": {"a": 1, "b": 2}, "error": "interval_width"},
+            "error='interval_width': is for shares by errors",
+        ),
     ],
 )
 def test_refusals_before_any_data_are_read(arguments, message):
