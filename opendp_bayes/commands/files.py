@@ -1,5 +1,6 @@
 """The columns of a file, as a scan: nothing is read but their names and types."""
 
+import re
 import shutil
 import sys
 import tempfile
@@ -7,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 import polars as pl
 
@@ -37,12 +39,19 @@ class Source:
     name : what messages call it.
     extension : in `EXTENSIONS`.
     separator : between the values of a line of CSV.
+    rest : of standard input, what follows the header, which is in the file.
     """
 
     path: Path
     name: str
     extension: str
     separator: str
+    rest: BinaryIO | None = None
+
+    @property
+    def title(self) -> str:
+        """Its name without the extension."""
+        return re.sub(rf"{re.escape(self.extension)}$", "", self.name, flags=re.IGNORECASE)
 
     @property
     def kind(self) -> str:
@@ -65,6 +74,12 @@ class Source:
             truncate_ragged_lines=True,
             glob=False,
         )
+
+    def complete(self) -> None:
+        """Let the file hold all of standard input."""
+        if self.rest is not None:
+            with self.path.open("ab") as file:
+                shutil.copyfileobj(self.rest, file)
 
 
 def source(path: Path, separator: str | None) -> Source:
@@ -101,15 +116,27 @@ def source(path: Path, separator: str | None) -> Source:
 def scannable(found: Source) -> Iterator[Source]:
     """A source that can be read more than once: standard input as a temporary file, which only its
     owner can read and which is removed after the block.
+
+    Until `complete` it holds the header alone, so that what is wrong about options and columns is
+    found before the records have come.
     """
     if found.path != STANDARD_INPUT:
         yield found
         return
     with tempfile.TemporaryDirectory(prefix="opendp-bayes-") as directory:  # mode 0700
         path = Path(directory) / "standard-input"
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield replace(found, path=path, name="standard input")
+        path.write_bytes(_header(sys.stdin.buffer))
+        yield replace(found, path=path, name="standard input", rest=sys.stdin.buffer)
+
+
+def _header(lines: BinaryIO) -> bytes:
+    """The first line that is not empty, and those that its quotes include."""
+    header = b""
+    for line in lines:
+        header += line
+        if header.strip() and header.count(b'"') % 2 == 0:
+            break
+    return header
 
 
 def schema_of(found: Source) -> pl.Schema:
@@ -117,8 +144,13 @@ def schema_of(found: Source) -> pl.Schema:
     try:
         return found.scan().collect_schema()
     except (pl.exceptions.PolarsError, OSError):
+        if found.rest is not None:
+            fail(
+                "FILE -: standard input cannot be read as CSV; its first line must name the"
+                " columns, and it must not be compressed."
+            )
         fail(
-            f"FILE {found.path}: cannot be read as {found.kind}; check that it is what its"
+            f"FILE {found.name}: cannot be read as {found.kind}; check that it is what its"
             " extension says."
         )
 

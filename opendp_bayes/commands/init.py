@@ -4,16 +4,18 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opendp_bayes.commands import options
-from opendp_bayes.commands.errors import fail
+from opendp_bayes.commands.errors import fail, option_errors
 from opendp_bayes.commands.output import Kept, echo
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from opendp_bayes.released.data import Value as Label
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -22,7 +24,9 @@ def init(
     data: Annotated[
         Path,
         typer.Argument(
-            metavar="DATA", help="The file with the data, as for `release`.", show_default=False
+            metavar="DATA",
+            help="The file with the data, as for `release`; - is standard input.",
+            show_default=False,
         ),
     ],
     categories: Annotated[
@@ -62,33 +66,45 @@ def init(
 
         opendp-bayes init v.csv --categories vote=yes,no
     """
-    from opendp_bayes.commands.files import schema_of, source
+    from opendp_bayes.commands.files import scan_columns, scannable, schema_of, source
+    from opendp_bayes.commands.query import budget, labels_of
 
-    listed = dict(map(_listed, categories or []))
-    found = source(data, separator)
-    schema = schema_of(found)
-    for name in listed:
-        if name not in schema:
-            fail(f"--categories {name}=: is not a column of {found.name}; check the spelling.")
-    with Kept(output) as kept:
-        text = "\n".join(_lines(data, schema, listed, separator, epsilon))
+    with option_errors():
+        budget(epsilon, None, None)
+    listed = _listed(categories or [])
+    with Kept(output) as kept, scannable(source(data, separator)) as found:
+        types = scan_columns(found, list(listed), "--categories {}=").collect_schema()
+        labels = {
+            name: labels_of(f"--categories {name}=", values, name, types[name])
+            for name, values in listed.items()
+        }
+        text = "\n".join(_lines(found.title, schema_of(found), labels, separator, epsilon))
         if output is None:
             echo(text)
         else:
             kept.keep(text)
 
 
-def _listed(option: str) -> tuple[str, list[str]]:
-    name, equals, values = option.partition("=")
-    if not (name and equals and all(values.split(","))):
-        fail(f"--categories {option}: must be COLUMN=a,b,c, such as --categories vote=yes,no.")
-    return name, values.split(",")
+def _listed(options: list[str]) -> dict[str, str]:
+    """What is listed of each column."""
+    found: dict[str, str] = {}
+    for option in options:
+        name, equals, values = option.partition("=")
+        if not (name and equals and values):
+            fail(f"--categories {option}: must be COLUMN=a,b,c, such as --categories vote=yes,no.")
+        if name in found:
+            fail(
+                f"--categories {option}: {name} has its categories already; list all of them at"
+                f" once, as in --categories {name}=a,b,c."
+            )
+        found[name] = values
+    return found
 
 
 def _lines(
-    path: Path,
+    title: str,
     schema: "pl.Schema",
-    listed: dict[str, list[str]],
+    listed: "dict[str, list[Label]]",
     separator: str | None,
     epsilon: float,
 ) -> Iterator[str]:
@@ -97,7 +113,7 @@ def _lines(
 
     from opendp_bayes.commands.files import countable_type
 
-    yield f"title = {_text(f'Report on {path.stem}')}"
+    yield f"title = {_text(f'Report on {title}')}"
     yield 'text = ""  # where the data are from'
     if separator is not None:
         yield f"separator = {_text(separator)}"
@@ -119,7 +135,7 @@ def _lines(
             continue
         yield f"[columns.{key}]"
         if known is not None:
-            yield f"categories = [{', '.join(_literal(value, plain, name) for value in known)}]"
+            yield f"categories = [{', '.join(map(_text, known))}]"
         else:
             yield "# The categories are those of its type."
         yield '# nulls = "missing"  # without it, records without a value are left out'
@@ -130,15 +146,5 @@ def _lines(
         yield '\n# [[results]]\n# column = "..."'
 
 
-def _literal(value: Any, dtype: "pl.DataType", column: str) -> str:
-    """A category in TOML, of the type of the column."""
-    if dtype.is_integer():
-        try:
-            return str(int(value))
-        except ValueError:
-            fail(f"--categories {column}=: holds integers, so every category must be one.")
-    return str(value) if str(dtype) == "Boolean" else _text(str(value))
-
-
-def _text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)  # a string of JSON is one of TOML
+def _text(value: "Label") -> str:
+    return json.dumps(value, ensure_ascii=False)  # what JSON says of a label, TOML does too

@@ -83,7 +83,7 @@ class Asked:
             )
             if not counted
         ]
-        return [f"Rows {' and '.join(kinds)} were left out."] if kinds else []
+        return [f"Rows {' or '.join(kinds)} were left out."] if kinds else []
 
     def _counts_all(self, given: dict[str, str]) -> bool:
         return self.size is not None or set(given) == set(self.columns)
@@ -111,6 +111,9 @@ def by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) 
 def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
     """The query in a Context whose whole budget it is; reads the names and types of the columns."""
     enable_features("contrib", "honest-but-curious")
+    for option, column in (("--group-by", asked.group_by), ("--identifier", asked.identifier)):
+        if column is not None:
+            scan_columns(found, [column], f"{option} {{!r}}")  # refused by the name of its option
     frame = scan_columns(found, asked.read)
     schema = frame.collect_schema()
     plan: Any = Context.compositor(
@@ -121,7 +124,7 @@ def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
         plan = plan.truncate_per_group(asked.rows_per_identifier)
     keys = None
     if asked.group_by is not None:
-        keys = _labels("--groups", asked.groups, asked.group_by, schema[asked.group_by])
+        keys = labels_of("--groups ", asked.groups, asked.group_by, schema[asked.group_by])
         plan = plan.group_by(asked.group_by)
     one = asked.columns[0] if len(asked.columns) == 1 else None
     return posterior(
@@ -146,7 +149,7 @@ def _counted(
     nulls: dict[str, Label] = {}
     unknown: dict[str, Label] = {}
     for name in asked.columns:
-        labels = _labels("--categories", asked.categories.get(name), name, schema[name])
+        labels = labels_of("--categories ", asked.categories.get(name), name, schema[name])
         policies = [_bucket(given.get(name), labels) for given in (asked.nulls, asked.unknown)]
         if asked.size is None:
             plan = without_uncounted(plan, name, labels, *(label is None for label in policies))
@@ -188,30 +191,32 @@ def without_uncounted(
     return plan.filter(value.is_not_null()) if drop_nulls else plan
 
 
-def _labels(option: str, listed: str | None, column: str, dtype: pl.DataType) -> list[Label]:
-    """The labels that an option lists, in the type of the column."""
-    what, one = ("categories", "category") if option == "--categories" else ("groups", "group")
+def labels_of(option: str, listed: str | None, column: str, dtype: pl.DataType) -> list[Label]:
+    """The labels that an option lists, in the type of the column; `option` is all that stands
+    before them.
+    """
+    grouping = option.startswith("--groups")
+    what, one = ("groups", "group") if grouping else ("categories", "category")
     if listed is None:
         if isinstance(dtype, pl.Enum):
             return list(dtype.categories)
         if dtype == pl.Boolean:
             return [True, False]
         fail(
-            f"{option}: is missing; column {column!r} of type {dtype} does not list its {what}."
-            f" Name all of them: {option} a,b,c."
+            f"{option.strip()}: is missing; column {column!r} of type {dtype} does not list its"
+            f" {what}. Name all of them: {option}a,b,c."
         )
     texts = next(csv.reader([listed], skipinitialspace=True), [])
     if not texts or "" in texts:
         fail(
-            f"{option} {listed!r}: must be labels separated by commas, none of them empty, such as"
-            f" {option} a,b,c."
+            f"{option}{listed!r}: must be labels separated by commas, none of them empty, such as"
+            f" {option}a,b,c."
         )
     labels: list[Label] = [*texts]
     if dtype == pl.Boolean:
         if not set(texts) <= {"true", "false"}:
             fail(
-                f"{option} {listed}: column {column!r} is Boolean, so its {what} must be"
-                " true,false."
+                f"{option}{listed}: column {column!r} is Boolean, so its {what} must be true,false."
             )
         labels = [text == "true" for text in texts]
     elif dtype == pl.Int64:
@@ -219,11 +224,11 @@ def _labels(option: str, listed: str | None, column: str, dtype: pl.DataType) ->
             labels = [int(text) for text in texts]
         except ValueError:
             fail(
-                f"{option} {listed}: column {column!r} holds integers, so every {one} must be one,"
-                f" such as {option} 0,1."
+                f"{option}{listed}: column {column!r} holds integers, so every {one} must be one,"
+                f" such as {option}0,1."
             )
     if len(set(labels)) < len(labels):
-        fail(f"{option} {listed}: must not repeat a label.")
+        fail(f"{option}{listed}: must not repeat a label.")
     return labels
 
 

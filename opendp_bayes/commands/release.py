@@ -218,6 +218,7 @@ def release(
         with option_errors(), deferred_interrupts():
             posterior = query.posterior_query(readable, asked)
             posterior.resolve()
+        readable.complete()
         with release_errors(), waiting("Counting"), deferred_interrupts():
             released = posterior.release()
             kept.keep(released.to_json())

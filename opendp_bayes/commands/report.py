@@ -122,6 +122,7 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
     with Kept(output.with_suffix(".json")) as kept, scannable(found) as readable:
         with option_errors(), deferred_interrupts():
             survey = survey_of(readable, asked)
+        readable.complete()
         with release_errors(), waiting("Counting"), deferred_interrupts():
             report = Report(asked, survey.release().releases, software)
             kept.keep(report.to_json())

@@ -303,7 +303,13 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "vote",
             "--categories a,b --size 70 --nulls n --epsilon 1",
-            r"--unknown: column 'vote' .* may hold values outside.* --unknown 'other'",
+            r"--unknown: column 'vote' .* may hold values outside.* --unknown 'other';"
+            " without it they are left out, where the number of records is private",
+        ),
+        (
+            "vote",
+            "--categories a,b --nulls DROP --epsilon 1",
+            r"--nulls 'DROP': would be a new category of that name.*; without it they are left out",
         ),
         ("enum", "--size 0 --nulls n --epsilon 1", r"--size 0: must be between 1"),
         ("enum", "--epsilon 1 --epsilon 2", r"--epsilon: is given more than once; give it once"),
@@ -326,7 +332,17 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "enum",
             "--group-by absent --epsilon 1",
-            r"--column 'absent': is not in votes.parquet",
+            r"--group-by 'absent': is not in votes.parquet",
+        ),
+        (
+            "enum",
+            "--identifier absent --rows-per-identifier 1 --epsilon 1",
+            r"--identifier 'absent': is not in votes.parquet",
+        ),
+        (
+            "enum",
+            "--identifier weight --rows-per-identifier 1 --epsilon 1",
+            r"--identifier 'weight': has type Float64",
         ),
         (
             "enum",
@@ -680,8 +696,8 @@ def test_parameters_of_a_mechanism(files: Path) -> None:
     ("setting", "message"),
     [
         ("gamma", "--parameter gamma: must be NAME=VALUE"),
-        ("gama=1", "is not an option of .*; must be one of gamma, beta"),
-        ("scale=1", "not an option"),
+        ("gama=1", "nor an option of .*; its options are gamma, beta"),
+        ("scale=1", "nor an option"),
     ],
 )
 def test_wrong_parameters_of_a_mechanism(files: Path, setting: str, message: str) -> None:
@@ -701,7 +717,7 @@ def test_wrong_parameters_of_a_mechanism(files: Path, setting: str, message: str
 @pytest.mark.parametrize(
     ("policy", "note"),
     [
-        ((), "Rows without a value and with a value that is not a category were left out."),
+        ((), "Rows without a value or with a value that is not a category were left out."),
         (("--nulls", "none"), "Rows with a value that is not a category were left out."),
         (("--nulls", "none", "--unknown", "other"), ""),
     ],

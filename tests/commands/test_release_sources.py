@@ -41,7 +41,7 @@ def test_a_posterior_for_each_group(votes: Path) -> None:
     shown = run("release", votes, *COLUMN, *groups, *EXACT[:2])
     assert "vote by town" in shown
     assert (
-        "Rows without a value and with a value that is not a category and of no group were left"
+        "Rows without a value or with a value that is not a category or of no group were left"
         in " ".join(shown.split())
     )
 
@@ -57,7 +57,7 @@ def test_a_joint_table(votes: Path) -> None:
     assert release.counts == (4, 2, 2, 1)
     shown = run("release", votes, *TABLE, *OF_TABLE, "--epsilon", 1)
     assert "vote × town" in shown
-    assert "Rows without a value and with a value that is not a category were left out." in shown
+    assert "Rows without a value or with a value that is not a category were left out." in shown
 
 
 def test_a_joint_table_with_buckets(votes: Path) -> None:
@@ -175,12 +175,42 @@ def test_standard_input_is_csv_and_leaves_no_file(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("wrong", ["--contributions 0", "--groups a", "--separator ;;"])
-def test_wrong_options_are_found_before_standard_input_is_read(
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "--contributions 0",
+        "--groups a",
+        "--separator ;",
+        "--separator ;;",
+        "--prior 1,2,3",
+        "--unknown DROP",
+        "--group-by nope --groups a",
+        "--identifier nope --rows-per-identifier 1",
+    ],
+)
+def test_wrong_options_are_found_at_the_header_of_standard_input(
     wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unread(*_: object) -> None:
-        raise AssertionError("standard input is read")
+        raise AssertionError("the records are read")
 
     monkeypatch.setattr("shutil.copyfileobj", unread)
-    run("release", "-", *COLUMN, *wrong.split(), *EXACT, code=2)
+    result = CliRunner().invoke(app, ["release", "-", *COLUMN, *wrong.split(), *EXACT], input=TEXT)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith(f"opendp-bayes: {wrong.split()[0]}") or wrong == "--separator ;"
+
+
+def test_a_header_of_several_lines_on_standard_input() -> None:
+    text = '\n"vote\nof 1996",town\n' + "a,x\nb,x\na,y\n"
+    column = ("--column", "vote\nof 1996", "--categories", "a,b")
+    result = CliRunner().invoke(app, ["release", "-", *column, *EXACT], input=text)
+    assert result.exit_code == 0, result.output
+    assert ob.Release.from_json(result.stdout).counts == (2, 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n"])
+def test_standard_input_without_a_header(content: bytes) -> None:
+    result = CliRunner().invoke(app, ["release", "-", *COLUMN, *EXACT], input=content)
+    assert result.exit_code == 2
+    assert "standard input cannot be read as CSV; its first line must name" in result.stderr
+    assert "/" not in result.stderr

@@ -1,5 +1,6 @@
 """`opendp-bayes init` and `opendp-bayes report`: from a file to a page."""
 
+import gzip
 import json
 import re
 import sys
@@ -10,9 +11,11 @@ import jsonschema
 import polars as pl
 import pytest
 from command_line import run
+from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.commands.answers import survey_of
+from opendp_bayes.commands.app import app
 from opendp_bayes.commands.files import source
 from opendp_bayes.commands.output import NewFile
 from opendp_bayes.framework.boundary import ReleaseError
@@ -242,9 +245,58 @@ def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
     ("categories", "message"),
     [
         ("vote", r"--categories vote: must be COLUMN=a,b,c"),
-        ("vote=a,,b", r"must be COLUMN=a,b,c"),
-        ("nope=a,b", r"--categories nope=: is not a column of votes\.csv"),
+        ("vote=", r"must be COLUMN=a,b,c"),
+        ("vote=a,,b", r"--categories vote='a,,b': must be labels separated by commas"),
+        ("vote=a,a", r"--categories vote=a,a: must not repeat a label"),
+        ("nope=a,b", r"--categories nope=: is not in the first line of votes\.csv"),
     ],
 )
 def test_wrong_categories_of_init(place: Path, categories: str, message: str) -> None:
     assert re.search(message, run("init", "votes.csv", "--categories", categories, code=2))
+
+
+def test_init_refuses_a_column_that_is_listed_twice(place: Path) -> None:
+    twice = ("--categories", "vote=a,b", "--categories", "vote=b")
+    message = run("init", "votes.csv", *twice, code=2)
+    assert "--categories vote=b: vote has its categories already; list all of them" in message
+
+
+@pytest.mark.parametrize("epsilon", ["-1", "0", "inf", "nan"])
+def test_init_refuses_what_is_no_budget(place: Path, epsilon: str) -> None:
+    message = run("init", "votes.csv", "--epsilon", epsilon, code=2)
+    assert "must be finite and greater than 0" in message
+
+
+def test_init_reads_labels_as_release_does(place: Path) -> None:
+    text = run("init", "votes.csv", "--categories", 'vote="a, or b", b', "--categories", "town=x,y")
+    columns = read_specification(text).columns
+    assert columns["vote"].categories == ["a, or b", "b"]
+    assert columns["town"].categories == ["x", "y"]
+
+
+def test_init_reads_the_header_of_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unread(*_: object) -> None:
+        raise AssertionError("the records are read")
+
+    monkeypatch.setattr("shutil.copyfileobj", unread)
+    options = ["init", "-", "--separator", ";", "--categories", "vote=a,b"]
+    result = CliRunner().invoke(app, options, input="vote;town\na;x\n")
+    assert result.exit_code == 0, result.output
+    found = read_specification(result.stdout)
+    assert (found.title, found.separator) == ("Report on standard input", ";")
+    assert found.columns["vote"].categories == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["votes.csv.gz", "VOTES.CSV.GZ", "votes.2024.csv.gz"])
+def test_the_title_of_init_is_the_name_without_its_extension(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(b"vote\na\n"))
+    title = name.lower().removesuffix(".csv.gz")
+    text = run("init", tmp_path / name)
+    assert text.splitlines()[0].lower() == f'title = "report on {title}"'
+
+
+def test_a_report_of_standard_input(place: Path) -> None:
+    content = Path("votes.csv").read_bytes()
+    result = CliRunner().invoke(app, ["report", "votes.toml", "-", "-o", "v.html"], input=content)
+    assert result.exit_code == 0, result.output
+    assert Report.from_json(Path("v.json").read_bytes()).releases[0].counts == (40, 20)
