@@ -300,3 +300,16 @@ def test_a_report_of_standard_input(place: Path) -> None:
     result = CliRunner().invoke(app, ["report", "votes.toml", "-", "-o", "v.html"], input=content)
     assert result.exit_code == 0, result.output
     assert Report.from_json(Path("v.json").read_bytes()).releases[0].counts == (40, 20)
+
+
+def test_a_wrong_specification_is_found_at_the_header_of_standard_input(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unread(*_: object) -> None:
+        raise AssertionError("the records are read")
+
+    monkeypatch.setattr("shutil.copyfileobj", unread)
+    Path("votes.toml").write_text(SPECIFICATION.replace("town", "city"))
+    result = CliRunner().invoke(app, ["report", "votes.toml", "-"], input="person,vote,town\n1,a,x")
+    assert result.exit_code == 2, result.output
+    assert "columns.city: is not in the first line of standard input" in result.stderr
