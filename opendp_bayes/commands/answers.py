@@ -1,50 +1,85 @@
 """From a specification to its releases, in one Context that holds the budget of all of them."""
 
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import polars as pl
 from opendp.context import Context, loss_of, unit_of
-from opendp.mod import enable_features
+from opendp.mod import OpenDPException, enable_features
 
 from opendp_bayes.commands.files import Source, scan_columns
 from opendp_bayes.commands.query import without_uncounted
 from opendp_bayes.framework.asked import Asked, ask
+from opendp_bayes.framework.columns import covers, public_values
 from opendp_bayes.framework.question import Question
 from opendp_bayes.framework.shares import Division
 from opendp_bayes.framework.survey import SurveyQuery
+from opendp_bayes.publishing.lines import FieldError
 from opendp_bayes.publishing.specification import Column, Privacy, Result, Specification
+
+#: An error of the library: the argument that it is about, its value, and what is wrong.
+_ARGUMENT = re.compile(r"(\w+)(=.*?)?: (.*)", re.DOTALL)
 
 
 def survey_of(found: Source, asked: Specification) -> SurveyQuery:
     """All results as one survey, by their headings, in a Context whose whole budget it is.
 
-    Reads names and types of columns alone. Raises `ValueError`/`TypeError`, with the number or the
-    heading of the result in front, for what does not fit.
+    Reads names and types of columns alone. Raises `FieldError` for what does not fit them.
     """
     enable_features("contrib", "honest-but-curious")
     privacy = asked.privacy
     frame = scan_columns(found, _columns(asked), "columns.{}")
     schema = frame.collect_schema()
-    context = Context.compositor(
-        data=frame,
-        privacy_unit=_unit(privacy),
-        privacy_loss=loss_of(epsilon=privacy.epsilon, rho=privacy.rho, delta=privacy.delta),
-        split_evenly_over=1,
-    )
+    with _field_errors("privacy"):
+        context = Context.compositor(
+            data=frame,
+            privacy_unit=_unit(privacy),
+            privacy_loss=loss_of(epsilon=privacy.epsilon, rho=privacy.rho, delta=privacy.delta),
+            split_evenly_over=1,
+        )
     query: Any = context.query()
     questions = {}
     for number, result in enumerate(asked.results):
-        try:
+        with _field_errors("results", number):
             questions[result.heading] = _asked(query, schema, asked, result)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"results[{number}]: {error}") from None
     weights = {result.heading: result.share for result in asked.results}
     share = weights if privacy.shares == "weights" else privacy.shares
-    division = Division(share, "total_variation", privacy.guess_size)
-    division.check(questions)
-    survey = SurveyQuery(questions, division)
-    survey.resolve()
+    with _field_errors("privacy", headings=list(questions)):
+        division = Division(share, "total_variation", privacy.guess_size)
+        division.check(questions)
+        survey = SurveyQuery(questions, division)
+        survey.resolve()
     return survey
+
+
+@contextmanager
+def _field_errors(*path: str | int, headings: Sequence[str] = ()) -> Iterator[None]:
+    """A block whose errors are about a table of the specification, a field of it, or the result
+    whose heading they name.
+    """
+    try:
+        yield
+    except FieldError:
+        raise
+    except OpenDPException as error:
+        raise FieldError(path, f"is refused by OpenDP: {error.message}") from None
+    except (TypeError, ValueError) as error:
+        message = str(error)
+    else:
+        return
+    for number, heading in enumerate(headings):
+        if message.startswith(question := f"questions[{heading!r}]: "):
+            path, message = ("results", number), message.removeprefix(question)
+    found = _ARGUMENT.fullmatch(message)
+    if found and found[1] in ("size", "guess_size"):
+        path = ("privacy", found[1])
+    elif found and path[0] == "results" and found[1] in Result.__struct_fields__:
+        path = (*path, found[1])
+    else:
+        raise FieldError(path, message)
+    raise FieldError(path, f"{found[2]}: {found[3]}" if found[2] else found[3])
 
 
 def _columns(asked: Specification) -> list[str]:
@@ -61,16 +96,19 @@ def _unit(privacy: Privacy) -> Any:
 
 def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -> Asked:
     """One result as a question."""
-    columns = {name: asked.columns[name] for name in result.columns}
-    labels = {name: _categories(column, schema[name]) for name, column in columns.items()}
+    labels: dict[str, list[Any]] = {}
     policies: dict[str, dict[str, Any]] = {"nulls": {}, "unknown": {}}
-    for name, column in columns.items():
+    for name in result.columns:
+        column, dtype = asked.columns[name], schema[name]
+        labels[name] = _categories(name, column, dtype)
         nulls, unknown = column.nulls, column.unknown
-        if asked.privacy.size is None and labels[name] is not None:
+        if asked.privacy.size is None:
             plan = without_uncounted(plan, name, labels[name], nulls is None, unknown is None)
             # Nothing is left for a bucket that was not asked for, so it may be any category.
             nulls = labels[name][0] if nulls is None else nulls
             unknown = labels[name][0] if unknown is None else unknown
+        else:
+            _check_counts_all(name, column, covers(dtype, tuple(labels[name])))
         for policy, label in (("nulls", nulls), ("unknown", unknown)):
             if label is not None:
                 policies[policy][name] = label
@@ -78,7 +116,7 @@ def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -
         plan = plan.truncate_per_group(asked.privacy.rows_per_identifier)
     keys = None
     if result.by is not None:
-        keys = _categories(asked.columns[result.by], schema[result.by])
+        plan, keys = _in_groups(plan, result.by, asked.columns[result.by], schema[result.by])
         plan = plan.group_by(result.by)
     of: Any = result.column
     question = Question.of(
@@ -93,10 +131,62 @@ def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -
     return ask(plan, question, result.mechanism)
 
 
-def _categories(column: Column, dtype: pl.DataType) -> Any:
+def _categories(name: str, column: Column, dtype: pl.DataType) -> list[Any]:
     """The categories that the specification or the type of the column names."""
-    if column.categories is None and isinstance(dtype, pl.Enum):
-        return list(dtype.categories)
-    if column.categories is None and dtype == pl.Boolean:
-        return [True, False]
-    return column.categories
+    if column.categories is None and not isinstance(dtype, pl.Enum) and dtype != pl.Boolean:
+        raise FieldError(
+            ("columns", name),
+            f"must have categories: a column of type {dtype} does not say publicly which there"
+            " are. List all of them, from what is public and not from the data.",
+        )
+    try:
+        return list(public_values(name, dtype, column.categories))
+    except (TypeError, ValueError) as error:
+        problem = str(error).removeprefix("categories")
+        raise FieldError(("columns", name, "categories"), problem) from None
+
+
+def _check_counts_all(name: str, column: Column, covered: bool) -> None:
+    """Raise `FieldError` where records would be left out; `covered` if the type of the column
+    excludes other values.
+    """
+    for field, given, kind in (
+        ("nulls", column.nulls is not None, "without a value"),
+        ("unknown", covered or column.unknown is not None, "with a value that is no category"),
+    ):
+        if not given:
+            raise FieldError(
+                ("columns", name),
+                f"must have {field}: the number of records is public, so those {kind} are counted"
+                f" too. Name a category for them, such as {field} = 'other'.",
+            )
+
+
+def _in_groups(plan: Any, name: str, column: Column, dtype: pl.DataType) -> tuple[Any, list[Any]]:
+    """The plan with the groups of a column in it, and the groups. Nulls and other values become the
+    category that the specification names for them, row by row, or null, which is no group.
+    """
+    categories = _categories(name, column, dtype)
+    given = {"nulls": column.nulls, "unknown": column.unknown}
+    named = {field: label for field, label in given.items() if label is not None}
+    if not named:
+        return plan, categories
+    for field, label in named.items():
+        if type(label) is not type(categories[0]):
+            raise FieldError(
+                ("columns", name, field),
+                f"={label!r}: must be of the type of the categories, such as {categories[0]!r},"
+                " because there is a result by this column.",
+            )
+    kind = pl.String() if isinstance(dtype, pl.Enum) else dtype  # which may not have the label
+    recoded = (
+        pl.col(name)
+        .cast(kind)
+        .replace_strict(
+            [*categories, None],
+            [*categories, column.nulls],
+            default=column.unknown,
+            return_dtype=kind,
+        )
+    )
+    return plan.with_columns(recoded), list(dict.fromkeys([*categories, *named.values()]))

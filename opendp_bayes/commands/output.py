@@ -169,12 +169,14 @@ def _rescued(text: str) -> str:
 
 
 @contextmanager
-def written(what: object) -> Iterator[None]:
-    """A block that writes; exits with a message and `NOT_WRITTEN` where that fails."""
+def written(what: object, advice: str = "") -> Iterator[None]:
+    """A block that writes; exits with a message, `advice` after it, and `NOT_WRITTEN` where that
+    fails.
+    """
     try:
         yield
     except OSError as error:
-        fail(f"{what}: cannot be written ({_reason(error)}).", code=NOT_WRITTEN)
+        fail(f"{what}: cannot be written ({_reason(error)}).{advice}", code=NOT_WRITTEN)
 
 
 def _reason(error: OSError) -> str:

@@ -1,17 +1,18 @@
 """`opendp-bayes report`: from a specification and data to a page that can be published."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opendp_bayes.commands import options
-from opendp_bayes.commands.errors import fail, option_errors, release_errors
+from opendp_bayes.commands.errors import fail, release_errors
 from opendp_bayes.commands.output import Kept, NewFile, echo, written
 
 if TYPE_CHECKING:
     from opendp_bayes.publishing.document import Report
-    from opendp_bayes.publishing.specification import Specification
 
 
 def _print_schema(wanted: bool) -> None:
@@ -90,10 +91,11 @@ def report(
     page = NewFile(output)
     try:
         made = _again(specification) if data is None else _made(specification, data, output)
-        _write(made, page)
+        _write(made, page, specification if data is None else _releases_of(output))
     finally:
         page.close()
-    echo(f"{output}: a report of {len(made.releases)} results.")
+    number = len(made.releases)
+    echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.")
 
 
 def _again(path: Path) -> "Report":
@@ -115,12 +117,16 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
     from opendp_bayes.commands.progress import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
     from opendp_bayes.publishing.document import Report
+    from opendp_bayes.publishing.lines import located
+    from opendp_bayes.publishing.reading import read_specification
 
-    asked = _specification(specification)
+    text = _text(specification)
+    with _specification_errors(specification):
+        asked = read_specification(text)
     software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
     found = source(data, asked.separator)
-    with Kept(output.with_suffix(".json")) as kept, scannable(found) as readable:
-        with option_errors(), deferred_interrupts():
+    with Kept(_releases_of(output)) as kept, scannable(found) as readable:
+        with _specification_errors(specification), located(text), deferred_interrupts():
             survey = survey_of(readable, asked)
         readable.complete()
         with release_errors(), waiting("Counting"), deferred_interrupts():
@@ -129,28 +135,34 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
     return report
 
 
-def _write(made: "Report", page: NewFile) -> None:
+def _write(made: "Report", page: NewFile, kept: Path) -> None:
     from opendp_bayes.commands.progress import waiting
     from opendp_bayes.publishing.page import rendered
 
     with waiting("Computing the posteriors"):
         content = rendered(made)
-    with written(page.path):
+    with written(page.path, f" The releases are in {kept}: `opendp-bayes report {kept}` makes it."):
         page.write(content.encode())
 
 
-def _specification(path: Path) -> "Specification":
-    from opendp_bayes.publishing.specification import SpecificationError, read_specification
+def _releases_of(page: Path) -> Path:
+    """The file of the releases that a page shows."""
+    return page.with_suffix(".json")
+
+
+@contextmanager
+def _specification_errors(path: Path) -> Iterator[None]:
+    from opendp_bayes.publishing.lines import SpecificationError
 
     try:
-        return read_specification(_text(path))
+        yield
     except SpecificationError as error:
         fail(f"{path}: {error}")
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         fail(f"{path}: cannot be read ({error.strerror}).")
     except UnicodeDecodeError:

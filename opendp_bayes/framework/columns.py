@@ -42,7 +42,7 @@ class CategoricalColumn:
         the policy adds.
         """
         own = public_values(column, dtype, categories)
-        covered = _covers(dtype, own)
+        covered = covers(dtype, own)
         if nullable and nulls is None:
             raise ValueError(
                 f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
@@ -190,7 +190,7 @@ def _check_fits(label: Any, dtype: pl.DataType, shown: str) -> None:
         raise ValueError(f"{shown}: {label!r} is outside the range of 64-bit integers.")
 
 
-def _covers(dtype: pl.DataType, categories: tuple[Value, ...]) -> bool:
+def covers(dtype: pl.DataType, categories: tuple[Value, ...]) -> bool:
     """Whether the type excludes values outside the categories."""
     if isinstance(dtype, pl.Enum):
         return set(dtype.categories.to_list()) <= set(categories)

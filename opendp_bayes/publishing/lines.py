@@ -1,7 +1,8 @@
-"""In which line of a TOML text a value is: the parsers of TOML do not say."""
+"""In which line of a TOML text a value is: the parsers of TOML do not say. The errors that do."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 _TABLE = re.compile(r"^\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
 _NAME = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
@@ -9,8 +10,32 @@ _KEY = re.compile(rf"^\s*({_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
 _PART = re.compile(_NAME)
 
 
+class FieldError(ValueError):
+    """What is wrong in a specification with the field at `path`, the steps to it."""
+
+    def __init__(self, path: Sequence[str | int], problem: str) -> None:
+        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+        name = "".join(steps).lstrip(".") or "the file"
+        super().__init__(f"{name}{'' if problem.startswith('=') else ': '}{problem}")
+        self.path = tuple(path)
+
+
+class SpecificationError(ValueError):
+    """What is wrong in a specification, with its line."""
+
+
+@contextmanager
+def located(text: str) -> Iterator[None]:
+    """A block whose `FieldError` becomes a `SpecificationError` with its line in the text."""
+    try:
+        yield
+    except FieldError as error:
+        raise SpecificationError(f"line {line_of(text, error.path)}: {error}") from None
+
+
 def line_of(text: str, path: Sequence[str | int]) -> int:
-    """The line, from 1, of the value at `path`, or of the nearest table around it.
+    """The line, from 1, of the value at `path`, of the first thing in it, or of the nearest table
+    around it.
 
     Knows tables, arrays of tables and dotted keys; in an inline table, the line of its key.
 
@@ -20,7 +45,7 @@ def line_of(text: str, path: Sequence[str | int]) -> int:
     best, depth = 1, 0
     for number, place in _places(text):
         common = _common(place, tuple(path))
-        if common == len(place) and common > depth:
+        if common in (len(place), len(path)) and common > depth:
             best, depth = number, common
     return best
 

@@ -21,7 +21,7 @@ from opendp_bayes.commands.output import NewFile
 from opendp_bayes.framework.boundary import ReleaseError
 from opendp_bayes.framework.survey import SurveyQuery
 from opendp_bayes.publishing.document import Report
-from opendp_bayes.publishing.specification import read_specification
+from opendp_bayes.publishing.reading import read_specification
 
 SPECIFICATION = """\
 title = "Votes"
@@ -122,12 +122,12 @@ def test_a_public_size(place: Path) -> None:
         (
             "votes.toml votes.csv",
             ('categories = ["a", "b"]', ""),
-            r"results\[0\]: --categories: column 'vote' .* does not say publicly",
+            r"votes\.toml: line 4: columns\.vote: must have categories: a column of type String",
         ),
         (
             "votes.toml votes.csv",
             ('by = "town"', 'by = "town"\nprior = [1, 2, 3]'),
-            r"results\[1\]: --prior \[1.0, 2.0, 3.0\]: has 3 entries; must have 2",
+            r"votes\.toml: line 13: results\[1\]\.prior=\[1.0, 2.0, 3.0\]: has 3 entries; must",
         ),
         ("votes.csv", ("", ""), r"votes\.csv: text: is not a report in JSON"),
     ],
@@ -180,6 +180,32 @@ def test_a_page_that_cannot_be_written_loses_no_release(
     assert name, message
     assert len(Report.from_json(Path(name[1]).read_bytes()).releases) == 3
     assert "vote by town" in run("show", name[1])
+
+
+def test_where_the_page_alone_cannot_be_written_its_releases_are_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = NewFile.write
+
+    def full(self: NewFile, content: bytes) -> None:
+        if self.path.suffix == ".html":
+            raise OSError(28, "No space left on device")
+        write(self, content)
+
+    monkeypatch.setattr(NewFile, "write", full)
+    message = run(*MAKE, code=3)
+    assert "votes.html: cannot be written (No space left on device)." in message
+    assert "The releases are in votes.json: `opendp-bayes report votes.json`" in message
+    monkeypatch.undo()
+    monkeypatch.chdir(place)
+    run("report", "votes.json", "-o", "votes.html")
+
+
+def test_a_report_of_one_result_in_utf_8_with_a_mark(place: Path) -> None:
+    one = SPECIFICATION[: SPECIFICATION.index('[[results]]\ncolumn = "vote"\nby')]
+    Path("votes.toml").write_text(one, encoding="utf-8-sig")
+    assert run(*MAKE) == "votes.html: a report of 1 result.\n"
+    assert "The result has a privacy loss of at most" in Path("votes.html").read_text()
 
 
 @pytest.mark.parametrize("shares", ["equal_errors", "smallest_error", "weights"])

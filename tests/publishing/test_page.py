@@ -14,7 +14,8 @@ from opendp_bayes.commands.answers import survey_of
 from opendp_bayes.commands.files import source
 from opendp_bayes.publishing.document import Report
 from opendp_bayes.publishing.page import rendered
-from opendp_bayes.publishing.specification import read_specification
+from opendp_bayes.publishing.reading import read_specification
+from opendp_bayes.publishing.statements import promise
 
 VOTES = ["Clinton", "Dole"]
 ELECTION = """
@@ -215,12 +216,14 @@ def test_the_ledger_adds_up_and_keeps_the_budget(report: Report) -> None:
 
 
 def test_no_other_number_is_in_the_text(report: Report) -> None:
-    """Those of the promise and the methods are the budget, its size, the neighbours, the number of
-    results, the level and the versions.
+    """Those of the promise and the methods are the budget and what it implies, its size, the
+    neighbours, scales and priors, the level and the versions.
     """
     page = Page(rendered(report))
     document, (*_, total) = json.loads(page.document), page.tables[-1]
-    known = {"1", "95", str(len(document["releases"])), total[2], total[3]}
+    known = {"0", "1", "2", "95", total[2], total[3], promise(report)["factor"]}
+    known |= {f"{part.mechanism.scale:.4g}" for part in parts(page)}
+    known |= {promise(report)["epsilon"], "06"}  # δ = 1e-06
     known |= {"944"} if report.specification.privacy.size else set()
     for section in ("promise", "methods", "reading", "cost", "data"):
         text = page.text[section]
@@ -247,8 +250,17 @@ def test_categories_are_called_what_the_specification_calls_them(
     assert "are left out" not in page.text["results"]
     page = Page(rendered(marriages))
     assert page.tables[1][1][0] == "1 × yes"
-    left_out = "Records without a value or with a value that is no category are left out."
+    left_out = "Records without a value or with one that is no category are left out."
     assert left_out in page.text["results"]
+
+
+def test_groups_are_called_by_their_column_and_category(election: Report) -> None:
+    html = rendered(election)
+    assert re.findall(r"<figcaption><strong>(.*?)</strong></figcaption>", html) == [
+        "vote: Clinton",
+        "vote: Dole",
+    ]
+    assert html.count("<figcaption>") == 2, "none is empty"
 
 
 def test_the_page_needs_nothing_and_runs_nothing(report: Report) -> None:

@@ -1,0 +1,157 @@
+"""From a specification to its releases: what is counted where, and what does not fit the data."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from opendp_bayes.commands.answers import survey_of
+from opendp_bayes.commands.files import source
+from opendp_bayes.publishing.lines import SpecificationError, located
+from opendp_bayes.publishing.reading import read_specification
+from opendp_bayes.results.survey import Survey
+
+TEXT = """\
+title = "Groups"
+[privacy]
+epsilon = 20000.0
+[columns.g]
+categories = ["a", "b"]
+[columns.v]
+categories = ["x", "y"]
+[[results]]
+column = "v"
+by = "g"
+[[results]]
+column = "g"
+"""
+#: 1 record of a, 2 of b, 3 without a value and 5 of another.
+GROUPS = ["a", *2 * ["b"], *3 * [None], *5 * ["c"]]
+
+
+def released(text: str, frame: pl.DataFrame, directory: Path) -> Survey:
+    frame.write_parquet(directory / "data.parquet")
+    with located(text):
+        survey = survey_of(source(directory / "data.parquet", None), read_specification(text))
+    return survey.release()
+
+
+def frame_of(groups: list[Any], dtype: Any) -> pl.DataFrame:
+    kind = pl.Enum(["x", "y"])
+    return pl.DataFrame(
+        {"g": pl.Series(groups, dtype=dtype), "v": pl.Series(["x"] * len(groups), dtype=kind)}
+    )
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Enum(["a", "b", "c"])])
+@pytest.mark.parametrize("size", ["", "size = 11"])
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ('nulls = "a"\nunknown = "b"', {"a": 4, "b": 7}),
+        ('nulls = "none"\nunknown = "a"', {"a": 6, "b": 2, "none": 3}),
+        ('nulls = "b"', {"a": 1, "b": 5}),
+        ('unknown = "b"', {"a": 1, "b": 7}),
+        ("", {"a": 1, "b": 2}),
+    ],
+)
+def test_the_groups_have_the_records_that_their_column_has(
+    tmp_path: Path, dtype: Any, size: str, policies: str, expected: dict[str, int]
+) -> None:
+    """Noise of scale 1e-4 at most differs from 0 with probability below e^-9999."""
+    text = TEXT.replace("[columns.v]", f"{policies}\n[columns.v]")
+    text = text.replace("[columns.v]", '[columns.v]\nnulls = "y"')
+    text = text.replace("20000.0", f"20000.0\n{size}")
+    if size and len(policies.splitlines()) < 2:  # then all records of a result are counted
+        text = text[: text.rindex("[[results]]")]
+    survey = released(text, frame_of(GROUPS, dtype), tmp_path)
+    by_group = survey["v by g"]
+    assert {group: sum(part.counts) for group, part in by_group.items()} == expected
+    assert by_group.d_in == 1
+    if "g" in survey:
+        assert dict(zip(survey["g"].categories, survey["g"].counts, strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("groups", "dtype", "categories", "policies", "expected"),
+    [
+        ([1, 2, None, 7], pl.Int64, "[1, 2]", "nulls = 2\nunknown = 3", {1: 1, 2: 2, 3: 1}),
+        ([True, None, False], pl.Boolean, "[true, false]", "nulls = false", {True: 1, False: 2}),
+    ],
+)
+def test_groups_of_other_types(
+    tmp_path: Path, groups: list[Any], dtype: Any, categories: str, policies: str, expected: Any
+) -> None:
+    text = TEXT.replace('["a", "b"]', f"{categories}\n{policies}")
+    survey = released(text, frame_of(groups, dtype), tmp_path)
+    assert {group: sum(part.counts) for group, part in survey["v by g"].items()} == expected
+
+
+def test_groups_of_limited_identifiers(tmp_path: Path) -> None:
+    limited = '20000.0\nidentifier = "person"\nrows_per_identifier = 2'
+    text = TEXT.replace("20000.0", limited).replace("[columns.v]", 'nulls = "a"\n[columns.v]')
+    rows = frame_of(["a", None, None, "b", None], pl.String)
+    survey = released(text, rows.with_columns(person=pl.Series([1, 1, 1, 2, 2])), tmp_path)
+    counts = {group: sum(part.counts) for group, part in survey["v by g"].items()}
+    assert (counts, survey["v by g"].d_in) == ({"a": 3, "b": 1}, 2)
+
+
+SIZE = "epsilon = 20000.0\nsize = 11"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "epsilon = 20000.0",
+            SIZE,
+            r"line 7: columns\.v: must have nulls: the number of records is",
+        ),
+        (
+            '["a", "b"]',
+            '["a", "b"]\nnulls = 1',
+            r"line 6: columns\.g\.nulls=1: must be of the type",
+        ),
+        ('["a", "b"]', '["a", 1]', r"line 5: columns\.g\.categories=\['a', 1\]: 1 does not fit"),
+        ('["x", "y"]', '["x", "z"]', r"line 7: columns\.v\.categories=\['x', 'z'\]: 'z' is not in"),
+        ('["a", "b"]', '["a"]', r"line 11: results\[1\]: categories=\['a'\]: must be at least 2"),
+        (
+            'categories = ["a", "b"]',
+            "",
+            r"line 4: columns\.g: must have categories: a column of type",
+        ),
+        (
+            'by = "g"',
+            'by = "g"\nprior = -1',
+            r"line 11: results\[0\]\.prior=-1\.0: every entry must",
+        ),
+        (
+            'by = "g"',
+            'mechanism = "x"',
+            r"line 10: results\[0\]\.mechanism='x': is not an installed",
+        ),
+        ("20000.0", "1e-300", r"line 8: results\[0\]\.mechanism=.*: its privacy loss exceeds"),
+        (
+            "20000.0",
+            f'1.0\nshares = "equal_errors"\nguess_size = {10**20}',
+            rf"line 5: privacy\.guess_size={10**20}: must be between 1 and",
+        ),
+    ],
+)
+def test_what_does_not_fit_the_data_has_its_line(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    assert old in TEXT
+    with pytest.raises(SpecificationError, match=message) as caught:
+        released(TEXT.replace(old, new, 1), frame_of(GROUPS, pl.String), tmp_path)
+    assert "--" not in str(caught.value), "names no options"
+
+
+def test_a_public_size_counts_other_values_too(tmp_path: Path) -> None:
+    text = TEXT.replace("epsilon = 20000.0", SIZE).replace(
+        "[columns.v]", 'nulls = "a"\n[columns.v]'
+    )
+    text = text.replace("[columns.v]", '[columns.v]\nnulls = "y"')
+    with pytest.raises(SpecificationError, match=r"line 5: columns\.g: must have unknown: the num"):
+        released(text, frame_of(GROUPS, pl.String), tmp_path)

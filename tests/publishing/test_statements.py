@@ -1,0 +1,202 @@
+"""What a report says in sentences: notes, methods and the promise."""
+
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.publishing.document import Report
+from opendp_bayes.publishing.page import rendered
+from opendp_bayes.publishing.reading import read_specification
+from opendp_bayes.publishing.statements import methods, notes, promise
+
+TEXT = """
+title = "Votes"
+[privacy]
+epsilon = 1.0
+[columns.vote]
+categories = ["a", "b"]
+[columns.town]
+categories = [1, 2]
+labels = ["North", "South"]
+[[results]]
+column = "vote"
+"""
+BY = 'column = "vote"\nby = "town"'
+TABLE = 'column = ["vote", "town"]'
+
+
+def noted(text: str) -> list[str]:
+    specification = read_specification(text)
+    return list(notes(specification, specification.results[0]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ["Records without a value or with one that is no category are left out."]),
+        (
+            {'["a", "b"]': '["a", "b"]\nnulls = "a"\nunknown = "a"'},
+            ["Records without a value or with one that is no category are counted as “a”."],
+        ),
+        (
+            {'["a", "b"]': '["a", "b"]\nunknown = "other"'},
+            [
+                "Records without a value are left out; those with a value that is no category are"
+                " counted as “other”."
+            ],
+        ),
+        ({'categories = ["a", "b"]': ""}, ["Records without a value are left out."]),
+        ({'categories = ["a", "b"]': "", "epsilon = 1.0": "epsilon = 1.0\nsize = 9"}, []),
+        (
+            {'column = "vote"': BY, '"South"]': '"South"]\nnulls = 2'},
+            [
+                "Records without a value of vote or with one that is no category are left out;"
+                " those without a value of town are counted as “South”; those with a value of town"
+                " that is no category are in no group."
+            ],
+        ),
+        (
+            {
+                'column = "vote"': BY,
+                "epsilon = 1.0": "epsilon = 1.0\nsize = 9",
+                '["a", "b"]': '["a", "b"]\nnulls = "b"\nunknown = "b"',
+            },
+            [
+                "Records without a value of vote or with one that is no category are counted as"
+                " “b”; those without a value of town or with one that is no category are in no"
+                " group."
+            ],
+        ),
+        (
+            {'column = "vote"': TABLE},
+            [
+                "Records without a value of vote or town or with one that is no category are left"
+                " out."
+            ],
+        ),
+        (
+            {
+                "epsilon = 1.0": 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1',
+                'categories = ["a", "b"]': "",
+            },
+            [
+                "Records without a value are left out.",
+                "At most 1 record of each id is counted: the probabilities are those of the records"
+                " kept, not of all.",
+            ],
+        ),
+    ],
+)
+def test_the_notes_say_where_every_record_is_counted(
+    changes: dict[str, str], expected: list[str]
+) -> None:
+    text = TEXT
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    assert noted(text) == expected
+
+
+def release(mechanism: Any, prior: tuple[float, float] = (1.0, 1.0), **losses: Any) -> ob.Release:
+    size = losses.pop("size", None)
+    loss = replace(ob.PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0), **losses)
+    promised = ob.Promise(size, 1, loss, "MaxDivergence")
+    return ob.Release((3, -1), ("a", "b"), prior, mechanism, promised)
+
+
+NOISE = ob.LaplaceParameters(scale=2.0, total="private")
+
+
+def report(text: str, *releases: Any) -> Report:
+    return Report(read_specification(text), releases, {"opendp-bayes": "1.2"})
+
+
+def test_the_methods_of_one_result() -> None:
+    assert methods(report(TEXT, release(NOISE)), 0.95) == (
+        "Category probabilities were released under differential privacy with opendp-bayes 1.2."
+        " The privacy unit is one record: data sets that differ by 1 record added or removed are"
+        " neighbours. The number of records is private. The result has a privacy loss of at most"
+        " ε = 0.5; bounds are certified and rounded up. The mechanism was discrete Laplace noise on"
+        " the counts, of scale 2. Estimates are means and equal-tailed 95 % credible intervals of"
+        " the posterior given the released values, which takes the randomness of the release into"
+        " account. The prior was Dirichlet with concentration 1 per category. Records without a"
+        " value or with one that is no category are left out."
+    )
+
+
+def test_the_methods_say_of_which_result_they_speak() -> None:
+    text = TEXT + '[[results]]\ncolumn = "town"\ntitle = "Town"\n'
+    text = text.replace('"South"]', '"South"]\nnulls = 1\nunknown = 2')
+    said = methods(report(text, release(NOISE), release(NOISE, (1.0, 2.0))), 0.95)
+    assert "All results together have a privacy loss of at most ε = 1;" in said
+    assert "noise on the counts, of scale 2. " in said
+    assert "concentration 1 per category for “vote”; (1, 2) for “Town”. In “vote”, records" in said
+    assert "In “Town”, records without a value are counted as “North”; those with" in said
+    assert "This result" not in said
+    wider = replace(NOISE, scale=4.0)
+    said = methods(report(text, release(NOISE), release(wider)), 0.95)
+    assert "noise on the counts, of scale 2 for “vote”; 4 for “Town”. " in said
+    smooth = ob.SmoothHellingerExponential(scale=4.0)
+    said = methods(report(text, release(NOISE), release(smooth)), 0.95)
+    assert "; SmoothHellingerExponential(gamma=1), of scale 4, for “Town”. " in said
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "name"),
+    [
+        (ob.LaplaceParameters(scale=1.0, noise="floored"), "floored Laplace noise on the counts"),
+        (ob.GaussianParameters(scale=1.0), "discrete Gaussian noise on the counts"),
+        (ob.KNormParameters(scale=1.0), "K-norm noise on the counts"),
+        (ob.HellingerExponential(scale=1.0), "the exponential mechanism on the Hellinger distance"),
+        (ob.PermuteAndFlip(scale=1.0), "permute-and-flip on the Hellinger distance"),
+    ],
+)
+def test_mechanisms_have_plain_names(mechanism: Any, name: str) -> None:
+    said = methods(report(TEXT, release(mechanism, size=9)), 0.95)
+    assert f"The mechanism was {name}" in said
+
+
+def promised(privacy: str, **losses: Any) -> str:
+    """The box of the promise, as text."""
+    html = rendered(report(TEXT.replace("epsilon = 1.0", privacy), release(NOISE, **losses)))
+    box = html[html.index('<div class="promise">') :].partition("</div>")[0]
+    return re.sub(r"\s+", " ", re.sub(r"<.*?>", "", box.replace("<sup>", "^")))
+
+
+def test_the_promise_is_that_of_its_neighbours() -> None:
+    private = promised('epsilon = 1.0\nunit = "one answer"')
+    assert "probabilities with one answer, and without, are close" in private
+    assert "differ by 1 record added or removed" in private
+    public = report(
+        TEXT.replace("epsilon = 1.0", "epsilon = 1.0\nsize = 9").replace(
+            '["a", "b"]', '["a", "b"]\nnulls = "a"\nunknown = "a"'
+        ),
+        release(replace(NOISE, total="remainder"), size=9),
+    )
+    assert promise(public)["otherwise"] == "with other values instead"
+    assert promise(public)["change"] == "1 record changed"
+
+
+def test_the_promise_says_what_each_loss_is() -> None:
+    pure = promised("epsilon = 1.0")
+    assert "at most e^ε = 1.649 times that in the other." in pure  # e^0.5 = 1.6487...
+    assert "plus δ" not in pure
+    assert "plus δ." in promised("epsilon = 1.0\ndelta = 1e-6", delta=1e-6)
+    concentrated = promised("rho = 1.0")
+    assert (
+        "the Rényi divergence of every order α &gt; 1 between them is at most ρ α (" in concentrated
+    )
+    implied = 0.125 + 2 * math.sqrt(0.125 * math.log(1e6))
+    (shown,) = re.findall(r"with ε = ([\d.]+) and δ = 1e-06", concentrated)
+    assert implied <= float(shown) <= implied + 1e-3
+    approximate = promised("rho = 1.0\ndelta = 1e-6", delta=1e-6)
+    assert "but for events of probability at most δ (" in approximate
+    assert "and δ = 2e-06." in approximate
+
+
+def test_a_factor_that_says_nothing_is_left_out() -> None:
+    assert "at most e^ε times" in promised("epsilon = 1.0", epsilon=20000.0)
