@@ -263,6 +263,13 @@ def test_groups_are_called_by_their_column_and_category(election: Report) -> Non
     assert html.count("<figcaption>") == 2, "none is empty"
 
 
+def test_the_page_says_that_released_counts_were_moved(report: Report) -> None:
+    reading = " ".join(Page(rendered(report)).text["reading"].split())
+    assert (
+        "moved to the nearest that is possible: what came out below zero is shown as 0" in reading
+    )
+
+
 def test_the_page_needs_nothing_and_runs_nothing(report: Report) -> None:
     html = rendered(report)
     assert not re.search(r"(?:src|href|url)\s*[=(]", html)

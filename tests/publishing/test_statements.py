@@ -169,8 +169,9 @@ def promised(privacy: str, **losses: Any) -> str:
 
 def test_the_promise_is_that_of_its_neighbours() -> None:
     private = promised('epsilon = 1.0\nunit = "one answer"')
-    assert "probabilities with one answer, and without, are close" in private
+    assert "with one answer, and without, is bounded for all data sets" in private
     assert "differ by 1 record added or removed" in private
+    assert "ε = 0.5 for one answer. The" in private, "of one result, not of all together"
     public = report(
         TEXT.replace("epsilon = 1.0", "epsilon = 1.0\nsize = 9").replace(
             '["a", "b"]', '["a", "b"]\nnulls = "a"\nunknown = "a"'
