@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 from opendp.context import Context, loss_of, unit_of
@@ -30,7 +30,7 @@ def survey_of(found: Source, asked: Specification) -> SurveyQuery:
     """
     enable_features("contrib", "honest-but-curious")
     privacy = asked.privacy
-    frame = scan_columns(found, _columns(asked), "columns.{}")
+    frame = scan_columns(found, _columns(asked), _refuse)
     schema = frame.collect_schema()
     with _field_errors("privacy"):
         context = Context.compositor(
@@ -80,6 +80,10 @@ def _field_errors(*path: str | int, headings: Sequence[str] = ()) -> Iterator[No
     else:
         raise FieldError(path, message)
     raise FieldError(path, f"{found[2]}: {found[3]}" if found[2] else found[3])
+
+
+def _refuse(column: str, problem: str) -> NoReturn:
+    raise FieldError(("columns", column), problem)
 
 
 def _columns(asked: Specification) -> list[str]:

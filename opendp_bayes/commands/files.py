@@ -4,11 +4,11 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import polars as pl
 
@@ -27,6 +27,10 @@ EXTENSIONS = {
     ".feather": "Arrow IPC",
 }
 STANDARD_INPUT = Path("-")
+#: Ends with what is wrong about a column: its name, and the problem.
+Refuse = Callable[[str, str], NoReturn]
+#: What gzip and Zstandard begin with, as no text does.
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,13 @@ def scannable(found: Source) -> Iterator[Source]:
         return
     with tempfile.TemporaryDirectory(prefix="opendp-bayes-") as directory:  # mode 0700
         path = Path(directory) / "standard-input"
-        path.write_bytes(_header(sys.stdin.buffer))
+        header = _header(sys.stdin.buffer)
+        if header.startswith(_COMPRESSED):
+            fail(
+                "FILE -: standard input is compressed. Give the name of the file, or decompress it"
+                " before, as in gzip -dc FILE.csv.gz | opendp-bayes ..."
+            )
+        path.write_bytes(header)
         yield replace(found, path=path, name="standard input", rest=sys.stdin.buffer)
 
 
@@ -147,7 +157,7 @@ def schema_of(found: Source) -> pl.Schema:
         if found.rest is not None:
             fail(
                 "FILE -: standard input cannot be read as CSV; its first line must name the"
-                " columns, and it must not be compressed."
+                " columns."
             )
         fail(
             f"FILE {found.name}: cannot be read as {found.kind}; check that it is what its"
@@ -155,17 +165,23 @@ def schema_of(found: Source) -> pl.Schema:
         )
 
 
-def scan_columns(
-    found: Source, columns: Sequence[str], named_by: str = "--column {!r}"
-) -> pl.LazyFrame:
-    """These columns, each as Enum, String, Boolean or Int64, which stands for every integer type.
-    Messages name a column as `named_by` does.
+def of_option(named: str) -> Refuse:
+    """What exits with a message about a column, whose option is `named`."""
 
-    Exits with a message for a file that cannot be read, and for a column that is not there or is of
-    another type.
+    def refuse(column: str, problem: str) -> NoReturn:
+        fail(f"{named.format(column)}: {problem}")
+
+    return refuse
+
+
+def scan_columns(found: Source, columns: Sequence[str], refuse: Refuse) -> pl.LazyFrame:
+    """These columns, each as Enum, String, Boolean or Int64, which stands for every integer type.
+
+    `refuse` is told of a column that is not there or is of another type. Exits with a message for a
+    file that cannot be read.
     """
     scan, schema = found.scan(), schema_of(found)
-    types = {column: _plain_type(found, schema, column, named_by) for column in columns}
+    types = {column: _plain_type(found, schema, column, refuse) for column in columns}
     return scan.select(pl.col(name).cast(dtype, strict=False) for name, dtype in types.items())
 
 
@@ -180,21 +196,23 @@ def countable_type(dtype: pl.DataType) -> pl.DataType | None:
     return pl.Int64() if dtype.is_integer() else None
 
 
-def _plain_type(found: Source, schema: pl.Schema, column: str, named_by: str) -> pl.DataType:
+def _plain_type(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> pl.DataType:
     """The type in which a column is counted."""
-    name = named_by.format(column)
     if column not in schema:
         # Without a header line the names are somebody's record, so they are not shown.
         if found.kind == "CSV":
-            fail(
-                f"{name}: is not in the first line of {found.name}, which must name the columns;"
-                f" check the spelling, the header and the separator ({found.separator!r})."
+            refuse(
+                column,
+                f"is not in the first line of {found.name}, which must name the columns; check the"
+                f" spelling, the header and the separator ({found.separator!r}).",
             )
-        fail(f"{name}: is not in {found.name}; must be one of {', '.join(map(repr, schema))}.")
+        known = ", ".join(map(repr, schema))
+        refuse(column, f"is not in {found.name}; must be one of {known}.")
     dtype = countable_type(schema[column])
     if dtype is None:
-        fail(
-            f"{name}: has type {schema[column]}; must be text, Enum, Boolean or integer. Bin or"
-            " convert its values first."
+        refuse(
+            column,
+            f"has type {schema[column]}; must be text, Enum, Boolean or integer. Bin or convert its"
+            " values first.",
         )
     return dtype

@@ -66,14 +66,14 @@ def init(
 
         opendp-bayes init v.csv --categories vote=yes,no
     """
-    from opendp_bayes.commands.files import scan_columns, scannable, schema_of, source
+    from opendp_bayes.commands.files import of_option, scan_columns, scannable, schema_of, source
     from opendp_bayes.commands.query import budget, labels_of
 
     with option_errors():
         budget(epsilon, None, None)
     listed = _listed(categories or [])
     with Kept(output) as kept, scannable(source(data, separator)) as found:
-        types = scan_columns(found, list(listed), "--categories {}=").collect_schema()
+        types = scan_columns(found, list(listed), of_option("--categories {}=")).collect_schema()
         labels = {
             name: labels_of(f"--categories {name}=", values, name, types[name])
             for name, values in listed.items()

@@ -10,7 +10,7 @@ from opendp.context import Context, loss_of, unit_of
 from opendp.mod import enable_features
 
 from opendp_bayes.commands.errors import fail
-from opendp_bayes.commands.files import Source, scan_columns
+from opendp_bayes.commands.files import Source, of_option, scan_columns
 from opendp_bayes.framework.context import PosteriorQuery, posterior
 from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.released.data import Value as Label
@@ -113,8 +113,8 @@ def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
     enable_features("contrib", "honest-but-curious")
     for option, column in (("--group-by", asked.group_by), ("--identifier", asked.identifier)):
         if column is not None:
-            scan_columns(found, [column], f"{option} {{!r}}")  # refused by the name of its option
-    frame = scan_columns(found, asked.read)
+            scan_columns(found, [column], of_option(f"{option} {{!r}}"))
+    frame = scan_columns(found, asked.read, of_option("--column {!r}"))
     schema = frame.collect_schema()
     plan: Any = Context.compositor(
         data=frame, privacy_unit=_unit(asked), privacy_loss=asked.loss, split_evenly_over=1

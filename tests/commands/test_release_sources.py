@@ -200,6 +200,14 @@ def test_wrong_options_are_found_at_the_header_of_standard_input(
     assert result.stderr.startswith(f"opendp-bayes: {wrong.split()[0]}") or wrong == "--separator ;"
 
 
+@pytest.mark.parametrize("records", [1, 10_000])
+def test_compressed_standard_input_is_refused(records: int) -> None:
+    content = gzip.compress(TEXT.encode() * records)
+    result = CliRunner().invoke(app, ["release", "-", *COLUMN, *EXACT], input=content)
+    assert result.exit_code == 2
+    assert "standard input is compressed. Give the name of the file, or" in result.stderr
+
+
 def test_a_header_of_several_lines_on_standard_input() -> None:
     text = '\n"vote\nof 1996",town\n' + "a,x\nb,x\na,y\n"
     column = ("--column", "vote\nof 1996", "--categories", "a,b")

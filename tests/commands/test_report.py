@@ -338,4 +338,6 @@ def test_a_wrong_specification_is_found_at_the_header_of_standard_input(
     Path("votes.toml").write_text(SPECIFICATION.replace("town", "city"))
     result = CliRunner().invoke(app, ["report", "votes.toml", "-"], input="person,vote,town\n1,a,x")
     assert result.exit_code == 2, result.output
-    assert "columns.city: is not in the first line of standard input" in result.stderr
+    line = 1 + Path("votes.toml").read_text().splitlines().index("[columns.city]")
+    told = f"votes.toml: line {line}: columns.city: is not in the first line of standard input"
+    assert told in result.stderr
