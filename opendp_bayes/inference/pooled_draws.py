@@ -7,8 +7,8 @@ from opendp_bayes.inference.pooling import Chains, Model
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Chains, sweeps of the first run, and how often what follows its first quarter, in which steps
-#: adapt, grows by a quarter.
-_CHAINS, _FIRST_RUN, _GROWTHS = 4, 400, 13
+#: adapt, grows by an eighth.
+_CHAINS, _FIRST_RUN, _GROWTHS = 4, 400, 25
 #: Largest R-hat of chains that have met.
 _MET = 1.05
 
@@ -42,5 +42,5 @@ def draws_of(model: Model, effective: int, rng: np.random.Generator) -> tuple[Fl
         found = diagnostics_of(np.stack(a[kept], axis=1))
         if found.ess.min() >= effective and found.r_hat.max() < _MET:
             break
-        wanted += wanted // 4
+        wanted += wanted // 8
     return np.stack(a[kept], axis=1), np.stack(counts[kept], axis=1)
