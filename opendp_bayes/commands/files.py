@@ -165,15 +165,6 @@ def schema_of(found: Source) -> pl.Schema:
         )
 
 
-def of_option(named: str) -> Refuse:
-    """What exits with a message about a column, whose option is `named`."""
-
-    def refuse(column: str, problem: str) -> NoReturn:
-        fail(f"{named.format(column)}: {problem}")
-
-    return refuse
-
-
 def scan_columns(found: Source, columns: Sequence[str], refuse: Refuse) -> pl.LazyFrame:
     """These columns, each as Enum, String, Boolean or Int64, which stands for every integer type.
 

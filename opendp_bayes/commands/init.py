@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -66,14 +66,14 @@ def init(
 
         opendp-bayes init v.csv --categories vote=yes,no
     """
-    from opendp_bayes.commands.files import of_option, scan_columns, scannable, schema_of, source
+    from opendp_bayes.commands.files import scan_columns, scannable, schema_of, source
     from opendp_bayes.commands.query import budget, labels_of
 
     with option_errors():
         budget(epsilon, None, None)
     listed = _listed(categories or [])
     with Kept(output) as kept, scannable(source(data, separator)) as found:
-        types = scan_columns(found, list(listed), of_option("--categories {}=")).collect_schema()
+        types = scan_columns(found, list(listed), _refuse).collect_schema()
         labels = {
             name: labels_of(f"--categories {name}=", values, name, types[name])
             for name, values in listed.items()
@@ -83,6 +83,10 @@ def init(
             echo(text)
         else:
             kept.keep(text)
+
+
+def _refuse(column: str, problem: str) -> NoReturn:
+    fail(f"--categories {column}=: {problem}")
 
 
 def _listed(options: list[str]) -> dict[str, str]:

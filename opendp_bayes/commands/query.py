@@ -3,14 +3,14 @@
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 from opendp.context import Context, loss_of, unit_of
 from opendp.mod import enable_features
 
 from opendp_bayes.commands.errors import fail
-from opendp_bayes.commands.files import Source, of_option, scan_columns
+from opendp_bayes.commands.files import Source, scan_columns
 from opendp_bayes.framework.context import PosteriorQuery, posterior
 from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.released.data import Value as Label
@@ -111,10 +111,12 @@ def by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) 
 def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
     """The query in a Context whose whole budget it is; reads the names and types of the columns."""
     enable_features("contrib", "honest-but-curious")
-    for option, column in (("--group-by", asked.group_by), ("--identifier", asked.identifier)):
-        if column is not None:
-            scan_columns(found, [column], of_option(f"{option} {{!r}}"))
-    frame = scan_columns(found, asked.read, of_option("--column {!r}"))
+    options = {asked.identifier: "--identifier", asked.group_by: "--group-by"}
+
+    def refuse(column: str, problem: str) -> NoReturn:
+        fail(f"{options.get(column, '--column')} {column!r}: {problem}")
+
+    frame = scan_columns(found, asked.read, refuse)
     schema = frame.collect_schema()
     plan: Any = Context.compositor(
         data=frame, privacy_unit=_unit(asked), privacy_loss=asked.loss, split_evenly_over=1

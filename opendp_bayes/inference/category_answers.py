@@ -53,15 +53,15 @@ class CategoryAnswers:
     @cached_property
     def counts(self) -> CountsPosterior:
         """The posterior of the true counts, those of the records that were counted."""
-        return CountsPosterior(self.categories, self._true_counts.counts, self._true_counts.sample)
+        return CountsPosterior(self.categories, self._counted.counts, self._counted.sample)
 
     @cached_property
     def size(self) -> NumberPosterior:
         """The posterior of the number of records; a certainty where that is public."""
         return NumberPosterior(
             "records",
-            self._true_counts.size,
-            lambda size, rng: self._true_counts.sample(size, rng).sum(axis=1),
+            self._counted.size,
+            lambda size, rng: self._counted.sample(size, rng).sum(axis=1),
         )
 
     def mean(self) -> Floats:
@@ -124,6 +124,11 @@ class CategoryAnswers:
         return rng.multinomial(
             size, self._given(self._true_counts.sample(as_size(draws, "draws", "draws"), rng), rng)
         )
+
+    @property
+    def _counted(self) -> TrueCounts:
+        """The true counts alone."""
+        return self._true_counts
 
     @property
     def _marginals(self) -> BetaMixtures:

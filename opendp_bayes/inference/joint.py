@@ -122,6 +122,6 @@ def _collapsed(table: T, kept: Sequence[int], inside: Sequence[int]) -> T:
     if together != [[number] for number in range(len(inside))]:
         found = found.merged(together)
     alphas = tuple(sum(prior[inside[number]] for number in group) for group in together)
-    made: T = cast(Any, type(table))(table.release, found, tuple(groups), alphas)
+    made: T = cast(Any, table)._made(found, tuple(groups), alphas)
     made.axes = tuple(table.axes[place] for place in kept) if len(kept) > 1 else ()
     return made

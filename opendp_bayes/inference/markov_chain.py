@@ -7,6 +7,7 @@ is; `docs/posterior.md` says why. What is kept are the counts after every move.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import special, stats
@@ -73,9 +74,15 @@ class Chains(Listed):
         rows = chains.reshape(-1, prior.size)
         super().__init__(rows, np.zeros(len(rows)), prior)
         self.chains = chains
-        expected = (prior + chains) / (prior + chains).sum(axis=-1, keepdims=True)
-        r_hat, ess = zip(*(r_hat_and_ess(expected[..., i]) for i in range(prior.size)), strict=True)
-        self.diagnostics = Diagnostics(np.array(r_hat), np.array(ess), *chains.shape[:2])
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """Of the expected probabilities."""
+        expected = self._prior + self.chains
+        expected = expected / expected.sum(axis=-1, keepdims=True)
+        found = [r_hat_and_ess(expected[..., i]) for i in range(expected.shape[-1])]
+        r_hat, ess = zip(*found, strict=True)
+        return Diagnostics(np.array(r_hat), np.array(ess), *self.chains.shape[:2])
 
     def _of(self, counts: Integers, prior: Floats) -> "Chains":
         made = Chains(counts.reshape(*self.chains.shape[:2], prior.size), prior)

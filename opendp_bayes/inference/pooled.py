@@ -8,8 +8,6 @@ import numpy as np
 
 from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.components import keyed
-from opendp_bayes.inference.count_laws import CountLaws
-from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.markov_chain import Chains
 from opendp_bayes.inference.merged import Groups, summed
 from opendp_bayes.inference.posterior import MixturePosterior
@@ -51,14 +49,6 @@ class Concentrations(Chains):
             mixtures.append(BetaMixture.grouped(alike.a, alike.b, alike.weights, alike.key))
         return BetaMixtures.joined(mixtures)
 
-    @property
-    def counts(self) -> CountLaws:
-        return self.counted.counts
-
-    @property
-    def size(self) -> CountLaws:
-        return self.counted.size
-
     def merged(self, groups: Groups) -> "Concentrations":
         return Concentrations(summed(self.chains, groups), self.counted.merged(groups))
 
@@ -86,19 +76,9 @@ class PooledPosterior(MixturePosterior):
     def concentration(self) -> Floats:
         return np.asarray(self._true_counts.rows)
 
-    @cached_property
-    def counts(self) -> CountsPosterior:
-        """The posterior of the true counts of the group."""
-        counted = self._true_counts.counted
-        return CountsPosterior(self.categories, counted.counts, counted.sample)
-
-    @cached_property
-    def size(self) -> NumberPosterior:
-        """The posterior of the group's number of records."""
-        counted = self._true_counts.counted
-        return NumberPosterior(
-            "records", counted.size, lambda size, rng: counted.sample(size, rng).sum(axis=1)
-        )
+    @property
+    def _counted(self) -> Listed:
+        return self._true_counts.counted
 
     def _made(
         self, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]
@@ -106,6 +86,4 @@ class PooledPosterior(MixturePosterior):
         return PooledPosterior(categories, cast(Concentrations, true_counts))
 
     def __repr__(self) -> str:
-        shown = zip(self.categories, self.mean(), self.std(), strict=True)
-        text = ", ".join(f"{label!r}: {mean:.4g} ± {std:.2g}" for label, mean, std in shown)
-        return f"PooledPosterior({{{text}}})"
+        return f"PooledPosterior({{{self._estimates()}}})"

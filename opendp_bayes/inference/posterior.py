@@ -2,7 +2,7 @@
 noise-aware one of a release.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from opendp_bayes.released.data import Label, ReleasedData
 T = TypeVar("T", bound="MixturePosterior")
 
 
-class MixturePosterior(QuantityAnswers):
+class MixturePosterior(QuantityAnswers, ABC):
     """The posterior of the category probabilities as a mixture of Dirichlet distributions, of
     which groups of categories and some among themselves are mixtures, too.
     """
@@ -113,6 +113,11 @@ class MixturePosterior(QuantityAnswers):
             dims={"theta": ["category"]},
         )
 
+    def _estimates(self) -> str:
+        """Means and standard deviations, for `repr`."""
+        estimates = zip(self.categories, self.mean(), self.std(), strict=True)
+        return ", ".join(f"{label!r}: {mean:.4g} ± {std:.2g}" for label, mean, std in estimates)
+
 
 class NoiseAwarePosterior(MixturePosterior, JointTable):
     r"""The posterior of the category probabilities given a release: `p(θ | r) ∝ sum_x P(r | x) p(x)
@@ -177,10 +182,6 @@ class NoiseAwarePosterior(MixturePosterior, JointTable):
         )
 
     def __repr__(self) -> str:
-        means = ", ".join(
-            f"{label!r}: {mean:.4g} ± {std:.2g}"
-            for label, mean, std in zip(self.categories, self.mean(), self.std(), strict=True)
-        )
         how = "exact"
         if isinstance(self.diagnostics, Diagnostics):
             how = (
@@ -189,4 +190,4 @@ class NoiseAwarePosterior(MixturePosterior, JointTable):
             )
         elif self.diagnostics:
             how = f"by importance sampling, ESS {self.diagnostics.ess.min():.0f}"
-        return f"NoiseAwarePosterior({{{means}}}, {how})"
+        return f"NoiseAwarePosterior({{{self._estimates()}}}, {how})"

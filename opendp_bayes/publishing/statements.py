@@ -64,13 +64,14 @@ def notes(specification: Specification, result: Result) -> Iterator[str]:
 
 def _of_records(nulls: list[str], unknown: list[str], say_columns: bool) -> str:
     """Which records have no value in a column of `nulls`, or another one in one of `unknown`."""
-    of = {id(names): f" of {_listed(names, 'or')}" for names in (nulls, unknown) if names}
-    if not say_columns:
-        of = dict.fromkeys(of, "")
-    without = f"without a value{of[id(nulls)]}" if nulls else ""
+
+    def of(names: list[str]) -> str:
+        return f" of {_listed(names, 'or')}" if say_columns else ""
+
+    without = f"without a value{of(nulls)}" if nulls else ""
     if nulls == unknown:
         return f"{without} or with one that is no category"
-    other = f"with a value{of[id(unknown)]} that is no category" if unknown else ""
+    other = f"with a value{of(unknown)} that is no category" if unknown else ""
     return " or ".join(filter(None, (without, other)))
 
 

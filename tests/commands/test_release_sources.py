@@ -188,13 +188,8 @@ def test_standard_input_is_csv_and_leaves_no_file(
         "--identifier nope --rows-per-identifier 1",
     ],
 )
-def test_wrong_options_are_found_at_the_header_of_standard_input(
-    wrong: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unread(*_: object) -> None:
-        raise AssertionError("the records are read")
-
-    monkeypatch.setattr("shutil.copyfileobj", unread)
+@pytest.mark.usefixtures("_unread")
+def test_wrong_options_are_found_at_the_header_of_standard_input(wrong: str) -> None:
     result = CliRunner().invoke(app, ["release", "-", *COLUMN, *wrong.split(), *EXACT], input=TEXT)
     assert result.exit_code == 2, result.output
     assert result.stderr.startswith(f"opendp-bayes: {wrong.split()[0]}") or wrong == "--separator ;"

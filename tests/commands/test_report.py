@@ -300,11 +300,8 @@ def test_init_reads_labels_as_release_does(place: Path) -> None:
     assert columns["town"].categories == ["x", "y"]
 
 
-def test_init_reads_the_header_of_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unread(*_: object) -> None:
-        raise AssertionError("the records are read")
-
-    monkeypatch.setattr("shutil.copyfileobj", unread)
+@pytest.mark.usefixtures("_unread")
+def test_init_reads_the_header_of_standard_input() -> None:
     options = ["init", "-", "--separator", ";", "--categories", "vote=a,b"]
     result = CliRunner().invoke(app, options, input="vote;town\na;x\n")
     assert result.exit_code == 0, result.output
@@ -328,13 +325,8 @@ def test_a_report_of_standard_input(place: Path) -> None:
     assert Report.from_json(Path("v.json").read_bytes()).releases[0].counts == (40, 20)
 
 
-def test_a_wrong_specification_is_found_at_the_header_of_standard_input(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unread(*_: object) -> None:
-        raise AssertionError("the records are read")
-
-    monkeypatch.setattr("shutil.copyfileobj", unread)
+@pytest.mark.usefixtures("_unread", "place")
+def test_a_wrong_specification_is_found_at_the_header_of_standard_input() -> None:
     Path("votes.toml").write_text(SPECIFICATION.replace("town", "city"))
     result = CliRunner().invoke(app, ["report", "votes.toml", "-"], input="person,vote,town\n1,a,x")
     assert result.exit_code == 2, result.output
