@@ -11,6 +11,11 @@ from opendp_bayes.mathematics.validation import Floats
 #: Logarithms of the concentrations as which those beyond count: groups are of one category as well,
 #: or do not differ.
 _LEAST, _MOST = np.log(1e-300), np.log(1e300)
+#: Between which powers of e steps of ln κ are wider than their adapted width: where groups are of
+#: one category each they must be short, and long where κ is large.
+_SHORTER, _LONGER = -2.5, 0.7
+#: Width of steps at first, wanted share of accepted ones, and how fast widths adapt.
+_WIDTH, _ACCEPTED, _RATE = 0.5, 0.35, 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,3 +87,35 @@ class Concentration:
             log_m=np.where(accepted[:, None], other.log_m, self.log_m),
             of_kappa=np.where(accepted, other.of_kappa, self.of_kappa),
         )
+
+
+class Steps:
+    """Steps of ln κ, of kind 0, and of the log-odds of each of k entries of m, in all chains.
+
+    Those of a kind go the same way until one is refused, and then back: chains pass through what
+    they hardly tell apart instead of wandering about in it. The way has a law of its own, by which
+    both are as probable, and a step back from where one leads begins with the other.
+    Source: Gustafson, "A guided walk Metropolis algorithm" (1998), section 2.
+    """
+
+    def __init__(self, k: int, chains: int, rng: np.random.Generator) -> None:
+        self._rng, self._widths = rng, np.full(k + 1, _WIDTH)
+        self._ways = rng.choice((-1.0, 1.0), size=(k + 1, chains))
+
+    def proposed(self, kind: int) -> Floats:
+        """The next of a kind, shape `(chains,)`."""
+        rng, way = self._rng, self._ways[kind]
+        step = self._widths[kind] * np.abs(rng.normal(size=way.size))
+        if kind == 0:
+            step *= np.exp(rng.uniform(_SHORTER, _LONGER, size=way.size))
+        return step * way
+
+    def accepted(self, kind: int, log_ratio: Floats, adapt: bool) -> Any:
+        """Which are, given the logarithm of the ratio of the densities, shape `(chains,)`."""
+        log_ratio = np.where(np.isnan(log_ratio), -np.inf, log_ratio)
+        found = -self._rng.standard_exponential(log_ratio.shape) < log_ratio
+        self._ways[kind] *= np.where(found, 1.0, -1.0)
+        if adapt:
+            share = np.exp(np.minimum(log_ratio, 0)).mean()
+            self._widths[kind] *= np.exp(_RATE * (share - _ACCEPTED))
+        return found

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.inference.beta_binomial import Placed, Standing
-from opendp_bayes.inference.concentration import Concentration, Priors
+from opendp_bayes.inference.concentration import Concentration, Priors, Steps
 from opendp_bayes.inference.group_totals import Totals
 from opendp_bayes.inference.records_anew import records_anew
 from opendp_bayes.inference.rising import Rising
@@ -28,11 +28,6 @@ _CANDIDATES = 12
 _FEW, _SOME = 10.0, 5
 #: How often records are drawn anew, for each time that κ and m move.
 _ANEW = 2
-#: Between which powers of e steps of ln κ are wider than their adapted width: where groups are of
-#: one category each they must be short, and long where κ is large.
-_SHORTER, _LONGER = -2.5, 0.7
-#: Wanted share of accepted proposals, and how fast steps adapt while nothing is kept.
-_ACCEPTED, _RATE = 0.35, 0.15
 
 Generator = np.random.Generator
 
@@ -81,8 +76,8 @@ class Chains:
         share = model.priors.m / model.priors.m.sum() + model.start.sum(axis=0)
         self._alike = model.priors.start(share, chains)
         self._few = _FEW * model.noise.scale
-        #: Steps of ln κ and of every entry of m, given the counts and along with them.
-        self._steps = {name: np.full(k + 1, 0.5) for name in ("given", "along")}
+        #: Of ln κ and m given the counts, and along with them.
+        self._given, self._along = Steps(k, chains, rng), Steps(k, chains, rng)
 
     @property
     def concentration(self) -> Floats:
@@ -169,28 +164,13 @@ class Chains:
             self.rest = pairs.rest_after(self.rest, rest, chosen)
         self.counts[..., columns] = np.take_along_axis(there, chosen[..., None], axis=2)[:, :, 0]
 
-    def _proposed(self, name: str, kind: int) -> Concentration:
-        rng, chains = self._rng, len(self.counts)
-        step = self._steps[name][kind] * rng.normal(size=chains)
-        if kind == 0:
-            step *= np.exp(rng.uniform(_SHORTER, _LONGER, size=chains))
-        return self._alike.moved(kind, step)
-
-    def _accepted(self, name: str, kind: int, log_ratio: Floats, adapt: bool) -> Any:
-        log_ratio = np.where(np.isnan(log_ratio), -np.inf, log_ratio)
-        accepted = -self._rng.standard_exponential(log_ratio.shape) < log_ratio
-        if adapt:
-            share = np.exp(np.minimum(log_ratio, 0)).mean()
-            self._steps[name][kind] *= np.exp(_RATE * (share - _ACCEPTED))
-        return accepted
-
     def _given_counts(self, adapt: bool) -> None:
         """Metropolis's steps of κ and m given the counts."""
         density = self._log_density(self._alike)
         for kind in range(self.counts.shape[2] + 1):
-            alike = self._proposed("given", kind)
+            alike = self._alike.moved(kind, self._given.proposed(kind))
             proposed = self._log_density(alike)
-            accepted = self._accepted("given", kind, proposed - density, adapt)
+            accepted = self._given.accepted(kind, proposed - density, adapt)
             density = np.where(accepted, proposed, density)
             self._alike = self._alike.where(accepted, alike)
 
@@ -232,9 +212,9 @@ class Chains:
         known = np.where(known == -np.inf, np.inf, known)  # nothing leads back there
         entries = np.array_split(1 + rng.permutation(k)[:_SOME], 2)
         for kind in (0, *entries[0].tolist(), 0, *entries[1].tolist(), 0):
-            alike = self._proposed("along", kind)
+            alike = self._alike.moved(kind, self._along.proposed(kind))
             counts, proposed = density(alike, standing.moved(alike.a[:, order]))
-            accepted = self._accepted("along", kind, proposed - known, adapt)
+            accepted = self._along.accepted(kind, proposed - known, adapt)
             known = np.where(accepted, proposed, known)
             self._alike = self._alike.where(accepted, alike)
             taken = accepted[chain]

@@ -5,7 +5,7 @@ import oracles
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.concentration import Concentration, Priors
+from opendp_bayes.inference.concentration import Concentration, Priors, Steps
 
 BETA, CHAINS = np.array([0.7, 2.0, 1.3]), 4000
 KAPPA = stats.gamma(2, scale=5)
@@ -19,14 +19,19 @@ def drawn(priors, rng):
 
 @pytest.mark.parametrize("kind", [0, 1, 3])
 def test_metropolis_steps_leave_the_prior_as_it_is(kind):
-    """So the volumes are right: those of ln κ, the log-odds and the ratios."""
+    """So the volumes are right, those of ln κ, the log-odds and the ratios, and so are steps that
+    go on as they went.
+    """
 
-    def worst(assumed, kappa):
+    def worst(assumed, kappa, turning=True):
         rng = np.random.default_rng(kind)
         alike = drawn(Priors(kappa, assumed), rng)
-        for _ in range(12):
-            other = alike.moved(kind, 1.5 * rng.normal(size=CHAINS))
-            accepted = -rng.standard_exponential(CHAINS) < other.log_prior - alike.log_prior
+        steps = Steps(BETA.size, CHAINS, rng)
+        for _ in range(20):
+            before = steps._ways.copy()
+            other = alike.moved(kind, steps.proposed(kind))
+            accepted = steps.accepted(kind, other.log_prior - alike.log_prior, adapt=True)
+            steps._ways = steps._ways if turning else before
             alike = alike.where(accepted, other)
         m = alike.a / alike.a.sum(axis=1, keepdims=True)
         of_m = [
@@ -36,8 +41,30 @@ def test_metropolis_steps_leave_the_prior_as_it_is(kind):
         return min(stats.kstest(alike.a.sum(axis=1), KAPPA.cdf).pvalue, *of_m)
 
     assert worst(BETA, KAPPA) > oracles.FALSE_ALARM
-    # Negative control: other priors.
+    # Negative controls: other priors, and steps that never turn around.
     assert worst(BETA + 1, stats.gamma(4, scale=5)) < oracles.FALSE_ALARM
+    assert worst(BETA, KAPPA, turning=False) < oracles.FALSE_ALARM
+
+
+def test_steps_go_on_until_one_is_refused():
+    steps = Steps(2, 3, np.random.default_rng(1))
+    first = np.sign(steps.proposed(1))
+    refused = np.array([0.0, -np.inf, np.nan])
+    assert steps.accepted(1, refused, adapt=False).tolist() == [True, False, False]
+    assert np.array_equal(np.sign(steps.proposed(1)), first * [1, -1, -1])
+    assert {*np.sign(Steps(2, 40, np.random.default_rng(0)).proposed(2)).tolist()} == {-1.0, 1.0}
+
+
+def test_steps_adapt_to_how_many_are_accepted():
+    """Wider where most are, shorter where few are, and as they were once draws are kept."""
+    for log_ratio, wider in ((0.0, True), (-9.0, False)):
+        steps = Steps(2, 4, np.random.default_rng(0))
+        for _ in range(20):
+            steps.accepted(0, np.full(4, log_ratio), adapt=True)
+        adapted = steps._widths.copy()
+        assert (adapted[0] > 2 * adapted[1], 2 * adapted[0] < adapted[1]) == (wider, not wider)
+        steps.accepted(0, np.zeros(4), adapt=False)
+        assert np.array_equal(steps._widths, adapted)
 
 
 def test_a_step_moves_what_it_says():
