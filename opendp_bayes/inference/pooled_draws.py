@@ -8,7 +8,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Chains, sweeps of the first run, and how often what follows its first quarter, in which steps
 #: adapt, grows by an eighth.
-_CHAINS, _FIRST_RUN, _GROWTHS = 4, 400, 25
+_CHAINS, _FIRST_RUN, _GROWTHS = 4, 320, 25
 #: Largest R-hat of chains that have met.
 _MET = 1.05
 

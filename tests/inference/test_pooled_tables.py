@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import oracles
 import pytest
-from pooled_ranks import KAPPA, check_uniform, ranks, truth
+from pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
 from releases import changed, promise
 from scipy import special, stats
 
@@ -197,6 +197,11 @@ def simulated(seed, groups=6, k=3, size=300, scale=3.0, assumed=1.0):
     return ranks(data, kappa, m, theta, rng)
 
 
+def test_ranks_of_ten_truths_look_uniform(monkeypatch):
+    """What the slow test does of 200, with chains too short to have met."""
+    check_uniform(monkeypatch, simulated, 10, sweeps=24)
+
+
 @pytest.mark.slow
 def test_ranks_of_the_truth_are_uniform(monkeypatch):
     """Simulation-based calibration, of κ, every entry of m and the probabilities of a group."""
@@ -205,4 +210,4 @@ def test_ranks_of_the_truth_are_uniform(monkeypatch):
     def wrong(seed):
         return simulated(seed, 30, size=900, scale=10.0, assumed=0.1)
 
-    check_uniform(monkeypatch, simulated, wrong)
+    check_200_uniform(monkeypatch, simulated, wrong)
