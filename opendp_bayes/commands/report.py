@@ -124,7 +124,9 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
     with _specification_errors(specification):
         asked = read_specification(text)
     software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-    found = source(data, asked.separator)
+    found = source(data)
+    with _specification_errors(specification), located(text), _about("separator"):
+        found = found.separated(asked.separator)
     with Kept(_releases_of(output)) as kept, scannable(found) as readable:
         with _specification_errors(specification), located(text), deferred_interrupts():
             survey = survey_of(readable, asked)
@@ -158,6 +160,17 @@ def _specification_errors(path: Path) -> Iterator[None]:
         yield
     except SpecificationError as error:
         fail(f"{path}: {error}")
+
+
+@contextmanager
+def _about(field: str) -> Iterator[None]:
+    """A block whose `ValueError` begins with the value of a field."""
+    from opendp_bayes.publishing.lines import FieldError
+
+    try:
+        yield
+    except ValueError as error:
+        raise FieldError((field,), f"={error}") from None
 
 
 def _text(path: Path) -> str:

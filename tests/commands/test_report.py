@@ -129,6 +129,11 @@ def test_a_public_size(place: Path) -> None:
             ('by = "town"', 'by = "town"\nprior = [1, 2, 3]'),
             r"votes\.toml: line 13: results\[1\]\.prior=\[1.0, 2.0, 3.0\]: has 3 entries; must",
         ),
+        (
+            "votes.toml votes.csv",
+            ("[privacy]", 'separator = ";;"\n[privacy]'),
+            r"votes\.toml: line 2: separator=';;': must be one ASCII character",
+        ),
         ("votes.csv", ("", ""), r"votes\.csv: text: is not a report in JSON"),
     ],
 )
