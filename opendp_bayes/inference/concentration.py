@@ -93,8 +93,9 @@ class Steps:
     """Steps of ln κ, of kind 0, and of the log-odds of each of k entries of m, in all chains.
 
     Those of a kind go the same way until one is refused, and then back: chains pass through what
-    they hardly tell apart instead of wandering about in it. The way has a law of its own, by which
-    both are as probable, and a step back from where one leads begins with the other.
+    they hardly tell apart instead of wandering about in it. Both ways are as probable wherever a
+    chain is, and what leads back from a step is one as long the other way, so that steps leave the
+    posterior as it is.
     Source: Gustafson, "A guided walk Metropolis algorithm" (1998), section 2.
     """
 
