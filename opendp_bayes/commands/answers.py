@@ -32,7 +32,7 @@ def survey_of(found: Source, asked: Specification) -> SurveyQuery:
     privacy = asked.privacy
     frame = scan_columns(found, _columns(asked), _refuse)
     schema = frame.collect_schema()
-    with _field_errors("privacy"):
+    with field_errors("privacy"):
         context = Context.compositor(
             data=frame,
             privacy_unit=_unit(privacy),
@@ -42,11 +42,11 @@ def survey_of(found: Source, asked: Specification) -> SurveyQuery:
     query: Any = context.query()
     questions = {}
     for number, result in enumerate(asked.results):
-        with _field_errors("results", number):
+        with field_errors("results", number):
             questions[result.heading] = _asked(query, schema, asked, result)
     weights = {result.heading: result.share for result in asked.results}
     share = weights if privacy.shares == "weights" else privacy.shares
-    with _field_errors("privacy", headings=list(questions)):
+    with field_errors("privacy", headings=list(questions)):
         division = Division(share, "total_variation", privacy.guess_size)
         division.check(questions)
         survey = SurveyQuery(questions, division)
@@ -55,9 +55,9 @@ def survey_of(found: Source, asked: Specification) -> SurveyQuery:
 
 
 @contextmanager
-def _field_errors(*path: str | int, headings: Sequence[str] = ()) -> Iterator[None]:
-    """A block whose errors are about a table of the specification, a field of it, or the result
-    whose heading they name.
+def field_errors(*path: str | int, headings: Sequence[str] = ()) -> Iterator[None]:
+    """A block whose errors are about the specification or a table of it, a field there, or the
+    result whose heading they name.
     """
     try:
         yield
@@ -75,11 +75,18 @@ def _field_errors(*path: str | int, headings: Sequence[str] = ()) -> Iterator[No
     found = _ARGUMENT.fullmatch(message)
     if found and found[1] in ("size", "guess_size"):
         path = ("privacy", found[1])
-    elif found and path[0] == "results" and found[1] in Result.__struct_fields__:
+    elif found and found[1] in _fields(path):
         path = (*path, found[1])
     else:
         raise FieldError(path, message)
     raise FieldError(path, f"{found[2]}: {found[3]}" if found[2] else found[3])
+
+
+def _fields(path: tuple[str | int, ...]) -> tuple[str, ...]:
+    """The fields of the specification, or of a result, that errors of the library are about."""
+    if not path:
+        return Specification.__struct_fields__
+    return Result.__struct_fields__ if path[0] == "results" else ()
 
 
 def _refuse(column: str, problem: str) -> NoReturn:

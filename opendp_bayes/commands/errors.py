@@ -11,7 +11,7 @@ import typer
 
 _ARGUMENT = re.compile(
     r"\b(categories|column|confidence|contributions|delta|draws|epsilon|error|guess_size"
-    r"|level|mechanism|nulls|prior|proportions|rho|^scale|size|unknown)="
+    r"|level|mechanism|nulls|prior|proportions|rho|^scale|separator|size|unknown)="
     r"(None)?(?=(\S)?)"
 )
 #: A mechanism value, which no option is, and what an error starts with that is no option either: a

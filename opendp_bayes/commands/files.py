@@ -61,22 +61,6 @@ class Source:
     def kind(self) -> str:
         return EXTENSIONS[self.extension]
 
-    def separated(self, separator: str | None) -> "Source":
-        """With another separator, where one is given.
-
-        Raises `ValueError` that begins with the separator, where it does not fit.
-        """
-        if separator is None:
-            return self
-        if self.kind != "CSV":
-            raise ValueError(f"{separator!r}: is for CSV, and {self.path.name} is {self.kind}.")
-        character = {"\\t": "\t", "tab": "\t"}.get(separator, separator)
-        if len(character.encode()) != 1 or character in '"\r\n':
-            raise ValueError(
-                f"{separator!r}: must be one ASCII character that is no quote, such as ';', or tab."
-            )
-        return replace(self, separator=character)
-
     def scan(self) -> pl.LazyFrame:
         """All columns; nothing is read yet."""
         if self.kind == "Parquet":
@@ -102,11 +86,11 @@ class Source:
                 shutil.copyfileobj(self.rest, file)
 
 
-def source(path: Path, separator: str | None = None) -> Source:
+def source(path: Path, separator: str | None) -> Source:
     """How FILE is to be read, by its extension; standard input is CSV.
 
-    Exits with a message for an unknown extension, a path that is no file, and a separator that does
-    not fit.
+    Exits with a message for an unknown extension and a path that is no file, and raises
+    `ValueError` for a separator that does not fit.
     """
     name = path.name.lower()
     known = (extension for extension in EXTENSIONS if name.endswith(extension))
@@ -119,10 +103,17 @@ def source(path: Path, separator: str | None = None) -> Source:
     if path != STANDARD_INPUT and not path.is_file():
         fail(f"FILE {path}: is not a file; check the path.")
     found = Source(path, path.name, extension, "\t" if extension.startswith(".tsv") else ",")
-    try:
-        return found.separated(separator)
-    except ValueError as error:
-        fail(f"--separator {error}")
+    if separator is None:
+        return found
+    if found.kind != "CSV":
+        raise ValueError(f"separator={separator!r}: is for CSV, and {path.name} is {found.kind}.")
+    character = {"\\t": "\t", "tab": "\t"}.get(separator, separator)
+    if len(character.encode()) != 1 or character in '"\r\n':
+        raise ValueError(
+            f"separator={separator!r}: must be one ASCII character that is no quote, such as ';',"
+            " or tab."
+        )
+    return replace(found, separator=character)
 
 
 @contextmanager

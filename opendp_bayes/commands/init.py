@@ -71,8 +71,9 @@ def init(
 
     with option_errors():
         budget(epsilon, None, None)
-    listed = _listed(categories or [])
-    with Kept(output) as kept, scannable(source(data, separator)) as found:
+        listed = _listed(categories or [])
+        read = source(data, separator)
+    with Kept(output) as kept, scannable(read) as found:
         types = scan_columns(found, list(listed), _refuse).collect_schema()
         labels = {
             name: labels_of(f"--categories {name}=", values, name, types[name])

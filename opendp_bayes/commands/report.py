@@ -112,7 +112,7 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
     """Everything that the specification asks for, released and kept."""
     from importlib.metadata import version
 
-    from opendp_bayes.commands.answers import survey_of
+    from opendp_bayes.commands.answers import field_errors, survey_of
     from opendp_bayes.commands.files import scannable, source
     from opendp_bayes.commands.progress import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
@@ -124,9 +124,8 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
     with _specification_errors(specification):
         asked = read_specification(text)
     software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-    found = source(data)
-    with _specification_errors(specification), located(text), _about("separator"):
-        found = found.separated(asked.separator)
+    with _specification_errors(specification), located(text), field_errors():
+        found = source(data, asked.separator)
     with Kept(_releases_of(output)) as kept, scannable(found) as readable:
         with _specification_errors(specification), located(text), deferred_interrupts():
             survey = survey_of(readable, asked)
@@ -160,17 +159,6 @@ def _specification_errors(path: Path) -> Iterator[None]:
         yield
     except SpecificationError as error:
         fail(f"{path}: {error}")
-
-
-@contextmanager
-def _about(field: str) -> Iterator[None]:
-    """A block whose `ValueError` begins with the value of a field."""
-    from opendp_bayes.publishing.lines import FieldError
-
-    try:
-        yield
-    except ValueError as error:
-        raise FieldError((field,), f"={error}") from None
 
 
 def _text(path: Path) -> str:
