@@ -55,6 +55,13 @@ class Diagnostics(Shown):
     categories: tuple[Label, ...] = ()
     disagreement: float | None = None
 
+    @classmethod
+    def of(cls, values: Floats) -> "Diagnostics":
+        """Of values of all draws, shape `(chains, draws, k)`."""
+        found = [r_hat_and_ess(values[..., i]) for i in range(values.shape[-1])]
+        r_hat, ess = zip(*found, strict=True)
+        return cls(np.array(r_hat), np.array(ess), *values.shape[:2])
+
     def sheet(self) -> Sheet:
         """A row for each category."""
         rows = [
@@ -80,9 +87,7 @@ class Chains(Listed):
         """Of the expected probabilities."""
         expected = self._prior + self.chains
         expected = expected / expected.sum(axis=-1, keepdims=True)
-        found = [r_hat_and_ess(expected[..., i]) for i in range(expected.shape[-1])]
-        r_hat, ess = zip(*found, strict=True)
-        return Diagnostics(np.array(r_hat), np.array(ess), *self.chains.shape[:2])
+        return Diagnostics.of(expected)
 
     def _of(self, counts: Integers, prior: Floats) -> "Chains":
         made = Chains(counts.reshape(*self.chains.shape[:2], prior.size), prior)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from opendp_bayes.inference.markov_chain import Diagnostics, r_hat_and_ess
+from opendp_bayes.inference.markov_chain import Diagnostics
 from opendp_bayes.inference.pooling import Chains, Model
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -16,10 +16,7 @@ _MET = 1.05
 def diagnostics_of(a: Floats) -> Diagnostics:
     """Of draws of κ m, shape `(chains, draws, k)`."""
     kappa = a.sum(axis=-1, keepdims=True)
-    values = np.concatenate([np.log(kappa), a / kappa], axis=-1)
-    found = [r_hat_and_ess(values[..., i]) for i in range(values.shape[-1])]
-    r_hat, ess = zip(*found, strict=True)
-    return Diagnostics(np.array(r_hat), np.array(ess), *a.shape[:2])
+    return Diagnostics.of(np.concatenate([np.log(kappa), a / kappa], axis=-1))
 
 
 def draws_of(model: Model, effective: int, rng: np.random.Generator) -> tuple[Floats, Integers]:
