@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.planning import release_law
+from opendp_bayes.planning import automatic, release_law
 
 LABELS = {"two": ["a", "b"], "five": list("abcde"), "group": ["x", "y"]}
 LOSSES = {
@@ -19,12 +19,20 @@ LOSSES = {
 RECORDS = 900
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _quick():
+    """Errors are measured here: instead of the fixture of the folder, with the draws users get."""
+
+
 @pytest.fixture
-def _quick(monkeypatch):
+def _coarse(monkeypatch):
     """Simulate more and draw less, where the last per cent does not matter."""
     monkeypatch.setattr(release_law, "_LARGEST_NOISE", 1 << 12)
     monkeypatch.setattr(release_law, "_SIMULATED", 1 << 14)
     monkeypatch.setattr(release_law, "_FEWEST_DRAWS", 1 << 12)
+    automatic._score.cache_clear()
+    yield
+    automatic._score.cache_clear()
 
 
 def survey(share, size=None, loss="epsilon", records=RECORDS, **options):
@@ -92,7 +100,9 @@ def test_errors_are_equal_in_a_simulation():
 @pytest.mark.parametrize("size", [None, 60, RECORDS])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_errors_of_drawn_releases_are_equal(loss, size):
-    """With the draws of the mechanisms that are released, 100 000 of each."""
+    """With the draws of the mechanisms that are released, 400 000 of each: from run to run a spread
+    varies by 0.2 %, and the largest of 72 was 1.4 %, so that a false alarm is three of these away.
+    """
     query = survey("equal_errors", size, loss)
     records = RECORDS if size is None else size
     errors = {}
@@ -104,7 +114,7 @@ def test_errors_of_drawn_releases_are_equal(loss, size):
         counts = np.zeros(space.k, dtype=np.int64)
         counts[:cells] = np.diff(np.arange(cells + 1) * records // cells)
         at = slice(0, 2 if name == "by group" else space.k)
-        drawn = mechanism.sample(counts, space.prior_array, 100_000)
+        drawn = mechanism.sample(counts, space.prior_array, 400_000)
         released = np.maximum(drawn, 0) if size is None else drawn
         errors[name] = moved(
             (space.prior_array + released)[:, at], (space.prior_array + counts)[at]
@@ -112,7 +122,7 @@ def test_errors_of_drawn_releases_are_equal(loss, size):
     assert spread(errors) < 0.02
 
 
-@pytest.mark.usefixtures("_quick")
+@pytest.mark.usefixtures("_coarse")
 @pytest.mark.parametrize("error", ["hellinger", "total_variation", "interval_width"])
 def test_the_smallest_mean_is_smallest(error):
     """Not above that of equal shares, of equal errors, and of any share moved by a fifth."""
@@ -132,7 +142,7 @@ def test_the_smallest_mean_is_smallest(error):
         assert smallest < 1.0005 * mean(moved_shares)
 
 
-@pytest.mark.usefixtures("_quick")
+@pytest.mark.usefixtures("_coarse")
 @pytest.mark.parametrize("loss", LOSSES)
 def test_shares_by_errors_use_the_budget_and_no_more(loss):
     query = survey("equal_errors", loss=loss)
@@ -144,7 +154,7 @@ def test_shares_by_errors_use_the_budget_and_no_more(loss):
     assert spent[0] >= 0.999 * limit[0]
 
 
-@pytest.mark.usefixtures("_quick")
+@pytest.mark.usefixtures("_coarse")
 def test_shares_are_the_same_each_time_and_others_for_other_public_things():
     shares = survey("equal_errors").shares
     assert survey("equal_errors").shares == shares
@@ -157,7 +167,7 @@ def test_shares_are_the_same_each_time_and_others_for_other_public_things():
     }
 
 
-@pytest.mark.usefixtures("_quick")
+@pytest.mark.usefixtures("_coarse")
 def test_a_public_number_of_records_needs_no_guess():
     query = survey("equal_errors", size=1000)
     asked = query._settled[0]
