@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from opendp_bayes.inference.rising import Rising
+from opendp_bayes.inference.rising import Rising, Runs
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: In groups with more records than this, counts move by more than one.
@@ -44,12 +44,13 @@ class Standing:
         self, counts: Integers, chain: Integers, a: Floats, rng: np.random.Generator
     ) -> None:
         self._chain, self._sizes = chain, counts.sum(axis=1)
-        self._stride = 1 + self._sizes // _POINTS
-        self._first = counts % self._stride[:, None]
-        steps, self._shares = counts // self._stride[:, None], rng.random(counts.shape)
+        stride = 1 + self._sizes[:, None] // _POINTS
+        steps, self._first = np.divmod(counts, stride)
+        self._stride = 1 if np.all(stride == 1) else stride[:, 0]
+        self._shares = rng.random(counts.shape)
 
         def known(j: int, points: _Points) -> Integers:
-            index = points.start + steps[:, j]
+            index = points.runs.start + steps[:, j]
             self._shares[:, j] = points.share(index, self._shares[:, j])
             return index
 
@@ -81,35 +82,30 @@ class _Laws:
         self._rising = Rising(np.concatenate([self._a, self._rest], axis=1))
 
     def points(
-        self, j: int, chain: Integers, left: Integers, first: Integers, stride: Integers
+        self, j: int, chain: Integers, left: Integers, first: Integers, stride: int | Integers
     ) -> "_Points":
         """Of category j: from `first` by `stride` to at most `left`, all of shape `(rows,)`."""
         k = self._a.shape[1]
-        number = np.maximum((left - first) // stride + 1, 1)
         most = np.maximum(left, first)  # a row with fewer left than `first` is not `inside`
-        log_all = self._rising(left, chain, k + j)
-        log_mass = self._rising.along(first, stride, number, chain, j)
-        log_mass += self._rising.along(most - first, -stride, number, chain, k + j + 1)
-        log_mass -= np.repeat(log_all, number)
-        return _Points(first, stride, number, np.fmax(np.exp(log_mass), 0.0))
+        runs = Runs((most - first) // stride + 1)
+        log_mass = self._rising.along(runs, first, stride, chain, j)
+        log_mass += self._rising.along(runs, most - first, -stride, chain, k + j + 1)
+        log_mass -= runs.of(self._rising(left, chain, k + j))
+        return _Points(runs, first, stride, np.fmax(np.exp(log_mass), 0.0))
 
 
 class _Points:
-    """Counts of all rows, `number` of each from `first` by `stride`, and their `mass`, one row
-    after another; those of a row begin at `start`.
-    """
+    """Counts at `runs` of points, from `first` by `stride`, and their `mass`."""
 
-    def __init__(self, first: Integers, stride: Integers, number: Integers, mass: Floats) -> None:
-        self._first, self._stride, self.mass = first, stride, mass
-        end = np.cumsum(number)
-        self.start, self._last = end - number, end - 1
+    def __init__(self, runs: Runs, first: Integers, stride: int | Integers, mass: Floats) -> None:
+        self.runs, self.mass, self._first, self._stride = runs, mass, first, stride
         self._upto = np.cumsum(mass)
-        self._before = self._upto[self.start] - mass[self.start]
-        self.total = np.maximum(self._upto[self._last] - self._before, np.finfo(np.float64).tiny)
+        self._before = self._upto[runs.start] - mass[runs.start]
+        self.total = np.maximum(self._upto[runs.last] - self._before, np.finfo(np.float64).tiny)
 
     def counts(self, index: Integers) -> Integers:
         """Of one point of every row."""
-        return self._first + self._stride * (index - self.start)
+        return self._first + self._stride * (index - self.runs.start)
 
     def share(self, index: Integers, part: Floats) -> Floats:
         """Which share of the mass of a row is before a point and a part of it."""
@@ -118,4 +114,4 @@ class _Points:
     def at(self, share: Floats) -> Any:
         """The points before which there is this share of the mass of their rows."""
         index = np.searchsorted(self._upto, self._before + share * self.total)
-        return np.clip(index, self.start, self._last)
+        return np.clip(index, self.runs.start, self.runs.last)

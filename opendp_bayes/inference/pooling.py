@@ -15,7 +15,7 @@ import numpy as np
 from opendp_bayes.inference.beta_binomial import Placed, Standing
 from opendp_bayes.inference.concentration import Concentration, Priors, Steps
 from opendp_bayes.inference.group_totals import Totals
-from opendp_bayes.inference.records_anew import records_anew
+from opendp_bayes.inference.records_anew import one_of, records_anew
 from opendp_bayes.inference.rising import Rising
 from opendp_bayes.inference.weights import log_rising_factorial
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -52,10 +52,10 @@ class Model:
         """About how far the noise moves a count."""
         return 2 * self.noise.scale + 2
 
-    def log_noise(self, counts: Any, columns: Any = slice(None)) -> Floats:
-        """Of counts of some columns, shape `(chains, G, candidates, columns)`."""
-        of = self.noise.log_mass(self.drawn[:, None, columns] - counts)
-        return np.where(self.noised[:, None, columns], of, 0.0)
+    def log_noise(self, counts: Integers, column: int) -> Floats:
+        """Of counts of a column, shape `(chains, G, candidates)`."""
+        of = self.noise.log_mass(self.drawn[:, column, None] - counts)
+        return np.where(self.noised[:, column, None], of, 0.0)
 
     def log_noise_of(self, counts: Integers, groups: Integers) -> Floats:
         """Of counts of groups, shapes `(..., k)` and `(...)`, summed over the categories."""
@@ -144,13 +144,14 @@ class Chains:
         if pairs is not None:
             direction, place = pairs.shared(direction), pairs.of_leaders(place)
         steps = np.arange(_CANDIDATES) - place
-        old = self.counts[..., columns]
-        there = old[..., None, :] + steps[..., None] * direction[..., None, :]
-        possible, safe = np.all(there >= 0, axis=-1), np.maximum(there, 0)
         chain = np.arange(chains)[:, None, None]
-        log_weight = model.log_noise(safe, columns)
-        log_weight += rising(safe, chain[..., None], np.array(columns))
-        total = log_weight.sum(axis=-1)
+        total, possible = np.zeros(steps.shape), np.ones(steps.shape, dtype=bool)
+        for at, column in enumerate(columns):
+            there = self.counts[..., column, None] + steps * direction[..., at, None]
+            possible &= there >= 0
+            there = np.maximum(there, 0)
+            total += model.log_noise(there, column)
+            total += rising(there, chain, column)
         if not alone:
             sizes = self.counts.sum(axis=-1)[..., None] + steps * direction.sum(axis=-1)[..., None]
             total -= rising(np.maximum(sizes, 0), chain, k)
@@ -158,11 +159,11 @@ class Chains:
         if pairs is not None:
             rest = pairs.rest_on_line(self.rest, direction, steps)
             total = pairs.together(total, model.totals.log_rest(rest))
-        chosen = np.argmax(total + rng.gumbel(size=total.shape), axis=-1)[..., None]
+        chosen = one_of(total, rng)[..., None]
         if pairs is not None:
             chosen = pairs.of_leaders(chosen)
             self.rest = pairs.rest_after(self.rest, rest, chosen)
-        self.counts[..., columns] = np.take_along_axis(there, chosen[..., None], axis=2)[:, :, 0]
+        self.counts[..., columns] += np.take_along_axis(steps, chosen, axis=-1) * direction
 
     def _given_counts(self, adapt: bool) -> None:
         """Metropolis's steps of κ and m given the counts."""

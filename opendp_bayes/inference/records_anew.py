@@ -60,7 +60,14 @@ def records_anew(
     drawn = kept[:, None] + rng.multinomial(taken, theta)
     known = np.concatenate([present[:, None], drawn], axis=1)
     log_weight = log_noise(known, rows[:, None]).sum(axis=-1)
-    chosen = np.argmax(log_weight + rng.gumbel(size=log_weight.shape), axis=1)
+    chosen = one_of(log_weight, rng)
     found = counts.copy()
     found[chain[:, None], rows] = known[np.arange(chain.size), chosen]
     return found
+
+
+def one_of(log_weight: Floats, rng: np.random.Generator) -> Any:
+    """An index of the last axis, drawn in proportion to the weights: that of the smallest of
+    exponential variates divided by them.
+    """
+    return np.argmax(log_weight - np.log(rng.standard_exponential(log_weight.shape)), axis=-1)

@@ -12,6 +12,32 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 _WORTH = 8
 
 
+class Runs:
+    """Points of all rows, `number` of each, shape `(rows,)`, one row after another; those of a row
+    are from `start` to `last`.
+    """
+
+    def __init__(self, number: Integers) -> None:
+        self.number = number
+        end = np.cumsum(number)
+        self.start, self.last = end - number, end - 1
+        self._place = np.arange(number.sum())
+
+    def of(self, values: Any) -> Any:
+        """At every point the value of its row."""
+        return np.repeat(values, self.number)
+
+    def line(self, first: Integers, step: int | Integers) -> Integers:
+        """From the `first` of every row by `step`, which is one for all or one for each."""
+        every = step if isinstance(step, int) else self.of(step)
+        return np.asarray(self.of(first - step * self.start) + every * self._place)
+
+    @property
+    def size(self) -> int:
+        """The number of all points."""
+        return int(self._place.size)
+
+
 class Rising:
     """`ln Γ(x + a) - ln Γ(a) - ln x!` of whole x for `a` of shape `(chains, columns)`, from a table
     where much is asked; for counts small enough for the difference to have its digits.
@@ -27,24 +53,15 @@ class Rising:
         return self._table.ravel().take(self._row(chain, column) + counts)
 
     def along(
-        self, first: Integers, step: Integers, number: Integers, chain: Integers, column: int
+        self, runs: Runs, first: Integers, step: int | Integers, chain: Integers, column: int
     ) -> Floats:
-        """Of `number` counts of each row from `first` by `step`, one row after another; all of
-        shape `(rows,)`.
+        """Of counts from the `first` of every row by `step`; `first` and `chain` of shape
+        `(rows,)`.
         """
-        total, last = int(number.sum()), first + step * (number - 1)
-        before = np.cumsum(number) - number
-        place = np.arange(total)
-        if np.ptp(step) == 0:
-            place *= int(step[0]) if step.size else 1
-        else:
-            place *= np.repeat(step, number)
-        start = first - step * before
-        if not self._tabulated(int(np.maximum(first, last).max(initial=0)), total):
-            counts, of = place + np.repeat(start, number), np.repeat(chain, number)
-            return _rising(counts, self._a[of, column])
-        place += np.repeat(start + self._row(chain, column), number)
-        return self._table.ravel().take(place)
+        last = first + step * (runs.number - 1)
+        if not self._tabulated(int(np.maximum(first, last).max(initial=0)), runs.size):
+            return _rising(runs.line(first, step), self._a[runs.of(chain), column])
+        return self._table.ravel().take(runs.line(first + self._row(chain, column), step))
 
     def _row(self, chain: Any, column: Any) -> Any:
         """Where a row of the table begins."""
