@@ -1,11 +1,15 @@
-"""Dirichlet-multinomial counts at their quantiles, one category after another.
+"""Dirichlet-multinomial counts at their quantiles given what was drawn with noise, one category
+after another.
 
 Of the `n` records of a group that are in none of the categories before, `x` are in this one with
 the beta-binomial probability `∝ Γ(x + a) / x! Γ(n - x + b) / (n - x)!`, where `a` is the
-concentration of this category and `b` that of all after it.
+concentration of this category and `b` that of all after it; times that of the noise with which this
+category was drawn. That of the noise of later ones is left to weights.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +17,7 @@ from numpy.typing import NDArray
 
 from opendp_bayes.inference.rising import Rising, Runs
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
 #: In groups with more records than this, counts move by more than one.
 _POINTS = 128
@@ -30,20 +35,44 @@ class Placed(NamedTuple):
     inside: NDArray[np.bool_]
 
 
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """What was drawn with `noise` of the counts of every row, and where; shape `(rows, k)`."""
+
+    drawn: Integers
+    noised: NDArray[np.bool_]
+    noise: IntegerNoise
+
+    @cached_property
+    def _everywhere(self) -> bool:
+        return bool(self.noised.all())
+
+    def log_noise(self, j: int, counts: Integers, of: Callable[[Any], Any] = np.asarray) -> Floats:
+        """Of counts of category j: one of every row, or many, to which `of` brings what it has."""
+        found = self.noise.log_mass(of(self.drawn[:, j]) - counts)
+        return found if self._everywhere else np.where(of(self.noised[:, j]), found, 0.0)
+
+
 class Standing:
     """At which quantiles of their laws counts stand, drawn between those of one less and their own.
 
     `counts` of shape `(rows, k)` are of groups of the chains `chain`, shape `(rows,)`; `a`, shape
     `(chains, k)`, are their concentrations. The numbers of records stay as they are. `placed` are
     the counts, and `moved` those at the same quantiles for other concentrations: with a probability
-    that differs from that of the first by the ratio of the weights alone. These are 1 but where a
-    group has more than `_POINTS` records, whose counts move by multiples of a stride.
+    that differs from that of the first by the ratio of the weights alone. These are of what was
+    drawn, one category given those before it; and of remainders, where a group has more than
+    `_POINTS` records, whose counts move by multiples of a stride.
     """
 
     def __init__(
-        self, counts: Integers, chain: Integers, a: Floats, rng: np.random.Generator
+        self,
+        counts: Integers,
+        chain: Integers,
+        a: Floats,
+        looks: Looks,
+        rng: np.random.Generator,
     ) -> None:
-        self._chain, self._sizes = chain, counts.sum(axis=1)
+        self._chain, self._sizes, self._looks = chain, counts.sum(axis=1), looks
         stride = 1 + self._sizes[:, None] // _POINTS
         steps, self._first = np.divmod(counts, stride)
         self._stride = 1 if np.all(stride == 1) else stride[:, 0]
@@ -61,22 +90,26 @@ class Standing:
         return self._walked(a, lambda j, points: points.at(self._shares[:, j]))
 
     def _walked(self, a: Floats, index_of: Callable[[int, "_Points"], Integers]) -> Placed:
-        laws, left, counts = _Laws(a), self._sizes, []
+        laws, left, counts = _Laws(a, self._looks), self._sizes, []
         log_weight, inside = np.zeros(left.size), np.ones(left.size, dtype=bool)
         for j in range(a.shape[1] - 1):
             points = laws.points(j, self._chain, left, self._first[:, j], self._stride)
             index = index_of(j, points)
             inside &= (left >= self._first[:, j]) & (points.mass[index] > _LEAST * points.total)
-            log_weight += np.log(points.total)
+            log_weight += points.log_total
             counts.append(points.counts(index))
             left = left - counts[-1]
+        log_weight += self._looks.log_noise(-1, left)
         return Placed(np.stack([*counts, left], axis=1), log_weight, inside)
 
 
 class _Laws:
-    """The beta-binomial laws of Dirichlet distributions of concentrations `a`, `(chains, k)`."""
+    """The beta-binomial laws of Dirichlet distributions of concentrations `a`, `(chains, k)`, given
+    what was drawn.
+    """
 
-    def __init__(self, a: Floats) -> None:
+    def __init__(self, a: Floats, looks: Looks) -> None:
+        self._looks = looks
         #: Of every category, and of it and all after it.
         self._a, self._rest = a, np.cumsum(a[:, ::-1], axis=1)[:, ::-1]
         self._rising = Rising(np.concatenate([self._a, self._rest], axis=1))
@@ -90,18 +123,30 @@ class _Laws:
         runs = Runs((most - first) // stride + 1)
         log_mass = self._rising.along(runs, first, stride, chain, j)
         log_mass += self._rising.along(runs, most - first, -stride, chain, k + j + 1)
-        log_mass -= runs.of(self._rising(left, chain, k + j))
-        return _Points(runs, first, stride, np.fmax(np.exp(log_mass), 0.0))
+        log_mass += self._looks.log_noise(j, runs.line(first, stride), runs.of)
+        return _Points(runs, first, stride, log_mass, self._rising(left, chain, k + j))
 
 
 class _Points:
-    """Counts at `runs` of points, from `first` by `stride`, and their `mass`."""
+    """Counts at `runs` of points, from `first` by `stride`, and their `mass`, the largest of every
+    row 1; `log_total` is of what the masses were, divided by `log_all`.
+    """
 
-    def __init__(self, runs: Runs, first: Integers, stride: int | Integers, mass: Floats) -> None:
-        self.runs, self.mass, self._first, self._stride = runs, mass, first, stride
-        self._upto = np.cumsum(mass)
-        self._before = self._upto[runs.start] - mass[runs.start]
+    def __init__(
+        self,
+        runs: Runs,
+        first: Integers,
+        stride: int | Integers,
+        log_mass: Floats,
+        log_all: Floats,
+    ) -> None:
+        self.runs, self._first, self._stride = runs, first, stride
+        log_largest = np.fmax.reduceat(log_mass, runs.start)
+        self.mass = np.fmax(np.exp(log_mass - runs.of(log_largest)), 0.0)
+        self._upto = np.cumsum(self.mass)
+        self._before = self._upto[runs.start] - self.mass[runs.start]
         self.total = np.maximum(self._upto[runs.last] - self._before, np.finfo(np.float64).tiny)
+        self.log_total = np.log(self.total) + log_largest - log_all
 
     def counts(self, index: Integers) -> Integers:
         """Of one point of every row."""

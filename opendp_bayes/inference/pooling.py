@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.beta_binomial import Placed, Standing
+from opendp_bayes.inference.beta_binomial import Looks, Placed, Standing
 from opendp_bayes.inference.concentration import Concentration, Priors, Steps
 from opendp_bayes.inference.group_totals import Totals
 from opendp_bayes.inference.records_anew import one_of, records_anew
@@ -189,7 +189,8 @@ class Chains:
 
     def _along_with_counts(self, adapt: bool) -> None:
         """Metropolis's steps of κ and m that take counts along: those of groups that are not large
-        beside the noise stay at their quantiles, given the groups' numbers of records.
+        beside the noise stay at their quantiles given what was drawn and the groups' numbers of
+        records.
         """
         rng, model = self._rng, self._model
         k = self.counts.shape[2]
@@ -200,12 +201,12 @@ class Chains:
         order = rng.permutation(k)
         back = np.argsort(order)
         counts = self.counts[chain, group][:, order]
-        standing = Standing(counts, chain, self.concentration[:, order], rng)
+        looks = Looks(model.drawn[group][:, order], model.noised[group][:, order], model.noise)
+        standing = Standing(counts, chain, self.concentration[:, order], looks, rng)
 
         def density(alike: Concentration, placed: Placed) -> tuple[Integers, Floats]:
             counts = placed.counts[:, back]
-            log_weight = placed.log_weight + model.log_noise_of(counts, group)
-            log_weight = np.where(placed.inside, log_weight, -np.inf)
+            log_weight = np.where(placed.inside, placed.log_weight, -np.inf)
             found = np.bincount(chain, weights=log_weight, minlength=len(self.counts))
             return counts, found + self._log_density(alike, ~moving)
 

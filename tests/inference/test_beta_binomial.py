@@ -6,14 +6,22 @@ import pytest
 from scipy import special, stats
 
 from opendp_bayes.inference import beta_binomial as module
-from opendp_bayes.inference.beta_binomial import Standing
+from opendp_bayes.inference.beta_binomial import Looks, Standing
 from opendp_bayes.inference.rising import Rising, Runs
+from opendp_bayes.mathematics.simplex import candidates, ranks
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 
 ROWS = 6000
 A, OTHER = (
     np.array([[0.3, 2.0, 1.1], [4.0, 0.7, 9.0]]),
     np.array([[1.4, 0.6, 2.0], [2.0, 1.5, 3.0]]),
 )
+
+
+def looks(counts, drawn=0, noised=False):
+    """The same draws of every row."""
+    noise = DiscreteLaplace(1.5)
+    return Looks(np.broadcast_to(drawn, counts.shape), np.broadcast_to(noised, counts.shape), noise)
 
 
 def drawn(a, size, rng):
@@ -37,7 +45,7 @@ def test_moves_one_law_to_another(monkeypatch, size, points, k):
     monkeypatch.setattr(module, "_POINTS", points)
     first, second = A[:, :k], OTHER[:, :k]
     counts, chain = drawn(first, size, np.random.default_rng(1))
-    standing = Standing(counts, chain, first, np.random.default_rng(2))
+    standing = Standing(counts, chain, first, looks(counts), np.random.default_rng(2))
     moved = standing.moved(second)
     assert np.all(moved.counts.sum(axis=1) == size)
     assert np.all(moved.counts >= 0)
@@ -58,9 +66,42 @@ def test_moves_one_law_to_another(monkeypatch, size, points, k):
         assert (worst > stats.norm.isf(oracles.FALSE_ALARM / 12)) == other
 
 
+@pytest.mark.parametrize("points", [128, 4])
+@pytest.mark.parametrize(
+    "noised", [[True, True, True], [True, False, True], [False, True, False], [False, False, True]]
+)
+def test_moves_one_posterior_to_another(monkeypatch, noised, points):
+    """The same, given what was drawn, by all counts of 9 records; the weights' mean is the ratio of
+    the probabilities of what was drawn. Without a stride and with one of 3.
+    """
+    monkeypatch.setattr(module, "_POINTS", points)
+    sets, seen = candidates(9, 3), np.array([7, -2, 3])
+    log_noise = np.where(noised, DiscreteLaplace(1.5).log_mass(seen - sets), 0.0).sum(axis=1)
+    before, after = (np.exp(log_probability(sets, a[0]) + log_noise) for a in (A, OTHER))
+    rng = np.random.default_rng(5)
+    counts = sets[rng.choice(len(sets), 4 * ROWS, p=before / before.sum())]
+    chain = np.zeros(len(counts), dtype=int)
+    standing = Standing(counts, chain, A[:1], looks(counts, seen, noised), rng)
+    moved = standing.moved(OTHER[:1])
+    weight = np.exp(moved.log_weight - standing.placed.log_weight)
+    weight *= moved.inside & standing.placed.inside
+
+    def off(wanted, weight):
+        """In standard errors, of what has more than 20 rows."""
+        at = ranks(moved.counts, 9)
+        found, square = (np.bincount(at, weight**power, len(sets)) for power in (1, 2))
+        many = np.bincount(at, minlength=len(sets)) > 20
+        wanted = wanted * len(counts) / before.sum()
+        return np.abs((found - wanted) / np.sqrt(np.maximum(square, 1e-9)))[many].max()
+
+    assert off(after, weight) < stats.norm.isf(oracles.FALSE_ALARM / 110)
+    assert off(before, weight) > 10
+    assert off(after, np.full(len(counts), after.sum() / before.sum())) > 10
+
+
 def test_stays_where_the_law_stays():
     counts, chain = drawn(A, 300, np.random.default_rng(3))
-    standing = Standing(counts, chain, A, np.random.default_rng(4))
+    standing = Standing(counts, chain, A, looks(counts), np.random.default_rng(4))
     again = standing.moved(A)
     inside = standing.placed.inside
     assert np.array_equal(standing.placed.counts, counts)
@@ -73,7 +114,7 @@ def test_weights_are_those_of_the_probabilities():
     """Of a group with two records a count: where it can be, each second count is skipped."""
     a, chain = np.array([[1.5, 0.4]]), np.zeros(1, dtype=int)
     counts = np.array([[61, 139]])
-    standing = Standing(counts, chain, a, np.random.default_rng(0))
+    standing = Standing(counts, chain, a, looks(counts), np.random.default_rng(0))
     odd = np.arange(1, 200, 2)
     alike = np.exp(log_probability(np.stack([odd, 200 - odd], axis=1), a)).sum()
     assert np.exp(standing.placed.log_weight) == pytest.approx(alike)
@@ -81,12 +122,9 @@ def test_weights_are_those_of_the_probabilities():
 
 def test_counts_out_of_place_are_noticed():
     """One that no probability is left for."""
-    standing = Standing(
-        np.array([[0, 90], [90, 0]]),
-        np.zeros(2, dtype=int),
-        np.array([[900.0, 0.01]]),
-        np.random.default_rng(0),
-    )
+    counts, chain = np.array([[0, 90], [90, 0]]), np.zeros(2, dtype=int)
+    a, rng = np.array([[900.0, 0.01]]), np.random.default_rng(0)
+    standing = Standing(counts, chain, a, looks(counts), rng)
     assert standing.placed.inside.tolist() == [False, True]
 
 
@@ -99,7 +137,8 @@ def test_groups_that_hardly_differ_are_binomial(kappa):
     """`ln Γ(κ)` has no digits left for what one more record changes."""
     a, chain = np.array([[0.3, 0.7]]) * kappa, np.zeros(41, dtype=int)
     counts = np.arange(41)
-    standing = Standing(np.stack([counts, 40 - counts], axis=1), chain, a, np.random.default_rng(0))
+    both = np.stack([counts, 40 - counts], axis=1)
+    standing = Standing(both, chain, a, looks(both), np.random.default_rng(0))
     law = stats.binom(40, 0.3)
     upto = law.cdf(counts)
     inside = standing.placed.inside
