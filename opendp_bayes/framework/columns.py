@@ -9,7 +9,8 @@ import polars as pl
 
 from opendp_bayes.framework.left_out import LeftOut
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.released.data import Value
+from opendp_bayes.released.data import Label, Value
+from opendp_bayes.released.labels import distinct, look_alike, place_of
 
 _NOT_A_CATEGORY = -1
 
@@ -63,12 +64,12 @@ class CategoricalColumn:
         for name, label in policies:
             if label is not None and not isinstance(label, LeftOut):
                 _check_label(name, label)
-                if _position(labels, label) is None:
-                    _check_new(name, label)
+                if place_of(label, labels) is None:
+                    check_new(name, label, labels)
                     labels.append(label)
         for _, label in policies:
             known = None if isinstance(label, LeftOut) or label is None else label
-            at = None if known is None else _position(labels, known)
+            at = None if known is None else place_of(known, labels)
             positions.append(len(labels) if isinstance(label, LeftOut) else at)
         if len(labels) < 2:
             raise ValueError(
@@ -143,7 +144,7 @@ def public_values(
         raise ValueError(
             f"{shown}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur."
         )
-    if len(set(labels)) < len(labels):
+    if len(distinct(labels)) < len(labels):
         raise ValueError(f"{shown}: must not repeat a label.")
     return tuple(labels)
 
@@ -202,8 +203,16 @@ def _check_label(name: str, label: object) -> None:
         raise TypeError(f"{name}={label!r}: must be a label (str, int or bool).")
 
 
-def _check_new(name: str, label: Value) -> None:
-    """Refuse the text that is meant to be `DROP`."""
+def check_new(name: str, label: Label, labels: Sequence[Label]) -> None:
+    """Refuse a bucket, which would be a new category beside `labels`, that is meant to be one of
+    these, or to be `DROP`.
+    """
+    meant = look_alike(label, labels)
+    if meant is not None:
+        raise ValueError(
+            f"{name}={label!r}: would be a new category beside {meant!r}, which reads the same."
+            f" Write {name}={meant!r} to count them there, or give the new one another name."
+        )
     if isinstance(label, str) and label.upper() == "DROP":
         raise ValueError(
             f"{name}={label!r}: would be a new category of that name. Give it another name, or one"
@@ -213,12 +222,3 @@ def _check_new(name: str, label: Value) -> None:
 
 def _or_drop(name: str) -> str:
     return f"or {name}=ob.DROP to leave them out, where the number of records is private."
-
-
-def _position(labels: list[Value], label: Value) -> int | None:
-    """Where `label` is among `labels`, None if it is not; labels of different types, such as 1 and
-    True, differ.
-    """
-    return next(
-        (i for i, known in enumerate(labels) if type(known) is type(label) and known == label), None
-    )

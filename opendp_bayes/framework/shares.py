@@ -13,6 +13,7 @@ from opendp_bayes.mathematics.validation import as_choice, as_positive, as_size
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.planning.expected_error import PartError
 from opendp_bayes.planning.shares import Goal, solved_shares
+from opendp_bayes.released.labels import in_order
 
 #: How a budget is divided: in equal parts, so that errors are what is asked for, or by weights.
 Share = Literal["equal", "equal_errors", "smallest_error"] | Mapping[str, float]
@@ -39,7 +40,7 @@ class Division:
     def check(self, asked: Mapping[str, Asked]) -> None:
         """Raise `ValueError`/`TypeError` for what does not fit the questions."""
         if isinstance(self.share, Mapping):
-            if self.share.keys() != asked.keys():
+            if in_order(self.share, list(asked)) is None:
                 raise ValueError(
                     f"share={dict(self.share)!r}: must have a weight for each of"
                     f" {', '.join(map(repr, asked))}, and no other."

@@ -17,6 +17,7 @@ from opendp_bayes.framework.boundary import ContractError
 from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior
 from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.released.data import Key, Label
+from opendp_bayes.released.labels import are_same, distinct, in_order
 
 
 @dataclass(frozen=True)
@@ -154,17 +155,18 @@ def groups_and_labels(
     """
     cells = [category for category in categories if isinstance(category, Cell)]
     return (
-        tuple(dict.fromkeys(cell.group for cell in cells)),
-        tuple(cell.label for cell in cells if cell.group == cells[0].group),
+        tuple(distinct(cell.group for cell in cells)),
+        tuple(cell.label for cell in cells if are_same(cell.group, cells[0].group)),
     )
 
 
 def _prior_of(labels: tuple[Category, ...], prior: Prior) -> tuple[float, ...]:
     if isinstance(prior, Mapping):
-        if set(prior) != set(labels) or len(prior) != len(labels):
+        entries = in_order(prior, labels)
+        if entries is None:
             shown = ", ".join(map(repr, labels))
             raise ValueError(f"prior={prior!r}: must have one entry for each of {shown}.")
-        prior = [prior[label] for label in labels]
+        prior = entries
     if np.size(prior) not in (1, len(labels)):
         shown = ", ".join(map(repr, labels))
         raise ValueError(

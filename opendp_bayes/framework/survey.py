@@ -201,7 +201,7 @@ class SurveyQuery(Query):
 
 def _asked(query: Any, name: str, arguments: Any) -> Asked:
     """One question, put to the query."""
-    if not isinstance(name, str):
+    if type(name) is not str:
         raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
     if not isinstance(arguments, Mapping) or "column" not in arguments:
         raise TypeError(

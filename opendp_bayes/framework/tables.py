@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from opendp_bayes.framework.columns import check_new
 from opendp_bayes.framework.question import Question
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.released.data import Label, Value
+from opendp_bayes.released.labels import identity, place_of, places_of
 
 #: Combinations of labels that a table may have, those without a cell included.
 LARGEST_TABLE = 1 << 22
@@ -26,12 +28,7 @@ def table_of(
     """
     shape = tuple(map(len, labels))
     check_combinations("column", [variable.column for variable in question.variables], shape)
-    places = [dict(zip(axis, range(len(axis)), strict=True)) for axis in labels]
-    if any(len(place) < len(axis) for place, axis in zip(places, labels, strict=True)):
-        raise ValueError(
-            "nulls, unknown: labels of one column of a joint table that are equal in Python, such"
-            " as 1 and True, cannot be told apart; use others."
-        )
+    places = list(map(places_of, labels))
     if question.cells is None:
         if question.elsewhere is not None:
             raise ValueError(
@@ -42,12 +39,12 @@ def table_of(
     cells = [_as_cell(cell, len(shape), "cells") for cell in question.cells]
     index = np.full(shape, -1)
     for number, cell in enumerate(cells):
-        absent = [x for x, place in zip(cell, places, strict=True) if not _holds(place, x)]
+        absent = [x for x, place in zip(cell, places, strict=True) if identity(x) not in place]
         if absent:
             raise ValueError(
                 f"cells: {cell!r} has {absent[0]!r}, which is not a label of its column."
             )
-        at = tuple(place[label] for label, place in zip(cell, places, strict=True))
+        at = tuple(place[identity(label)] for label, place in zip(cell, places, strict=True))
         if index[at] >= 0:
             raise ValueError(f"cells: {cell!r} is there twice.")
         index[at] = number
@@ -69,9 +66,11 @@ def _completed(
     """With a cell for the records of every combination that has none."""
     if elsewhere is not None:
         elsewhere = _as_cell(elsewhere, index.ndim, "elsewhere")
-        if elsewhere not in cells:
-            cells = [*cells, elsewhere]
-        index[index < 0] = cells.index(elsewhere)
+        place = place_of(elsewhere, cells)
+        if place is None:
+            check_new("elsewhere", elsewhere, cells)
+            place, cells = len(cells), [*cells, elsewhere]
+        index[index < 0] = place
     if np.any(index < 0):
         raise ValueError(
             f"elsewhere=None: cells= leaves out {np.count_nonzero(index < 0)} of {index.size}"
@@ -93,8 +92,3 @@ def _as_cell(cell: Any, length: int, argument: str) -> tuple[Value, ...]:
     if any(type(label) not in (str, int, bool) for label in cell):
         raise TypeError(f"{argument}: {cell!r} must hold labels (str, int or bool).")
     return tuple(cell)
-
-
-def _holds(place: dict[Any, int], label: Value) -> bool:
-    """Whether the label is one of the column's, and of the same type: 1 is not True."""
-    return any(type(known) is type(label) for known in place if known == label)

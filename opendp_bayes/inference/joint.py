@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 from opendp_bayes.inference.true_counts import TrueCounts
 from opendp_bayes.released.combination import Combination
 from opendp_bayes.released.data import Label, ReleasedData, Value
+from opendp_bayes.released.labels import are_same, distinct, identity, place_of, places_of
 
 T = TypeVar("T", bound="JointTable")
 
@@ -61,13 +62,12 @@ class JointTable:
         inside = list(range(len(self.categories)))
         for place, value in fixed.items():
             values = [cell[place] for cell in _cells(self)]
-            known = [one for one in dict.fromkeys(values) if one == value]
-            if not known or type(known[0]) is not type(value):
-                shown = ", ".join(map(repr, dict.fromkeys(values)))
+            if place_of(value, values) is None:
+                shown = ", ".join(map(repr, distinct(values)))
                 raise ValueError(
                     f"{self.axes[place]}={value!r}: is not a value of it; those are {shown}."
                 )
-            inside = [at for at in inside if values[at] == value]
+            inside = [at for at in inside if are_same(values[at], value)]
         return _collapsed(self, kept, inside)
 
     def _places(self, names: Any, argument: str = "variables") -> list[int]:
@@ -100,28 +100,26 @@ def _cells(table: JointTable) -> tuple[tuple[Value, ...], ...]:
 def _collapsed(table: T, kept: Sequence[int], inside: Sequence[int]) -> T:
     """The posterior of the variables at `kept` among the cells at `inside`."""
     cells, prior = _cells(table), table.prior
-    order = [list(dict.fromkeys(cell[place] for cell in cells)) for place in kept]
+    order = [places_of(cell[place] for cell in cells) for place in kept]
     members: dict[tuple[int, ...], list[int]] = {}
     for number, at in enumerate(inside):
         values = [cells[at][place] for place in kept]
-        key = tuple(known.index(value) for known, value in zip(order, values, strict=True))
+        key = tuple(known[identity(value)] for known, value in zip(order, values, strict=True))
         members.setdefault(key, []).append(number)
-    groups: dict[Label, list[int]] = {}
-    for key in sorted(members):
-        label = tuple(known[number] for known, number in zip(order, key, strict=True))
-        groups[label if len(kept) > 1 else label[0]] = members[key]
-    if len(groups) < 2:
+    together = [members[key] for key in sorted(members)]
+    firsts = [[cells[inside[group[0]]][place] for place in kept] for group in together]
+    labels: list[Label] = [tuple(values) if len(kept) > 1 else values[0] for values in firsts]
+    if len(labels) < 2:
         raise ValueError(
             f"variables={[table.axes[place] for place in kept]!r}: have the values"
-            f" {list(groups)!r} only; the probability of one value is 1."
+            f" {labels!r} only; the probability of one value is 1."
         )
     found = table._true_counts
     if len(inside) < len(cells):
         found = found.given(inside)
-    together = list(groups.values())
     if together != [[number] for number in range(len(inside))]:
         found = found.merged(together)
     alphas = tuple(sum(prior[inside[number]] for number in group) for group in together)
-    made: T = cast(Any, table)._made(found, tuple(groups), alphas)
+    made: T = cast(Any, table)._made(found, tuple(labels), alphas)
     made.axes = tuple(table.axes[place] for place in kept) if len(kept) > 1 else ()
     return made

@@ -1,31 +1,21 @@
 """Categories by their labels, and groups of them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 from opendp_bayes.released.data import Label
+from opendp_bayes.released.labels import absent, distinct, place_of
 
-T = TypeVar("T")
+#: What labels are called.
+CATEGORIES = "category", "categories"
 
 
 def position_of(label: Label, categories: tuple[Label, ...]) -> int:
     """Raises `KeyError` for what is no category."""
-    for position, category in enumerate(categories):
-        if category == label and isinstance(category, bool) == isinstance(label, bool):
-            return position
-    raise _no_category(label, categories)
-
-
-def _no_category(label: Any, categories: tuple[Label, ...]) -> KeyError:
-    shown = ", ".join(map(repr, categories))
-    return KeyError(f"{label!r}: is not a category; the categories are {shown}.")
-
-
-class ByLabel(dict[Label, T]):
-    """A mapping from categories, which tells what they are where another one is asked for."""
-
-    def __missing__(self, label: Any) -> NoReturn:
-        raise _no_category(label, tuple(self))
+    position = place_of(label, categories)
+    if position is None:
+        raise absent(label, categories, CATEGORIES)
+    return position
 
 
 def positions_of(labels: Iterable[Label], categories: tuple[Label, ...], name: str) -> list[int]:
@@ -62,7 +52,7 @@ def grouped_positions(
         )
     alone = [position for position in range(len(categories)) if position not in set(taken)]
     labels: tuple[Any, ...] = (*groups, *(categories[position] for position in alone))
-    if len({(isinstance(label, bool), label) for label in labels}) < len(labels):
+    if len(distinct(labels)) < len(labels):
         raise ValueError(
             f"groups={groups!r}: a group has the label of a category outside of it; name it"
             " otherwise."

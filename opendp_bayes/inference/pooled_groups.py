@@ -17,6 +17,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 from opendp_bayes.released.data import Key, Label, ReleasedData, Value
+from opendp_bayes.released.labels import distinct, identity, places_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +114,13 @@ def _values(release: ReleasedData, names: Sequence[str]) -> tuple[tuple[Any, ...
     """The values of some variables, tuples where they are several, and which one every cell has."""
     of_axes = release.values_of_axes
     cells = list(zip(*(cast(tuple[Value, ...], of_axes[name]) for name in names), strict=True))
-    order = [list(dict.fromkeys(of_axes[name])) for name in names]
+    order = [places_of(of_axes[name]) for name in names]
     known = sorted(
-        dict.fromkeys(cells),
-        key=lambda cell: [of.index(value) for of, value in zip(order, cell, strict=True)],
+        distinct(cells),
+        key=lambda cell: [of[identity(value)] for of, value in zip(order, cell, strict=True)],
     )
-    places = [known.index(cell) for cell in cells]
+    index = places_of(known)
+    places = [index[identity(cell)] for cell in cells]
     return tuple(cell if len(names) > 1 else cell[0] for cell in known), places
 
 

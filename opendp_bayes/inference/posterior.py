@@ -18,6 +18,7 @@ from opendp_bayes.inference.true_counts import TrueCounts
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.released.combination import Combination
 from opendp_bayes.released.data import Label, ReleasedData
+from opendp_bayes.released.labels import are_same
 
 T = TypeVar("T", bound="MixturePosterior")
 
@@ -161,7 +162,7 @@ class NoiseAwarePosterior(MixturePosterior, JointTable):
 
         Raises `ValueError` if the two do not have the same categories in the same order.
         """
-        if self.categories != other.categories:
+        if not are_same(self.categories, other.categories):
             raise ValueError(
                 f"other: has the categories {other.categories}, not"
                 f" {self.categories}; compare posteriors of the same categories."

@@ -1,6 +1,6 @@
 """Posteriors of numbers that follow from the probabilities or from the counts."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.comparison import Probability, standard_error
 from opendp_bayes.inference.shown import Shown, figure, table
 from opendp_bayes.mathematics.validation import Floats, as_level, as_size
+from opendp_bayes.released.labels import ByLabel
 from opendp_bayes.report.sheet import Sheet
 
 
@@ -109,14 +110,14 @@ class Quantity(Shown):
         return str(self.label), *shown, f"{self.probability().value:.3f}"
 
     def sheet(self) -> Sheet:
-        return Quantities({self.label: self}).sheet()
+        return Quantities([(self.label, self)]).sheet()
 
 
 class Quantities(Shown, Mapping[Any, Quantity]):
     """Several quantities by their labels."""
 
-    def __init__(self, quantities: Mapping[Any, Quantity]) -> None:
-        self._quantities = dict(quantities)
+    def __init__(self, quantities: Iterable[tuple[Any, Quantity]]) -> None:
+        self._quantities = ByLabel(quantities, ("quantity", "quantities"))
 
     def __getitem__(self, label: Any) -> Quantity:
         return self._quantities[label]

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes.inference.category_answers import DRAWS, CategoryAnswers
 from opendp_bayes.inference.comparison import Probability, standard_error
-from opendp_bayes.inference.labels import ByLabel, position_of
+from opendp_bayes.inference.labels import CATEGORIES, position_of
 from opendp_bayes.inference.quantities import (
     OfDraws,
     OfMixture,
@@ -18,6 +18,7 @@ from opendp_bayes.inference.quantities import (
 )
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_size
 from opendp_bayes.released.data import Label
+from opendp_bayes.released.labels import ByLabel
 
 #: Draws on which a function is tried before many are made.
 _TRIAL = 5
@@ -92,10 +93,11 @@ class QuantityAnswers(CategoryAnswers):
         draws. The last one's is 1 and left out.
         """
         k = len(self.categories)
-        found = {}
+        found = []
         for last, label in enumerate(self.categories[:-1]):
             merged = self._true_counts.merged([range(last + 1), range(last + 1, k)])
-            found[label] = Quantity(f"up to {label}", OfMixture(merged.probabilities[0]))
+            quantity = Quantity(f"up to {label}", OfMixture(merged.probabilities[0]))
+            found.append((label, quantity))
         return Quantities(found)
 
     def quantity(
@@ -118,7 +120,7 @@ class QuantityAnswers(CategoryAnswers):
         number = as_size(draws, "draws", "draws")
 
         def of_rows(rows: Floats | Integers) -> Floats:
-            columns = ByLabel(zip(self.categories, rows.T, strict=True))
+            columns = ByLabel(zip(self.categories, rows.T, strict=True), CATEGORIES)
             return checked(function(columns), len(rows))
 
         def source(size: int, seed: int | None) -> Floats:

@@ -10,6 +10,7 @@ from opendp_bayes.publishing.specification import (
     Result,
     Specification,
 )
+from opendp_bayes.released.labels import distinct
 
 #: Where something is wrong, as the steps to it, and what it must be.
 Problem = tuple[tuple[str | int, ...], str]
@@ -64,7 +65,7 @@ def _problems_of_privacy(privacy: Privacy) -> Iterator[Problem]:
 def _problems_of_column(column: Column) -> Iterator[tuple[str, str]]:
     """Each with its field."""
     categories, labels = column.categories, column.labels
-    if categories is not None and len(set(map(repr, categories))) < len(categories):
+    if categories is not None and len(distinct(categories)) < len(categories):
         yield "categories", "must all be different."
     if labels is not None and categories is None:
         yield "labels", "needs categories, of which each has a label; list them in the same order."

@@ -8,6 +8,7 @@ from typing import Any
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.publishing.document import Report
 from opendp_bayes.publishing.specification import Column, Result, Specification
+from opendp_bayes.released.labels import are_same
 from opendp_bayes.report.wording import at_most, change, group_name, without_scale
 
 #: For the ε that a ρ implies, an example of a δ.
@@ -26,7 +27,7 @@ def named(column: Column | None, value: Any) -> str:
     """What the report calls a category."""
     if column is not None and column.labels is not None:
         for known, label in zip(column.categories or (), column.labels, strict=True):
-            if type(known) is type(value) and known == value:
+            if are_same(known, value):
                 return str(label)
     return group_name(value)
 

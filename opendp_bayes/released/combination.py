@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.released.data import Label, ReleasedData
+from opendp_bayes.released.labels import are_same
 
 #: Whether releases are looks at the same records, or of different records.
 Records = Literal["same", "different"]
@@ -46,8 +47,11 @@ class Combination:
                     " true counts; make one release with the budget of all, or limit the rows in"
                     " the frame, before the Context, with `contributions=` as the privacy unit."
                 )
-            for name in ("categories", "prior"):
-                if getattr(release, name) != getattr(first, name):
+            for name, fits in (
+                ("categories", are_same(release.categories, first.categories)),
+                ("prior", release.prior == first.prior),
+            ):
+                if not fits:
                     raise ValueError(
                         f"releases[{place}]: has {name}={getattr(release, name)}, the first has"
                         f" {getattr(first, name)}; release all with the same {name}."

@@ -1,6 +1,7 @@
 """Releases as JSON, version 2. Version 1 held the released counts in place of what was drawn."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
@@ -11,6 +12,7 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
 from opendp_bayes.released.data import Label
+from opendp_bayes.released.labels import distinct
 from opendp_bayes.released.promise import Promise
 
 VERSION = 2
@@ -189,8 +191,7 @@ class Document(
 
     def _of_format(self) -> list[Rule]:
         k, axes = len(self.categories), len(self.axes)
-        rows = [label if isinstance(label, list) else [label] for label in self.categories]
-        labels = {tuple((type(value), value) for value in row) for row in rows}
+        labels = distinct(as_labels(self.categories))
         tables = [len(label) if isinstance(label, list) else 0 for label in self.categories]
         return [
             (self.format == self.name, f"format={self.format!r}: must be {self.name!r}."),
@@ -235,9 +236,7 @@ class Document(
     def shared(self) -> dict[str, Any]:
         """The arguments that all kinds of release are constructed with."""
         return {
-            "categories": tuple(
-                tuple(label) if isinstance(label, list) else label for label in self.categories
-            ),
+            "categories": as_labels(self.categories),
             "axes": tuple(self.axes),
             "prior": tuple(self.prior),
             "mechanism": self.mechanism.value(),
@@ -269,6 +268,11 @@ class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only
         values["mechanism"].check(size=self.size, prior=np.array(self.prior))
         check_counts(values["mechanism"], self.drawn, self.size)
         return {"drawn": tuple(self.drawn), **values}
+
+
+def as_labels(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Labels from JSON, which has lists for tuples."""
+    return tuple(tuple(value) if isinstance(value, list) else value for value in values)
 
 
 def _lists(labels: tuple[Label, ...]) -> list[Any]:

@@ -10,10 +10,12 @@ from opendp_bayes.released.document import (
     NUMBERS,
     Document,
     Rule,
+    as_labels,
     check_counts,
     field_of,
     of_row,
 )
+from opendp_bayes.released.labels import distinct
 
 
 class GroupedReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -51,7 +53,9 @@ class GroupedReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, 
         lengths = {len(key) if isinstance(key, list) else 0 for key in self.groups}
         return [
             (
-                number >= 1 and len(set(_keys(self.groups))) == number and len(lengths) == 1,
+                number >= 1
+                and len(distinct(as_labels(self.groups))) == number
+                and len(lengths) == 1,
                 f"groups={self.groups!r}: must be at least 1, all different, and all values or all"
                 " lists of one length.",
             ),
@@ -82,9 +86,5 @@ class GroupedReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, 
             mechanism.check(size=self.size, prior=prior)
             check_counts(mechanism, [*chain(*self.drawn), self.rest], self.size)
         sizes = None if self.sizes is None else tuple(self.sizes)
-        groups = _keys(self.groups)
+        groups = as_labels(self.groups)
         return {"groups": groups, "drawn": drawn, "rest": self.rest, "sizes": sizes, **values}
-
-
-def _keys(groups: list[Any]) -> tuple[Any, ...]:
-    return tuple(tuple(key) if isinstance(key, list) else key for key in groups)

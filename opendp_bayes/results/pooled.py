@@ -16,6 +16,7 @@ from opendp_bayes.inference.pooled_groups import PooledGroups
 from opendp_bayes.inference.shown import Shown
 from opendp_bayes.mathematics.validation import Floats, Integers, as_prior, as_size
 from opendp_bayes.released.data import Key
+from opendp_bayes.released.labels import absent, place_of
 from opendp_bayes.released.promise import Promise
 from opendp_bayes.report.sheet import Body, Column, Sheet, Table
 from opendp_bayes.report.wording import group_name
@@ -57,10 +58,10 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         self.diagnostics = replace(diagnostics_of(a), categories=("ln κ", *self.categories))
 
     def __getitem__(self, key: Key) -> PooledPosterior:
-        if key not in self._groups:
-            shown = ", ".join(map(repr, self._groups))
-            raise KeyError(f"{key!r}: is not a group; the groups are {shown}.")
-        counts = self._counts[..., self._groups.index(key), :]
+        place = place_of(key, self._groups)
+        if place is None:
+            raise absent(key, self._groups, ("group", "groups"))
+        counts = self._counts[..., place, :]
         return PooledPosterior(self.categories, Concentrations.of(self._a, counts))
 
     def __iter__(self) -> Iterator[Key]:

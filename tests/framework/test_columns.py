@@ -312,6 +312,31 @@ BAD = {
         TypeError,
         r"unknown=\['other'\]: must be a label",
     ),
+    "nulls like a category": (
+        pl.String(),
+        {"categories": ["Clinton", "Dole"], "nulls": "clinton"},
+        ValueError,
+        r"nulls='clinton': would be a new category beside 'Clinton', which reads the same\. Write"
+        r" nulls='Clinton'",
+    ),
+    "unknown like a category, with blanks": (
+        ABC,
+        {"unknown": "c "},
+        ValueError,
+        r"unknown='c ': would be a new category beside 'c'",
+    ),
+    "unknown like a number": (
+        pl.Int64(),
+        {"categories": [0, 1], "unknown": "0"},
+        ValueError,
+        r"unknown='0': would be a new category beside 0",
+    ),
+    "unknown like nulls": (
+        pl.String(),
+        {"categories": ["a"], "nulls": "missing", "unknown": "Missing"},
+        ValueError,
+        r"unknown='Missing': would be a new category beside 'missing'",
+    ),
     "one label in all": (
         pl.String(),
         {"categories": ["a"], "nulls": "a", "unknown": "a"},

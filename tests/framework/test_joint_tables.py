@@ -331,14 +331,14 @@ def test_one_cell_and_another_for_all_else_suffice():
     )
 
 
-def test_labels_that_python_takes_for_equal_are_refused():
-    with pytest.raises(ValueError, match="cannot be told apart"):
-        counting(
-            schema={"region": REGION, "vote": pl.Int64},
-            categories={"vote": [1, 2]},
-            nulls={"region": "north", "vote": True},
-            unknown={"vote": 2},
-        )
+def test_a_cell_elsewhere_that_reads_like_another_is_refused():
+    with pytest.raises(
+        ValueError, match=r"elsewhere=\('North', 'yes'\): would be a new category bes"
+    ):
+        counting(cells=CELLS, elsewhere=("North", "yes"))
+
+
+def test_a_cell_of_a_label_that_python_takes_for_equal_is_refused():
     with pytest.raises(ValueError, match="which is not a label of its column"):
         counting(
             schema={"region": REGION, "vote": pl.Int64},
