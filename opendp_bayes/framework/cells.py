@@ -125,7 +125,8 @@ def _named(column: Any, schema: Mapping[str, pl.DataType], argument: str) -> str
         )
     if column not in schema:
         raise ValueError(
-            f"{argument}={column!r}: is not in the frame; its columns are"
-            f" {', '.join(map(repr, schema))}."
+            # Not which there are: of a CSV file without a header, they are somebody's record.
+            f"{argument}={column!r}: is not a column of the frame, which has {len(schema)}; its"
+            " `collect_schema()` names them."
         )
     return column

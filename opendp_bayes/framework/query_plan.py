@@ -97,7 +97,8 @@ def _check_types(plan: pl.LazyFrame) -> None:
     try:
         plan.collect_schema()
     except pl.exceptions.PolarsError as error:
-        cause = str(error).partition("\n")[0]
+        # Not which columns there are: of a CSV file without a header, they are somebody's record.
+        cause = str(error).partition("\n")[0].partition("; valid columns")[0]
     else:
         return
     raise ValueError(

@@ -615,7 +615,7 @@ REFUSED = {
     "an unknown column": (
         {"column": "y"},
         ValueError,
-        "column='y': is not in the frame; its columns are 'x', 's', 'id', 'g'",
+        "column='y': is not a column of the frame, which has 4",
     ),
     "no such type": (
         {"column": "f"},

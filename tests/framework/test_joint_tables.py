@@ -294,7 +294,11 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
         ({"column": []}, ValueError, r"column=\[\]: must name at least one column"),
         ({"column": ["vote", "vote"]}, ValueError, "and each once"),
         ({"column": ["vote", 5]}, TypeError, r"column=\['vote', 5\]: must be the name of a column"),
-        ({"column": ["region", "vote", "x"]}, ValueError, "column='x': is not in the frame"),
+        (
+            {"column": ["region", "vote", "x"]},
+            ValueError,
+            "column='x': is not a column of the frame",
+        ),
         ({"categories": ["yes"]}, TypeError, r"categories=\['yes'\]: of several columns"),
         ({"categories": {"x": ["yes"]}}, ValueError, "'x' is not among the columns asked for"),
         ({"nulls": {"votes": "no"}}, ValueError, r"nulls=\{'votes': 'no'\}: 'votes' is not among"),

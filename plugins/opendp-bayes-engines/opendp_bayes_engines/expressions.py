@@ -69,7 +69,9 @@ def _column(names: list[str], schema: Mapping[str, Column]) -> Term:
     (name,) = names
     if name not in schema:
         raise RefusedError(
-            f"{name!r} is not in the frame; its columns are {', '.join(map(repr, schema))}."
+            # Not which there are: of a file without a header, they are somebody's record.
+            f"{name!r} is not a column of the frame, which has {len(schema)}; its schema names"
+            " them."
         )
     return Term(leaf(name, schema[name]), schema[name], name, frozenset([name]), is_column=True)
 

@@ -75,8 +75,9 @@ def identifier_of(metric: Metric, columns: Schema) -> str | None:
     (name,) = names
     if name not in columns:
         raise ValueError(
-            f"privacy_unit={metric}: {name!r} is not in the frame; its columns are"
-            f" {', '.join(map(repr, columns))}."
+            # Not which there are: of a file without a header, they are somebody's record.
+            f"privacy_unit={metric}: {name!r} is not a column of the frame, which has"
+            f" {len(columns)}; its schema names them."
         )
     if columns[name].kind not in _IDENTIFIERS:
         raise ValueError(
