@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from opendp_bayes.commands import options
-from opendp_bayes.commands.errors import option_errors, release_errors
+from opendp_bayes.commands.errors import option_errors, release_errors, say
 from opendp_bayes.commands.output import Kept, display, echo
 
 _DATA = "Data"
@@ -60,6 +60,16 @@ def release(
             rich_help_panel=_DATA,
         ),
     ] = None,
+    unmatched: Annotated[
+        Literal["other", "drop"],
+        typer.Option(
+            help=(
+                "What becomes of rows with any other value, unless --unknown says so: other, a"
+                " category of their own, or drop, left out."
+            ),
+            rich_help_panel=_DATA,
+        ),
+    ] = "other",
     group_by: Annotated[
         str | None,
         typer.Option(
@@ -81,6 +91,13 @@ def release(
         str | None,
         typer.Option(
             help="Between the values of a line of CSV: one character, or tab.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the text of CSV, such as latin-1 or utf-16; UTF-8 unless given.",
             rich_help_panel=_DATA,
         ),
     ] = None,
@@ -161,17 +178,18 @@ def release(
     joint table of several.
 
     Without --size the number of rows is private, and the privacy unit is the presence of a person's
-    rows. Rows without a value, or with a value that is not a category, are left out, unless --nulls
-    or --unknown says where to count them.
+    rows. Rows without a value are left out, unless --nulls says where to count them. Rows with a
+    value that is not a category are counted as a category of their own, `other`, unless --unknown
+    names another or --unmatched drop leaves them out. A message says so before data are read.
 
     With --size the number of rows is public, and the privacy unit is a change of a person's rows.
-    Every row must be counted, so --nulls is needed, and --unknown too, unless the type of the
-    column excludes other values: `--size 944 --nulls NA --unknown NA`.
+    Every row must be counted, so --nulls is needed: `--size 944 --nulls NA`.
 
     With --identifier the privacy unit is everything that has one identifier, and what is estimated
     is the rows that are kept (docs: Known limits).
 
     The first line of a CSV file names the columns. All its values are text, empty ones are nulls.
+    A file that is not text in its --encoding is refused before anything is released.
 
     Each run spends its own budget: what several runs reveal about the same people adds up. A
     release that was made is not lost: where it cannot be printed, it goes to a file, and a message
@@ -200,6 +218,7 @@ def release(
             categories=query.by_column("--categories", categories, column),
             nulls=query.by_column("--nulls", nulls, column),
             unknown=query.by_column("--unknown", unknown, column),
+            unmatched=unmatched,
             group_by=group_by,
             groups=groups,
             size=size,
@@ -213,12 +232,14 @@ def release(
                 **options.parameters(parameter or []),
             },
         )
-        found = source(file, separator)
+        found = source(file, separator, encoding)
     with Kept(output) as kept, scannable(found) as readable:
         with option_errors(), deferred_interrupts():
-            posterior = query.posterior_query(readable, asked)
+            posterior, counted = query.posterior_query(readable, asked)
             posterior.resolve()
-        readable.complete()
+        say(counted)
+        with waiting("Reading"):
+            readable.complete()
         with release_errors(), waiting("Counting"), deferred_interrupts():
             released = posterior.release()
             kept.keep(released.to_json())
@@ -227,4 +248,4 @@ def release(
             return
         with waiting("Computing the posterior"):
             sheet = replace(released.sheet(), title=asked.title)
-        display(terminal.rendered(sheet), *asked.left_out)
+        display(terminal.rendered(sheet), counted)

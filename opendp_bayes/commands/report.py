@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opendp_bayes.commands import options
-from opendp_bayes.commands.errors import fail, release_errors
+from opendp_bayes.commands.errors import fail, release_errors, say
 from opendp_bayes.commands.output import Kept, NewFile, echo, written
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
     """Everything that the specification asks for, released and kept."""
     from importlib.metadata import version
 
-    from opendp_bayes.commands.answers import field_errors, survey_of
+    from opendp_bayes.commands.answers import field_errors, survey_of, where_counted
     from opendp_bayes.commands.files import scannable, source
     from opendp_bayes.commands.progress import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
@@ -125,11 +125,14 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
         asked = read_specification(text)
     software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
     with _specification_errors(specification), located(text), field_errors():
-        found = source(data, asked.separator)
+        found = source(data, asked.separator, asked.encoding)
     with Kept(_releases_of(output)) as kept, scannable(found) as readable:
         with _specification_errors(specification), located(text), deferred_interrupts():
             survey = survey_of(readable, asked)
-        readable.complete()
+        for line in where_counted(survey, asked):
+            say(line)
+        with waiting("Reading"):
+            readable.complete()
         with release_errors(), waiting("Counting"), deferred_interrupts():
             report = Report(asked, survey.release().releases, software)
             kept.keep(report.to_json())

@@ -102,6 +102,11 @@ class SurveyQuery(Query):
         super().__init__(base._chain, base._output_measure, base._d_in, base._d_out, base._context)
         self._asked, self._division = dict(asked), division
 
+    @property
+    def questions(self) -> dict[str, Asked]:
+        """What is asked, by name."""
+        return dict(self._asked)
+
     @deferred_interrupts()
     def resolve(
         self, allow_transformations: bool = False, bounds: Any = None, T: Any = None

@@ -107,7 +107,7 @@ def _section(specification: Specification, result: Result, release: Any) -> Sect
         text=result.text,
         panels=panels,
         ticks=tuple((f"{tick:.6g}", 100 * tick / end) for tick in ticks),
-        notes=tuple(notes(specification, result)),
+        notes=tuple(notes(specification, result, release.categories)),
         epsilon=at_most(release.epsilon),
         rho=at_most(release.rho),
         delta=at_most(release.delta),

@@ -71,6 +71,8 @@ def _problems_of_column(column: Column) -> Iterator[tuple[str, str]]:
         yield "labels", "needs categories, of which each has a label; list them in the same order."
     elif labels is not None and len(labels) != len(categories or ()):
         yield "labels", "must be one for each of categories."
+    if column.unmatched == "drop" and column.unknown is not None:
+        yield "unmatched", "leaves out what unknown counts; leave out one of them."
     if labels is not None and len(set(labels)) < len(labels):
         yield "labels", "must all be different."
 

@@ -9,7 +9,14 @@ import msgspec
 
 from opendp_bayes.publishing.lines import FieldError, SpecificationError, located
 from opendp_bayes.publishing.problems import problems
-from opendp_bayes.publishing.specification import Column, Privacy, Result, Shares, Specification
+from opendp_bayes.publishing.specification import (
+    Column,
+    Privacy,
+    Result,
+    Shares,
+    Specification,
+    Unmatched,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -59,7 +66,8 @@ def _field_error(message: str, document: Any) -> FieldError:
     if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
         return FieldError(path, f"must have {missing[1]}.")
     if what.startswith("Invalid enum value"):
-        must = f"one of {', '.join(map(repr, get_args(Shares)))}"
+        of = Unmatched if path[-1] == "unmatched" else Shares
+        must = f"one of {', '.join(map(repr, get_args(of)))}"
     else:
         expected = what.partition(", got ")[0].removeprefix("Expected ").replace(".0", "")
         must = re.sub("`(.*?)`", _in_words, expected)

@@ -4,7 +4,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from opendp_bayes.released.labels import OTHER, spare
+
 Value = str | bool | int
+#: What becomes of values that are no category: one of their own, or they are left out.
+Unmatched = Literal["other", "drop"]
 Shares = Literal["weights", "equal_errors", "smallest_error"]
 #: OpenDP counts rows in 32 bits, two for each change.
 MOST_ROWS = 2**31 - 1
@@ -70,8 +74,24 @@ class Column(_Part, frozen=True, kw_only=True):
     ] = None
     unknown: Annotated[
         Value | None,
-        _says("Where other values are counted, also as a group; without it they are left out."),
+        _says("Where other values are counted, also as a group; without it, `unmatched` says so."),
     ] = None
+    unmatched: Annotated[
+        Unmatched,
+        _says(
+            "Other values, unless `unknown` says where they are counted: a category of their own,"
+            " or left out. They are in no group."
+        ),
+    ] = "other"
+
+    @property
+    def unlisted(self) -> str | None:
+        """The category of their own that other values have; None where they have none."""
+        if self.unknown is not None or self.unmatched != "other":
+            return None
+        return spare(
+            OTHER, [*(self.categories or ()), *([] if self.nulls is None else [self.nulls])]
+        )
 
 
 class Result(_Part, frozen=True, kw_only=True):
@@ -110,6 +130,7 @@ class Specification(_Part, frozen=True, kw_only=True):
     title: Annotated[str, msgspec.Meta(min_length=1, description="The title of the report.")]
     text: Annotated[str, _says("A paragraph below the title: where the data are from.")] = ""
     separator: Annotated[str | None, _says("Between the values of a line of CSV.")] = None
+    encoding: Annotated[str | None, _says("Of the text of CSV; UTF-8 unless given.")] = None
     privacy: Privacy
     columns: Annotated[dict[str, Column], _says("By name.")]
     results: Annotated[list[Result], _says("In the order of the report.")]

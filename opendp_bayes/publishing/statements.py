@@ -8,11 +8,20 @@ from typing import Any
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.publishing.document import Report
 from opendp_bayes.publishing.specification import Column, Result, Specification
-from opendp_bayes.released.labels import are_same
-from opendp_bayes.report.wording import at_most, change, group_name, without_scale
+from opendp_bayes.released.labels import are_same, place_of, spare
+from opendp_bayes.report.wording import (
+    at_most,
+    change,
+    group_name,
+    listed,
+    where_counted,
+    without_scale,
+)
 
 #: For the ε that a ρ implies, an example of a δ.
 DELTA = 1e-6
+#: What the report calls a category of its own for the values that are no category.
+NOT_LISTED = "no listed value"
 _HELLINGER = "on the Hellinger distance of posteriors"
 _MECHANISMS = {
     "laplace_parameters": "{noise} Laplace noise on the counts",
@@ -24,35 +33,47 @@ _MECHANISMS = {
 
 
 def named(column: Column | None, value: Any) -> str:
-    """What the report calls a category."""
+    """What the report calls a category, or all values that are none."""
     if column is not None and column.labels is not None:
         for known, label in zip(column.categories or (), column.labels, strict=True):
             if are_same(known, value):
                 return str(label)
+    if column is not None and column.unlisted is not None and are_same(column.unlisted, value):
+        return spare(NOT_LISTED, column.labels or column.categories or ())
     return group_name(value)
 
 
-def notes(specification: Specification, result: Result) -> Iterator[str]:
-    """Where records that are in no category are counted, and what limits the counts."""
+def notes(specification: Specification, result: Result, categories: Sequence[Any]) -> Iterator[str]:
+    """Where records that are in no category are counted, and what limits the counts. `categories`
+    are those of the release.
+    """
     names = [*result.columns, *([result.by] if result.by is not None else [])]
     #: By what becomes of the records, the columns without a value, and with another.
     fates: dict[str, tuple[list[str], list[str]]] = {}
-    for name in names:
-        column = specification.columns[name]
-        left_out = "are in no group" if name == result.by else "are left out"
+    for at, name in enumerate(names):
+        column, grouping = specification.columns[name], name == result.by
+        own = [cell[at] if len(result.columns) > 1 else cell for cell in categories]
+        unknown = column.unknown
+        if unknown is None and not grouping and place_of(column.unlisted, own) is not None:
+            unknown = column.unlisted
         # A column without `categories` has those of its type, which are all that it can hold.
+        private = specification.privacy.size is None
+        left = column.categories is not None and (
+            grouping or (private and column.unmatched == "drop")
+        )
         for which, label, can_occur in (
-            (0, column.nulls, True),
-            (1, column.unknown, column.categories is not None),
+            (0, column.nulls, private or grouping),
+            (1, unknown, left),
         ):
             if label is not None:
-                of_label = fates.setdefault(f"are counted as “{named(column, label)}”", ([], []))
-                of_label[which].append(name)
-            elif can_occur and (specification.privacy.size is None or name == result.by):
-                fates.setdefault(left_out, ([], []))[which].append(name)
+                fate = f"are counted as “{named(column, label)}”"
+            elif can_occur:
+                fate = "are in no group" if grouping else "are left out"
+            else:
+                continue
+            fates.setdefault(fate, ([], []))[which].append(name)
     if fates:
-        said = (f"{_of_records(*of, len(names) > 1)} {fate}" for fate, of in fates.items())
-        yield f"Records {'; those '.join(said)}."
+        yield where_counted(fates, "Records", say_columns=len(names) > 1)
     privacy = specification.privacy
     if privacy.rows_per_identifier is not None:
         limit = privacy.rows_per_identifier
@@ -61,19 +82,6 @@ def notes(specification: Specification, result: Result) -> Iterator[str]:
             f"At most {counted} of each {privacy.identifier} {'is' if limit == 1 else 'are'}"
             " counted: the probabilities are those of the records kept, not of all."
         )
-
-
-def _of_records(nulls: list[str], unknown: list[str], say_columns: bool) -> str:
-    """Which records have no value in a column of `nulls`, or another one in one of `unknown`."""
-
-    def of(names: list[str]) -> str:
-        return f" of {_listed(names, 'or')}" if say_columns else ""
-
-    without = f"without a value{of(nulls)}" if nulls else ""
-    if nulls == unknown:
-        return f"{without} or with one that is no category"
-    other = f"with a value{of(unknown)} that is no category" if unknown else ""
-    return " or ".join(filter(None, (without, other)))
 
 
 def prior_of(release: Any) -> str:
@@ -140,7 +148,7 @@ def methods(report: Report, level: float) -> str:
         f" Estimates are means and equal-tailed {100 * level:.6g} % credible intervals of the"
         " posterior given the released values, which takes the randomness of the release into"
         f" account. The prior was Dirichlet with concentration {priors}."
-        f"{''.join(_limits(specification))}"
+        f"{''.join(_limits(report))}"
     )
 
 
@@ -171,10 +179,13 @@ def _by_result(headings: Sequence[str], texts: Sequence[str]) -> str:
     )
 
 
-def _limits(specification: Specification) -> Iterator[str]:
+def _limits(report: Report) -> Iterator[str]:
     """The notes of all results, each with those that it is about, unless it is about all."""
-    results = specification.results
-    of_results = [list(notes(specification, result)) for result in results]
+    specification, results = report.specification, report.specification.results
+    of_results = [
+        list(notes(specification, result, release.categories))
+        for result, release in zip(results, report.releases, strict=True)
+    ]
     for note in dict.fromkeys(note for of in of_results for note in of):
         about = [note in of for of in of_results]
         if all(about):
@@ -186,10 +197,4 @@ def _limits(specification: Specification) -> Iterator[str]:
 
 def _quoted(headings: Sequence[str], wanted: Sequence[bool]) -> str:
     chosen = [f"“{name}”" for name, want in zip(headings, wanted, strict=True) if want]
-    return _listed(chosen, "and")
-
-
-def _listed(parts: Sequence[str], last: str) -> str:
-    """Parts with commas and one word before the last."""
-    *others, end = parts
-    return f"{', '.join(others)} {last} {end}" if others else end
+    return listed(chosen, "and")

@@ -6,6 +6,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+#: What the category of values that are no other category is called, where it has no other name.
+OTHER = "other"
+
 K = TypeVar("K")
 T = TypeVar("T")
 
@@ -73,6 +76,18 @@ def look_alike(label: Any, labels: Iterable[K]) -> K | None:
     return next(
         (known for known in labels if _as_read(known) == text and not are_same(known, label)), None
     )
+
+
+def spare(name: str, labels: Iterable[Any]) -> str:
+    """A name that reads like none of some labels: in brackets, as many as that takes.
+
+    >>> spare("other", ["yes", "Other"])
+    '(other)'
+    """
+    taken = set(map(_as_read, labels))
+    while _as_read(name) in taken:
+        name = f"({name})"
+    return name
 
 
 def _as_read(label: Any) -> Any:

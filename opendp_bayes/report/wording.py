@@ -1,6 +1,7 @@
 """Promises, mechanisms and bounds in words, for tables, pages and pictures."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from decimal import ROUND_CEILING, Context, Decimal
 
@@ -22,6 +23,38 @@ def group_name(group: Key) -> str:
     if isinstance(group, tuple):
         return ", ".join(map(group_name, group))
     return "(null)" if group is None else str(group)
+
+
+def where_counted(
+    fates: Mapping[str, tuple[list[str], list[str]]], records: str, *, say_columns: bool
+) -> str:
+    """A sentence on what becomes of records, for every fate with the columns without a value, and
+    those with another value, whose records have it.
+
+    >>> where_counted({"are left out": (["a"], [])}, "Rows", say_columns=False)
+    'Rows without a value are left out.'
+    """
+    said = (f"{_of_records(*of, say_columns)} {fate}" for fate, of in fates.items())
+    return f"{records} {'; those '.join(said)}."
+
+
+def _of_records(nulls: list[str], unknown: list[str], say_columns: bool) -> str:
+    """Which records have no value in a column of `nulls`, or another one in one of `unknown`."""
+
+    def of(names: list[str]) -> str:
+        return f" of {listed(names, 'or')}" if say_columns else ""
+
+    without = f"without a value{of(nulls)}" if nulls else ""
+    if nulls == unknown:
+        return f"{without} or with one that is no category"
+    other = f"with a value{of(unknown)} that is no category" if unknown else ""
+    return " or ".join(filter(None, (without, other)))
+
+
+def listed(parts: Sequence[str], last: str) -> str:
+    """Parts with commas and one word before the last."""
+    *others, end = parts
+    return f"{', '.join(others)} {last} {end}" if others else end
 
 
 def guarantee(promise: Promise) -> str:

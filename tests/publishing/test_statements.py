@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -29,15 +30,36 @@ BY = 'column = "vote"\nby = "town"'
 TABLE = 'column = ["vote", "town"]'
 
 
+VOTES, TOWNS = ["a", "b", "other"], [1, 2, "other"]
+DROPPED = {'["a", "b"]': '["a", "b"]\nunmatched = "drop"'}
+
+
 def noted(text: str) -> list[str]:
     specification = read_specification(text)
-    return list(notes(specification, specification.results[0]))
+    result = specification.results[0]
+    of_vote = VOTES if specification.columns["vote"].categories else VOTES[:2]
+    categories: Any = of_vote if len(result.columns) == 1 else list(product(of_vote, TOWNS))
+    return list(notes(specification, result, categories))
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, ["Records without a value or with one that is no category are left out."]),
+        (
+            {},
+            [
+                "Records without a value are left out; those with a value that is no category are"
+                " counted as “no listed value”."
+            ],
+        ),
+        (DROPPED, ["Records without a value or with one that is no category are left out."]),
+        (
+            {'["a", "b"]': '["a", "no listed VALUE"]'},
+            [
+                "Records without a value are left out; those with a value that is no category are"
+                " counted as “(no listed value)”."
+            ],
+        ),
         (
             {'["a", "b"]': '["a", "b"]\nnulls = "a"\nunknown = "a"'},
             ["Records without a value or with one that is no category are counted as “a”."],
@@ -52,7 +74,7 @@ def noted(text: str) -> list[str]:
         ({'categories = ["a", "b"]': ""}, ["Records without a value are left out."]),
         ({'categories = ["a", "b"]': "", "epsilon = 1.0": "epsilon = 1.0\nsize = 9"}, []),
         (
-            {'column = "vote"': BY, '"South"]': '"South"]\nnulls = 2'},
+            {'column = "vote"': BY, '"South"]': '"South"]\nnulls = 2', **DROPPED},
             [
                 "Records without a value of vote or with one that is no category are left out;"
                 " those without a value of town are counted as “South”; those with a value of town"
@@ -72,10 +94,18 @@ def noted(text: str) -> list[str]:
             ],
         ),
         (
-            {'column = "vote"': TABLE},
+            {'column = "vote"': TABLE, **DROPPED, '"South"]': '"South"]\nunmatched = "drop"'},
             [
                 "Records without a value of vote or town or with one that is no category are left"
                 " out."
+            ],
+        ),
+        (
+            {'column = "vote"': TABLE, **DROPPED},
+            [
+                "Records without a value of vote or town or with a value of vote that is no"
+                " category are left out; those with a value of town that is no category are counted"
+                " as “no listed value”."
             ],
         ),
         (
@@ -116,7 +146,8 @@ def report(text: str, *releases: Any) -> Report:
 
 
 def test_the_methods_of_one_result() -> None:
-    assert methods(report(TEXT, release(NOISE)), 0.95) == (
+    dropped = TEXT.replace('["a", "b"]', '["a", "b"]\nunmatched = "drop"')
+    assert methods(report(dropped, release(NOISE)), 0.95) == (
         "Category probabilities were released under differential privacy with opendp-bayes 1.2."
         " The privacy unit is one record: data sets that differ by 1 record added or removed are"
         " neighbours. The number of records is private. The result has a privacy loss of at most"
@@ -201,3 +232,14 @@ def test_the_promise_says_what_each_loss_is() -> None:
 
 def test_a_factor_that_says_nothing_is_left_out() -> None:
     assert "at most e^ε times" in promised("epsilon = 1.0", epsilon=20000.0)
+
+
+def test_a_category_of_its_own_is_called_what_it_is() -> None:
+    made = replace(
+        release(NOISE), drawn=(3, 4, 5), categories=("a", "b", "other"), prior=(1.0,) * 3
+    )
+    page = rendered(report(TEXT, made))
+    assert "no listed value" in page
+    assert ">other<" not in page
+    named = TEXT.replace('["a", "b"]', '["a", "b"]\nunknown = "other"')
+    assert "no listed value" not in rendered(report(named, made))
