@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,94 @@ def test_a_public_size(place: Path) -> None:
     vote = Report.from_json(Path("votes.json").read_bytes()).releases[0]
     assert (vote.categories, vote.counts) == (("a", "b", "none", "other"), (40, 20, 1, 1))
     assert "The number of records, 62, is public." in Path("votes.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("privacy", "d_in"),
+    [
+        ("contributions = 3", 3),
+        ("contributions = 3\nsize = 62", 3),
+        ('contributions = 2\nidentifier = "person"\nrows_per_identifier = 3', 6),
+    ],
+)
+@pytest.mark.parametrize("budget", ["epsilon", "rho"])
+def test_the_budget_is_for_all_records_of_a_unit(
+    place: Path, budget: str, privacy: str, d_in: int
+) -> None:
+    """Every release loses its part of the budget at the distance of a unit, by its mechanism's own
+    account, and no more.
+    """
+    text = SPECIFICATION.replace("epsilon = 20000.0", f"{budget} = 3.0\n{privacy}")
+    everything = 'nulls = "none"\nunknown = "other"\n'
+    for column in ("vote", "town"):
+        text = text.replace(f"[columns.{column}]\n", f"[columns.{column}]\n{everything}")
+    survey = survey_of(source(place / "votes.csv", None), read_specification(text)).release()
+    assert len(survey) == 3
+    for release in survey.values():
+        whole = getattr(release, "whole", None) or release
+        own = ob.exact_loss(whole.mechanism, size=release.size, prior=whole.prior, d_in=d_in)
+        assert release.d_in == d_in
+        assert 0.99 < getattr(own, budget) <= getattr(release, budget) <= 1.0
+
+
+THREE = """\
+title = "Votes"
+[privacy]
+rho = 600000.0
+[columns.vote]
+categories = ["b", "a"]
+labels = ["Bee", "Ay"]
+nulls = "b"
+unknown = "a"
+[columns.town]
+categories = ["y", "x"]
+labels = ["Why", "Ex"]
+unknown = "y"
+[columns.odd]
+categories = [1, 0]
+labels = ["Odd", "Even"]
+nulls = 0
+[[results]]
+column = ["vote", "town", "odd"]
+prior = [1, 2, 3, 4, 5, 6, 7, 8]
+share = 4
+mechanism = "laplace_parameters"
+[[results]]
+column = "odd"
+prior = [0.5, 2]
+"""
+
+
+def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None:
+    """Every cell against the definition: rows counted one by one. Noise as in the first test."""
+    rows = [(i, "ab"[i % 5 == 0], "xxy"[i % 3], i % 2) for i in range(60)]
+    rows += [(60, "", "x", 1), (61, "zz", "y", 0), (62, "a", "zz", 1), (63, "b", "", 1)]
+    lines = [",".join(map(str, row)) for row in [*rows, (64, "a", "y", "")]]
+    Path("votes.csv").write_text("\n".join(["person,vote,town,odd", *lines, ""]))
+    counted = {"vote": {"": "b", "zz": "a"}, "town": {"zz": "y"}, "odd": {"": 0}}
+    cells = [(vote, town, odd) for vote in "ba" for town in "yx" for odd in (1, 0)]
+    expected = dict.fromkeys(cells, 0)
+    for _, vote, town, odd in [*rows, (64, "a", "y", "")]:
+        cell = (
+            counted["vote"].get(vote, vote),
+            counted["town"].get(town, town),
+            counted["odd"].get(odd, odd),
+        )
+        if cell in expected:  # a town that is missing is left out
+            expected[cell] += 1
+    assert sum(expected.values()) == 64
+    Path("votes.toml").write_text(THREE.replace("[1, 0]", '["1", "0"]').replace("= 0", '= "0"'))
+    run(*MAKE)
+    table, odd = Report.from_json(Path("votes.json").read_bytes()).releases
+    assert table.categories == tuple((vote, town, str(odd)) for vote, town, odd in cells)
+    assert table.counts == tuple(expected.values())
+    assert table.prior == (1, 2, 3, 4, 5, 6, 7, 8)
+    assert (odd.categories, odd.counts, odd.prior) == (("1", "0"), (33, 32), (0.5, 2.0))
+    assert (table.mechanism.name, round(table.rho / odd.rho, 6)) == ("laplace_parameters", 4)
+    page = Path("votes.html").read_text()
+    names = product(("Bee", "Ay"), ("Why", "Ex"), ("Odd", "Even"))
+    order = [page.index(" × ".join(name)) for name in names]
+    assert order == sorted(order)
 
 
 @pytest.mark.parametrize(
