@@ -249,6 +249,7 @@ def test_posteriors_with_public_sizes_are_the_conditionals_of_all_tables(mechani
     """Negative control: without the sizes they are others."""
     before = drawn_by(mechanism)
     released = before.with_sizes(SIZES)
+    assert before.with_sizes(dict(reversed(SIZES.items()))) == released, "by group, not by order"
     values = np.array([0.05, 0.2, 0.4, 0.6, 0.9])
     for at, (one, unsized) in enumerate(zip(released.values(), before.values(), strict=True)):
         right = brute.cdf_of_group(released, at, values)
