@@ -196,6 +196,19 @@ def test_the_loss_is_that_of_how_the_sample_is_drawn(epsilon: float) -> None:
         assert average.delta(epsilon) == pytest.approx(delta, rel=1e-6)
 
 
+@pytest.mark.parametrize("how", ["without", "with"])
+def test_an_average_that_tells_less_loses_less(how: str) -> None:
+    """Of three categories of which two count the same: the loss of two, however they are drawn."""
+    rows = ((0.125, 0.125, 0.75), (0.5, 0.125, 0.375))
+    mechanism = obs.SamplingHistogram(rate=0.5, replacement=how)
+    average = loss_of(mechanism, SmoothedDP(6, rows), values=(0.0, 0.0, 1.0))
+    plain = loss_of(mechanism, SmoothedDP(6, rows))
+    for epsilon in (0.0, 0.4):
+        merged = loss_of(mechanism, GUARANTEE).delta(epsilon)
+        assert average.delta(epsilon) == pytest.approx(merged, rel=1e-6)
+        assert average.delta(epsilon) < 0.99 * plain.delta(epsilon)
+
+
 def test_more_records_lose_what_differential_privacy_says() -> None:
     """Of each way to draw; the probability that one of two is drawn, and of three."""
     for d_in in (2, 3):
