@@ -152,52 +152,53 @@ unknown = "a"
 [columns.town]
 categories = ["y", "x"]
 labels = ["Why", "Ex"]
+nulls = "x"
 unknown = "y"
 [columns.odd]
-categories = [1, 0]
+categories = ["1", "0"]
 labels = ["Odd", "Even"]
-nulls = 0
+nulls = "0"
 [[results]]
 column = ["vote", "town", "odd"]
 prior = [1, 2, 3, 4, 5, 6, 7, 8]
 share = 4
-mechanism = "laplace_parameters"
+mechanism = "gaussian_parameters"
 [[results]]
-column = "odd"
+column = "vote"
+by = "town"
 prior = [0.5, 2]
+mechanism = "laplace_parameters"
 """
 
 
 def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None:
-    """Every cell against the definition: rows counted one by one. Noise as in the first test."""
-    rows = [(i, "ab"[i % 5 == 0], "xxy"[i % 3], i % 2) for i in range(60)]
-    rows += [(60, "", "x", 1), (61, "zz", "y", 0), (62, "a", "zz", 1), (63, "b", "", 1)]
-    lines = [",".join(map(str, row)) for row in [*rows, (64, "a", "y", "")]]
+    """Every cell against the definition: rows counted one by one. Noise as in the first test, or
+    Gaussian of scale 0.01 at most.
+    """
+    rows = [("ab"[i % 5 == 0], "xxy"[i % 3], str(i % 2)) for i in range(60)]
+    rows += [("", "x", "1"), ("zz", "y", "0"), ("a", "zz", "1"), ("b", "", "1"), ("a", "y", "")]
+    lines = [",".join((str(i), *row)) for i, row in enumerate(rows)]
     Path("votes.csv").write_text("\n".join(["person,vote,town,odd", *lines, ""]))
-    counted = {"vote": {"": "b", "zz": "a"}, "town": {"zz": "y"}, "odd": {"": 0}}
-    cells = [(vote, town, odd) for vote in "ba" for town in "yx" for odd in (1, 0)]
-    expected = dict.fromkeys(cells, 0)
-    for _, vote, town, odd in [*rows, (64, "a", "y", "")]:
-        cell = (
-            counted["vote"].get(vote, vote),
-            counted["town"].get(town, town),
-            counted["odd"].get(odd, odd),
-        )
-        if cell in expected:  # a town that is missing is left out
-            expected[cell] += 1
-    assert sum(expected.values()) == 64
-    Path("votes.toml").write_text(THREE.replace("[1, 0]", '["1", "0"]').replace("= 0", '= "0"'))
+    counted = ({"": "b", "zz": "a"}, {"": "x", "zz": "y"}, {"": "0"})
+    cells = list(product("ba", "yx", "10"))
+    known = [tuple(of.get(v, v) for of, v in zip(counted, row, strict=True)) for row in rows]
+    expected = [known.count(cell) for cell in cells]
+    Path("votes.toml").write_text(THREE)
     run(*MAKE)
-    table, odd = Report.from_json(Path("votes.json").read_bytes()).releases
-    assert table.categories == tuple((vote, town, str(odd)) for vote, town, odd in cells)
-    assert table.counts == tuple(expected.values())
-    assert table.prior == (1, 2, 3, 4, 5, 6, 7, 8)
-    assert (odd.categories, odd.counts, odd.prior) == (("1", "0"), (33, 32), (0.5, 2.0))
-    assert (table.mechanism.name, round(table.rho / odd.rho, 6)) == ("laplace_parameters", 4)
+    table, groups = Report.from_json(Path("votes.json").read_bytes()).releases
+    assert (table.categories, table.counts) == (tuple(cells), tuple(expected))
+    assert (table.prior, groups.prior) == ((1, 2, 3, 4, 5, 6, 7, 8), (0.5, 2.0))
+    assert dict(zip(groups, groups.counts, strict=True)) == {
+        town: tuple(sum(row[:2] == (vote, town) for row in known) for vote in "ba") for town in "yx"
+    }
+    kinds = [table.mechanism.name, groups.mechanism.name]
+    assert kinds == ["gaussian_parameters", "laplace_parameters"]
+    assert round(table.rho / groups.rho, 6) == 4
     page = Path("votes.html").read_text()
     names = product(("Bee", "Ay"), ("Why", "Ex"), ("Odd", "Even"))
     order = [page.index(" × ".join(name)) for name in names]
     assert order == sorted(order)
+    assert "those without a value of odd are counted as “Even”" in page
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,9 @@ def test_axes_have_the_order_of_the_question() -> None:
     assert [frame[name].to_list() for name in axes] == values
     (table,) = made.sheet().tables
     assert [column.heading for column in table.columns[:3]] == list(axes)
-    assert [list(row[:3]) for row in table.bodies[0].rows] == list(map(list, zip(*values)))
+    assert [list(row[:3]) for row in table.bodies[0].rows] == list(
+        map(list, zip(*values, strict=True))
+    )
     drawn_map = made.plot(variables=("age", "vote"))
     assert (drawn_map.get_ylabel(), drawn_map.get_xlabel()) == ("age", "vote")
     assert mesh(drawn_map).reshape(2, 2) / 100 == pytest.approx(
