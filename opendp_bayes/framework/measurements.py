@@ -68,7 +68,8 @@ def make_mechanism(
     and non-decreasing; under `smoothed_max_divergence()` it is the privacy profile, whose
     `delta(epsilon)` may be asked. The attribute `accounting` of the measurement says how its loss
     at distance 1 was obtained: "exact", "windowed" or "proven". The release states that loss; a
-    Context restates it for its own unit. Raises `ValueError`/`TypeError` for pieces that do not
+    Context restates it for its own unit. Unless it is noise on the counts, it takes at least 1/4 s
+    (`docs/limits.md`, "Time"). Raises `ValueError`/`TypeError` for pieces that do not
     fit.
     """
     require_features("make_mechanism")
