@@ -77,7 +77,10 @@ def relative_error(value: float, truth: arb) -> float:
 
 @lru_cache(maxsize=64)
 def data_sets(size: int, k: int) -> tuple[Counts, ...]:
-    """Every histogram of `size` records over `k` categories, ascending: stars and bars."""
+    """Every histogram of `size` records over `k` categories, ascending: stars and bars. Of Python
+    integers, whoever asked first: to the cache an equal number of numpy is the same argument.
+    """
+    size, k = int(size), int(k)
     bars = combinations(range(size + k - 1), k - 1)
     return tuple(
         sorted(

@@ -34,6 +34,7 @@ from opendp_bayes.framework.boundary import (
 from opendp_bayes.framework.budget import loss_in
 from opendp_bayes.framework.drawing import Drawer, drawer
 from opendp_bayes.framework.interrupts import interruptible
+from opendp_bayes.framework.pacing import paced
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_distance
 from opendp_bayes.mechanisms import Mechanism
@@ -67,7 +68,8 @@ def make_mechanism(
     and non-decreasing; under `smoothed_max_divergence()` it is the privacy profile, whose
     `delta(epsilon)` may be asked. The attribute `accounting` of the measurement says how its loss
     at distance 1 was obtained: "exact", "windowed" or "proven". The release states that loss; a
-    Context restates it for its own unit. Raises `ValueError`/`TypeError` for pieces that do not
+    Context restates it for its own unit. Unless it is noise on the counts, it takes at least 1/4 s
+    (`docs/limits.md`, "Time"). Raises `ValueError`/`TypeError` for pieces that do not
     fit.
     """
     require_features("make_mechanism")
@@ -78,7 +80,8 @@ def make_mechanism(
     mechanism = _own(mechanism)
     measured = _measured(output_measure, delta, accounting)
     mechanism.check(size=space.size, prior=space.prior_array)
-    draw = drawer(mechanism, size=space.size, prior=space.prior_array)
+    public: Any = {"size": space.size, "prior": space.prior_array}
+    draw = paced(drawer(mechanism, **public), mechanism, **public)
 
     loss = _losses(mechanism, space, delta, accounting)
     name = type(mechanism).__name__

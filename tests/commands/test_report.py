@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,95 @@ def test_a_public_size(place: Path) -> None:
     vote = Report.from_json(Path("votes.json").read_bytes()).releases[0]
     assert (vote.categories, vote.counts) == (("a", "b", "none", "other"), (40, 20, 1, 1))
     assert "The number of records, 62, is public." in Path("votes.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("privacy", "d_in"),
+    [
+        ("contributions = 3", 3),
+        ("contributions = 3\nsize = 62", 3),
+        ('contributions = 2\nidentifier = "person"\nrows_per_identifier = 3', 6),
+    ],
+)
+@pytest.mark.parametrize("budget", ["epsilon", "rho"])
+def test_the_budget_is_for_all_records_of_a_unit(
+    place: Path, budget: str, privacy: str, d_in: int
+) -> None:
+    """Every release loses its part of the budget at the distance of a unit, by its mechanism's own
+    account, and no more.
+    """
+    text = SPECIFICATION.replace("epsilon = 20000.0", f"{budget} = 3.0\n{privacy}")
+    everything = 'nulls = "none"\nunknown = "other"\n'
+    for column in ("vote", "town"):
+        text = text.replace(f"[columns.{column}]\n", f"[columns.{column}]\n{everything}")
+    survey = survey_of(source(place / "votes.csv", None), read_specification(text)).release()
+    assert len(survey) == 3
+    for release in survey.values():
+        whole = getattr(release, "whole", None) or release
+        own = ob.exact_loss(whole.mechanism, size=release.size, prior=whole.prior, d_in=d_in)
+        assert release.d_in == d_in
+        assert 0.99 < getattr(own, budget) <= getattr(release, budget) <= 1.0
+
+
+THREE = """\
+title = "Votes"
+[privacy]
+rho = 600000.0
+[columns.vote]
+categories = ["b", "a"]
+labels = ["Bee", "Ay"]
+nulls = "b"
+unknown = "a"
+[columns.town]
+categories = ["y", "x"]
+labels = ["Why", "Ex"]
+nulls = "x"
+unknown = "y"
+[columns.odd]
+categories = ["1", "0"]
+labels = ["Odd", "Even"]
+nulls = "0"
+[[results]]
+column = ["vote", "town", "odd"]
+prior = [1, 2, 3, 4, 5, 6, 7, 8]
+share = 4
+mechanism = "gaussian_parameters"
+[[results]]
+column = "vote"
+by = "town"
+prior = [0.5, 2]
+mechanism = "laplace_parameters"
+"""
+
+
+def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None:
+    """Every cell against the definition: rows counted one by one. Noise as in the first test, or
+    Gaussian of scale 0.01 at most.
+    """
+    rows = [("ab"[i % 5 == 0], "xxy"[i % 3], str(i % 2)) for i in range(60)]
+    rows += [("", "x", "1"), ("zz", "y", "0"), ("a", "zz", "1"), ("b", "", "1"), ("a", "y", "")]
+    lines = [",".join((str(i), *row)) for i, row in enumerate(rows)]
+    Path("votes.csv").write_text("\n".join(["person,vote,town,odd", *lines, ""]))
+    counted = ({"": "b", "zz": "a"}, {"": "x", "zz": "y"}, {"": "0"})
+    cells = list(product("ba", "yx", "10"))
+    known = [tuple(of.get(v, v) for of, v in zip(counted, row, strict=True)) for row in rows]
+    expected = [known.count(cell) for cell in cells]
+    Path("votes.toml").write_text(THREE)
+    run(*MAKE)
+    table, groups = Report.from_json(Path("votes.json").read_bytes()).releases
+    assert (table.categories, table.counts) == (tuple(cells), tuple(expected))
+    assert (table.prior, groups.prior) == ((1, 2, 3, 4, 5, 6, 7, 8), (0.5, 2.0))
+    assert dict(zip(groups, groups.counts, strict=True)) == {
+        town: tuple(sum(row[:2] == (vote, town) for row in known) for vote in "ba") for town in "yx"
+    }
+    kinds = [table.mechanism.name, groups.mechanism.name]
+    assert kinds == ["gaussian_parameters", "laplace_parameters"]
+    assert round(table.rho / groups.rho, 6) == 4
+    page = Path("votes.html").read_text()
+    names = product(("Bee", "Ay"), ("Why", "Ex"), ("Odd", "Even"))
+    order = [page.index(" × ".join(name)) for name in names]
+    assert order == sorted(order)
+    assert "those without a value of odd are counted as “Even”" in page
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,18 @@ def counting(metric=SYMMETRIC, schema=SCHEMA, **arguments):
     )
 
 
+@pytest.mark.parametrize("d_in", [1, 2, 3])
+@pytest.mark.parametrize("metric", [SYMMETRIC, CHANGE_ONE], ids=["add/remove", "change-one"])
+def test_the_count_vector_of_a_table_moves_by_what_its_map_says(metric, d_in):
+    """And by no less for some rows: a record changed leaves one cell and enters another."""
+    changed = metric == CHANGE_ONE
+    rows = [("north", "yes")] * 4
+    moved = [("south", "no")] * d_in + rows[d_in:] if changed else rows + rows[:1] * d_in
+    vector = counting(metric, size=4 if changed else None) >> ob.then_count_vector()
+    before, after = (np.array(vector(frame_of(one))) for one in (rows, moved))
+    assert np.abs(after - before).sum() == vector.map(d_in) == (2 if changed else 1) * d_in
+
+
 def cell_of(row, cells=None, elsewhere=None):
     """The definition, written out."""
     region, vote = row

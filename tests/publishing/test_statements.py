@@ -12,7 +12,8 @@ import opendp_bayes as ob
 from opendp_bayes.publishing.document import Report
 from opendp_bayes.publishing.page import rendered
 from opendp_bayes.publishing.reading import read_specification
-from opendp_bayes.publishing.statements import methods, notes, promise
+from opendp_bayes.publishing.specification import Column
+from opendp_bayes.publishing.statements import methods, named, notes, prior_of, promise, total
 
 TEXT = """
 title = "Votes"
@@ -243,3 +244,43 @@ def test_a_category_of_its_own_is_called_what_it_is() -> None:
     assert ">other<" not in page
     named = TEXT.replace('["a", "b"]', '["a", "b"]\nunknown = "other"')
     assert "no listed value" not in rendered(report(named, made))
+
+
+def of_two(privacy: str, first: dict[str, float], second: dict[str, float]) -> Report:
+    """A report of two results whose losses differ."""
+    text = TEXT.replace("epsilon = 1.0", privacy) + '[[results]]\ncolumn = "town"\n'
+    return report(text, release(NOISE, **first), release(NOISE, **second))
+
+
+def test_the_promise_of_two_results_is_that_of_both_together() -> None:
+    """Their sums everywhere, under every budget; that of the second alone is larger."""
+    pure = of_two("epsilon = 1.0", {"epsilon": 0.25}, {"epsilon": 0.5})
+    assert promise(pure)["loss"] == "ε = 0.75"
+    assert math.exp(0.75) <= float(promise(pure)["factor"]) <= math.exp(0.75) + 1e-3
+    assert total(pure)["epsilon"] == "0.75"
+    both = of_two("rho = 1.0", {"rho": 0.25}, {"rho": 0.5})
+    assert promise(both)["loss"] == "ρ = 0.75"
+    implied = 0.75 + 2 * math.sqrt(0.75 * math.log(1e6))
+    assert implied <= float(promise(both)["epsilon"]) <= implied + 1e-2
+    assert promise(both)["delta"] == "1e-06"
+    assert total(both)["rho"] == "0.75"
+    assert "a privacy loss of at most ρ = 0.75; bounds" in methods(both, 0.95)
+    box = rendered(both)
+    assert "ρ = 0.75" in box[box.index('<div class="promise">') :].partition("</div>")[0]
+    shared = of_two("rho = 1.0\ndelta = 1e-5", {"rho": 0.25, "delta": 1e-6}, {"delta": 3e-6})
+    assert promise(shared)["loss"] == "ρ = 0.375, δ = 4e-06"
+    assert promise(shared)["delta"] == "5e-06", "and the 1e-06 of the ε that ρ implies"
+
+
+def test_neighbours_and_priors_are_said_as_they_are() -> None:
+    """A unit of three records, and a prior that begins and ends alike."""
+    plain = release(NOISE)
+    three = plain.with_promise(replace(plain.promise, d_in=3))
+    assert promise(report(TEXT, three))["change"] == "3 records added or removed"
+    prior = replace(plain, drawn=(3, -1, 2), categories=("a", "b", "c"), prior=(1.0, 2.0, 1.0))
+    assert prior_of(prior) == "(1, 2, 1)"
+
+
+def test_labels_belong_to_the_categories_beside_them() -> None:
+    column = Column(categories=["z", "a", "m"], labels=["Zed", "Ay", "Em"])
+    assert [named(column, value) for value in ("a", "m", "z")] == ["Ay", "Em", "Zed"]
