@@ -13,6 +13,7 @@ from argument_rows_of_constructors import CONSTRUCTORS, QUERIES
 from argument_rows_of_losses import LOSSES, PLAN
 from argument_rows_of_papers import PAPERS, PRESETS
 from argument_rows_of_posteriors import POSTERIORS
+from optional import arviz_or_skip
 
 import opendp_bayes as ob
 from opendp_bayes.inference import category_answers, pooled_draws
@@ -40,6 +41,8 @@ def _quick(coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_argument_matters(row: Row) -> None:
     if row.function is ob.privacy_loss_distribution:
         pytest.importorskip("dp_accounting")
+    if row.function.__name__ == "to_arviz":
+        arviz_or_skip()
     check(row)
 
 

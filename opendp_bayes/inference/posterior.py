@@ -93,12 +93,16 @@ class MixturePosterior(QuantityAnswers, ABC):
         variable `theta` of dimensions `(chain, draw, category)`; needs the extra `arviz`.
 
         The draws of the Markov chains, or where there are none, four chains of `draws` independent
-        draws each. Raises `ImportError` without arviz-base.
+        draws each. Raises `ImportError` without arviz-base, which is for Python 3.11 and later;
+        `sample` needs no more than this package.
         """
         try:
             from arviz_base import from_dict
         except ImportError:
-            raise ImportError("to_arviz needs arviz: pip install 'opendp-bayes[arviz]'.") from None
+            raise ImportError(
+                "to_arviz needs arviz-base, which is for Python 3.11 and later: pip install"
+                " 'opendp-bayes[arviz]', or take draws from sample()."
+            ) from None
         rng = np.random.default_rng(seed)
         chains = self._true_counts.chains if isinstance(self._true_counts, Chains) else None
         counts = (

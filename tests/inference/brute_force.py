@@ -29,7 +29,7 @@ def data_sets(release, largest=None):
     sizes = sets.sum(axis=1)
     prior_probability = np.where(
         sizes > 0,
-        stats.dirichlet_multinomial.pmf(sets, prior, np.maximum(sizes, sets.max(axis=1))),
+        stats.dirichlet_multinomial.pmf(sets, prior, np.maximum(sizes, 1)),
         1.0,
     )
     weights = likelihood * prior_probability

@@ -5,6 +5,7 @@ broken versions as negative controls.
 import brute_force
 import numpy as np
 import pytest
+from optional import arviz_or_skip
 from scipy import stats
 from scipy.special import logsumexp
 from sweeps import some_of
@@ -140,6 +141,7 @@ def test_a_peak_far_narrower_than_the_prior_is_found(release):
     assert posterior.diagnostics.ess.min() >= 1000
     assert posterior.mean() == pytest.approx(np.array([1128, 550, 322]) / 2000, abs=0.02)
     assert "by importance sampling, ESS" in repr(posterior)
+    arviz_or_skip()
     assert posterior.to_arviz(100).posterior["theta"].shape == (4, 100, 3)
 
 

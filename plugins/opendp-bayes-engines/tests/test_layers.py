@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -126,13 +127,14 @@ def test_collations_are_overruled() -> None:
 def test_sqlite_is_refused() -> None:
     """With a reason that is true: a column of integers holds a text."""
     connection = ibis.sqlite.connect()
-    connection.con.execute("CREATE TABLE t (a INTEGER)")
-    connection.con.execute("INSERT INTO t VALUES (1), ('x')")
-    table = connection.table("t")
-    assert str(table.schema()["a"]) == "int64"
-    assert connection.con.execute("SELECT a FROM t").fetchall() == [(1,), ("x",)]
-    with pytest.raises(ValueError, match="columns of SQLite hold values of any type"):
-        held(table)
+    with closing(connection.con) as database:
+        database.execute("CREATE TABLE t (a INTEGER)")
+        database.execute("INSERT INTO t VALUES (1), ('x')")
+        table = connection.table("t")
+        assert str(table.schema()["a"]) == "int64"
+        assert database.execute("SELECT a FROM t").fetchall() == [(1,), ("x",)]
+        with pytest.raises(ValueError, match="columns of SQLite hold values of any type"):
+            held(table)
 
 
 class Elsewhere:
