@@ -27,7 +27,7 @@ def make_laplace_parameters(
     scale: float,
     *,
     noise: Literal["discrete", "floored"] = "discrete",
-    total: Literal["remainder", "bounded", "private"] | None = None,
+    total: Literal["remainder", "truncated", "bounded", "private"] | None = None,
 ) -> Measurement:
     """Release a posterior whose counts carry integer Laplace noise of `scale` records;
     `LaplaceParameters` says what `noise` and `total` mean.

@@ -55,7 +55,7 @@ def probability(release, counts):
     """Of what was drawn, given the counts; of K-norm and Gaussian noise up to a constant."""
     mechanism, moves = release.mechanism, np.subtract(release.drawn, counts).tolist()
     if isinstance(mechanism, LaplaceParameters):
-        noised = moves[:-1] if mechanism.total == "remainder" else moves
+        noised = moves[:-1] if mechanism.total in ("remainder", "truncated") else moves
         return math.prod(cell(mechanism.noise, move, mechanism.scale) for move in noised)
     if isinstance(mechanism, GaussianParameters):
         return math.exp(-sum((move / mechanism.scale) ** 2 for move in moves) / 2)

@@ -42,7 +42,7 @@ SMOOTH = [
         *(
             LaplaceParameters(1.7, noise, total)
             for noise in ("discrete", "floored")
-            for total in ("remainder", "bounded")
+            for total in ("remainder", "truncated", "bounded")
         ),
         KNormParameters(1.7),
     ],
