@@ -75,6 +75,18 @@ class Mechanism(Protocol):
         ...
 
 
+def check_informative(mechanism: Mechanism, *, size: int | None, prior: Floats) -> None:
+    """Raise `ValueError` if a mechanism cannot be used, or if it has a method `check_informative`
+    and that says that nearly every release would ignore the data; prior `(k,)`.
+
+    Not asked at construction: OpenDP searches for a scale by building a measurement at many.
+    """
+    mechanism.check(size=size, prior=prior)
+    of_its_own = getattr(mechanism, "check_informative", None)
+    if of_its_own is not None:
+        of_its_own(size=size, prior=prior)
+
+
 @runtime_checkable
 class Lawful(Mechanism, Protocol):
     """A mechanism that also says what it does: built-in ones do, and others may.
