@@ -176,7 +176,15 @@ def _of_narwhals(given: Any) -> pl.DataFrame:
                 " any kind, so that their reading would depend on the data. Say which, as in"
                 f" frame.astype({{{mixed[0]!r}: 'string'}})."
             )
-    made = frame.to_polars()
+    try:
+        made = frame.to_polars()
+    except Exception:  # noqa: BLE001 - of many kinds, and some show a value
+        made = None
+    if made is None:
+        raise TypeError(
+            f"frame={kind}: a column cannot be made one of polars, for a reason that is withheld,"
+            " because it may show a value. Convert it yourself, and pass the frame of polars."
+        )
     coded = [name for name, of in made.schema.items() if of in (pl.Categorical, pl.Enum)]
     return made.with_columns(pl.col(coded).cast(pl.String)) if coded else made
 

@@ -46,6 +46,9 @@ class Mechanism(Protocol):
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the mechanism cannot be used for this size and this prior, of shape
         `(k,)`. Called at construction.
+
+        What makes only a scale useless belongs in a method `check_informative` with the same
+        arguments, which is asked before a release: a search for a scale builds at all of them.
         """
         ...
 

@@ -260,6 +260,13 @@ MESSAGES = {
         " that their reading would depend on the data. Say which, as in frame.astype({'vote':"
         " 'string'}).",
     ),
+    "a value that does not fit": (
+        {"frame": pd.DataFrame({"vote": pd.Categorical([5, "a secret"])})},
+        TypeError,
+        "frame=pandas.DataFrame: a column cannot be made one of polars, for a reason that is"
+        " withheld, because it may show a value. Convert it yourself, and pass the frame of"
+        " polars.",
+    ),
     "lists": (
         {"frame": pl.DataFrame({"x": [[1]]})},
         TypeError,
@@ -275,6 +282,8 @@ def test_the_message_of(name):
     with pytest.raises(kind) as caught:
         opened(**arguments)
     assert str(caught.value) == message
+    assert caught.value.__cause__ is None
+    assert "a secret" not in str(caught.value.__context__)
 
 
 def test_without_narwhals_it_says_what_to_install(monkeypatch):
