@@ -50,9 +50,7 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.context import enable as enable
     from opendp_bayes.framework.context import posterior as posterior
     from opendp_bayes.framework.counts import make_categorical_counts as make_categorical_counts
-    from opendp_bayes.framework.counts import make_count_vector as make_count_vector
     from opendp_bayes.framework.counts import then_categorical_counts as then_categorical_counts
-    from opendp_bayes.framework.counts import then_count_vector as then_count_vector
     from opendp_bayes.framework.drawing import measured_sampler as measured_sampler
     from opendp_bayes.framework.grouped_counts import grouped_release as grouped_release
     from opendp_bayes.framework.grouped_counts import make_grouped_counts as make_grouped_counts
@@ -61,6 +59,7 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
     from opendp_bayes.framework.on_disk import on_disk as on_disk
+    from opendp_bayes.framework.opening import context as context
     from opendp_bayes.framework.posteriors import make_beta_binomial as make_beta_binomial
     from opendp_bayes.framework.posteriors import (
         make_dirichlet_multinomial as make_dirichlet_multinomial,
@@ -73,6 +72,10 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.scores import selected_counts as selected_counts
     from opendp_bayes.framework.scores import then_hellinger_scores as then_hellinger_scores
     from opendp_bayes.framework.survey import survey as survey
+    from opendp_bayes.framework.vectors import make_count_map as make_count_map
+    from opendp_bayes.framework.vectors import make_count_vector as make_count_vector
+    from opendp_bayes.framework.vectors import then_count_map as then_count_map
+    from opendp_bayes.framework.vectors import then_count_vector as then_count_vector
     from opendp_bayes.inference import NoiseAwarePosterior as NoiseAwarePosterior
     from opendp_bayes.inference import noise_aware_posterior as noise_aware_posterior
     from opendp_bayes.inference.combine import combine as combine
@@ -122,13 +125,9 @@ _HOME = {
     "mathematics.conjugate": ("binomial_beta", "multinomial_dirichlet"),
     "framework.context": ("ReleaseInterrupted", "enable", "posterior"),
     "framework.drawing": ("measured_sampler",),
-    "framework.counts": (
-        "make_categorical_counts",
-        "make_count_vector",
-        "then_categorical_counts",
-        "then_count_vector",
-    ),
+    "framework.counts": ("make_categorical_counts", "then_categorical_counts"),
     "framework.on_disk": ("on_disk",),
+    "framework.opening": ("context",),
     "results.grouped_release": ("GroupedRelease",),
     "framework.grouped_counts": ("grouped_release", "make_grouped_counts", "then_grouped_counts"),
     "framework.posteriors": (
@@ -155,6 +154,12 @@ _HOME = {
     "framework.measurements": ("make_mechanism", "then_mechanism"),
     "framework.scores": ("make_hellinger_scores", "selected_counts", "then_hellinger_scores"),
     "framework.survey": ("survey",),
+    "framework.vectors": (
+        "make_count_map",
+        "make_count_vector",
+        "then_count_map",
+        "then_count_vector",
+    ),
     "mathematics.hellinger": ("bhattacharyya_angle", "hellinger_distance"),
     "mechanisms": (
         "GaussianParameters",

@@ -12,6 +12,7 @@ from opendp_bayes.framework.boundary import (
     require_features,
 )
 from opendp_bayes.framework.cells import Cells, cells_of
+from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.columns import CategoricalColumn
 from opendp_bayes.framework.counts import checked_size, counting, records_of_bounds
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
@@ -37,4 +38,5 @@ __all__ = [
     "interruptible",
     "records_of_bounds",
     "require_features",
+    "to_then",
 ]

@@ -11,7 +11,7 @@ from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, sm
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
+from opendp_bayes.mechanisms.protocol import check_informative, default_options, noises_every_count
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.planning.automatic import choose, usual
 
@@ -39,7 +39,7 @@ def fit_of(mechanism: str | Mechanism, options: dict[str, Option], space: Poster
                 f"{', '.join(options)}: cannot be added to a mechanism value, which has its"
                 " parameters; give the mechanism by name."
             )
-        mechanism.check(size=space.size, prior=prior)
+        check_informative(mechanism, size=space.size, prior=prior)
         return deepcopy(mechanism)
     kind = None if mechanism == "auto" else load_mechanism(mechanism)
     _check_options(mechanism, kind, options)
@@ -50,7 +50,7 @@ def fit_of(mechanism: str | Mechanism, options: dict[str, Option], space: Poster
     open_to_choice = space.size is not None and not options
     parameters: dict[str, Any] = {"scale": 1.0, **default_options(kind, space.size), **options}
     template: Mechanism = kind(**parameters)
-    # The scale found is checked when the measurement is made.
+    # The scale found is checked when the query is resolved.
     replace(template, scale=SCALES[0]).check(size=space.size, prior=prior)
     # A smoothness that is not given is chosen for equal proportions.
     guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None

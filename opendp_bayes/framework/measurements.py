@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, get_args
 
-from opendp.extras._utilities import to_then
 from opendp.measurements import make_user_measurement
 from opendp.measures import (
     approximate,
@@ -25,6 +24,7 @@ from opendp_bayes.accounting.profile import (
 )
 from opendp_bayes.framework.boundary import (
     PROBES,
+    ContractError,
     checked_map,
     descriptor_of,
     guarded,
@@ -32,6 +32,7 @@ from opendp_bayes.framework.boundary import (
     require_features,
 )
 from opendp_bayes.framework.budget import loss_in
+from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.drawing import Drawer, drawer
 from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.pacing import paced
@@ -39,6 +40,7 @@ from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_distance
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.protocol import check_informative
 from opendp_bayes.released.promise import Promise
 from opendp_bayes.results.release import Release
 
@@ -68,9 +70,11 @@ def make_mechanism(
     and non-decreasing; under `smoothed_max_divergence()` it is the privacy profile, whose
     `delta(epsilon)` may be asked. The attribute `accounting` of the measurement says how its loss
     at distance 1 was obtained: "exact", "windowed" or "proven". The release states that loss; a
-    Context restates it for its own unit. Unless it is noise on the counts, it takes at least 1/4 s
-    (`docs/limits.md`, "Time"). Raises `ValueError`/`TypeError` for pieces that do not
-    fit.
+    Context restates it for its own unit. It is built at every scale, so that OpenDP's
+    `binary_search_chain` finds one; a release that would ignore the data fails, and says so. Unless
+    it is noise on the counts, a release takes at least 1/4 s (`docs/limits.md`, "Time").
+
+    Raises `ValueError`/`TypeError` for pieces that do not fit.
     """
     require_features("make_mechanism")
     space = descriptor_of(
@@ -131,6 +135,7 @@ def _releasing(
     """From a posterior to a release, which holds copies that its owner may do anything to."""
 
     def function(concentration: Floats) -> Release:
+        _check_informative(mechanism, space)
         drawn = draw(space.counts(concentration), 1)[0]
         return Release(
             drawn=tuple(drawn.tolist()),
@@ -142,6 +147,14 @@ def _releasing(
         )
 
     return function
+
+
+def _check_informative(mechanism: Mechanism, space: PosteriorSpace) -> None:
+    """Raise `ContractError` where nearly every release would ignore the data, which is public."""
+    try:
+        check_informative(mechanism, size=space.size, prior=space.prior_array)
+    except ValueError as error:
+        raise ContractError(str(error)) from None
 
 
 def _check_has_loss(mechanism: Mechanism, loss: PrivacyLoss, output_measure: Measure) -> None:

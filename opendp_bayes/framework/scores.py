@@ -6,12 +6,12 @@ from typing import Any
 
 from opendp.core import new_function
 from opendp.domains import atom_domain, vector_domain
-from opendp.extras._utilities import to_then
 from opendp.metrics import linf_distance
 from opendp.mod import Domain, Function, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
 from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
+from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
 from opendp_bayes.mathematics.validation import Floats

@@ -74,14 +74,17 @@ class PosteriorExponential(ABC):
         return round_up(4 * exponent_error(self.smallest_width(size, prior), prior.size))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
-        """Raise `ValueError` where the size is private (the candidate set depends on it) or nearly
-        every release would ignore the data.
+        """Raise `ValueError` where the size is private, because the candidate set depends on it."""
+        public_size(type(self).__name__, size)
+        check_categories(prior.size)
 
-        The latter is decided from public numbers: `uniform_share` at the smallest width
+    def check_informative(self, *, size: int | None, prior: Floats) -> None:
+        """Raise `ValueError` where nearly every release would ignore the data.
+
+        This is decided from public numbers: `uniform_share` at the smallest width
         (`docs/limits.md`, "Many candidates").
         """
         size = public_size(type(self).__name__, size)
-        check_categories(prior.size)
         log_candidates = log_number_of_candidates(size, prior.size)
         share = uniform_share(size, prior, 1 / self.smallest_width(size, prior))
         if share < LARGEST_UNIFORM_SHARE or log_candidates <= math.log(FEW_CANDIDATES + 0.5):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.accounting.calibration import calibrate, relative_loss
 from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.mathematics.simplex import number_of_candidates
-from opendp_bayes.mathematics.validation import SCALES, Floats, as_distance, as_prior
+from opendp_bayes.mathematics.validation import SCALES, Floats, as_prior, as_size
 from opendp_bayes.mechanisms import (
     GaussianParameters,
     HellingerExponential,
@@ -24,6 +24,7 @@ from opendp_bayes.mechanisms import (
     PermuteAndFlip,
     SmoothHellingerExponential,
 )
+from opendp_bayes.mechanisms.protocol import check_informative
 from opendp_bayes.planning.automatic import affordable
 from opendp_bayes.planning.compare import Plan, PlanRow, ranked
 from opendp_bayes.planning.least_error import LeastError, least_error
@@ -82,7 +83,7 @@ def plan(
     >>> [round(row.errors["balanced"].hellinger, 3) for row in found.rows]
     [0.153, 0.268]
     """
-    concentration, d_in = as_prior(prior), as_distance(d_in)
+    concentration, d_in = as_prior(prior), as_size(d_in, "d_in")
     relative_loss(epsilon=epsilon, delta=delta, rho=rho)
     records = records_of(size, guess_size)
     shares = proportions_of_interest(concentration, records, proportions)
@@ -163,7 +164,7 @@ def _row(
             proportions=shares.get("stated"),
             **budget,
         )
-        mechanism.check(size=size, prior=prior)
+        check_informative(mechanism, size=size, prior=prior)
     except ValueError as error:
         return PlanRow(template, None, {}, str(error))
     loss = feasible_loss(

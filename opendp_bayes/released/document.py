@@ -128,7 +128,7 @@ class Document(
         int,
         field_of(
             "Records changed, or added and removed, between the data sets that `loss` is for.",
-            minimum=0,
+            minimum=1,
         ),
     ]
     loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
@@ -222,7 +222,7 @@ class Document(
                 self.size is None or self.size >= 1,
                 f"size={self.size!r}: must be null or at least 1.",
             ),
-            (self.d_in >= 0, f"d_in={self.d_in!r}: must be at least 0."),
+            (self.d_in >= 1, f"d_in={self.d_in!r}: must be at least 1."),
             (
                 all(bound is None or bound >= 0 for bound in bounds),
                 f"loss={self.loss!r}: every bound must be null or at least 0.",

@@ -847,7 +847,8 @@ def test_a_release_can_be_processed_further_inside_the_context():
 @pytest.mark.parametrize("epsilon", [0.0, -0.5])
 def test_a_query_without_a_positive_budget_is_refused(epsilon):
     with pytest.raises(
-        ValueError, match=r"query: has a budget of .*; epsilon or rho must be greater than 0"
+        ValueError,
+        match=r"query: has a budget of .*; epsilon or rho must be finite and greater than 0",
     ):
         ob.posterior(
             context({"contributions": 1}).query(epsilon=epsilon), "x", nulls="none"
