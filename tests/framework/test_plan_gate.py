@@ -510,9 +510,7 @@ def a_record(source: random.Random, person: int) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("limited", [False, True])
 def test_counts_after_random_plans_move_by_no_more_than_stated(limited):
-    """One unit, of up to 3 records or of all records of a person, is added in front, in the middle
-    or at the end, taken away, or changed.
-    """
+    """One unit, of 1 or 3 records or of all 4 records of a person, is added at a random place."""
     source = random.Random(2026)
     found = []
     for _ in range(60):
