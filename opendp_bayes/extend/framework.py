@@ -16,6 +16,7 @@ from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.columns import CategoricalColumn
 from opendp_bayes.framework.counts import checked_size, counting, records_of_bounds
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
+from opendp_bayes.framework.plan_gate import check_plan
 from opendp_bayes.framework.question import Countable, Question, Variable
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 
@@ -29,6 +30,7 @@ __all__ = [
     "Question",
     "Variable",
     "cells_of",
+    "check_plan",
     "checked_size",
     "counting",
     "deferred_interrupts",

@@ -25,6 +25,7 @@ from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes.framework.boundary import silenced
 from opendp_bayes.framework.counts import make_counts, records_of_bounds
+from opendp_bayes.framework.plan_gate import check_plan
 from opendp_bayes.framework.question import Question
 
 
@@ -58,6 +59,7 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
     base: Query = object.__getattribute__(query, "_query")
     _check_types(plan)
     domain, metric = cast(tuple[Domain, Metric], base._chain)
+    check_plan(plan, _lazyframe_from_domain(domain), base._d_in)
     output = "FrameDistance<SymmetricDistance>"
     inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
     try:
