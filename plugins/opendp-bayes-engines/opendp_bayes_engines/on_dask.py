@@ -13,6 +13,7 @@ import polars as pl
 
 from opendp_bayes.extend.framework import CategoricalColumn
 from opendp_bayes_engines.frames import Held, grouped, is_in
+from opendp_bayes_engines.kinds import Kind
 from opendp_bayes_engines.steps import Frame, Schema, Step, Truncate
 
 
@@ -78,11 +79,18 @@ class Partitioned:
     def then(self, step: Step) -> "Partitioned":
         return replace(self, steps=(*self.steps, step))
 
+    @property
+    def readable(self) -> list[str]:
+        """The columns, those of a known kind first."""
+        return sorted(self.schema, key=lambda name: self.schema[name].kind is Kind.OTHER)
+
     def groups(self, columns: Sequence[CategoricalColumn], schema: Schema) -> pl.DataFrame:
         from dask.delayed import delayed
 
         needed = {column.column for column in columns}.union(*(step.reads for step in self.steps))
-        frame = self.frame[[name for name in self.schema if name in needed]]
+        names = [name for name in self.schema if name in needed]
+        # A frame without columns has no rows to polars: of constants alone, one is read with them.
+        frame = self.frame[names or self.readable[:1]]
         for step in self.steps:
             if isinstance(step, Truncate):  # all rows of an identifier must meet in one partition
                 frame = frame.shuffle(on=step.identifier)

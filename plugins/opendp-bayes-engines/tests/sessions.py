@@ -81,7 +81,7 @@ def new(engine: str) -> tuple[duckdb.DuckDBPyConnection, Callable[[], Any]]:
         of = pytest.importorskip("sqlframe.duckdb").DuckDBSession
         of().stop()  # there is one in a process
         session = of(conn=duckdb.connect())
-        query = f"SELECT * FROM {TABLE}"  # noqa: S608
+        query = f"SELECT * FROM {TABLE}"
         return session._conn, lambda: session.sql(query, dialect="duckdb")
     connection = duckdb.connect()
     return connection, lambda: connection.table(TABLE)

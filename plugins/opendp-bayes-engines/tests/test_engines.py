@@ -206,6 +206,18 @@ def test_dask_columns_of_any_type_are_refused(of: str, convert: bool) -> None:
         assert counts(given, "b", ["x"], **BUCKETS) == [1, 1, 1]
 
 
+def test_dask_counts_a_column_of_constants() -> None:
+    """Which reads no other column: there are as many rows as ever."""
+    at = pd.Series([pd.Timedelta(1)] * 5, dtype="duration[ns][pyarrow]")
+    given = dd.from_pandas(
+        pd.DataFrame({"at": at, "b": ["x", "y", None] + ["z"] * 2}), npartitions=2
+    )
+    data, _ = held(given)
+    query = two_shares(given).query().with_columns(one=nw.lit("yes"))
+    chain, _ = query.counts_of(Question((Variable("one", ["yes", "no"], unknown="other"),)))
+    assert chain(data).tolist() == [5, 0, 0]
+
+
 def test_dask_columns_computed_from_any_type_are_refused() -> None:
     frame = dd.from_pandas(pd.DataFrame({"b": ["x", "y", None]}), npartitions=2)
     between = frame.assign(c=frame["b"].astype(object))

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from contexts import made, two_shares
 from random_plans import LABELS, rows
-from sessions import IRRELEVANT, ON_DUCKDB, TABLE, fill, make_hostile, new, usual
+from sessions import ON_DUCKDB, TABLE, fill, new
 
 import opendp_bayes as ob
 from opendp_bayes.extend.framework import Question, Variable
@@ -44,7 +44,7 @@ REFUSED = {
 
 
 @pytest.fixture(autouse=True)
-def _others_have_a_session_of_their_own() -> Iterator[None]:
+def sessions_end() -> Iterator[None]:
     yield
     if sqlframe := sys.modules.get("sqlframe.duckdb"):
         sqlframe.DuckDBSession().stop()
@@ -81,9 +81,7 @@ def test_a_session_is_refused_where_it_counts(engine: str, statement: str, undo:
         connection, frame = new(engine)
         fill(connection, given)
         of = two_shares(frame())
-        asked = ob.posterior(
-            of.query(), "label", categories=["no"], nulls="none", unknown="other"
-        )
+        asked = ob.posterior(of.query(), "label", categories=["no"], nulls="none", unknown="other")
         say(connection, statement)
         with pytest.raises(RuntimeError, match=REFUSED[statement]) as caught:
             asked.release()
@@ -129,7 +127,7 @@ def test_a_relation_of_other_columns_than_before_is_refused(columns: str) -> Non
     of = two_shares(connection.table(TABLE))
     asked = ob.posterior(of.query(), "label", categories=["no"], nulls="none", unknown="other")
     connection.execute(f"CREATE OR REPLACE TABLE {TABLE} AS SELECT {columns} FROM {TABLE}")
-    with pytest.raises(RuntimeError, match="columns of DuckDB's relation are not those|counting"):
+    with pytest.raises(RuntimeError, match=r"relation are not those|counting"):
         asked.release()
     assert len(of.d_mids) == 2
 
@@ -193,5 +191,3 @@ def test_what_a_macro_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
     known = Counter(min(max(n, 0), 9) + 1 for n in ROWS["small"] if n is not None)
     counts = query.counts_of(question)[0](held(frame())[0])
     assert counts[:2].tolist() != [known[1], known[10]]
-
-
