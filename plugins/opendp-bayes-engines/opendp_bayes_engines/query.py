@@ -167,9 +167,9 @@ def context(
     Raises `ValueError`/`TypeError` for a frame or a unit that is not accepted. Reads no rows.
     """
     require_features("engines.context")
-    as_size(privacy_unit[1], "privacy_unit: the distance")
     data, schema = held(frame)
     identifier = identifier_of(privacy_unit[0], schema)
+    as_size(privacy_unit[1], "privacy_unit: the distance")
     made = Context.compositor(
         data,
         privacy_unit=privacy_unit,

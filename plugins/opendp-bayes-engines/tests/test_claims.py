@@ -5,6 +5,7 @@ texts that it joins; and it is no wider than it must be.
 from typing import Any
 
 import narwhals as nw
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from random_plans import Said, conditions, numbers, rows, texts
@@ -156,6 +157,46 @@ def test_edges(expr: Any, accepted: bool) -> None:
     else:
         with pytest.raises(ValueError, match="expr="):
             term(expr)
+
+
+@pytest.mark.parametrize(
+    ("closed", "kept"), [("both", 5), ("left", 4), ("right", 4), ("neither", 3)]
+)
+def test_ends_of_an_interval(closed: Any, kept: int) -> None:
+    data, schema = held(pl.LazyFrame({"n": [-1, 0, 1, 2, 3, 4, 5, None]}))
+    step = Filter.build(schema, (nw.col("n").is_between(0, 4, closed=closed),), {})
+    assert len(data.then(step).frame.collect().to_native()) == kept  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "limits"),
+    [
+        (pl.Int8, (-(2**7), 2**7 - 1)),
+        (pl.Int16, (-(2**15), 2**15 - 1)),
+        (pl.Int32, (-(2**31), 2**31 - 1)),
+        (pl.Int64, (-(2**63), 2**63 - 1)),
+        (pl.UInt8, (0, 2**8 - 1)),
+        (pl.UInt16, (0, 2**16 - 1)),
+        (pl.UInt32, (0, 2**32 - 1)),
+    ],
+)
+def test_limits_of_types(dtype: Any, limits: tuple[int, int]) -> None:
+    frame = pl.DataFrame({"n": pl.Series(limits, dtype=dtype)}).lazy()
+    assert held(frame)[1]["n"].limits == limits
+
+
+def test_whole_constants_beside_floats() -> None:
+    """Accepted where the float is the number, and not the next one to it."""
+    assert term(F == 2**53).kind is Kind.BOOLEAN
+    for whole in (2**53 + 1, -(2**53) - 1):
+        with pytest.raises(ValueError, match="cannot compare Float64 with Int64"):
+            term(whole < F)
+
+
+@pytest.mark.parametrize("expr", [nw.lit(1) == 1, nw.lit("a").is_in(["a"]), nw.lit(1).is_null()])
+def test_conditions_of_constants_alone_are_refused(expr: Any) -> None:
+    with pytest.raises(ValueError, match="predicates: each must read a column"):
+        Filter.build(SCHEMA, (B, expr), {})
 
 
 def test_copies() -> None:
