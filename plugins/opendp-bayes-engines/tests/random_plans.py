@@ -315,8 +315,8 @@ def conditions(draw: st.DrawFn, depth: int = 2) -> Said:
         known = [x for x in FLOATS if x == x]
         return _both(column("real"), _constant(draw(st.sampled_from(known))), compare)
     if kind == "day":
-        known = [day for day in DATES if day.year >= 1000]  # earlier constants are refused
-        return _both(column("day"), _constant(draw(st.sampled_from(known))), compare)
+        days = [day for day in DATES if day.year >= 1000]  # earlier constants are refused
+        return _both(column("day"), _constant(draw(st.sampled_from(days))), compare)
     if kind == "in":
         said = draw(texts(depth - 1))
         known = draw(st.lists(st.sampled_from(TEXTS[:-1]), min_size=1, max_size=4))
