@@ -16,6 +16,7 @@ from opendp_bayes.framework.on_disk import require_file
 from opendp_bayes.framework.question import Question
 from opendp_bayes.framework.spaces import CountsSpace, GroupedCountsSpace
 from opendp_bayes.framework.tables import check_combinations, table_of
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.released.data import Label
 
@@ -124,13 +125,14 @@ def _named(column: Any, schema: Mapping[str, pl.DataType], argument: str) -> str
     """The name of a column; `TypeError`/`ValueError` if the argument is not the name of one."""
     if not isinstance(column, str):
         raise TypeError(
-            f"{argument}={column!r}: must be the name of a column, a str; compute it in the plan"
+            f"{argument}={told(column)}: must be the name of a column, a str; compute it in the"
+            " plan"
             " first."
         )
     if column not in schema:
         raise ValueError(
             # Not which there are: of a CSV file without a header, they are somebody's record.
-            f"{argument}={column!r}: is not a column of the frame, which has {len(schema)}; its"
+            f"{argument}={told(column)}: is not a column of the frame, which has {len(schema)}; its"
             " `collect_schema()` names them."
         )
     return column

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from opendp_bayes.framework.left_out import LeftOut
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.released.data import Label, Value
 from opendp_bayes.released.labels import distinct, look_alike, place_of
@@ -131,11 +132,12 @@ def public_values(
     ):
         name = "by" if argument == "keys" else "column"
         raise TypeError(
-            f"{name}={column!r}: has type {dtype}; must be Enum, String, Categorical, integer or"
+            f"{name}={told(column)}: has type {dtype}; must be Enum, String, Categorical, integer"
+            " or"
             " Boolean. Bin or cast it in the plan."
         )
     labels = _labels(column, dtype, categories, argument)
-    shown = f"{argument}={labels!r}"
+    shown = f"{argument}={told(labels)}"
     for label in labels:
         _check_fits(label, dtype, shown)
     if isinstance(dtype, pl.Enum) and (
@@ -171,7 +173,7 @@ def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> 
     if isinstance(categories, (pl.Series, np.ndarray)):
         categories = list(categories.tolist() if isinstance(categories, np.ndarray) else categories)
     if isinstance(categories, str) or not isinstance(categories, Sequence):
-        raise TypeError(f"{argument}={categories!r}: must be a sequence of labels.")
+        raise TypeError(f"{argument}={told(categories)}: must be a sequence of labels.")
     if not categories:
         raise ValueError(
             f"{argument}=[]: must name at least one"
@@ -183,8 +185,9 @@ def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> 
 def _check_fits(label: Any, dtype: pl.DataType, shown: str) -> None:
     expected = bool if dtype == pl.Boolean else int if dtype.is_integer() else str
     if type(label) is not expected:
+        found = repr(label) if isinstance(label, (str, int, float)) else type(label).__name__
         raise TypeError(
-            f"{shown}: {label!r} does not fit a column of type {dtype}; each must be"
+            f"{shown}: {found} does not fit a column of type {dtype}; each must be"
             f" {expected.__name__}."
         )
     if isinstance(label, int) and not -(2**63) <= label < 2**63:
@@ -200,7 +203,7 @@ def covers(dtype: pl.DataType, categories: tuple[Value, ...]) -> bool:
 
 def _check_label(name: str, label: object) -> None:
     if type(label) not in (str, int, bool):  # a subclass could print as another label does
-        raise TypeError(f"{name}={label!r}: must be a label (str, int or bool).")
+        raise TypeError(f"{name}={told(label)}: must be a label (str, int or bool).")
 
 
 def check_new(name: str, label: Label, labels: Sequence[Label]) -> None:
@@ -215,7 +218,8 @@ def check_new(name: str, label: Label, labels: Sequence[Label]) -> None:
         )
     if isinstance(label, str) and label.upper() == "DROP":
         raise ValueError(
-            f"{name}={label!r}: would be a new category of that name. Give it another name, or one"
+            f"{name}={told(label)}: would be a new category of that name. Give it another name, or"
+            " one"
             f" of the categories; {_or_drop(name)}"
         )
 

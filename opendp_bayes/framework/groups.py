@@ -10,6 +10,7 @@ import polars as pl
 
 from opendp_bayes.framework.columns import CategoricalColumn, public_values
 from opendp_bayes.framework.tables import check_combinations
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.released.data import Key
 from opendp_bayes.released.labels import distinct, identity, places_of
@@ -59,7 +60,9 @@ def groups_of(by: tuple[str, ...], dtypes: Sequence[pl.DataType], keys: Any) -> 
 def _as_rows(keys: Any, length: int) -> list[tuple[Any, ...]]:
     """Keys of several columns, each a tuple with a value of each column."""
     if isinstance(keys, str) or not isinstance(keys, Sequence):
-        raise TypeError(f"keys={keys!r}: must be a sequence of tuples, one value for each column.")
+        raise TypeError(
+            f"keys={told(keys)}: must be a sequence of tuples, one value for each column."
+        )
     for key in keys:
         if isinstance(key, str) or not isinstance(key, Sequence) or len(key) != length:
             raise TypeError(
@@ -68,9 +71,11 @@ def _as_rows(keys: Any, length: int) -> list[tuple[Any, ...]]:
     rows = [tuple(key) for key in keys]
     kinds = {type(value) for row in rows for value in row}
     if not kinds <= {str, int, bool, type(None)}:
-        raise TypeError(f"keys={keys!r}: must hold values of the columns (str, int, bool or None).")
+        raise TypeError(
+            f"keys={told(keys)}: must hold values of the columns (str, int, bool or None)."
+        )
     if len(distinct(rows)) < len(rows):
-        raise ValueError(f"keys={keys!r}: must not repeat a key.")
+        raise ValueError(f"keys={told(keys)}: must not repeat a key.")
     return rows
 
 
@@ -81,7 +86,7 @@ def _column(by: str, dtype: pl.DataType, keys: Any) -> tuple[CategoricalColumn, 
     nulls = isinstance(keys, Sequence) and not isinstance(keys, str)
     nulls = nulls and any(key is None for key in keys)
     if nulls and sum(key is None for key in keys) > 1:
-        raise ValueError(f"keys={keys!r}: must not repeat a key.")
+        raise ValueError(f"keys={told(keys)}: must not repeat a key.")
     known = public_values(
         by, dtype, [key for key in keys if key is not None] if nulls else keys, "keys"
     )

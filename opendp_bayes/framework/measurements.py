@@ -37,6 +37,7 @@ from opendp_bayes.framework.drawing import Drawer, drawer
 from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.pacing import paced
 from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_distance
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
@@ -124,7 +125,7 @@ def _measured(
     measured = loss_in(max_divergence() if smoothed else output_measure)
     if not 0 <= delta < 1 or (delta and output_measure != approximate(max_divergence())):
         raise ValueError(
-            f"delta={delta!r}: must be 0, or below 1 under approximate(max_divergence())."
+            f"delta={told(delta)}: must be 0, or below 1 under approximate(max_divergence())."
         )
     return measured
 
@@ -173,12 +174,13 @@ def _own(mechanism: Mechanism) -> Mechanism:
     """
     if not isinstance(mechanism, Mechanism):
         raise TypeError(
-            f"mechanism={mechanism!r}: must be a mechanism value, such as"
+            f"mechanism={told(mechanism)}: must be a mechanism value, such as"
             " LaplaceParameters(scale=1.0)."
         )
     if not type(mechanism).__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise TypeError(
-            f"mechanism={mechanism!r}: must be a frozen dataclass, so that the map and the sampler"
+            f"mechanism={told(mechanism)}: must be a frozen dataclass, so that the map and the"
+            " sampler"
             " see the same parameters."
         )
     copy: Mechanism = replace(deepcopy(mechanism))  # its own checks are made once more
@@ -226,7 +228,7 @@ def _curve(
 
     def delta(epsilon: float) -> float:
         if not epsilon >= 0:
-            raise ValueError(f"epsilon={epsilon!r}: must be at least 0.")
+            raise ValueError(f"epsilon={told(epsilon)}: must be at least 0.")
         return (
             float(profile(epsilon)) if accounting == "exact" else delta_from_bounds(loss, epsilon)
         )

@@ -27,6 +27,7 @@ from opendp_bayes.framework.boundary import silenced
 from opendp_bayes.framework.counts import make_counts, records_of_bounds
 from opendp_bayes.framework.plan_gate import check_plan
 from opendp_bayes.framework.question import Question
+from opendp_bayes.mathematics.telling import told
 
 
 def counts_of_frame(
@@ -42,7 +43,7 @@ def counts_of_frame(
         question, made_by = replace(question, by=by), "make_grouped_counts"
     elif question.keys is not None:
         raise ValueError(
-            f"keys={question.keys!r}: belongs to a query per group; group it by a column, as in"
+            f"keys={told(question.keys)}: belongs to a query per group; group it by a column, as in"
             " `query.group_by('region')`."
         )
     else:

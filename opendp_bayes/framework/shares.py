@@ -9,6 +9,7 @@ from opendp_bayes.framework.asked import Asked
 from opendp_bayes.framework.budget import as_tuple
 from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.summary import balanced_error
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_choice, as_positive, as_size
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.planning.expected_error import PartError
@@ -33,7 +34,8 @@ class Division:
         as_choice(self.error, "error", get_args(PartError))
         if not isinstance(self.share, Mapping) and self.share not in ("equal", *get_args(Goal)):
             raise ValueError(
-                f"share={self.share!r}: must be 'equal', {' or '.join(map(repr, get_args(Goal)))},"
+                f"share={told(self.share)}: must be 'equal',"
+                f" {' or '.join(map(repr, get_args(Goal)))},"
                 " or a mapping from every question to a weight."
             )
 
@@ -50,7 +52,7 @@ class Division:
         by_errors = self.share in get_args(Goal)
         if self.error != "total_variation" and not by_errors:
             raise ValueError(
-                f"error={self.error!r}: is for shares by errors; leave it out, or pass"
+                f"error={told(self.error)}: is for shares by errors; leave it out, or pass"
                 f" share={' or share='.join(map(repr, get_args(Goal)))}."
             )
         private = [name for name, one in asked.items() if one.space.size is None]
@@ -61,13 +63,14 @@ class Division:
             )
         if by_errors and private and self.guess_size is None:
             raise ValueError(
-                f"share={self.share!r}: errors depend on the number of records, which is private in"
+                f"share={told(self.share)}: errors depend on the number of records, which is"
+                " private in"
                 f" questions[{private[0]!r}]; pass a public guess of it, guess_size=."
             )
         for name, one in asked.items():
             if by_errors and isinstance(one.fit, Mechanism):
                 raise ValueError(
-                    f"share={self.share!r}: no share changes the error of questions[{name!r}],"
+                    f"share={told(self.share)}: no share changes the error of questions[{name!r}],"
                     " whose mechanism has its scale; give the mechanism by name."
                 )
 

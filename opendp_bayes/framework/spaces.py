@@ -14,6 +14,7 @@ from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
 from opendp_bayes.framework.boundary import ContractError
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior
 from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.released.data import Key, Label
@@ -165,12 +166,13 @@ def _prior_of(labels: tuple[Category, ...], prior: Prior) -> tuple[float, ...]:
         entries = in_order(prior, labels)
         if entries is None:
             shown = ", ".join(map(repr, labels))
-            raise ValueError(f"prior={prior!r}: must have one entry for each of {shown}.")
+            raise ValueError(f"prior={told(prior)}: must have one entry for each of {shown}.")
         prior = entries
     if np.size(prior) not in (1, len(labels)):
         shown = ", ".join(map(repr, labels))
         raise ValueError(
-            f"prior={prior!r}: has {np.size(prior)} entries; must have {len(labels)}, one for each"
+            f"prior={told(prior)}: has {np.size(prior)} entries; must have {len(labels)}, one for"
+            " each"
             f" of {shown}, or be one number."
         )
     return tuple(as_prior(prior, len(labels)).tolist())

@@ -21,6 +21,7 @@ from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.question import Countable, Question
 from opendp_bayes.framework.shares import Division, Share
 from opendp_bayes.framework.summary import described, summary_of
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.planning.expected_error import PartError
 from opendp_bayes.results.survey import Survey
 
@@ -210,7 +211,7 @@ def _asked(query: Any, name: str, arguments: Any) -> Asked:
         raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
     if not isinstance(arguments, Mapping) or "column" not in arguments:
         raise TypeError(
-            f"questions[{name!r}]={arguments!r}: must be a mapping with a column, as in"
+            f"questions[{name!r}]={told(arguments)}: must be a mapping with a column, as in"
             " dict(column='vote', categories=['yes', 'no'])."
         )
     given = dict(arguments)
@@ -227,12 +228,13 @@ def _asked(query: Any, name: str, arguments: Any) -> Asked:
 def _grouped(query: Any, by: Any) -> Any:
     if isinstance(query, LazyGroupByQuery) or not hasattr(query, "group_by"):
         raise ValueError(
-            f"by={by!r}: belongs to a query that is not grouped itself; pass `context.query()`."
+            f"by={told(by)}: belongs to a query that is not grouped itself; pass `context.query()`."
         )
     names = [by] if isinstance(by, str) else by
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise TypeError(
-            f"by={by!r}: must be the name of a column, a str, or a list of names; compute it in the"
+            f"by={told(by)}: must be the name of a column, a str, or a list of names; compute it"
+            " in the"
             " plan first."
         )
     return query.group_by(*names)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.released.data import Label, ReleasedData
 from opendp_bayes.released.labels import are_same
@@ -66,7 +67,7 @@ class Combination:
     def of(cls, releases: Sequence[ReleasedData], records: Records) -> "Combination":
         """Of a sequence of releases; `TypeError` where it holds anything else."""
         if not isinstance(releases, (list, tuple)):
-            raise TypeError(f"releases={releases!r}: must be a list of releases.")
+            raise TypeError(f"releases={told(releases)}: must be a list of releases.")
         for place, release in enumerate(releases):
             if not isinstance(release, ReleasedData):
                 raise TypeError(

@@ -26,8 +26,9 @@ from opendp_bayes.extend.framework import (
     guarded_map,
     require_features,
 )
-from opendp_bayes_engines.frames import Held, Lazy, Partitioned
+from opendp_bayes_engines.frames import Held, Lazy
 from opendp_bayes_engines.kinds import Kind
+from opendp_bayes_engines.on_dask import Partitioned
 from opendp_bayes_engines.steps import Filter, Schema, Step, Truncate
 
 #: What an identifier may be: its values must be the same everywhere when they are equal.

@@ -50,6 +50,10 @@ class Filter:
         terms += [read(nw.col(name) == value, schema, name) for name, value in named.items()]
         if not terms:
             raise ValueError("predicates=(): must name at least one condition.")
+        if not all(term.reads for term in terms):
+            raise ValueError(
+                "predicates: each must read a column; one of constants alone does not."
+            )
         return cls(
             tuple(surely(term, "filter") for term in terms),
             frozenset[str]().union(*(term.reads for term in terms)),
