@@ -14,9 +14,10 @@ from opendp_bayes.inference.likelihood import (
     likelihood_of,
 )
 from opendp_bayes.inference.listing import log_likelihoods
+from opendp_bayes.inference.looks import Look
 from opendp_bayes.inference.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.true_counts import Listed, TrueCounts, TwoCategories
-from opendp_bayes.inference.union import Look, Union
+from opendp_bayes.inference.union import Union
 from opendp_bayes.inference.weights import Categories, log_rising
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers

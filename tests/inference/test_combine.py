@@ -393,7 +393,7 @@ def test_refuses_what_is_out_of_reach(made):
         with pytest.raises(ValueError, match="two releases with private numbers"):
             combine(made(rows), records="different")
     lost = ((0, 5, 1), 3000, L(1.0, total="bounded"), PRIOR)
-    with pytest.raises(ValueError, match="beyond floating point"):
+    with pytest.raises(ValueError, match=r"take .* entries"):
         combine(made([lost] * 2), records="different")
 
 
