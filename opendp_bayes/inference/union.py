@@ -18,7 +18,7 @@ from opendp_bayes.inference.convolved import FEW_LEFT, Given
 from opendp_bayes.inference.count_laws import CountLaws
 from opendp_bayes.inference.looks import Look
 from opendp_bayes.inference.merged import Groups
-from opendp_bayes.inference.true_counts import Listed
+from opendp_bayes.inference.true_counts import Drawn, Listed
 from opendp_bayes.inference.union_parts import of_private, of_public
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -110,9 +110,9 @@ class Union:
         return self._listed.given(categories)
 
     @cached_property
-    def _listed(self) -> Listed:
+    def _listed(self) -> Drawn:
         drawn = self.sample(_DRAWS, np.random.default_rng(0))
-        return Listed(drawn, np.zeros(len(drawn)), self._prior)
+        return Drawn(drawn, self._prior)
 
     def sample(self, size: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the counts, shape `(size, k)`."""
