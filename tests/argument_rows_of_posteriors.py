@@ -101,10 +101,15 @@ def ends_drawn(figure: Any) -> list[Any]:
 POSTERIORS = [
     *rows(
         ob.combine,
-        {"releases": [released((6, 3, 1), 10, LAPLACE)] * 2, "records": "same"},
+        {
+            "releases": [released((6, 3, 1), 10, LAPLACE)] * 2,
+            "records": "same",
+            "draws_may_agree": True,
+        },
         first_mean,
         vary("releases", [released((8, 1, 1), 10, LAPLACE)] * 2, LARGER),
         vary("records", "different", DIFFERENT),
+        vary("draws_may_agree", False, REFUSED),
     ),
     *rows(
         ob.log_likelihood,

@@ -142,14 +142,11 @@ class CategoryAnswers:
         return self._given(self._true_counts.sample(DRAWS, rng), rng)
 
     def _effective(self, draws: int) -> float:
-        """Independent draws that `draws` draws are worth: those from Markov chains are no more than
-        the chains themselves.
+        """Independent draws that `draws` draws are worth: no more than those that they are taken
+        from, where the posterior is known by draws itself.
         """
-        return (
-            draws
-            if self.diagnostics is None
-            else 1 / (1 / draws + 1 / float(self.diagnostics.ess.min()))
-        )
+        behind = independent_draws(self._true_counts)
+        return draws if behind == np.inf else 1 / (1 / draws + 1 / behind)
 
     def _pointwise_level(self, level: float) -> float:
         """The level at which equal-tailed intervals hold for all categories at once with
@@ -158,3 +155,10 @@ class CategoryAnswers:
         if len(self.categories) == 2:
             return level
         return pointwise_level(self._draws(np.random.SeedSequence(0)), level)
+
+
+def independent_draws(true_counts: TrueCounts) -> float:
+    """What a posterior of counts rests on; infinite where it is computed."""
+    if isinstance(true_counts, (Chains, Weighted)):
+        return float(true_counts.diagnostics.ess.min())
+    return float(getattr(true_counts, "independent", np.inf))

@@ -6,6 +6,7 @@ data sets are public, or there is one data set and its number is private.
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -14,17 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, special
 
+from opendp_bayes.inference.count_tables import along, check_entries, moments, normalised
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 Complexes = NDArray[np.complex128]
 
 #: Standard deviations of the sums between which nothing wraps around.
 _WIDE = 16.0
-#: Entries of all tables that are transformed.
-_LARGEST = 1 << 25
-#: Newton's steps to a tilt, how far one may go and how far the mean may stay from the sum, in
-#: standard deviations.
-_MOST_TILTS, _FARTHEST, _OFF = 60, 2.0, 0.3
 #: Relative to the largest, the error of a transform, and the smallest probability of the sums that
 #: leaves enough digits.
 _ROUNDING, _FEWEST_DIGITS = 1e-15, 1e-9
@@ -33,27 +30,23 @@ _ROUNDING, _FEWEST_DIGITS = 1e-15, 1e-9
 _NEAR, _MOST_PARTS, _NEGLIGIBLE = 0.12, 40, 1e-8
 #: Rounds of proposals.
 _ROUNDS = 300
-
-
-def check_entries(entries: float) -> None:
-    """Raise `ValueError` where tables of so many entries take too long."""
-    if entries > _LARGEST:
-        raise ValueError(
-            f"releases: the tables of their counts take {entries:.2g} entries together, more than"
-            f" {_LARGEST:.2g}. Combine fewer releases, or releases of less noise."
-        )
+#: Fewer private numbers of records in other categories are looked at one by one: beside a prior
+#: below 1, no one Beta stands for several.
+FEW_LEFT = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
     """A category's counts in all data sets together, the weight of each, and the expected values of
-    `1 / M` and of `1 / (M (M + 1))` given each, M the number of records and `concentration`.
+    `1 / M` and of `1 / (M (M + 1))` given each, M the number of records and `concentration`. Where
+    the records in other categories are few, they are given, too: `left`.
     """
 
     counts: Integers
     weights: Floats
     inverse: Floats
     inverse_square: Floats
+    left: Integers | None = None
 
 
 class Convolved:
@@ -63,6 +56,7 @@ class Convolved:
     ----------
     windows : for every category the counts in each data set, the axes of its table.
     logs : the tables, logarithms.
+    tilt : a rate for each data set with which its counts sum to their number on average.
     concentration : added to the number of records in M (`Given`).
     sizes : the public numbers of records; None for one data set with a private number,
     log_weight : whose numbers have these logarithms of weights.
@@ -74,15 +68,19 @@ class Convolved:
         self,
         windows: Sequence[Sequence[Integers]],
         logs: Sequence[Floats],
+        tilt: Floats,
         concentration: float,
         sizes: Sequence[int] | None,
         log_weight: Callable[[Floats], Floats] = np.zeros_like,
     ) -> None:
         self._windows, self._concentration = windows, concentration
         self._sizes, self._log_weight = sizes, log_weight
-        self._tilt, self._mean, deviations = self._tilted(logs)
+        self.tilt, self.ends = tilt, (0.0, np.inf)
+        self.mean, covariance = moments(windows, logs, tilt)
+        deviations = self.deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         pairs = zip(windows, logs, strict=True)
-        self._tables = [_normalised(log + _along(row, self._tilt)) for row, log in pairs]
+        tilted = [log + along(row, tilt) for row, log in pairs]
+        self._tables = [normalised(log) for log in tilted]
         shape = []
         for axis, deviation in enumerate(deviations):
             lengths = [row[axis].size for row in windows]
@@ -91,42 +89,8 @@ class Convolved:
         self._shape = tuple(shape)
         check_entries(len(windows) * float(np.prod(np.array(shape, dtype=float))))
         self._lowest = np.array([[int(window[0]) for window in row] for row in windows])
-        self.log_constant = float(sum(special.logsumexp(log) for log in logs))
+        self.log_constant = float(sum(special.logsumexp(log) for log in tilted))
         _ = self._weighted  # which refuses what is beyond floating point
-
-    def _tilted(self, logs: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
-        """A rate for each data set with which its counts sum to their number on average; means and
-        standard deviations of the sums.
-        """
-        axes = len(self._windows[0])
-        if self._sizes is None:
-            mean, covariance = self._moments(logs, np.zeros(axes))
-            return np.zeros(axes), mean, np.sqrt(np.diag(covariance))
-        sizes = np.array(self._sizes, dtype=float)
-        tilt = np.log(np.maximum(sizes, 1) / (sizes.sum() + self._concentration))
-        for _ in range(_MOST_TILTS):
-            mean, covariance = self._moments(logs, tilt)
-            deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-6))
-            off = (sizes - mean) / deviations
-            if np.all(np.abs(off) < _OFF):
-                break
-            # Sums of data sets with the same probabilities go together, almost as one.
-            step = np.linalg.solve(covariance + 1e-6 * np.eye(off.size), sizes - mean)
-            tilt = tilt + step / max(1.0, np.abs(step).max(), np.abs(off).max() / _FARTHEST)
-        return tilt, mean, deviations
-
-    def _moments(self, logs: Sequence[Floats], tilt: Floats) -> tuple[Floats, Floats]:
-        """Means and covariances of the sums over the categories."""
-        axes = range(tilt.size)
-        mean, covariance = np.zeros(tilt.size), np.zeros((tilt.size, tilt.size))
-        for windows, log_table in zip(self._windows, logs, strict=True):
-            table = _normalised(log_table + _along(windows, tilt))
-            grid = np.meshgrid(*windows, indexing="ij", sparse=True)
-            own = np.array([(table * grid[axis]).sum() for axis in axes])
-            away = [grid[axis] - own[axis] for axis in axes]
-            mean += own
-            covariance += [[(table * away[a] * away[b]).sum() for b in axes] for a in axes]
-        return mean, covariance
 
     @cached_property
     def _transforms(self) -> list[Complexes]:
@@ -149,7 +113,7 @@ class Convolved:
         """Numbers of records of each data set on the cycle of sums, as axes."""
         grid = []
         for first, length, mean in zip(
-            self._lowest.sum(axis=0).tolist(), self._shape, self._mean, strict=True
+            self._lowest.sum(axis=0).tolist(), self._shape, self.mean, strict=True
         ):
             start = max(first, int(mean) - length // 2)
             grid.append(start + (first + np.arange(length) - start) % length)
@@ -161,16 +125,23 @@ class Convolved:
         return self._law(self._transforms[0] * self._others[0])
 
     @cached_property
+    def _has_digits(self) -> NDArray[np.bool_]:
+        """Which sums are probable enough before their weights that transforms know them."""
+        return np.asarray(self._sums > _FEWEST_DIGITS * self._sums.max())
+
+    @cached_property
     def _weighted(self) -> tuple[Floats, float]:
         """Weights of the sums, and the logarithm of what they are divided by."""
         numbers = self._numbers
         if self._sizes is None:
-            log_weight = self._log_weight(numbers[0].astype(np.float64))
+            number = numbers[0].astype(np.float64)
+            log_weight = self._log_weight(number) - self.tilt[0] * number
+            inside = (number >= self.ends[0]) & (number <= self.ends[1])
+            log_weight = np.where(inside, log_weight, -np.inf)
         else:
             right = [number == size for number, size in zip(numbers, self._sizes, strict=True)]
             log_weight = np.where(np.logical_and.reduce(np.broadcast_arrays(*right)), 0.0, -np.inf)
-        seen = self._sums > _FEWEST_DIGITS * self._sums.max()
-        log_weight = np.where(seen, log_weight, -np.inf)
+        log_weight = np.where(self._has_digits, log_weight, -np.inf)
         top = float(log_weight.max())
         if top == -np.inf:
             raise ValueError(
@@ -191,6 +162,28 @@ class Convolved:
             + self._weighted[1]
             + (self.log_constant)
         )
+
+    @cached_property
+    def served(self) -> tuple[int, int]:
+        """The least and the largest private number of records with enough digits."""
+        numbers = self._numbers[0][self._has_digits]
+        return int(numbers.min()), int(numbers.max())
+
+    def between(self, least: float, most: float) -> "Convolved":
+        """Without other private numbers of records; some of these must be served."""
+        part = copy(self)
+        part.ends = least, most
+        del part._weighted
+        return part
+
+    def log_weight_of(self, number: int) -> float:
+        """The logarithm of the weight of a private number of records, as `log_evidence` is that of
+        all.
+        """
+        here = self._numbers[0] == number
+        with np.errstate(divide="ignore"):
+            law = float(np.log((self._sums * self._weights)[here].sum()))
+        return law + self._weighted[1] + self.log_constant
 
     def number_law(self) -> tuple[Integers, Floats]:
         """Private numbers of records and their probabilities."""
@@ -221,6 +214,9 @@ class Convolved:
         weights = fft.rfftn(each, axes=axes)
         found: list[list[Given]] = []
         for category, (table, others) in enumerate(zip(self._tables, self._others, strict=True)):
+            found.append([])
+            if self._sizes is None:
+                found[-1], others = self._few_left(category)
             completed = fft.irfftn(weights * others.conj(), self._shape, axes=axes)
             inside = completed[(slice(None), *map(slice, table.shape))]
             masses = (table * np.maximum(inside, 0.0)).reshape(len(each), -1)
@@ -228,7 +224,6 @@ class Convolved:
             first = int(counts.min())
             if table.ndim > 1:
                 masses = np.stack([np.bincount(counts - first, row) for row in masses])
-            found.append([])
             for (law, once, twice), (least, most) in zip(
                 masses.reshape(len(parts), 3, -1), ends, strict=True
             ):
@@ -237,6 +232,24 @@ class Convolved:
                 square = twice[seen] / law[seen]
                 found[-1].append(Given(first + np.flatnonzero(seen), law[seen], inverse, square))
         return found
+
+    def _few_left(self, category: int) -> tuple[list[Given], Complexes]:
+        """Of a category, with small numbers of records in the others; and the transform of the
+        sum of the others where it is larger.
+        """
+        law, own = self._law(self._others[category]), self._counts(category)[:, None]
+        least = int(self._lowest.sum()) - int(own[0, 0])
+        few = np.arange(min(max(FEW_LEFT - least, 0), law.size))
+        place = (np.arange(own.size)[:, None] + few) % law.size
+        right = self._numbers[0][place] == own + least + few
+        masses = self._tables[category][:, None] * law[few] * self._weights[place] * right
+        seen = masses > 0
+        counts, left = (part[seen] for part in np.broadcast_arrays(own, least + few))
+        inverse = 1 / (self._concentration + counts + left)
+        square = inverse / (1 / inverse + 1)
+        law[few] = 0.0
+        found = Given(counts, masses[seen], inverse, square, left)
+        return [found] if np.any(seen) else [], np.asarray(fft.rfft(law))
 
     def _counts(self, category: int) -> Integers:
         """The counts of the entries of a table in all data sets together."""
@@ -287,14 +300,3 @@ class Convolved:
             places = rng.choice(weights.size, rows.size, p=weights / weights.sum())
             taken[rows] = np.stack(np.unravel_index(places, table.shape), axis=1)
         return taken
-
-
-def _along(windows: Sequence[Integers], tilt: Floats) -> Floats:
-    """The tilt's part of the logarithms of weights, on a grid."""
-    rates = [rate * window for rate, window in zip(tilt, windows, strict=True)]
-    return np.asarray(sum(np.meshgrid(*rates, indexing="ij", sparse=True)))
-
-
-def _normalised(log_table: Floats) -> Floats:
-    table = np.exp(log_table - log_table.max())
-    return np.asarray(table / table.sum())

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from opendp_bayes.inference.beta_mixture import BetaMixture
+from opendp_bayes.inference.category_answers import independent_draws
 from opendp_bayes.inference.comparison import Comparison, standard_error
 from opendp_bayes.inference.joint import JointTable
 from opendp_bayes.inference.labels import grouped_positions, positions_of
@@ -16,6 +18,7 @@ from opendp_bayes.inference.nearest import nearest_dirichlet
 from opendp_bayes.inference.quantity_answers import QuantityAnswers
 from opendp_bayes.inference.true_counts import TrueCounts
 from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mechanisms.protocol import is_lawful
 from opendp_bayes.released.combination import Combination
 from opendp_bayes.released.data import Label, ReleasedData
 from opendp_bayes.released.labels import are_same
@@ -160,6 +163,15 @@ class NoiseAwarePosterior(MixturePosterior, JointTable):
     ) -> "NoiseAwarePosterior":
         return NoiseAwarePosterior(self.release, true_counts, categories, prior)
 
+    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
+        """Every law gives every data set some probability. A mechanism that states none may not,
+        and the mixture says what there is.
+        """
+        of = self.release.releases if isinstance(self.release, Combination) else (self.release,)
+        if all(is_lawful(release.mechanism) for release in of):
+            return super()._smallest(places, mixture)
+        return float(mixture.b.min())
+
     def compare(self, other: "NoiseAwarePosterior", seed: int | None = 0) -> Comparison:
         """The difference of the probabilities of each category, this posterior's minus the other's,
         for two independent data sets.
@@ -195,4 +207,6 @@ class NoiseAwarePosterior(MixturePosterior, JointTable):
             )
         elif self.diagnostics:
             how = f"by importance sampling, ESS {self.diagnostics.ess.min():.0f}"
+        elif np.isfinite(behind := independent_draws(self._true_counts)):
+            how = f"by {behind:.0f} independent draws"
         return f"NoiseAwarePosterior({{{self._estimates()}}}, {how})"

@@ -78,12 +78,18 @@ class Quantity(Shown):
         return self._law.effective
 
     def mean(self) -> float:
-        """Posterior mean; infinite where that of a ratio or of odds is."""
+        """Posterior mean; infinite where that of a ratio or of odds is (`docs/posterior.md`). That
+        of a function of one's own is of its draws, also where it has none.
+        """
         return self._law.mean
 
     def std(self) -> float:
-        """Posterior standard deviation."""
+        """Posterior standard deviation; infinite where that of a ratio or of odds is."""
         return self._law.std
+
+    def median(self) -> float:
+        """Posterior median, which is finite where the mean is not."""
+        return float(self._law.quantiles(np.array([0.5]))[0])
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Ends of the equal-tailed credible interval of probability `level`."""
@@ -106,7 +112,8 @@ class Quantity(Shown):
         """What a table shows of it."""
         lower, upper = self.interval(level)
         spread = self.std() if np.isfinite(self.std()) else (upper - lower) / 4
-        shown = (figure(value, spread) for value in (self.mean(), self.std(), lower, upper))
+        numbers = self.mean(), self.std(), self.median(), lower, upper
+        shown = (figure(value, spread) for value in numbers)
         return str(self.label), *shown, f"{self.probability().value:.3f}"
 
     def sheet(self) -> Sheet:
@@ -129,7 +136,7 @@ class Quantities(Shown, Mapping[Any, Quantity]):
         return len(self._quantities)
 
     def sheet(self) -> Sheet:
-        headings = "quantity", "mean", "std", "2.5 %", "97.5 %", "P(> 0)"
+        headings = "quantity", "mean", "std", "median", "2.5 %", "97.5 %", "P(> 0)"
         rows = [quantity.row() for quantity in self.values()]
         drawn = min((quantity.draws for quantity in self.values()), default=np.inf)
         note = f"By {drawn:.0f} independent draws." if np.isfinite(drawn) else ""
@@ -138,60 +145,70 @@ class Quantities(Shown, Mapping[Any, Quantity]):
 
 @dataclass(frozen=True, eq=False)
 class OfMixture:
-    """A probability with a mixture of Betas, or its odds."""
+    """A probability with a mixture of Betas, or its odds.
+
+    `effective` are the independent draws that the mixture is of. Of odds, `rest` is the smallest
+    that the second parameter may be: moments of that order and above are infinite, whatever
+    components are left out because they weigh too little.
+    """
 
     mixture: BetaMixture
-    odds: bool = False
-    effective: float = np.inf
-    mean_error: float = 0.0
+    effective: float
+    rest: float | None = None
 
     @property
     def mean(self) -> float:
-        return self._moment(1) if self.odds else self.mixture.mean()
+        return self.mixture.mean() if self.rest is None else self._moment(1, self.rest)
 
     @property
     def std(self) -> float:
-        if not self.odds:
+        if self.rest is None:
             return float(np.sqrt(self.mixture.variance()))
-        square = self._moment(2)
+        square = self._moment(2, self.rest)
         return float(np.sqrt(square - self.mean**2)) if np.isfinite(square) else np.inf
 
-    def _moment(self, order: int) -> float:
+    @property
+    def mean_error(self) -> float:
+        return float(self.std / np.sqrt(self.effective)) if np.isfinite(self.effective) else 0.0
+
+    def _moment(self, order: int, rest: float) -> float:
         """Of the odds of Beta(a, b): `a / (b - 1)`, and `a (a + 1) / ((b - 1) (b - 2))`."""
-        a, b, weights = self.mixture.a, self.mixture.b, self.mixture.weights
-        if np.any(b <= order):
+        if rest <= order:
             return np.inf
+        # One component for several may have a smaller parameter than any of them.
+        a, b, weights = self.mixture.a, np.maximum(self.mixture.b, rest), self.mixture.weights
         first = a / (b - 1)
         return float(weights @ (first if order == 1 else first * (a + 1) / (b - 2)))
 
     def cdf(self, value: float) -> Probability:
-        if self.odds:
+        if self.rest is not None:
             value = value / (1 + value) if value > 0 else 0.0
-        return Probability(float(self.mixture.cdf(value)), 0.0)
+        return estimated(float(self.mixture.cdf(value)), self.effective)
 
     def quantiles(self, levels: Floats) -> Floats:
         one = BetaMixtures.joined([self.mixture])
         found, rest = one.two_sided_quantile(levels[:, None])
-        return np.asarray((found / rest if self.odds else found)[:, 0])
+        return np.asarray((found if self.rest is None else found / rest)[:, 0])
 
     def sample(self, size: int, seed: int | None) -> Floats:
         drawn = self.mixture.draw(size, np.random.default_rng(seed))
-        return drawn / (1 - drawn) if self.odds else drawn
+        return drawn if self.rest is None else drawn / (1 - drawn)
 
 
 @dataclass(frozen=True, eq=False)
 class OfDraws:
     """Draws from a source, with what is known of them without any.
 
-    `known` are the mean and the standard deviation, `at_most_zero` the probability of that.
+    `known` are the mean, the standard deviation and the independent draws behind them,
+    `at_most_zero` the probability of that; infinitely many draws where they are computed.
     """
 
     source: Callable[[int, int | None], Floats]
     number: int
     effective: float
     seed: int | None
-    known: tuple[float, float] | None = None
-    at_most_zero: float | None = None
+    known: tuple[float, float, float] | None = None
+    at_most_zero: Probability | None = None
 
     @cached_property
     def drawn(self) -> Floats:
@@ -207,19 +224,25 @@ class OfDraws:
 
     @property
     def mean_error(self) -> float:
-        return self.std / float(np.sqrt(self.effective)) if self.known is None else 0.0
+        behind = self.effective if self.known is None else self.known[2]
+        return self.std / float(np.sqrt(behind))
 
     def cdf(self, value: float) -> Probability:
         if value == 0 and self.at_most_zero is not None:
-            return Probability(self.at_most_zero, 0.0)
-        share = float((self.drawn <= value).mean())
-        return Probability(share, float(standard_error(share, self.effective)))
+            return self.at_most_zero
+        return estimated(float((self.drawn <= value).mean()), self.effective)
 
     def quantiles(self, levels: Floats) -> Floats:
         return np.asarray(np.quantile(self.drawn, levels))
 
     def sample(self, size: int, seed: int | None) -> Floats:
         return self.source(size, seed)
+
+
+def estimated(share: float, draws: float) -> Probability:
+    """A share of so many independent draws; infinitely many where it is computed."""
+    error = float(standard_error(share, draws)) if np.isfinite(draws) else 0.0
+    return Probability(share, error)
 
 
 def checked(values: ArrayLike, draws: int) -> Floats:

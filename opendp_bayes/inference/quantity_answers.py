@@ -6,7 +6,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from opendp_bayes.inference.category_answers import DRAWS, CategoryAnswers
+from opendp_bayes.inference.beta_mixture import BetaMixture
+from opendp_bayes.inference.category_answers import (
+    DRAWS,
+    CategoryAnswers,
+    independent_draws,
+)
 from opendp_bayes.inference.comparison import Probability, standard_error
 from opendp_bayes.inference.labels import CATEGORIES, position_of
 from opendp_bayes.inference.quantities import (
@@ -15,6 +20,7 @@ from opendp_bayes.inference.quantities import (
     Quantities,
     Quantity,
     checked,
+    estimated,
 )
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_size
 from opendp_bayes.released.data import Label
@@ -62,42 +68,51 @@ class QuantityAnswers(CategoryAnswers):
         merged = self._true_counts.merged([places, *rest]).probabilities if rest else None
         together = 0.0 if merged is None else float(merged.chosen(np.array([0])).variance()[0])
         square = max(2 * float(variance.sum()) - together, 0.0)
-        among = self._true_counts.given(places).probabilities[0]
+        among = self._true_counts.given(places)
+        behind = independent_draws(self._true_counts)
         law = OfDraws(
             lambda size, seed: self._differences(places, size, seed),
             DRAWS,
             self._effective(DRAWS),
             seed,
-            (float(mean[0] - mean[1]), float(np.sqrt(square))),
-            float(among.cdf(0.5)),
+            (float(mean[0] - mean[1]), float(np.sqrt(square)), behind),
+            estimated(float(among.probabilities[0].cdf(0.5)), independent_draws(among)),
         )
         return Quantity(f"{first} - {second}", law)
 
     def ratio(self, first: Label, second: Label) -> Quantity:
-        """The probability of one category over that of another; computed without draws. Raises
+        """The probability of one category over that of another, by the mixture of Betas that it
+        follows from. Its mean is infinite where the prior of the second is at most 1, and its
+        standard deviation where that is at most 2: the second may have no records. Raises
         `KeyError` for what is no category.
         """
         places = [position_of(label, self.categories) for label in (first, second)]
-        among = self._true_counts.given(places).probabilities[0]
-        return Quantity(f"{first} / {second}", OfMixture(among, odds=True))
+        among = self._true_counts.given(places)
+        mixture = among.probabilities[0]
+        law = OfMixture(mixture, independent_draws(among), self._smallest(places[1:], mixture))
+        return Quantity(f"{first} / {second}", law)
 
     def odds(self, label: Label) -> Quantity:
-        """The odds of one category, `θ / (1 - θ)`; computed without draws. Raises `KeyError` for
-        what is none.
+        """The odds of one category, `θ / (1 - θ)`, as the `ratio` to all others together. Raises
+        `KeyError` for what is none.
         """
         place = position_of(label, self.categories)
-        return Quantity(f"odds of {label}", OfMixture(self._marginals[place], odds=True))
+        others = [other for other in range(len(self.categories)) if other != place]
+        behind = independent_draws(self._true_counts)
+        mixture = self._marginals[place]
+        law = OfMixture(mixture, behind, self._smallest(others, mixture))
+        return Quantity(f"odds of {label}", law)
 
     def cumulative(self) -> Quantities:
-        """For ordered categories, the probability of each or one before it; computed without
-        draws. The last one's is 1 and left out.
+        """For ordered categories, the probability of each or one before it. The last one's is 1
+        and left out.
         """
         k = len(self.categories)
         found = []
         for last, label in enumerate(self.categories[:-1]):
             merged = self._true_counts.merged([range(last + 1), range(last + 1, k)])
-            quantity = Quantity(f"up to {label}", OfMixture(merged.probabilities[0]))
-            found.append((label, quantity))
+            law = OfMixture(merged.probabilities[0], independent_draws(merged))
+            found.append((label, Quantity(f"up to {label}", law)))
         return Quantities(found)
 
     def quantity(
@@ -132,6 +147,12 @@ class QuantityAnswers(CategoryAnswers):
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
         of_rows(trial if of == "probabilities" else np.rint(100 * trial).astype(np.int64))
         return Quantity(label, OfDraws(source, number, self._effective(number), seed))
+
+    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
+        """The smallest concentration that some categories may have together, the second parameter
+        of the mixture: that of the prior, since all records may be in others.
+        """
+        return float(sum(self.prior[place] for place in places))
 
     def _differences(self, places: list[int], size: int, seed: int | None) -> Floats:
         drawn = self.sample(size, seed)

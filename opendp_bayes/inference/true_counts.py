@@ -118,6 +118,9 @@ class TwoCategories:
 class Listed:
     """Every data set, shape `(c, k)`, with its weight, or draws of them."""
 
+    #: Independent draws that the rows are; infinite where they are all data sets.
+    independent = np.inf
+
     def __init__(self, counts: Integers, log_weights: Floats, prior: Floats) -> None:
         self.rows, self._log_weights, self._prior = counts, log_weights, prior
         self.weights = special.softmax(log_weights)
@@ -145,6 +148,17 @@ class Listed:
 
     def sample(self, size: int, rng: Generator) -> Integers:
         return self.rows[rng.choice(len(self.rows), size=size, p=self.weights)]
+
+
+class Drawn(Listed):
+    """Independent draws of the counts, shape `(m, k)`."""
+
+    def __init__(self, counts: Integers, prior: Floats) -> None:
+        super().__init__(counts, np.zeros(len(counts)), prior)
+        self.independent = len(counts)
+
+    def _of(self, counts: Integers, prior: Floats) -> "Drawn":
+        return Drawn(counts, prior)
 
 
 def sums_of(prior: Floats, groups: Groups) -> Floats:

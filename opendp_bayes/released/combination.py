@@ -22,12 +22,15 @@ class Combination:
     releases : at least two.
     records : `"same"`, whose true counts are equal, so that none is `truncated`, or `"different"`,
         which have nothing in common but the probabilities.
+    draws_may_agree : whether two of them may hold the same: otherwise they are taken for one
+        release, given twice.
 
     Raises `ValueError` for releases that do not fit each other.
     """
 
     releases: tuple[ReleasedData, ...]
     records: Records
+    draws_may_agree: bool = False
 
     def __post_init__(self) -> None:
         as_choice(self.records, "records", ("same", "different"))
@@ -62,9 +65,25 @@ class Combination:
                 f"releases: have {sorted(self._sizes)} records, which cannot be the same; use"
                 " records='different'."
             )
+        if not self.draws_may_agree:
+            self._check_given_once()
+
+    def _check_given_once(self) -> None:
+        """Raise `ValueError` where one draw is given twice, whatever is promised of it."""
+        first: dict[Any, int] = {}
+        for place, release in enumerate(self.releases):
+            before = first.setdefault((release.drawn, release.mechanism, release.size), place)
+            if before != place:
+                raise ValueError(
+                    f"releases[{place}]: is the same release as releases[{before}], or drew the"
+                    " same; counted twice it would say twice as much. Give it once, or where they"
+                    " are two draws that happen to agree, draws_may_agree=True."
+                )
 
     @classmethod
-    def of(cls, releases: Sequence[ReleasedData], records: Records) -> "Combination":
+    def of(
+        cls, releases: Sequence[ReleasedData], records: Records, draws_may_agree: bool = False
+    ) -> "Combination":
         """Of a sequence of releases; `TypeError` where it holds anything else."""
         if not isinstance(releases, (list, tuple)):
             raise TypeError(f"releases={told(releases)}: must be a list of releases.")
@@ -74,7 +93,8 @@ class Combination:
                     f"releases[{place}]: must be a Release, not {type(release).__name__}; of a"
                     " grouped release combine the releases of one group."
                 )
-        return cls(tuple(releases), records)
+        as_choice(draws_may_agree, "draws_may_agree", (True, False))
+        return cls(tuple(releases), records, draws_may_agree)
 
     @property
     def categories(self) -> tuple[Label, ...]:

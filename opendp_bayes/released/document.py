@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 import msgspec
 import numpy as np
 
+from opendp_bayes.accounting.stated import understated
+from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
@@ -267,12 +269,24 @@ class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only
         values = self.shared()
         values["mechanism"].check(size=self.size, prior=np.array(self.prior))
         check_counts(values["mechanism"], self.drawn, self.size)
+        check_loss(values["promise"], values["mechanism"], np.array(self.prior))
         return {"drawn": tuple(self.drawn), **values}
 
 
 def as_labels(values: Sequence[Any]) -> tuple[Any, ...]:
     """Labels from JSON, which has lists for tuples."""
     return tuple(tuple(value) if isinstance(value, list) else value for value in values)
+
+
+def check_loss(promise: Promise, mechanism: Mechanism, prior: Floats) -> None:
+    """Raise `ValueError` where the mechanism loses more than is stated."""
+    for name, stated, least in understated(
+        promise.loss, mechanism, size=promise.size, prior=prior, d_in=promise.d_in
+    ):
+        raise ValueError(
+            f"loss.{name}={stated!r}: cannot be, because {mechanism!r} has at least {least:.6g} at"
+            f" d_in={promise.d_in}; the document was changed, or its loss is another release's."
+        )
 
 
 def _lists(labels: tuple[Label, ...]) -> list[Any]:

@@ -12,6 +12,7 @@ from opendp_bayes.released.document import (
     Rule,
     as_labels,
     check_counts,
+    check_loss,
     field_of,
     of_row,
 )
@@ -81,10 +82,12 @@ class GroupedReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, 
                 f"mechanism={mechanism!r}: must noise every count, such as LaplaceParameters with"
                 " total='private', where there is no rest."
             )
+        rest = [] if self.rest is None else [1.0]
+        prior = np.array([*self.prior * len(self.groups), *rest])
         if self.rest is not None:
-            prior = np.array([*self.prior * len(self.groups), 1.0])
             mechanism.check(size=self.size, prior=prior)
             check_counts(mechanism, [*chain(*self.drawn), self.rest], self.size)
+        check_loss(values["promise"], mechanism, prior)
         sizes = None if self.sizes is None else tuple(self.sizes)
         groups = as_labels(self.groups)
         return {"groups": groups, "drawn": drawn, "rest": self.rest, "sizes": sizes, **values}

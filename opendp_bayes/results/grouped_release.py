@@ -269,7 +269,8 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         its values.
 
         Raises `ValueError` that names the field and what is wrong with it. Version 1 is refused,
-        which does not hold what was drawn.
+        which does not hold what was drawn, and so is a loss below what the mechanism loses at
+        least, where that is computed in an instant.
         """
         return cls(**GroupedReleaseDocument.read(text).values())
 

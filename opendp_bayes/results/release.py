@@ -178,7 +178,8 @@ class Release(InferredRelease):
 
         A mechanism from a plugin must have been named to `load_mechanism` before: a document does
         not choose what code is loaded. Raises `ValueError` that names the field and what is wrong
-        with it. Version 1 is refused, which does not hold what was drawn.
+        with it. Version 1 is refused, which does not hold what was drawn, and so is a loss below
+        what the mechanism loses at least, where that is computed in an instant.
         """
         return cls(**ReleaseDocument.read(text).values())
 

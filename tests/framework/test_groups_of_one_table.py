@@ -224,13 +224,14 @@ SIZES = {"north": 2, "south": 3}
 
 def drawn_by(mechanism):
     """A release of seven rows, two of them in no group; what it drew fits no sizes."""
+    loss = ob.exact_loss(mechanism, size=7, prior=[1.0] * 5)
     return ob.GroupedRelease(
         groups=("north", "south"),
         drawn=((2, -1), (1, 3)),
         categories=("yes", "no"),
         prior=(1.0, 1.0),
         mechanism=mechanism,
-        promise=ob.Promise(7, 1, ob.PrivacyLoss(0.7, 0.2, 1.4), "MaxDivergence"),
+        promise=ob.Promise(7, 1, loss, "MaxDivergence"),
         rest=2,
     )
 

@@ -224,11 +224,14 @@ def test_labels_keep_their_type(categories):
     size=st.one_of(st.none(), st.integers(1, 10**12)),
 )
 def test_json_loses_nothing(drawn, scale, prior, d_in, loss, size):
+    mechanism = LaplaceParameters(scale, total=default_total(size))
+    least = mechanism.proven_loss(d_in, size=size, prior=np.ones(len(drawn)))
+    loss = map(max, loss, (least.epsilon, least.rho, least.range))
     made = Release(
         drawn=tuple(drawn),
         categories=tuple(range(len(drawn))),
         prior=(prior,) * len(drawn),
-        mechanism=LaplaceParameters(scale, total=default_total(size)),
+        mechanism=mechanism,
         promise=Promise(
             size=size,
             d_in=d_in,
