@@ -1,0 +1,1 @@
+"""Posteriors of counts with independent noise: sums of independent counts, exact but for rounding."""
