@@ -156,7 +156,11 @@ _HOME = {
     ),
     "framework.left_out": ("DROP",),
     "framework.measurements": ("make_mechanism", "then_mechanism"),
-    "framework.hellinger_scores": ("make_hellinger_scores", "selected_counts", "then_hellinger_scores"),
+    "framework.hellinger_scores": (
+        "make_hellinger_scores",
+        "selected_counts",
+        "then_hellinger_scores",
+    ),
     "framework.survey_query": ("survey",),
     "framework.vectors": (
         "make_count_map",

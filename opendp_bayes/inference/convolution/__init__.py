@@ -1,1 +1,1 @@
-"""Posteriors of counts with independent noise: sums of independent counts, exact but for rounding."""
+"""Posteriors of counts with independent noise: laws of sums, exact but for rounding."""
