@@ -110,7 +110,7 @@ def promise(report: Report) -> dict[str, str]:
         "loss": f"ε = {sums['epsilon']}" if privacy.rho is None else f"ρ = {sums['rho']}",
         "unit": privacy.unit,
         "change": change(first.d_in, first.size),
-        "otherwise": "without" if first.size is None else "with other values instead",
+        "otherwise": "left out" if first.size is None else "different",
         "factor": "",
         "epsilon": "",
         "delta": "",
