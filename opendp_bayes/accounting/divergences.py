@@ -61,8 +61,8 @@ class Pairs(Protocol):
 
     @property
     def method(self) -> str:
-        """How the distributions were computed: "exact", or "windowed" where far outcomes were
-        lumped together.
+        """Method by which the distributions were computed: "exact", or "windowed" where far
+        outcomes were lumped together.
         """
         ...
 

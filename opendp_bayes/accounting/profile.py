@@ -44,8 +44,8 @@ def feasible_loss(
     accounting: Accounting = "exact",
     renyi: bool = True,
 ) -> PrivacyLoss:
-    """What the constructors use: `exact_loss` where it takes at most a few seconds, otherwise the
-    proven bound.
+    """Return the loss that the constructors use: `exact_loss` where it takes at most a few seconds,
+    otherwise the proven bound.
 
     With `delta > 0`, `epsilon` and `delta` of the result hold together. Without `renyi`, `rho`
     follows from the range alone, which takes less time.
@@ -103,8 +103,8 @@ class PrivacyProfile:
 
     @property
     def method(self) -> str:
-        """How δ is obtained: `"exact"` or `"windowed"`, or `"proven"` where it follows from the
-        bounds in `loss` alone.
+        """Method by which δ is obtained: `"exact"` or `"windowed"`, or `"proven"` where it follows
+        from the bounds in `loss` alone.
         """
         return "proven" if self._pairs is None else self._pairs[0].method
 

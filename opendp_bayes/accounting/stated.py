@@ -1,6 +1,4 @@
-"""Whether a stated privacy loss can be that of a mechanism: what a document says, against what the
-mechanism loses at least.
-"""
+"""Compare the privacy loss that a document states with the least loss that its mechanism has."""
 
 import math
 from collections.abc import Sequence

@@ -147,8 +147,8 @@ def _law_and_pairs(
 
 
 class _Tests(NamedTuple):
-    """What the draws for one pair of neighbours say: the largest ε refuted and what it comes to for
-    a sampler that follows the law, for each δ, and the fits.
+    """Findings for one pair of neighbours: for each δ the largest ε refuted, the largest ε that a
+    sampler of the stated law would let the test refute, and the fits.
     """
 
     refuted: Floats

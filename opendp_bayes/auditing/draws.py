@@ -70,9 +70,9 @@ def refuted_by(
 ) -> Floats:
     """The largest ε refuted by draws from two neighbours, for each δ, in either order.
 
-    A quarter of the draws orders the outcomes by how they tell the data sets apart, a quarter
-    chooses an order and where to cut it, and the other half, on which nothing depends so far, tests
-    the event. Three more orders are tried: the stated log-ratio and the two of `_nearness`.
+    A quarter of the draws orders the outcomes by how well they tell the data sets apart, and a
+    quarter chooses an order and where to cut it. The other half, on which nothing depends so far,
+    tests the event. Three more orders are tried: the stated log-ratio and the two of `_nearness`.
     """
     outcomes, place = np.unique(np.concatenate([p, q]), axis=0, return_inverse=True)
     place = place.ravel()
@@ -110,8 +110,8 @@ def refuted_by(
 def refutable_under(
     laws: tuple[Law | None, Law | None], draws: int, deltas: Sequence[float], level: float
 ) -> Floats:
-    """What `refuted_by` gives for the best event under the stated laws, if it happens as often as
-    they say; 0 without them.
+    """Largest ε that `refuted_by` would refute for the best event, if events happen exactly as
+    often as the stated laws say, for each δ; 0 without them.
     """
     best = np.zeros(len(deltas))
     if laws[0] is None or laws[1] is None:
@@ -134,8 +134,8 @@ def refutable_under(
 
 
 def _cuts(seen: Floats | Integers) -> Integers:
-    """Where to cut an order of outcomes that were seen so often up to each, shape `(c,)`: at some
-    places, closer together at the beginning.
+    """Choose cuts of an order of outcomes from the cumulative number of times they were seen, shape
+    `(c,)`: a limited number, closer together at the beginning.
     """
     return np.unique(
         np.minimum(np.searchsorted(seen, np.geomspace(1, seen[-1], _CUTS)), len(seen) - 1)
