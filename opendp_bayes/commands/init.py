@@ -151,7 +151,7 @@ def _named(
 
 
 def _listed(options: list[str]) -> dict[str, str]:
-    """What is listed of each column."""
+    """Parse the options COLUMN=a,b,c into the text after the equals sign, by column."""
     found: dict[str, str] = {}
     for option in options:
         name, equals, values = option.partition("=")

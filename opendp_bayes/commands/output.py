@@ -1,4 +1,4 @@
-"""Where results go: standard output, and files that are there whole or not at all.
+"""Write results to standard output, and to files that are there whole or not at all.
 
 A release has been paid for once it was made. From then on it is not lost, whatever fails: a disk, a
 pipe, the posterior, or the patience of whoever waits for it.

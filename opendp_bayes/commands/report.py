@@ -70,7 +70,8 @@ def report(
     in the documentation (Reports), and --schema prints it.
 
     Exit code: 0 if the report was made, 1 if a release failed while data was read, 2 for a wrong
-    specification or wrong options, 3 if it was made and could not be written where it was to go.
+    specification or wrong options. It is 3 if the report was made and could not be written where it
+    was to go.
 
     Examples, of which the first two make the files for the others:
 
