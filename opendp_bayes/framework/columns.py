@@ -81,7 +81,7 @@ class CategoricalColumn:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether some records are not counted."""
+        """True if some records are not counted."""
         return len(self.labels) in (self.nulls, self.unknown)
 
     @property
@@ -195,7 +195,7 @@ def _check_fits(label: Any, dtype: pl.DataType, shown: str) -> None:
 
 
 def covers(dtype: pl.DataType, categories: tuple[Value, ...]) -> bool:
-    """Whether the type excludes values outside the categories."""
+    """True if the type excludes values outside the categories."""
     if isinstance(dtype, pl.Enum):
         return set(dtype.categories.to_list()) <= set(categories)
     return dtype == pl.Boolean and len(categories) == 2

@@ -141,8 +141,8 @@ class ReleaseInterrupted(KeyboardInterrupt):
 
 
 def released_by(query: Query, data: Any, make: Callable[[Context], S]) -> S:
-    """What `make` releases and debits from the Context of the query, with Ctrl-C held back, as
-    `PosteriorQuery.release` says.
+    """Let `make` release and debit from the Context of the query, with Ctrl-C held back as
+    described at `PosteriorQuery.release`.
     """
     context: Context | None = query._context
     if data is not None or context is None:
@@ -182,8 +182,8 @@ class PosteriorQuery(Query, Generic[R]):
         return self._asked.measurement(self._d_out)
 
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
-        """What the query would release and debit, as a polars frame of one row. Reads no data and
-        spends nothing.
+        """Describe the release that the query would make and its debit, as a polars frame of one
+        row. Reads no data and spends nothing.
 
         Columns: `column` and `aggregate`, what is asked; `nulls` and `unknown`, the label under
         which records without a value and with another one are counted, or that they are left out

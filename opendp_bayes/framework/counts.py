@@ -142,7 +142,7 @@ _ATOMS = {
 def _make_counts_of_vector(
     domain: Domain, metric: Metric, question: Question, made_by: str
 ) -> Transformation:
-    """The same from a vector, whose elements are the records; OpenDP lets no null in."""
+    """Count the categories of a vector, whose elements are the records; OpenDP lets no null in."""
     public_size = cast(VectorDomain, domain).size
     dtype = _ATOMS.get(str(domain.carrier_type).removeprefix("Vec<").removesuffix(">"))
     if dtype is None:
@@ -212,7 +212,7 @@ then_categorical_counts = to_then(make_categorical_counts)
 
 
 def _is_of_changes(metric: Metric) -> bool:
-    """Whether a metric counts records that change, between data of equal size."""
+    """True if a metric counts records that change, between data of equal size."""
     return metric in (change_one_distance(), hamming_distance())
 
 

@@ -1,4 +1,4 @@
-"""What a measurement draws: by OpenDP's own samplers where the law is one of theirs, otherwise by
+"""Draw for a measurement: with OpenDP's own samplers where the law is one of theirs, otherwise with
 the mechanism's.
 """
 

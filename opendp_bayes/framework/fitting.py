@@ -112,7 +112,9 @@ def _private_options(name: str) -> dict[str, Option]:
 
 
 def _noises_every_count(mechanism: str | Mechanism) -> bool:
-    """Whether a mechanism, or one of that name with its usual options, does."""
+    """True if the mechanism, or the one of that name with its usual options, adds independent noise
+    to every count.
+    """
     if not isinstance(mechanism, str):
         return isinstance(mechanism, Mechanism) and noises_every_count(mechanism)
     if mechanism == "auto":

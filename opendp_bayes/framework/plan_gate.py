@@ -131,7 +131,7 @@ def _group_by(rows: Rows, body: Any) -> Rows:
 
 
 def _aggregated(rows: Rows, node: Any) -> Any:
-    """What is aggregated; None for the number of rows."""
+    """Check the argument of an aggregation in a plan and return it; None for the number of rows."""
     kind, body = named(node)
     if kind == "Alias":
         return _aggregated(rows, body[0])

@@ -1,4 +1,4 @@
-"""How the budget of a survey is divided among its questions."""
+"""Divide the budget of a survey among its questions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ Share = Literal["equal", "equal_errors", "smallest_error"] | Mapping[str, float]
 
 @dataclass(frozen=True)
 class Division:
-    """What `survey` was told about the division of its budget; its arguments, checked."""
+    """The arguments of `survey` that divide its budget, checked."""
 
     share: Share
     error: PartError

@@ -105,7 +105,7 @@ class SurveyQuery(Query):
 
     @property
     def questions(self) -> dict[str, Asked]:
-        """What is asked, by name."""
+        """The questions by name."""
         return dict(self._asked)
 
     @deferred_interrupts()
@@ -136,9 +136,9 @@ class SurveyQuery(Query):
 
     @deferred_interrupts()
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
-        """What the survey would release and debit, as a polars frame with a row for each question:
-        its name, `question`, and the columns of `PosteriorQuery.summarize`. Reads no data and
-        spends nothing.
+        """Describe the releases that the survey would make and their debits, as a polars frame with
+        a row for each question. Its columns are the name, `question`, and those of
+        `PosteriorQuery.summarize`. Reads no data and spends nothing.
 
         Raises `ValueError` as `resolve` and `PosteriorQuery.summarize` do.
         """
