@@ -239,8 +239,8 @@ def _log_ratio(lower: Floats, d: Floats) -> Floats:
 
 
 def _stirling_rest(lower: Floats, d: Floats, log_ratio: Floats) -> Floats:
-    """What Stirling's series adds to the leading part: a quarter of the log ratio, and the gaps of
-    `z^-1`, `z^-3`, ... as far as they count.
+    """Remainder of Stirling's series beyond the leading part: a quarter of the log ratio, and the
+    gaps of `z^-1`, `z^-3`, ... as far as they count.
     """
     upper = lower + 2 * d
     middle = lower + d

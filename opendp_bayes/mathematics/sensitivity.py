@@ -200,7 +200,7 @@ def _smooth(
 
 
 def _damping(gamma: float | None, beta: float | None) -> Callable[[Floats, Integers | int], Floats]:
-    """What a sensitivity at a distance counts here."""
+    """Make the function that damps local sensitivities at a distance, by `gamma` or by `beta`."""
 
     def damped(sensitivity: Floats, distances: Integers | int) -> Floats:
         if gamma is None:

@@ -141,7 +141,7 @@ class LaplaceParameters(NoisyCounts):
 
     @property
     def _keeps_the_last(self) -> bool:
-        """Whether the last count is not noised: it is what the others leave."""
+        """True if the last count is not noised but takes the records that the others leave."""
         return self.total in ("remainder", "truncated")
 
     def nominal_epsilon(self, size: int | None, prior: Floats) -> float:

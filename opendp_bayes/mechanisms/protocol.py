@@ -103,16 +103,18 @@ class Lawful(Mechanism, Protocol):
         ...
 
     def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """What is drawn before it is made to look like counts, shape `(size, k)`, integers."""
+        """Draw `size` times before anything is made to look like counts: integers, shape `(size,
+        k)`.
+        """
         ...
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
-        """What was drawn, shape `(..., k)`, as the counts that are released."""
+        """Turn draws, shape `(..., k)`, into the counts that are released."""
         ...
 
 
 def is_lawful(mechanism: Mechanism) -> TypeGuard[Lawful]:
-    """Whether a mechanism states its law, and no subclass draws in another way beneath it."""
+    """True if a mechanism states its law, and no subclass draws in another way beneath it."""
     if not isinstance(mechanism, Lawful):
         return False
     return _place(mechanism, "law") <= min(
@@ -146,8 +148,8 @@ def nominal_epsilon(mechanism: Mechanism, size: int | None, prior: Floats) -> fl
 
 
 def noises_every_count(mechanism: Mechanism) -> bool:
-    """Whether the mechanism adds independent noise to every count whatever their number of records,
-    so that cells of a table, whose numbers of records are private, can be released at once.
+    """True if the mechanism adds independent noise to every count whatever their number of records.
+    Then the cells of a table, whose numbers of records are private, can be released at once.
     """
     try:
         law = law_of(mechanism, None, np.ones(2))
@@ -164,6 +166,8 @@ def default_options(kind: type[Mechanism], size: int | None) -> dict[str, str]:
 
 
 def _place(mechanism: Mechanism, method: str) -> int:
-    """How far up among its base classes the method of a mechanism is defined."""
+    """Place among the base classes of a mechanism, from the class itself on, where a method is
+    defined.
+    """
     kinds = type(mechanism).__mro__
     return next(place for place, kind in enumerate(kinds) if method in vars(kind))

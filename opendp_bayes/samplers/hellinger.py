@@ -155,8 +155,8 @@ class HellingerSampler:
         return log_f + log_share - self._log_integers[term] - self._log_unit - log_density
 
     def _proposals(self, term: Integers) -> tuple[Integers, Floats]:
-        """What each proposal adds to the counts, shape `(proposals, k)`, and the logarithm of the
-        integer weight of that, shape `(proposals,)`.
+        """Draw a move of the counts for each proposal, shape `(proposals, k)`; return it with the
+        logarithm of its integer weight, shape `(proposals,)`.
 
         A block is drawn by its weight, and a distance in it, whose number is a power of two, by
         random bits; the last category takes the rest.
