@@ -1,5 +1,5 @@
-r"""What a release is expected to be worth: its error given the true counts, and the width of an
-interval made from it.
+r"""Expected error of a release given the true counts, and expected width of an interval made from
+it.
 
 Public counts, real or guessed, go in, and never data. Where the outcomes that matter can be listed,
 every expectation is a sum over them: all outcomes of an exponential mechanism, or those of additive
@@ -31,8 +31,8 @@ PartError = Literal["hellinger", "total_variation", "interval_width"]
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """How far the released posterior is expected to be from the posterior of the true `counts`,
-    over the randomness of the mechanism.
+    """Expected distance of the released posterior from the posterior of the true `counts`, over the
+    randomness of the mechanism.
 
     Attributes
     ----------
