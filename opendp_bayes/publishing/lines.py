@@ -11,7 +11,7 @@ _PART = re.compile(_NAME)
 
 
 class FieldError(ValueError):
-    """What is wrong in a specification with the field at `path`, the steps to it."""
+    """A field of a specification is wrong; `path` gives the steps to it."""
 
     def __init__(self, path: Sequence[str | int], problem: str) -> None:
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
@@ -21,7 +21,7 @@ class FieldError(ValueError):
 
 
 class SpecificationError(ValueError):
-    """What is wrong in a specification, with its line."""
+    """A specification is wrong; the message gives its line."""
 
 
 @contextmanager

@@ -20,8 +20,8 @@ Key = Value | None | tuple[Value | None, ...]
 
 @dataclass(frozen=True)
 class ReleasedData(Promised):
-    """What a mechanism drew, from what and under which promise. Plain data: everything here may be
-    published.
+    """Draws of a mechanism, with what they were made from and under which promise. Plain data:
+    everything here may be published.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class ReleasedData(Promised):
 
     @property
     def values_of_axes(self) -> dict[str, tuple[Label, ...]]:
-        """Of a joint table, the value of every cell, for each of the axes; empty without axes."""
+        """Values of every cell of a joint table, for each of its axes; empty without axes."""
         cells: Any = self.categories
         return {axis: tuple(cell[at] for cell in cells) for at, axis in enumerate(self.axes)}
 

@@ -1,4 +1,4 @@
-"""What a result shows of itself: tables, sentences around them and a verdict, without any layout.
+"""Content of a result's display: tables, sentences around them and a verdict, without any layout.
 
 `report.terminal` and `report.notebook` show a sheet; they know no result.
 """
@@ -62,7 +62,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What it comes to: a word, and the sentence that it stands before."""
+    """The verdict on a result: a word, and the sentence that it stands before."""
 
     word: str
     text: str
@@ -71,7 +71,7 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a result shows of itself.
+    """Everything that a result displays of itself, without layout.
 
     Attributes
     ----------

@@ -39,7 +39,9 @@ def where_counted(
 
 
 def _of_records(nulls: list[str], unknown: list[str], say_columns: bool) -> str:
-    """Which records have no value in a column of `nulls`, or another one in one of `unknown`."""
+    """Describe the records that have no value in a column of `nulls`, or a value that is no
+    category in a column of `unknown`.
+    """
 
     def of(names: list[str]) -> str:
         return f" of {listed(names, 'or')}" if say_columns else ""
@@ -58,8 +60,8 @@ def listed(parts: Sequence[str], last: str) -> str:
 
 
 def guarantee(promise: Promise) -> str:
-    """What a release promises, in sentences: privacy loss, neighbours, whether the number of
-    records is public.
+    """State the promise of a release in sentences: privacy loss, neighbours, and whether the number
+    of records is public.
 
     Bounds are rounded up to four significant digits.
 

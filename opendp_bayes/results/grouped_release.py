@@ -1,6 +1,4 @@
-"""What the analyst holds of a query per group: one release for each group, which cost one query
-together.
-"""
+"""The result of a query per group: one release for each group, which cost one query together."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -121,8 +119,8 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         return ByLabel(releases, ("group", "groups"))
 
     def with_sizes(self, sizes: Mapping[Key, int]) -> "GroupedRelease":
-        """The same release with the number of records of every group stated, where these are
-        public too, as a margin by the grouping columns with `invariant="lengths"` declares.
+        """Copy the release with the number of records of every group stated, where these are public
+        too, as a margin by the grouping columns with `invariant="lengths"` declares.
 
         The posterior of a group then knows how many records it has, is mostly narrower, and does
         not depend on the other groups (`docs/proofs.md`, "Groups"). Nothing is drawn anew, and the
@@ -234,8 +232,8 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         )
 
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
-        """What tables show of the release: counts, means and intervals of probability `level` for
-        every group, and the guarantee.
+        """Sheet of the release: counts, means and intervals of probability `level` for every group,
+        and the guarantee.
 
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
         Raises `ValueError` unless `0 < level < 1`.

@@ -107,9 +107,9 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         return plot_pooled(self, self.m, self.drawn, columns=columns, level=level)
 
     def sheet(self, level: float = 0.95) -> Sheet:
-        """What tables show: means and intervals of probability `level` for every group, how alike
-        the groups are, the guarantee of the release and the diagnostics. Raises `ValueError` unless
-        `0 < level < 1`.
+        """Sheet of the pooled posteriors: means and intervals of probability `level` for every
+        group, how alike the groups are, the guarantee of the release and the diagnostics. Raises
+        `ValueError` unless `0 < level < 1`.
         """
         bodies = []
         for key, one in self.items():

@@ -1,4 +1,4 @@
-"""What the analyst holds: a release with its posteriors, tables, pictures and JSON."""
+"""The analyst's result: a release with its posteriors, tables, pictures and JSON."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,9 +80,11 @@ class Release(InferredRelease):
         effective_draws: int = 100,
         seed: int | None = 0,
     ) -> Pooled:
-        """Of a joint table, the posterior of every group of records with the same values of the
-        variables `by`, where groups borrow strength from each other: a mapping from each group to a
-        `PooledPosterior` of the other variables, with `kappa`, `m` and `diagnostics`.
+        """Pool the groups of a joint table: estimate each together with the others, so that they
+        borrow strength. A group is all records with the same values of the variables `by`.
+
+        Returns a mapping from each group to a `PooledPosterior` of the other variables, with
+        `kappa`, `m` and `diagnostics`.
 
         Parameters
         ----------
@@ -135,8 +137,8 @@ class Release(InferredRelease):
         return pl.DataFrame({**labels, **results})
 
     def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
-        """What tables show of the release: counts, means and intervals of probability `level`, and
-        the guarantee.
+        """Sheet of the release: counts, means and intervals of probability `level`, and the
+        guarantee.
 
         Computes `posterior`, which may take seconds, or without `wait` only where that is quick;
         where it is missing or refused, a note says why. Raises `ValueError` unless `0 < level < 1`.

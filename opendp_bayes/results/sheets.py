@@ -85,7 +85,7 @@ def grouped_sheet(
 
 
 def promised(promise: Promise, whose: str = "") -> list[Note]:
-    """What is promised, and what that leaves of the records."""
+    """State the promise, and the limit on the rows of an identifier where there is one."""
     return [f"{whose}{guarantee(promise)}", *([TRUNCATED] if promise.truncated else [])]
 
 

@@ -1,4 +1,4 @@
-"""What the analyst holds of a survey: a release for each question, paid for together."""
+"""The analyst's result of a survey: a release for each question, paid for together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -115,8 +115,8 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         return pl.concat(frames)
 
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
-        """What tables show of the survey: one for each question, with counts, means and intervals
-        of probability `level`, and the guarantee of each and of all together.
+        """Sheet of the survey: a table for each question, with counts, means and intervals of
+        probability `level`, and the guarantee of each and of all together.
 
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
         Raises `ValueError` unless `0 < level < 1`.
