@@ -36,7 +36,9 @@ def read(given: Any, schema: Mapping[str, Column], argument: str) -> Term:
 
 
 def _holds_others(given: Any) -> bool:
-    """Whether an expression holds what is neither one nor plain, such as a frame, in any step."""
+    """True if any step of an expression holds a value that is neither an expression nor plain, such
+    as a frame.
+    """
     if isinstance(given, nw.Expr):
         return any(
             map(

@@ -51,7 +51,7 @@ class FrameSpace:
 
 
 def is_member(value: Any) -> bool:
-    """Whether a value is a frame as a Context holds it."""
+    """True if a value is a frame as a Context holds it."""
     return isinstance(value, (Lazy, Partitioned))
 
 

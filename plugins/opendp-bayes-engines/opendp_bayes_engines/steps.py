@@ -176,7 +176,7 @@ def check_names(names: Mapping[str, Any]) -> None:
 
 
 def _key(name: str, column: Column) -> nw.Expr:
-    """What a column is ordered by: 0.0 and -0.0 are the same number."""
+    """Expression by which a column is ordered: 0.0 and -0.0 are the same number."""
     value = leaf(name, column)
     return value + 0.0 if column.kind is Kind.FLOAT else value
 

@@ -102,7 +102,9 @@ def _without_each(state: State, kinds: list[tuple[int, int]]) -> Iterator[tuple[
 
 
 def _added(state: State, kinds: list[tuple[int, int]]) -> State:
-    """With r records, a subset of t of them contains the last with probability t / r."""
+    """Add records of the given kinds, one by one: of r records, a subset of t contains the last
+    with probability t / r.
+    """
     laws, seen = state
     chosen = np.arange(len(laws))[:, None]
     for value, count in kinds:

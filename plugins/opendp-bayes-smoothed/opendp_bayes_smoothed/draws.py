@@ -1,4 +1,4 @@
-"""How records are drawn, without or with replacement: probabilities to full relative accuracy for
+"""Laws of drawing records, without or with replacement: probabilities to full relative accuracy for
 databases of any size.
 
 A draw is seen through two categories. `a` and `b` records are in them, `s` records are drawn from

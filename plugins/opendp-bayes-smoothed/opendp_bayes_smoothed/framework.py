@@ -170,7 +170,9 @@ def _smoothed_measurement(
     mechanism: SamplingHistogram | NoisySamplingHistogram,
     values: tuple[float, ...] = (),
 ) -> Measurement:
-    """The same release under the smoothed measure, as a `SmoothedRelease`."""
+    """Make the measurement of the mechanism under a smoothed measure, which releases a
+    `SmoothedRelease`.
+    """
     space = _space(input_domain, mechanism)
     guarantee = deepcopy(output_measure.descriptor)  # the measure hands its own to anyone
     if not (isinstance(guarantee, SmoothedDP) and repr(output_measure) == guarantee.identifier):

@@ -3,8 +3,8 @@ it is after sampling (`docs/smoothed.md`, "Any anonymous mechanism").
 
 A mechanism is anonymous if the law of its outcome depends on the histogram of the data alone. The
 laws of all databases of n records are the rows of one matrix, in the order of
-`opendp_bayes.extend.candidates`, and a mechanism that looks at a sample only is the matrix of the
-laws of the sample's histogram times that of what is released of each histogram.
+`opendp_bayes.extend.candidates`. A mechanism that looks at a sample only is a product of two
+matrices: the laws of the sample's histogram, and the laws of the outcome given that histogram.
 """
 
 import math

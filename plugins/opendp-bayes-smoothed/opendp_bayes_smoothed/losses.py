@@ -1,4 +1,4 @@
-"""What the smoothed privacy map of a release says: for every ε a δ, and for every δ an ε.
+"""The smoothed privacy map of a release: a δ for every ε, and an ε for every δ.
 
 Of every database the smallest of what is known: the profile of the sampling, that of what is
 released of the sample, and what differential privacy promises. The smoothed δ averages these
@@ -31,8 +31,8 @@ _STEPS = 16
 
 @dataclass(frozen=True)
 class SmoothedDP:
-    """What tells two smoothed privacy measures apart: the number of records, and the vertices of
-    the convex hull of Π.
+    """Identity of a smoothed privacy measure: the number of records, and the vertices of the convex
+    hull of Π.
     """
 
     size: int
@@ -190,7 +190,9 @@ class SmoothedLoss:
         return self.delta(epsilon) <= delta
 
     def __lt__(self, other: Any) -> bool:
-        """Whether the loss is at most a budget `(ε, δ)`: what `Measurement.check` asks."""
+        """True if the loss is at most a budget `(ε, δ)`; this is the comparison that
+        `Measurement.check` makes.
+        """
         return self._within(other)
 
     def __gt__(self, other: Any) -> bool:

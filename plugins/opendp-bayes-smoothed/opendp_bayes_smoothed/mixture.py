@@ -1,5 +1,5 @@
-"""What tells a database of three or more categories from a neighbour: the tails of two categories,
-mixed over the number s of records that are drawn from the two.
+"""Divergence between a database of three or more categories and a neighbour: the tails of two
+categories, mixed over the number s of records that are drawn from the two.
 
     d(x, x') = sum_s P(s) d_s ,   d_s the tail for s records.
 
