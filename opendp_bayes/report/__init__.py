@@ -1,3 +1,1 @@
-"""Show results: sentences, and tables for the terminal and for notebooks. Reads results, never
-data.
-"""
+"""A report that can be published: its specification, and the page of what was released."""
