@@ -45,8 +45,12 @@ class CheckedContext(Context):
     _file: on_disk | None = None
 
     def query(self, **kwargs: Any) -> Query | LazyFrameQuery:
-        """A query with the next share of the budget or with the loss given, as in OpenDP's
-        `Context.query`.
+        """Return a query with the next share of the budget, or with the loss given.
+
+        Parameters
+        ----------
+        kwargs : the loss of this query, by `epsilon`, `delta` and `rho`, where the Context does not
+            divide its budget itself; otherwise none.
 
         Raises `ValueError`/`TypeError` for a loss that buys nothing, and where the budget is spent.
         """
