@@ -169,25 +169,27 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         effective_draws: int = 100,
         seed: int | None = 0,
     ) -> Pooled:
-        """The posterior of every group in a model in which groups are alike as far as the release
-        says so: their probabilities are drawn from one `Dirichlet(kappa * m)`. A mapping from each
-        group to a `PooledPosterior`, with `kappa`, `m` and `diagnostics`.
+        """Pool the groups: estimate each together with the others, alike as far as the release says
+        so. The probabilities of all groups are drawn from one `Dirichlet(kappa * m)`.
+
+        Returns a mapping from each group to a `PooledPosterior`, with `kappa`, `m` and
+        `diagnostics`.
 
         Parameters
         ----------
-        m_prior : concentration of the Dirichlet prior of m, one number or one for each category.
-            The release's own `prior`, of a group alone, is not used.
+        m_prior : concentration of the Dirichlet prior of m, one positive number or one for each
+            category. The release's own `prior`, which is for a group alone, is not used.
         kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
             default `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
-        effective_draws : of ln κ and every entry of m, from four Markov chains, unless 5500 sweeps
-            do not suffice.
-        seed : of the chains.
+        effective_draws : the number of effective draws of ln κ and of every entry of m, from four
+            Markov chains, unless 5500 sweeps do not suffice.
+        seed : of the chains; None for another at each call.
 
         The true counts are unknown, and so are the numbers of records of the groups, except where
-        `with_sizes` stated them: of all that agree with what is public, each is equally probable
-        before. The privacy of the release is not touched. Raises `ValueError`/`TypeError` for
-        priors that are none, and where the draw is not noise on counts; warns where the chains have
-        not met.
+        `with_sizes` stated them: among all that agree with public knowledge, each is equally
+        probable before. The privacy of the release is not touched. Raises `ValueError`/`TypeError`
+        for priors that are not valid, and where the draw is not noise on counts; warns where the
+        chains have not met.
 
         Source: `docs/pooling.md`.
         """
