@@ -128,11 +128,18 @@ def _checked(law: Law, counts: tuple[int, ...], outcomes: int | None) -> Floats:
 
 
 def anonymous_profile(law: Law, counts: ArrayLike, epsilon: float) -> float:
-    """`δ_ε(x)` of any anonymous mechanism (paper, Definition 2), from the law of its outcome.
+    """Return `δ_ε(x)` of any anonymous mechanism (paper, Definition 2), from the law of its
+    outcome.
 
-    `law` takes the counts of a database as a tuple and returns the probabilities of the outcomes,
-    the same outcomes for every database, each within a relative 2^-35. Returns an upper bound then,
-    never exactly 0. Raises `ValueError` for what is no law.
+    Parameters
+    ----------
+    law : from the counts of a database, a tuple, to the probabilities of the outcomes: the same
+        outcomes for every database, each probability within a relative 2^-35.
+    counts : records of each category, shape `(m,)`.
+    epsilon : at least 0.
+
+    Returns an upper bound, never exactly 0. Raises `ValueError`/`TypeError` for arguments that are
+    not valid, and for a `law` that is none.
 
     >>> def report(counts):
     ...     return [0.75, 0.25] if counts[0] > counts[1] else [0.25, 0.75]
