@@ -1,4 +1,4 @@
-"""Draws of a mechanism's sampler: what they refute, and whether they follow a law."""
+"""Test draws of a mechanism's sampler: the losses that they refute, and their fit to a law."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def draws_of(
     draws: int,
     tell: Callable[[int], None],
 ) -> Integers:
-    """So many draws for one data set, shape `(draws, k)`; `tell` hears how many are done."""
+    """Draw `draws` times for one data set, shape `(draws, k)`; `tell` hears how many are done."""
     parts, done = [], 0
     while done < draws:
         part = min(max(-(-draws // _CHUNKS), _SMALLEST_CHUNK), draws - done)

@@ -31,7 +31,7 @@ LOG_ERROR = 2.0**-40
 
 @dataclass(frozen=True)
 class Claim:
-    """An ε claimed at one δ, and what the draws say of it.
+    """An ε claimed at one δ, with the ε that the draws refute and could refute.
 
     Attributes
     ----------
@@ -123,8 +123,8 @@ class Audit:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """The checks that fail, among `"accounting"`, `"law"`, `"draws"` and `"fit"`. What rounding
-        may add to a loss is forgiven.
+        """Names of the checks that fail, among `"accounting"`, `"law"`, `"draws"` and `"fit"`. A
+        difference that rounding explains is forgiven.
         """
         found = {
             "accounting": (

@@ -92,14 +92,14 @@ def check_informative(mechanism: Mechanism, *, size: int | None, prior: Floats) 
 
 @runtime_checkable
 class Lawful(Mechanism, Protocol):
-    """A mechanism that also says what it does: built-in ones do, and others may.
+    """A mechanism that also states its law: built-in ones do, and others may.
 
     Where a mechanism has these, a release keeps what was drawn, and inference and planning follow
     from the law. Its losses do not, unless it is built in: `docs/plugins.md`.
     """
 
     def law(self, size: int | None, prior: Floats) -> Law:
-        """The law of what is drawn, for `size` records (None where private); prior `(k,)`."""
+        """Law of the draws, for `size` records (None where private); prior `(k,)`."""
         ...
 
     def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
@@ -135,7 +135,7 @@ def drawn_by(mechanism: Mechanism, counts: Integers, prior: Floats, number: int 
 
 
 def projected(mechanism: Mechanism, drawn: Integers, size: int | None) -> Integers:
-    """The released counts, shape `(..., k)`; what was drawn, where a mechanism has no
+    """The released counts, shape `(..., k)`: the draws themselves where a mechanism has no
     projection.
     """
     return mechanism.project(drawn, size) if is_lawful(mechanism) else drawn

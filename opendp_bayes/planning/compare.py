@@ -91,7 +91,7 @@ class Plan:
 
     @property
     def reason(self) -> str:
-        """Why that one is recommended, in a sentence."""
+        """Explain in a sentence why that mechanism is recommended."""
         best, *others = self.rows
         where = (
             "at the stated proportions"
@@ -291,7 +291,9 @@ def _errors(row: PlanRow, name: str) -> tuple[str, ...]:
 
 
 def ranked(rows: list[PlanRow]) -> tuple[PlanRow, ...]:
-    """By score, but first the simplest whose score is within `INDIFFERENCE` of the smallest."""
+    """Rank the rows by score, but first the simplest whose score is within `INDIFFERENCE` of the
+    smallest.
+    """
     scores = [row.score for row in rows]
     if math.isinf(min(scores)):
         raise ValueError(f"mechanisms: none can be used; the first of them, {rows[0].refused}")

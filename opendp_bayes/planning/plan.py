@@ -1,5 +1,5 @@
-"""A plan: what every mechanism costs and is expected to be worth in a public setting, before any
-budget is spent.
+"""Plan: compare the losses and the expected errors of every mechanism in a public setting, before
+any budget is spent.
 
 It depends on public things alone: the number of records or a guess of it, the prior, the privacy
 asked for, and proportions, made up or guessed.
@@ -69,7 +69,7 @@ def plan(
         given.
     progress : called at each step.
 
-    Errors are at balanced proportions, at skewed ones (1 : 4 for two categories, otherwise each
+    Errors are at balanced proportions, at skewed ones (1 to 4 for two categories, otherwise each
     category twice as frequent as the one before), and at the edge (the first category has 1 % of
     the records, the others are balanced).
 

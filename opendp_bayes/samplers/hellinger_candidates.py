@@ -128,13 +128,13 @@ class HellingerSampler:
         )
 
     def _accepted(self, number: int) -> Integers:
-        """Those of `number` proposals that are accepted, in order."""
+        """Return the accepted ones of `number` proposals, in order."""
         moves, log_acceptance = self._inside(number)
         return self._counts + moves[log_uniforms(len(moves)) < log_acceptance]
 
     def _inside(self, number: int) -> tuple[Integers, Floats]:
-        """Those of `number` proposals that are inside the simplex, as moves, and the logarithms of
-        their probabilities of acceptance.
+        """Return the proposals, of `number`, that are inside the simplex, as moves, and the
+        logarithms of their probabilities of acceptance.
         """
         term = np.searchsorted(self._ends, terms.leading_bits(random_words(number)), side="right")
         moves, log_density = self._proposals(term)
