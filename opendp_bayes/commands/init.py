@@ -173,7 +173,7 @@ def _lines(
     reading: dict[str, str | None],
     epsilon: float,
 ) -> Iterator[str]:
-    """The specification. What is still to be decided is a comment."""
+    """Write the specification; decisions that are left to the user are comments."""
     import polars as pl
 
     from opendp_bayes.commands.files import countable_type

@@ -159,7 +159,9 @@ class Counted:
     covered: bool
 
     def bucket(self, label: Label | None) -> Label:
-        """Nothing is left for a bucket that was not asked for, so it may be any category."""
+        """Return the label of a bucket. No record is left for a bucket that was not asked for, so
+        it may be any category.
+        """
         return self.categories[0] if label is None else label
 
 

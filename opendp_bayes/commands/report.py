@@ -110,7 +110,7 @@ def _again(path: Path) -> "Report":
 
 
 def _made(specification: Path, data: Path, output: Path) -> "Report":
-    """Everything that the specification asks for, released and kept."""
+    """Release everything that the specification asks for, and keep it."""
     from importlib.metadata import version
 
     from opendp_bayes.commands.answers import field_errors, survey_of, where_counted

@@ -28,7 +28,7 @@ def group_name(group: Key) -> str:
 def where_counted(
     fates: Mapping[str, tuple[list[str], list[str]]], records: str, *, say_columns: bool
 ) -> str:
-    """A sentence on what becomes of records, for every fate with the columns without a value, and
+    """Write a sentence on the fate of records: for every fate, the columns without a value and
     those with another value, whose records have it.
 
     >>> where_counted({"are left out": (["a"], [])}, "Rows", say_columns=False)
@@ -113,7 +113,7 @@ def without_scale(mechanism: Mechanism) -> str:
 
 
 def change(d_in: int, size: int | None) -> str:
-    """By what neighbouring data sets at a distance differ.
+    """Describe the difference between neighbouring data sets at a distance.
 
     >>> change(2, None), change(1, 100)
     ('2 records added or removed', '1 record changed')

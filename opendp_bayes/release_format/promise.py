@@ -11,7 +11,7 @@ P = TypeVar("P", bound="Promised")
 
 @dataclass(frozen=True)
 class Promise:
-    """Between which data sets a privacy loss holds, and what it is. All of it is public.
+    """A privacy loss, and the data sets between which it holds. All of it is public.
 
     Attributes
     ----------

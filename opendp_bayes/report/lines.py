@@ -1,4 +1,6 @@
-"""In which line of a TOML text a value is: the parsers of TOML do not say. The errors that do."""
+"""Find the line of a value in a TOML text, which the parsers of TOML do not tell, and raise errors
+with it.
+"""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A report as data: what was asked for and what was released, as JSON."""
+"""A report as data: its specification and its releases, as JSON."""
 
 import msgspec
 

@@ -28,7 +28,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Privacy(_Part, frozen=True, kw_only=True):
-    """Whom the report protects, and with what budget for all results together."""
+    """The people whom the report protects, and the budget for all results together."""
 
     unit: Annotated[str, _says("Whom or what a privacy unit is, in words.")] = "one record"
     epsilon: Annotated[_Positive | None, _says("Budget ε; either this or rho.")] = None

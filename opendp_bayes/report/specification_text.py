@@ -1,4 +1,4 @@
-"""A specification from its TOML text, and what is wrong in it in the words of TOML."""
+"""Read a specification from its TOML text, and state its errors in the words of TOML."""
 
 import re
 import sys

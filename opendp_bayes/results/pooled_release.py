@@ -1,4 +1,4 @@
-"""Groups that borrow strength from each other: what the analyst holds."""
+"""The analyst's result of pooling: groups that borrow strength from each other."""
 
 import warnings
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The sheets of releases: what their tables show, on the terminal and in a notebook."""
+"""Sheets of releases: their tables on the terminal and in a notebook."""
 
 from collections.abc import Mapping
 
