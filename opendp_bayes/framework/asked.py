@@ -140,8 +140,8 @@ class Asked:
         return replace(loss)  # a value that nobody can change for others
 
     def restated(self, released: R, budget: Any) -> R:
-        """A release of the measurement for `budget`, which promises for one record, with what is
-        promised to one privacy unit of the Context.
+        """Restate a release of the measurement for `budget`, which promises for one record, with
+        the promise to one privacy unit of the Context.
         """
         mechanism = deepcopy(released.mechanism)  # a key of caches, so out of reach
         loss = self.loss(mechanism, self._delta(budget))

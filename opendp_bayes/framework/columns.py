@@ -159,7 +159,9 @@ _FROM_A_MARGIN = (
 
 
 def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> list[Any]:
-    """At least one of something: what was given, or what the type of the column says publicly."""
+    """Categories or keys of a column, at least one: those given, or those that the type of the
+    column makes public.
+    """
     if categories is None and dtype == pl.Boolean:
         return [True, False]
     if categories is None:

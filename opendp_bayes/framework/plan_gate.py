@@ -1,5 +1,5 @@
-"""The gate for plans: every step and expression is looked up in `plan_kinds`, and what is not found
-there is refused by name, before anything is read.
+"""The gate for plans: every step and expression is looked up in `plan_kinds`, and any other is
+refused by name, before anything is read.
 
 OpenDP 0.16 has a check of its own, which accepts category codes. They are numbered in the order in
 which labels occur, so that one record may move the counts of all others (`docs/advisories.md`).

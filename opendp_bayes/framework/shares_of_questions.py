@@ -40,7 +40,7 @@ class Division:
             )
 
     def check(self, asked: Mapping[str, Asked]) -> None:
-        """Raise `ValueError`/`TypeError` for what does not fit the questions."""
+        """Raise `ValueError`/`TypeError` for shares that do not fit the questions."""
         if isinstance(self.share, Mapping):
             if in_order(self.share, list(asked)) is None:
                 raise ValueError(
