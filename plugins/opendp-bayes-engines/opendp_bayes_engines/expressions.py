@@ -1,4 +1,5 @@
-"""narwhals expressions, read node by node and built again from what is known to work row by row.
+"""Read narwhals expressions node by node, and build them again from parts that are known to work
+row by row.
 
 An expression of narwhals says what it is made of. Each of its steps is looked up by name in
 `rules.RULES` and built anew there, for the types it has. What is not found there is refused:

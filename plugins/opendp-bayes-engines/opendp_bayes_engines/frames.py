@@ -23,7 +23,7 @@ Found = Callable[[Frame, str, list[Any]], Frame]
 
 
 def is_in(groups: Frame, value: str, known: list[Any]) -> Frame:
-    """The categories as constants: what every engine understands."""
+    """The categories as constants, which every engine understands."""
     found = nw.col(value).is_in(known) if known else nw.lit(False)
     return groups.with_columns(found.alias(FOUND))
 

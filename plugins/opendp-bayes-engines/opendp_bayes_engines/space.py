@@ -37,7 +37,7 @@ _IDENTIFIERS = (Kind.STRING, Kind.INTEGER, Kind.WIDE, Kind.DATE)
 
 @dataclass(frozen=True)
 class FrameSpace:
-    """Frames with given columns. `columns` has what is known of each, in order."""
+    """Frames with given columns. `columns` has the public knowledge of each, in order."""
 
     columns: Schema
 

@@ -1,4 +1,4 @@
-"""The steps of a plan: what each makes of a frame, and how far apart it may bring two of them."""
+"""The steps of a plan: the frame that each makes, and how far apart it may bring two frames."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

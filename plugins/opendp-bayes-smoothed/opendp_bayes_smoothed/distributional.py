@@ -1,5 +1,5 @@
-"""Distributional differential privacy (paper, Definition 4): what an adversary learns who knows how
-the other records are distributed, but none of them.
+"""Distributional differential privacy (paper, Definition 4): protection against an adversary who
+knows how the other records are distributed, but none of them.
 
 A mechanism is `(ε, δ, Π)`-distributionally private if some simulator has outcomes `(ε, δ)`-close to
 those of the mechanism on all records. The simulator sees all records but one and not the

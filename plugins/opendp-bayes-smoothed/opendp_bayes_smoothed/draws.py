@@ -98,7 +98,7 @@ DRAWS: dict[Replacement, Draw] = {"without": WithoutReplacement(), "with": WithR
 
 
 def draw_of(replacement: Replacement) -> Draw:
-    """Raises `ValueError` for what is no way to draw."""
+    """Return the draw of that name; `ValueError` for another name."""
     return DRAWS[as_choice(replacement, "replacement", ("without", "with"))]
 
 

@@ -1,5 +1,5 @@
 """The largest expectation of a function of histograms over all choices of a distribution from Π for
-every record: what Algorithm 1 of the paper computes.
+every record: Algorithm 1 of the paper.
 
 Adding a record from π maps a function f of histograms to `(A_π f)(h) = sum_i π(i) f(h + e_i)`, and
 the expectation is the product of n such operators, applied to f, at the empty histogram. The

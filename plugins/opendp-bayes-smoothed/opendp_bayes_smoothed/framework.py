@@ -77,8 +77,8 @@ def make_sampling_histogram(
         for the decimal that it prints as.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
-    Raises `ValueError`/`TypeError` for a rate or space that does not fit, and for a measure of other
-    records or categories. Raises `ValueError` under a measure without δ, where no finite loss
+    Raises `ValueError`/`TypeError` for a rate or space that does not fit, and for a measure of
+    other records or categories. Raises `ValueError` under a measure without δ, where no finite loss
     exists.
     """
     mechanism = SamplingHistogram(rate=rate, replacement=replacement)

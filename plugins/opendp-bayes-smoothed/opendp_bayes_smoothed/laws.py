@@ -94,7 +94,7 @@ def hockey_stick(p: Floats, q: Floats, epsilon: float, error: float) -> Floats:
 
 
 def laws_of(law: Law, size: int, k: int, error: float = _OF_A_LAW) -> Laws:
-    """The laws that a callable gives, checked; `ValueError` for what is no law."""
+    """Tabulate and check the laws that a callable gives; `ValueError` for rows that are no laws."""
     number = number_of_candidates(size, k)
     if number > LARGEST_LAWS:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A release together with what smoothed differential privacy says of it."""
+"""A release together with its promise under smoothed differential privacy."""
 
 import json
 from collections.abc import Sequence
