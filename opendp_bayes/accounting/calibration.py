@@ -156,8 +156,8 @@ def fitted(
 
 
 def smallest_scale(mechanism: M, loss: Callable[[Mechanism], float], slack: float = _SLACK) -> M:
-    """The mechanism at the smallest scale where `loss`, relative to what is allowed, is at most 1,
-    by regula falsi on logarithms.
+    """Find the mechanism at the smallest scale where `loss`, relative to the loss allowed, is at
+    most 1, by regula falsi on logarithms.
 
     The loss there is at least `1 - slack` where it is continuous. A loss is nearly proportional to
     a power of the scale, so a few evaluations suffice. The scale returned was itself evaluated.
@@ -215,8 +215,8 @@ def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, sla
 def relative_loss(
     *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
 ) -> RelativeLoss:
-    """The loss of a mechanism divided by the one asked for, so at most 1 if it is private enough.
-    `calibrate` says what may be given.
+    """Make the function from a mechanism to its loss divided by the one asked for: at most 1 if it
+    is private enough. The arguments are those that `calibrate` accepts.
     """
     if (epsilon is None and delta is None) == (rho is None):
         raise ValueError(

@@ -25,8 +25,8 @@ _UNSEEN = 1e-9
 
 
 class Sampler(Protocol):
-    """Called with counts and prior of k categories, and a number: so many independent releases,
-    shape `(number, k)`.
+    """A sampler: called with counts and prior of k categories and a number, it returns as many
+    independent releases, shape `(number, k)`.
     """
 
     def __call__(self, counts: ArrayLike, prior: ArrayLike, size: int, /) -> Integers: ...

@@ -54,7 +54,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and bodies; the first cell of a row, after the group, says what it is about."""
+    """Columns and bodies; the first cell of a row, after the group, names its subject."""
 
     columns: tuple[Column, ...]
     bodies: tuple[Body, ...]

@@ -123,7 +123,7 @@ def change(d_in: int, size: int | None) -> str:
 
 
 def at_most(bound: float) -> str:
-    """The bound rounded up, so that what is printed still holds; the float 0.2 is 0.2, though it is
+    """Round a bound up for display, so that it still holds; the float 0.2 is 0.2, though it is
     1e-17 more in binary.
     """
     return (

@@ -110,8 +110,8 @@ def _noisy_max(scale: float, size: int, prior: Floats) -> Drawer:
 
 
 def _checked(draws: Integers, as_counts: bool, number: int, k: int) -> Integers:
-    """Draws, checked: a mechanism from a plugin may return anything. Only what is drawn before a
-    projection may be negative; refusing that would tell what was drawn.
+    """Check draws: a mechanism from a plugin may return anything. Only draws before a projection
+    may be negative; refusing these would tell what was drawn.
     """
     shape = (number, k)
     valid = isinstance(draws, np.ndarray) and draws.shape == shape and draws.dtype.kind in "iu"

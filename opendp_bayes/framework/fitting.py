@@ -1,5 +1,5 @@
-"""The mechanism of a query: a value as it is, or what a name and its options describe at the
-smallest scale that fits the budget.
+"""The mechanism of a query: a value as it is, or the one of a name and its options at the smallest
+scale that fits the budget.
 """
 
 from collections.abc import Callable

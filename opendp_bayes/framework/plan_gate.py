@@ -199,7 +199,7 @@ def _check_numbers(rows: Rows, node: Any) -> None:
 
 
 def _check_key(rows: Rows, node: Any) -> None:
-    """Check by what groups are numbered: values of a row, in a struct or a hash of one."""
+    """Check the key by which groups are numbered: values of a row, in a struct or a hash of one."""
     kind, body = named(node)
     if kind == "Function" and named(body["function"])[0] in ("AsStruct", "Hash"):
         for part in body["input"]:

@@ -59,7 +59,7 @@ class Value:
 
 
 def named(node: Any) -> tuple[str, Any]:
-    """The kind of a node and what belongs to it."""
+    """Return the kind of a node and its body."""
     if isinstance(node, str):
         return node, None
     if isinstance(node, dict) and len(node) == 1:

@@ -48,10 +48,10 @@ def survey(
         casts, truncation by identifier, then `group_by`); or a `Countable` of a plugin. Its budget
         is that of all questions together.
     questions : from the name of each question to a mapping of its arguments: `column`, a column or
-        a list of them, and as needed `categories`, `nulls`, `unknown`, `prior`, `size`, `cells`,
-        `elsewhere`, `mechanism` and its options, with the meaning that `posterior` gives them.
-        `by`, a column or a list of columns, asks for the posterior of every group, `keys`, of a
-        query on a frame that is not grouped itself.
+        a list of them, and as needed others of `posterior`. These are `categories`, `nulls`,
+        `unknown`, `prior`, `size`, `cells`, `elsewhere`, `mechanism` and its options. `by`, a
+        column or a list of columns, asks for the posterior of every group, `keys`, of a query on a
+        frame that is not grouped itself.
     share : `"equal"`, or a positive weight for every question by name; `"equal_errors"`, so that
         the expected errors of all questions are equal, or `"smallest_error"`, so that their mean is
         smallest. The budget, and its δ, are divided in proportion; no rounding makes the parts

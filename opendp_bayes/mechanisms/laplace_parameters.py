@@ -89,7 +89,7 @@ class LaplaceParameters(NoisyCounts):
         return AdditiveNoise(kind(self.scale), noised, cut=(0, largest))
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
-        """Clamp what was drawn, shape `(..., k)`, to what counts can be. `size` is used where it is
+        """Clamp draws, shape `(..., k)`, to values that counts can have. `size` is used where it is
         public.
         """
         if self.total == "private":

@@ -70,7 +70,7 @@ class Widths(Protocol):
     """The width `w(x)` of an exponential mechanism at every data set x of `size` records."""
 
     def __hash__(self) -> int:
-        """Equal values have equal widths: what is computed for one is kept."""
+        """Hash by value: equal values have equal widths, so results for one serve the other."""
         ...
 
     def width(self, counts: Integers, prior: Floats) -> float:

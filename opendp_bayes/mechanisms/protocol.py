@@ -40,7 +40,7 @@ class Mechanism(Protocol):
     if TYPE_CHECKING:
 
         def __hash__(self) -> int:
-            """Equal values are one mechanism: what is computed for it is kept."""
+            """Hash by value: equal values are one mechanism, so results for one serve the other."""
             ...
 
     def check(self, *, size: int | None, prior: Floats) -> None:

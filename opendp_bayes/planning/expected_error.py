@@ -96,8 +96,8 @@ def error_of_part(
     *,
     private: bool = False,
 ) -> float:
-    """A field of `ExpectedError`, of the probabilities of the categories in `part` divided by the
-    sum of these: those of one group among several.
+    """Compute one field of `ExpectedError` for the categories in `part`, whose probabilities are
+    divided by their sum: the error of one group among several.
 
     For a width, categories with the same count and prior are alike, so one of them stands for all.
     """

@@ -69,9 +69,9 @@ def plan(
         given.
     progress : called at each step.
 
-    Errors are at balanced proportions, at skewed ones (1 to 4 for two categories, otherwise each
-    category twice as frequent as the one before), and at the edge (the first category has 1 % of
-    the records, the others are balanced).
+    Errors are at balanced proportions, at skewed ones and at the edge. Skewed are 1 to 4 for two
+    categories, otherwise each category twice as frequent as the one before. At the edge the first
+    category has 1 % of the records, and the others are balanced.
 
     Raises `ValueError`/`TypeError` for arguments that are not valid or if no mechanism can be used.
 

@@ -62,8 +62,8 @@ class ReleasedData(Promised):
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """The released counts, one for each category: what was drawn, made to look like counts by
-        the mechanism's projection.
+        """The released counts, one for each category: the draws, made to look like counts by the
+        mechanism's projection.
         """
         if self.source is not None:
             return self.source.counts[self.start : self.start + self.k]

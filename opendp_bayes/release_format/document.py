@@ -162,8 +162,8 @@ class Document(
 
     @classmethod
     def read(cls: type[D], text: str | bytes) -> D:
-        """The document, with every constraint on its values checked; `ValueError` that names the
-        field and what is wrong with it.
+        """Read the document and check every constraint on its values; `ValueError` that names the
+        field and its fault.
         """
         if not isinstance(text, (str, bytes)):
             raise TypeError(f"text: must be str or bytes, not {type(text).__name__}.")
@@ -300,7 +300,7 @@ def of_row(drawn: list[int], k: int) -> Rule:
 
 
 def check_counts(mechanism: Mechanism, drawn: list[int], size: int | None) -> None:
-    """Raise `ValueError` where what was drawn does not become counts."""
+    """Raise `ValueError` where draws do not become counts."""
     if projected(mechanism, np.array(drawn, dtype=np.int64), size).min() < 0:
         raise ValueError(
             f"drawn={drawn!r}: must be at least 0, because {mechanism.name} draws counts."

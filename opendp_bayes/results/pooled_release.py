@@ -96,10 +96,12 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         return pl.concat(parts)
 
     def plot(self, columns: int = 3, *, level: float = 0.95) -> "Figure":
-        """A picture for every category, `columns` to a row, or for the first of two, on one scale:
-        the pooled mean and interval of probability `level` of every group, beside its share of what
-        was drawn; the line and the band are where the groups are on average, m. Returns a
-        matplotlib `Figure`.
+        """Draw a picture for every category, `columns` to a row, or for the first of two, on one
+        scale.
+
+        Each shows the pooled mean and interval of probability `level` of every group, beside its
+        share of the mechanism's draws. The line and the band are where the groups are on average,
+        m. Returns a matplotlib `Figure`.
 
         Raises `ImportError` without matplotlib, which the extra `plot` installs, and `ValueError`
         unless `0 < level < 1`.

@@ -99,9 +99,9 @@ class Release(InferredRelease):
         seed : of the chains; None for another at each call.
 
         Among all numbers of records of the groups that add up to a public `size`, each is equally
-        probable before. Raises `ValueError`/`TypeError` for a release that is no joint table, for
-        one without some of its cells or whose draw is not noise on counts, and for a variable or
-        prior that does not fit. Warns where the chains have not met.
+        probable before. Raises `ValueError`/`TypeError` for a variable or prior that does not
+        fit, and for a release that is no joint table, leaves out cells of it or is not noise on
+        counts. Warns where the chains have not met.
 
         Source: `docs/pooling.md`.
         """

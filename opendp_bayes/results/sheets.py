@@ -94,7 +94,7 @@ def _by(mechanism: Mechanism) -> Note:
 
 
 def _named(release: InferredRelease) -> list[Column]:
-    """The columns that say which category a row is of: one, or one for each axis of a table."""
+    """Name the columns that show the category of a row: one, or one for each axis of a table."""
     return [Column(axis, number=False) for axis in release.axes] or [_CATEGORY]
 
 

@@ -59,7 +59,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
     @property
     def loss(self) -> PrivacyLoss:
         """Certified upper bounds on the privacy loss of all releases together, for one privacy
-        unit: the sums of those of each, rounded up.
+        unit: the sums of their bounds, rounded up.
         """
         losses = [release.loss for release in self.releases]
         return PrivacyLoss(
@@ -190,7 +190,9 @@ def _as_text(label: Any) -> str:
 
 
 def _headed(table: Table, name: str) -> Table:
-    """The table with the name of its question before every row; that of groups before the group."""
+    """Put the name of its question before every row of a table, and before the group where there is
+    one.
+    """
     if any(body.group is not None for body in table.bodies):
         first, columns = Column("Question, group", number=False), table.columns[1:]
     else:

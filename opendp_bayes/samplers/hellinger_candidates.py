@@ -110,8 +110,8 @@ class HellingerSampler:
         return result
 
     def log_normaliser(self, proposals: int) -> float:
-        """The logarithm of the sum of f over every r, estimated from so many proposals by the mean
-        of their probabilities of acceptance.
+        """Estimate the logarithm of the sum of f over every r, from `proposals` proposals, by the
+        mean of their probabilities of acceptance.
         """
         accepted, made = 0.0, 0
         while made < proposals or accepted == 0:

@@ -77,8 +77,8 @@ def grouped(
     schema: Schema,
     found: Found,
 ) -> Frame:
-    """Group by the values themselves, as fast as the engine can; then the groups, which are few,
-    by what may leave it.
+    """Group by the values themselves, as fast as the engine can. The groups, which are few, are
+    then grouped by the labels that may leave it.
     """
     values = {f"value_{at}": column.column for at, column in enumerate(columns)}
     groups = (
