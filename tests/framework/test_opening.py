@@ -212,8 +212,8 @@ MESSAGES = {
     "nobody's column": (
         {"unit": dp.unit_of(contributions=1, identifier="person")},
         ValueError,
-        "privacy_unit: identifier='person' is not a column of the frame, which has 3; its schema names"
-        " them.",
+        "privacy_unit: identifier='person' is not a column of the frame, which has 3; its schema"
+        " names them.",
     ),
     "no queries": (
         {"split_evenly_over": 0},
