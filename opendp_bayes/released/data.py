@@ -18,7 +18,7 @@ Label = Value | tuple[Value, ...]
 Key = Value | None | tuple[Value | None, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReleasedData(Promised):
     """What a mechanism drew, from what and under which promise. Plain data: everything here may be
     published.
