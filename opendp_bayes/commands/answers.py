@@ -1,4 +1,4 @@
-"""From a specification to its releases, in one Context that holds the budget of all of them."""
+"""Turn a specification into its releases, in one Context that holds the budget of all of them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,14 +14,14 @@ from opendp_bayes.commands.query import without_uncounted
 from opendp_bayes.framework.asked import Asked, ask
 from opendp_bayes.framework.columns import check_new, covers, public_values
 from opendp_bayes.framework.question import Question
-from opendp_bayes.framework.shares import Division
+from opendp_bayes.framework.shares_of_questions import Division
 from opendp_bayes.framework.spaces import groups_and_labels
-from opendp_bayes.framework.survey import SurveyQuery
-from opendp_bayes.publishing.lines import FieldError
-from opendp_bayes.publishing.specification import Column, Privacy, Result, Specification
-from opendp_bayes.publishing.statements import notes
-from opendp_bayes.released.data import Value as Label
-from opendp_bayes.released.labels import distinct, place_of
+from opendp_bayes.framework.survey_query import SurveyQuery
+from opendp_bayes.release_format.data import Value as Label
+from opendp_bayes.release_format.labels import distinct, place_of
+from opendp_bayes.report.lines import FieldError
+from opendp_bayes.report.specification import Column, Privacy, Result, Specification
+from opendp_bayes.report.statements import notes
 
 #: An error of the library: the argument that it is about, its value, and what is wrong.
 _ARGUMENT = re.compile(r"(\w+)(=.*?)?: (.*)", re.DOTALL)
@@ -59,7 +59,7 @@ def survey_of(found: Source, asked: Specification) -> SurveyQuery:
 
 
 def where_counted(survey: SurveyQuery, asked: Specification) -> Iterator[str]:
-    """Of every result, where records that are in no category will be counted."""
+    """Yield a sentence for each result that says where records in no category will be counted."""
     for result, question in zip(asked.results, survey.questions.values(), strict=True):
         _, in_groups = groups_and_labels(question.space.categories)
         said = " ".join(notes(asked, result, in_groups or question.space.categories))
@@ -177,8 +177,9 @@ def _categories(name: str, column: Column, dtype: pl.DataType) -> list[Any]:
 def _policies(
     name: str, column: Column, categories: list[Any], covered: bool
 ) -> tuple[Label | None, Label | None]:
-    """Where nulls and other values are counted, None where they are left out or, `covered` by the
-    categories, cannot occur. Raises `FieldError` for a new category that reads like another.
+    """Labels under which nulls and other values are counted: None where they are left out or,
+    `covered` by the categories, cannot occur. Raises `FieldError` for a new category that reads
+    like another.
     """
     labels = list(categories)
     for field, label in (("nulls", column.nulls), ("unknown", column.unknown)):

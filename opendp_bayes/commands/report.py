@@ -12,14 +12,14 @@ from opendp_bayes.commands.errors import fail, release_errors, say
 from opendp_bayes.commands.output import Kept, NewFile, echo, written
 
 if TYPE_CHECKING:
-    from opendp_bayes.publishing.document import Report
+    from opendp_bayes.report.report_document import Report
 
 
 def _print_schema(wanted: bool) -> None:
     if wanted:
         import msgspec
 
-        from opendp_bayes.publishing.specification import json_schema
+        from opendp_bayes.report.specification import json_schema
 
         echo(msgspec.json.format(msgspec.json.encode(json_schema())).decode())
         raise typer.Exit()
@@ -70,7 +70,8 @@ def report(
     in the documentation (Reports), and --schema prints it.
 
     Exit code: 0 if the report was made, 1 if a release failed while data was read, 2 for a wrong
-    specification or wrong options, 3 if it was made and could not be written where it was to go.
+    specification or wrong options. It is 3 if the report was made and could not be written where it
+    was to go.
 
     Examples, of which the first two make the files for the others:
 
@@ -100,7 +101,7 @@ def report(
 
 def _again(path: Path) -> "Report":
     """The report in a file that an earlier run wrote."""
-    from opendp_bayes.publishing.document import Report
+    from opendp_bayes.report.report_document import Report
 
     try:
         return Report.from_json(_text(path))
@@ -109,16 +110,16 @@ def _again(path: Path) -> "Report":
 
 
 def _made(specification: Path, data: Path, output: Path) -> "Report":
-    """Everything that the specification asks for, released and kept."""
+    """Release everything that the specification asks for, and keep it."""
     from importlib.metadata import version
 
     from opendp_bayes.commands.answers import field_errors, survey_of, where_counted
     from opendp_bayes.commands.files import scannable, source
-    from opendp_bayes.commands.progress import waiting
+    from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
-    from opendp_bayes.publishing.document import Report
-    from opendp_bayes.publishing.lines import located
-    from opendp_bayes.publishing.reading import read_specification
+    from opendp_bayes.report.lines import located
+    from opendp_bayes.report.report_document import Report
+    from opendp_bayes.report.specification_text import read_specification
 
     text = _text(specification)
     with _specification_errors(specification):
@@ -140,8 +141,8 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
 
 
 def _write(made: "Report", page: NewFile, kept: Path) -> None:
-    from opendp_bayes.commands.progress import waiting
-    from opendp_bayes.publishing.page import rendered
+    from opendp_bayes.commands.progress_bar import waiting
+    from opendp_bayes.report.page import rendered
 
     with waiting("Computing the posteriors"):
         content = rendered(made)
@@ -156,7 +157,7 @@ def _releases_of(page: Path) -> Path:
 
 @contextmanager
 def _specification_errors(path: Path) -> Iterator[None]:
-    from opendp_bayes.publishing.lines import SpecificationError
+    from opendp_bayes.report.lines import SpecificationError
 
     try:
         yield

@@ -1,5 +1,5 @@
-r"""What the exponential mechanisms share: `P(r | x) ∝ exp(-H(posterior(x), r) / w(x))` over every
-posterior of the same size.
+r"""The common part of the exponential mechanisms: `P(r | x) ∝ exp(-H(posterior(x), r) / w(x))` over
+every posterior of the same size.
 
 They differ in the width `w(x)` and in what can be proved about it. The probability that the sampler
 realises is within `exp(±2 e)` of this law, where `e` is `exponent_error`; a log-likelihood ratio is
@@ -22,7 +22,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.scores import candidate_distances, public_size
-from opendp_bayes.samplers.hellinger import HellingerSampler, check_categories
+from opendp_bayes.samplers.hellinger_candidates import HellingerSampler, check_categories
 
 #: A mechanism is refused where more than this share of its releases would not depend on the data,
 #: whatever they are,
@@ -105,7 +105,7 @@ class PosteriorExponential(ABC):
         return self.sample(counts, prior, size)
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
-        """What was drawn, which is counts already."""
+        """Return the draw unchanged: it is counts already."""
         return drawn
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
@@ -120,8 +120,8 @@ class PosteriorExponential(ABC):
         return candidates(int(counts.sum()), counts.size), -exponents - logsumexp(-exponents)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`, by `opendp_bayes.samplers.hellinger`, for any number
-        of records and categories.
+        """`size` releases, shape `(size, k)`, by
+        `opendp_bayes.samplers.hellinger_candidates`, for any number of records and categories.
         """
         counts, prior = _checked(counts, prior)
         if not counts.any():

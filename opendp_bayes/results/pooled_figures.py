@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.estimates import Estimate, estimate_of
-from opendp_bayes.inference.pooled import PooledPosterior
+from opendp_bayes.inference.pooling.pooled_posterior import PooledPosterior
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_size
-from opendp_bayes.released.data import Key
-from opendp_bayes.report.wording import group_name
+from opendp_bayes.release_format.data import Key
 from opendp_bayes.results.figures import GREY, NOISE_AWARE, PLUG_IN, pyplot, wrapped
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ _LINE = 26
 def plot_pooled(
     groups: Mapping[Key, PooledPosterior], m: Floats, drawn: Integers, *, columns: int, level: float
 ) -> "Figure":
-    """`Pooled.plot`, of groups, draws of m, shape `(draws, k)`, and what was drawn, `(G, k)`."""
+    """Draw `Pooled.plot` from groups, draws of m, shape `(draws, k)`, and the draws of the
+    mechanism, `(G, k)`.
+    """
     level, columns = as_level(level), as_size(columns, "columns", "columns")
     plt = pyplot()
     categories = next(iter(groups.values())).categories

@@ -1,7 +1,9 @@
-"""The sheets of releases: what their tables show, on the terminal and in a notebook."""
+"""Sheets of releases: their tables on the terminal and in a notebook."""
 
 from collections.abc import Mapping
 
+from opendp_bayes.display.sheet import Body, Column, Marked, Note, Row, Sheet, Table
+from opendp_bayes.display.wording import TRUNCATED, described, group_name, guarantee
 from opendp_bayes.inference.estimates import (
     Estimate,
     InferredRelease,
@@ -12,10 +14,8 @@ from opendp_bayes.inference.estimates import (
 from opendp_bayes.inference.noise_aware import is_quick
 from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.released.data import Key
-from opendp_bayes.released.promise import Promise
-from opendp_bayes.report.sheet import Body, Column, Marked, Note, Row, Sheet, Table
-from opendp_bayes.report.wording import TRUNCATED, described, group_name, guarantee
+from opendp_bayes.release_format.data import Key
+from opendp_bayes.release_format.promise import Promise
 
 _CATEGORY = Column("Category", number=False)
 _COUNT = Column("Released\ncount")
@@ -85,7 +85,7 @@ def grouped_sheet(
 
 
 def promised(promise: Promise, whose: str = "") -> list[Note]:
-    """What is promised, and what that leaves of the records."""
+    """State the promise, and the limit on the rows of an identifier where there is one."""
     return [f"{whose}{guarantee(promise)}", *([TRUNCATED] if promise.truncated else [])]
 
 
@@ -94,7 +94,7 @@ def _by(mechanism: Mechanism) -> Note:
 
 
 def _named(release: InferredRelease) -> list[Column]:
-    """The columns that say which category a row is of: one, or one for each axis of a table."""
+    """Name the columns that show the category of a row: one, or one for each axis of a table."""
     return [Column(axis, number=False) for axis in release.axes] or [_CATEGORY]
 
 

@@ -1,4 +1,4 @@
-"""What the analyst holds of a survey: a release for each question, paid for together."""
+"""The analyst's result of a survey: a release for each question, paid for together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from opendp_bayes.accounting.division import sum_up
+from opendp_bayes.display import notebook
+from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
+from opendp_bayes.display.wording import group_name, stated_loss
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.released.labels import absent, place_of
-from opendp_bayes.report import notebook
-from opendp_bayes.report.sheet import Body, Column, Note, Sheet, Table, parts
-from opendp_bayes.report.wording import group_name, stated_loss
+from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.results.reading import release_from_json
+from opendp_bayes.results.reading_results import release_from_json
 from opendp_bayes.results.release import Release
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
     @property
     def loss(self) -> PrivacyLoss:
         """Certified upper bounds on the privacy loss of all releases together, for one privacy
-        unit: the sums of those of each, rounded up.
+        unit: the sums of their bounds, rounded up.
         """
         losses = [release.loss for release in self.releases]
         return PrivacyLoss(
@@ -115,8 +115,8 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         return pl.concat(frames)
 
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
-        """What tables show of the survey: one for each question, with counts, means and intervals
-        of probability `level`, and the guarantee of each and of all together.
+        """Sheet of the survey: a table for each question, with counts, means and intervals of
+        probability `level`, and the guarantee of each and of all together.
 
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
         Raises `ValueError` unless `0 < level < 1`.
@@ -146,7 +146,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         return notebook.rendered(self.sheet(wait=False))
 
     def __rich__(self) -> Any:
-        from opendp_bayes.report import terminal  # which needs rich, of the extra `cli`
+        from opendp_bayes.display import terminal  # which needs rich, of the extra `cli`
 
         return terminal.rendered(self.sheet())
 
@@ -190,7 +190,9 @@ def _as_text(label: Any) -> str:
 
 
 def _headed(table: Table, name: str) -> Table:
-    """The table with the name of its question before every row; that of groups before the group."""
+    """Put the name of its question before every row of a table, and before the group where there is
+    one.
+    """
     if any(body.group is not None for body in table.bodies):
         first, columns = Column("Question, group", number=False), table.columns[1:]
     else:

@@ -1,14 +1,14 @@
-"""A release together with what smoothed differential privacy says of it."""
+"""A release together with its promise under smoothed differential privacy."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opendp_bayes import Release, load_mechanism
+from opendp_bayes.display import notebook
+from opendp_bayes.display.sheet import Body, Sheet, Table, columns
+from opendp_bayes.display.wording import at_most, described, guarantee
 from opendp_bayes.extend import as_size
-from opendp_bayes.report import notebook
-from opendp_bayes.report.sheet import Body, Sheet, Table, columns
-from opendp_bayes.report.wording import at_most, described, guarantee
 from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.losses import SmoothedDP, SmoothedLoss, loss_of
 from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram, SamplingHistogram
@@ -33,7 +33,7 @@ class SmoothedRelease:
 
     @property
     def loss(self) -> SmoothedLoss:
-        """What smoothed differential privacy promises, for one record changed."""
+        """Loss under smoothed differential privacy, for one record changed."""
         return loss_of(self.release.mechanism, self.guarantee)
 
     @property
@@ -42,8 +42,8 @@ class SmoothedRelease:
         return tuple(self.release.counts)
 
     def sheet(self, epsilons: Sequence[float] = EPSILONS) -> Sheet:
-        """What tables show: the counts, the smoothed δ at each of `epsilons`, and both promises in
-        words. Computing the δ may take seconds for thousands of records.
+        """Sheet of the release: the counts, the smoothed δ at each of `epsilons`, and both promises
+        in words. Computing the δ may take seconds for thousands of records.
         """
         size, corners = self.guarantee.size, self.guarantee.vertices
         labels = zip(self.release.categories, self.counts, strict=True)

@@ -1,0 +1,103 @@
+"""Content of a result's display: tables, sentences around them and a verdict, without any layout.
+
+`report.terminal` and `report.notebook` show a sheet; they know no result.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+#: How a text stands out: as a name in code, or by whether it is good news.
+Tone = Literal["code", "good", "bad", "doubtful"]
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A text that stands out."""
+
+    text: str
+    tone: Tone
+
+
+Cell = str | Marked
+Row = tuple[Cell, ...]
+#: A sentence, in parts where one of them stands out.
+Note = str | tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, in lines, and how the cells below it are shown.
+
+    Attributes
+    ----------
+    heading : the lines are separated by line feeds.
+    number : whether the cells are short, stand on the right and are never broken.
+    weight : `"strong"` for what is to be read first, `"faint"` for what is to be read last.
+    full : the heading where there is room for a longer one.
+    """
+
+    heading: str
+    number: bool = True
+    weight: Literal["plain", "strong", "faint"] = "plain"
+    full: str = ""
+
+
+@dataclass(frozen=True)
+class Body:
+    """Rows that belong together; those of a `group` have its name before them, in a column of its
+    own.
+    """
+
+    rows: tuple[Row, ...]
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and bodies; the first cell of a row, after the group, names its subject."""
+
+    columns: tuple[Column, ...]
+    bodies: tuple[Body, ...]
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The verdict on a result: a word, and the sentence that it stands before."""
+
+    word: str
+    text: str
+    tone: Tone
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Everything that a result displays of itself, without layout.
+
+    Attributes
+    ----------
+    tables : in the order of reading.
+    notes : sentences below the tables.
+    title, lead : what the tables are of, and the sentence after it.
+    reading : how to read the tables, where there is room for it.
+    refused : what is not in the tables, by name, and why.
+    conclusion : what it comes to; None where that is left to the reader.
+    """
+
+    tables: tuple[Table, ...]
+    notes: tuple[Note, ...] = ()
+    title: str = ""
+    lead: str = ""
+    reading: str = ""
+    refused: tuple[tuple[str, str], ...] = ()
+    conclusion: Conclusion | None = None
+
+
+def columns(*headings: str) -> tuple[Column, ...]:
+    """A column of text, and columns of numbers."""
+    first, *others = headings
+    return (Column(first, number=False), *map(Column, others))
+
+
+def parts(note: Note) -> tuple[Cell, ...]:
+    """The parts of a sentence."""
+    return (note,) if isinstance(note, str) else note

@@ -1,0 +1,139 @@
+"""The promise that a release makes to the records that it was made from."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, TypeVar
+
+from opendp_bayes.mechanisms.neighbours import Relation, relation_of
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.released.labels import identity
+
+P = TypeVar("P", bound="Promised")
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A privacy loss, and the data sets between which it holds. All of it is public.
+
+    Attributes
+    ----------
+    size : the public number of records under change-one neighbours; None under add/remove, where it
+        is private.
+    d_in : the distance between neighbouring data sets that `loss` is for, in records changed, or
+        added and removed.
+    loss : certified upper bounds on the privacy loss (`PrivacyLoss`).
+    measure : the OpenDP privacy measure that the release was made under.
+    truncated : whether the rows of each identifier were limited before they were counted, so that
+        what is estimated is the rows that were kept (`docs/limits.md`).
+
+    >>> from opendp_bayes import PrivacyLoss, Promise
+    >>> promise = Promise(None, 1, PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0), "MaxDivergence")
+    >>> promise.relation, promise.epsilon, promise.delta
+    ('add/remove', 0.5, 0.0)
+    """
+
+    size: int | None
+    d_in: int
+    loss: PrivacyLoss
+    measure: str
+    truncated: bool = False
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbour relation: `"change-one"` or `"add/remove"`."""
+        return relation_of(self.size)
+
+    @property
+    def epsilon(self) -> float:
+        """Upper bound on ε, holding together with `delta`."""
+        return self.loss.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The δ that goes with `epsilon`; 0 for a pure guarantee."""
+        return self.loss.delta
+
+    @property
+    def rho(self) -> float:
+        """Upper bound on ρ of zero-concentrated differential privacy."""
+        return self.loss.rho
+
+
+class Promised:
+    """A frozen dataclass with a `promise`: the promise by its short names, copies, and equality.
+
+    Two are equal where their fields are, and their labels by type and value.
+    What a property of a subclass has computed and kept is left out of copies and pickles, which
+    hold the fields alone.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    promise: Promise
+
+    @property
+    def size(self) -> int | None:
+        """The public number of records; None where it is private."""
+        return self.promise.size
+
+    @property
+    def d_in(self) -> int:
+        """The distance between neighbouring data sets that `loss` is for."""
+        return self.promise.d_in
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """Certified upper bounds on the privacy loss."""
+        return self.promise.loss
+
+    @property
+    def measure(self) -> str:
+        """The OpenDP privacy measure that the release was made under."""
+        return self.promise.measure
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbour relation: `"change-one"` or `"add/remove"`."""
+        return self.promise.relation
+
+    @property
+    def epsilon(self) -> float:
+        """Upper bound on ε, holding together with `delta`."""
+        return self.promise.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The δ that goes with `epsilon`; 0 for a pure guarantee."""
+        return self.promise.delta
+
+    @property
+    def rho(self) -> float:
+        """Upper bound on ρ of zero-concentrated differential privacy."""
+        return self.promise.rho
+
+    def with_promise(self: P, promise: Promise) -> P:
+        """Copy the release with its promise stated for another distance or measure."""
+        return replace(self, promise=promise)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._told_apart() == other._told_apart()
+
+    def __hash__(self) -> int:
+        return hash(self._told_apart())
+
+    def _told_apart(self) -> Hashable:
+        """All fields, those that hold labels by the identity of each."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        labels = {name: identity(values[name]) for name in values.keys() & {"categories", "groups"}}
+        return tuple((values | labels).values())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _promised(self) -> str:
+        """The promise as the `repr` of a release shows it."""
+        size = f"size={self.size}, " if self.size is not None else ""
+        truncated = ", truncated=True" if self.promise.truncated else ""
+        return (
+            f"relation={self.relation!r}, {size}d_in={self.d_in}, epsilon={self.epsilon:.6g},"
+            f" delta={self.delta:.3g}, rho={self.rho:.6g}, measure={self.measure!r}{truncated}"
+        )
