@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 from opendp_bayes.mechanisms.neighbours import Relation, relation_of
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.released.labels import identity
+from opendp_bayes.release_format.labels import identity
 
 P = TypeVar("P", bound="Promised")
 
