@@ -94,7 +94,7 @@ def value_of(rows: Rows, node: Any) -> Value:
     if kind in _FORMS:
         return _FORMS[kind](rows, body)
     if kind != "Function":
-        raise RefusedError(kind)
+        raise RefusedError(named(body)[0] if kind == "Agg" else kind)
     inputs, function = fields(body, "input function")
     kind, arguments = _function(function)
     if kind not in EXPRESSIONS or kind in _FORMS:
