@@ -2,6 +2,7 @@
 move with them.
 """
 
+import itertools
 import json
 import random
 import re
@@ -16,7 +17,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.framework import plan_gate, plan_values
+from opendp_bayes.framework import plan_gate, plan_values, query_plan
 from opendp_bayes.framework.plan_gate import check_plan
 from tests.framework import every_expression as every
 from tests.framework.leaking_plans import CATEGORICAL, CUT, LEAKS, SCHEMA, B, C, counted
@@ -86,6 +87,16 @@ def test_without_the_gate_one_record_moves_a_thousand():
 
 # What is refused, by name, and the remedy.
 REFUSED = {
+    "division": (
+        lambda q: q.with_columns(i=C("i") / 10),
+        "with_columns: division with floats rounds otherwise where a batch has one row",
+    ),
+    "floor": (lambda q: q.filter(C("x") // 2 == 1), "filter: division with floats rounds"),
+    "rest": (lambda q: q.select("i", x=C("i") % C("x")), "select: division with floats rounds"),
+    "sign of zero": (
+        lambda q: q.with_columns(s=(0 - C("x")).cast(pl.String)),
+        "with_columns: cast of a float to String shows the sign of zero",
+    ),
     "codes": (
         lambda q: q.with_columns(i=CATEGORICAL.to_physical()),
         "with_columns: to_physical reads the codes of a Categorical",
@@ -213,7 +224,7 @@ def test_a_plan_that_cannot_be_written_is_refused():
         lambda q: q.truncate_per_group(2),
         lambda q: q.truncate_per_group(2, keep="first"),
         lambda q: q.truncate_per_group(2, keep="last"),
-        lambda q: q.truncate_per_group(2, keep=dp.polars.SortBy(["i", C("x") * 2])),
+        lambda q: q.truncate_per_group(2, keep=dp.polars.SortBy([C("x") * 2])),
         lambda q: q.truncate_per_group(2, by=["s"]).truncate_num_groups(2, by=["s"], keep="first"),
         lambda q: q.truncate_per_group(2, by=["s", "i"]).truncate_num_groups(
             3, by=["s", "i"], keep="last"
@@ -250,11 +261,61 @@ def test_limits_by_codes_are_refused():
         pl.int_range(pl.len()).sort_by(C("i").max().over("x")).over("p") < 1,
         (pl.int_range(pl.len()).over("p") < 1) & (C("i") > 0),
         pl.int_range(pl.len()).over("p") != 1,
+        pl.int_range(pl.len()).reverse().sort_by("i").over("p") < 1,
+        pl.int_range(pl.len()).sort_by("i").shuffle().over("p") < 1,
     ],
 )
 def test_other_windows_are_refused(predicate):
     with pytest.raises(ValueError, match=r"filter: over looks at other rows\. Only `truncate"):
         ob.posterior(query(of_persons()).filter(predicate), **OF_I)
+
+
+def test_without_the_gate_division_moves_more_than_one_row(monkeypatch):
+    """The negative control: 49.0 / 49.0 is 1 in a batch of one row, and below 1 in others."""
+    monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
+    asked = {"column": "b", "categories": [True, False], "nulls": False}
+
+    def counts(rows: int) -> list[int]:
+        frame = pl.DataFrame([(1, 49.0, "a", 0)] * rows, schema=SCHEMA, orient="row")
+        return counted(frame, lambda q: q.with_columns(b=C("x") / 49.0 >= 1), asked)
+
+    found = [counts(rows) for rows in range(1, 2 * pl.thread_pool_size() + 2)]
+    moved = [
+        sum(abs(a - b) for a, b in zip(few, more, strict=True))
+        for few, more in itertools.pairwise(found)
+    ]
+    assert max(moved) > 1
+
+
+SEVERAL = dp.polars.SortBy(["i", "s"])
+
+
+def test_limits_in_the_order_of_several_columns_are_refused():
+    """One person of one row moved 13 of 41 rows, and up to six rows of a person were kept."""
+    made = query(of_persons()).truncate_per_group(1, keep=SEVERAL)
+    message = "filter: sort_by of several columns numbers rows of other identifiers too, in polars"
+    with pytest.raises(ValueError, match=f"{message} 1.36. Sort by one column, computed from them"):
+        ob.posterior(made, **OF_I)
+
+
+def test_without_the_gate_the_order_of_several_columns_moves_other_persons(monkeypatch):
+    """The negative control, in every order of the rows of three persons."""
+    frame = pl.DataFrame(
+        [(1, 0.5, "b", 1), (3, 0.5, "b", 1), (1, 0.5, "a", 0), (1, 0.5, "a", 1)],
+        schema=SCHEMA,
+        orient="row",
+    )
+    monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
+    counts = [
+        counted(
+            pl.DataFrame(rows, schema=SCHEMA, orient="row"),
+            lambda q: q.truncate_per_group(1, keep=SEVERAL),
+            OF_I,
+            of_persons(),
+        )
+        for rows in itertools.permutations(frame.rows())
+    ]
+    assert len(set(map(tuple, counts))) > 1  # the order of rows decides
 
 
 def test_a_limit_without_the_identifier_is_refused():
@@ -344,7 +405,7 @@ ACCEPTED = {
         "or_",
         "replace",
     ],
-    *["replace_strict", "sub", "truediv", "xor"],
+    *["replace_strict", "sub", "xor"],
     *[
         "dt.century",
         "dt.day",
@@ -437,7 +498,9 @@ def test_an_expression_is_called_what_polars_calls_it(label):
         return
     empty = pl.LazyFrame(schema=every.SCHEMA)
     written = plan_gate._written(empty.select(every.MORE[label]))["Select"]["expr"][0]
-    value = plan_values.value_of(plan_values.Rows(frozenset(["c"])), written)
+    value = plan_values.value_of(
+        plan_values.Rows(frozenset(["c"]), plan=plan_gate._written(empty)), written
+    )
     schema = empty.select(every.MORE[label]).collect_schema()
     assert [value.name] == schema.names()
     assert value.coded == (schema.dtypes()[0] == pl.Categorical)
@@ -455,7 +518,7 @@ EXPRESSIONS = {
         C("i").replace({0: 1, 1: 0}),
         C("i").clip(0, 2),
     ],
-    "x": [C("x") * 2, 1 - C("i") / 2 + C("x"), C("i").cast(pl.Float64)],
+    "x": [C("x") * 2, 1 - C("i") * 2 + C("x"), C("i").cast(pl.Float64)],
     "s": [
         CUT.cast(pl.String),
         C("s") + C("s"),
