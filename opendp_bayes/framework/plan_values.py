@@ -108,6 +108,8 @@ def value_of(rows: Rows, node: Any) -> Value:
         return _replaced(rows, inputs, arguments)
     if kind == "StringExpr.Strptime" and arguments[1]["format"] is None:
         raise RefusedError(kind)
+    if kind == "FillNull" and _any_floats(rows, *inputs) and not _any_floats(rows, node):
+        raise RefusedError("fill_null of floats with text", "zero")
     if EXPRESSIONS[kind].by_label:
         (inner,) = inputs
         return replace(value_of(rows, inner), coded=False)

@@ -97,6 +97,10 @@ REFUSED = {
         lambda q: q.with_columns(s=(0 - C("x")).cast(pl.String)),
         "with_columns: cast of a float to String shows the sign of zero",
     ),
+    "sign of zero, filled": (
+        lambda q: q.with_columns(s=(0 - C("x")).fill_null("none").cast(pl.String)),
+        "with_columns: fill_null of floats with text shows the sign of zero",
+    ),
     "codes": (
         lambda q: q.with_columns(i=CATEGORICAL.to_physical()),
         "with_columns: to_physical reads the codes of a Categorical",
