@@ -303,7 +303,7 @@ def test_limits_in_the_order_of_several_columns_are_refused():
 
 
 def test_without_the_gate_the_order_of_several_columns_moves_other_persons(monkeypatch):
-    """The negative control, in every order of the rows of three persons."""
+    """The negative control, in every order of the rows of two persons, none of which tie."""
     frame = pl.DataFrame(
         [(1, 0.5, "b", 1), (3, 0.5, "b", 1), (1, 0.5, "a", 0), (1, 0.5, "a", 1)],
         schema=SCHEMA,
