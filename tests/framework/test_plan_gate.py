@@ -1,5 +1,6 @@
 """The gate for plans: what depends on other rows is refused by name."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -10,9 +11,9 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.framework import plan_gate, plan_values
+from opendp_bayes.framework import plan_gate, plan_values, query_plan
 from opendp_bayes.framework.plan_gate import check_plan
-from tests.framework.leaking_plans import CATEGORICAL, CUT, LEAKS, SCHEMA, B, C
+from tests.framework.leaking_plans import CATEGORICAL, CUT, LEAKS, SCHEMA, B, C, counted
 from tests.framework.plan_queries import OF_I, query
 
 
@@ -62,6 +63,20 @@ def test_without_the_gate_one_record_moves_a_thousand():
 
 # What is refused, by name, and the remedy.
 REFUSED = {
+    "division": (
+        lambda q: q.with_columns(i=C("i") / 10),
+        "with_columns: division with floats rounds otherwise where a batch has one row",
+    ),
+    "floor": (lambda q: q.filter(C("x") // 2 == 1), "filter: division with floats rounds"),
+    "rest": (lambda q: q.select("i", x=C("i") % C("x")), "select: division with floats rounds"),
+    "sign of zero": (
+        lambda q: q.with_columns(s=(0 - C("x")).cast(pl.String)),
+        "with_columns: cast of a float to String shows the sign of zero",
+    ),
+    "sign of zero, filled": (
+        lambda q: q.with_columns(s=(0 - C("x")).fill_null("none").cast(pl.String)),
+        "with_columns: fill_null of floats with text shows the sign of zero",
+    ),
     "codes": (
         lambda q: q.with_columns(i=CATEGORICAL.to_physical()),
         "with_columns: to_physical reads the codes of a Categorical",
@@ -180,3 +195,20 @@ def test_a_plan_that_cannot_be_written_is_refused():
     )
     with pytest.raises(ValueError, match="query: polars cannot write its plan down"):
         check_plan(plan, pl.LazyFrame(schema=SCHEMA))
+
+
+def test_without_the_gate_division_moves_more_than_one_row(monkeypatch):
+    """The negative control: 49.0 / 49.0 is 1 in a batch of one row, and below 1 in others."""
+    monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
+    asked = {"column": "b", "categories": [True, False], "nulls": False}
+
+    def counts(rows: int) -> list[int]:
+        frame = pl.DataFrame([(1, 49.0, "a", 0)] * rows, schema=SCHEMA, orient="row")
+        return counted(frame, lambda q: q.with_columns(b=C("x") / 49.0 >= 1), asked)
+
+    found = [counts(rows) for rows in range(1, 2 * pl.thread_pool_size() + 2)]
+    moved = [
+        sum(abs(a - b) for a, b in zip(few, more, strict=True))
+        for few, more in itertools.pairwise(found)
+    ]
+    assert max(moved) > 1

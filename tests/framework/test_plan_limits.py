@@ -1,10 +1,13 @@
 """Limits on the rows of an identifier: which steps may look at several rows, and which not."""
 
+import itertools
+
 import opendp.prelude as dp
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.framework import query_plan
 from tests.framework.leaking_plans import CUT, SCHEMA, C, counted
 from tests.framework.plan_queries import OF_I, Bound, of_persons, query
 
@@ -15,7 +18,7 @@ from tests.framework.plan_queries import OF_I, Bound, of_persons, query
         lambda q: q.truncate_per_group(2),
         lambda q: q.truncate_per_group(2, keep="first"),
         lambda q: q.truncate_per_group(2, keep="last"),
-        lambda q: q.truncate_per_group(2, keep=dp.polars.SortBy(["i", C("x") * 2])),
+        lambda q: q.truncate_per_group(2, keep=dp.polars.SortBy([C("x") * 2])),
         lambda q: q.truncate_per_group(2, by=["s"]).truncate_num_groups(2, by=["s"], keep="first"),
         lambda q: q.truncate_per_group(2, by=["s", "i"]).truncate_num_groups(
             3, by=["s", "i"], keep="last"
@@ -52,11 +55,44 @@ def test_limits_by_codes_are_refused():
         pl.int_range(pl.len()).sort_by(C("i").max().over("x")).over("p") < 1,
         (pl.int_range(pl.len()).over("p") < 1) & (C("i") > 0),
         pl.int_range(pl.len()).over("p") != 1,
+        pl.int_range(pl.len()).reverse().sort_by("i").over("p") < 1,
+        pl.int_range(pl.len()).sort_by("i").shuffle().over("p") < 1,
     ],
 )
 def test_other_windows_are_refused(predicate):
     with pytest.raises(ValueError, match=r"filter: over looks at other rows\. Only `truncate"):
         ob.posterior(query(of_persons()).filter(predicate), **OF_I)
+
+
+SEVERAL = dp.polars.SortBy(["i", "s"])
+
+
+def test_limits_in_the_order_of_several_columns_are_refused():
+    """One person of one row moved 13 of 41 rows, and up to six rows of a person were kept."""
+    made = query(of_persons()).truncate_per_group(1, keep=SEVERAL)
+    message = "filter: sort_by of several columns numbers rows of other identifiers too, in polars"
+    with pytest.raises(ValueError, match=f"{message} 1.36. Sort by one column, computed from them"):
+        ob.posterior(made, **OF_I)
+
+
+def test_without_the_gate_the_order_of_several_columns_moves_other_persons(monkeypatch):
+    """The negative control, in every order of the rows of two persons, none of which tie."""
+    frame = pl.DataFrame(
+        [(1, 0.5, "b", 1), (3, 0.5, "b", 1), (1, 0.5, "a", 0), (1, 0.5, "a", 1)],
+        schema=SCHEMA,
+        orient="row",
+    )
+    monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
+    counts = [
+        counted(
+            pl.DataFrame(rows, schema=SCHEMA, orient="row"),
+            lambda q: q.truncate_per_group(1, keep=SEVERAL),
+            OF_I,
+            of_persons(),
+        )
+        for rows in itertools.permutations(frame.rows())
+    ]
+    assert len(set(map(tuple, counts))) > 1  # the order of rows decides
 
 
 def test_a_limit_without_the_identifier_is_refused():

@@ -29,7 +29,7 @@ EXPRESSIONS = {
         C("i").replace({0: 1, 1: 0}),
         C("i").clip(0, 2),
     ],
-    "x": [C("x") * 2, 1 - C("i") / 2 + C("x"), C("i").cast(pl.Float64)],
+    "x": [C("x") * 2, 1 - C("i") * 2 + C("x"), C("i").cast(pl.Float64)],
     "s": [
         CUT.cast(pl.String),
         C("s") + C("s"),
