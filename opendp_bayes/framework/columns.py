@@ -185,7 +185,8 @@ def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> 
 def _check_fits(label: Any, dtype: pl.DataType, shown: str) -> None:
     expected = bool if dtype == pl.Boolean else int if dtype.is_integer() else str
     if type(label) is not expected:
-        found = repr(label) if isinstance(label, (str, int, float)) else type(label).__name__
+        plain = label is None or isinstance(label, (str, int, float))
+        found = repr(label) if plain else type(label).__name__
         raise TypeError(
             f"{shown}: {found} does not fit a column of type {dtype}; each must be"
             f" {expected.__name__}."

@@ -10,6 +10,7 @@ import numpy as np
 #: Longest text and longest list that are shown as they are.
 _LONGEST = 300
 _PLAIN = (bool, int, float, complex, str, Fraction, np.generic, date, type, type(None))
+_OURS = ("opendp", "opendp_bayes")
 
 
 def told(value: Any) -> str:
@@ -24,7 +25,7 @@ def told(value: Any) -> str:
         if isinstance(value, (list, tuple, set, frozenset, range))
         else [value]
     )
-    plain = all(isinstance(item, _PLAIN) or _is_ours(item) for item in items)
+    plain = all(map(_is_plain, items))
     if plain and len(items) <= _LONGEST and len(text := repr(value)) <= _LONGEST:
         return text
     kind = type(value)
@@ -32,5 +33,7 @@ def told(value: Any) -> str:
     return f"<{name}>"
 
 
-def _is_ours(value: Any) -> bool:
-    return type(value).__module__.split(".")[0] in ("opendp", "opendp_bayes")
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, np.character):  # a text of an array, which is a str of Python's, too
+        return False
+    return isinstance(value, _PLAIN) or type(value).__module__.split(".")[0] in _OURS

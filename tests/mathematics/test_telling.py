@@ -49,6 +49,8 @@ def test_plain_values_are_shown(value: Any) -> None:
         ("x" * 1000, "<str>"),
         ({"a": [1]}, "<dict>"),
         (b"x", "<bytes>"),
+        (np.str_(VALUE), "<numpy.str_>"),
+        ([*ROWS["array"]], "<list>"),
     ],
 )
 def test_others_are_shown_by_their_type(value: Any, shown: str) -> None:
