@@ -58,6 +58,8 @@ def test_others_are_shown_by_their_type(value: Any, shown: str) -> None:
 
 
 GOOD = {"k": 3, "scale": 1.0, "n": 10, "epsilon": 1.0, "categories": ["a", "b"], "prior": 1.0}
+GOOD |= {"frame": pl.LazyFrame({"a": ["b"]}), "privacy_unit": dp.unit_of(contributions=1)}
+GOOD |= {"privacy_loss": dp.loss_of(epsilon=1.0)}
 
 
 def _calls() -> Iterator[tuple[str, Callable[..., Any], str, dict[str, Any]]]:
