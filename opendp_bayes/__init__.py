@@ -55,6 +55,13 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.grouped_counts import grouped_release as grouped_release
     from opendp_bayes.framework.grouped_counts import make_grouped_counts as make_grouped_counts
     from opendp_bayes.framework.grouped_counts import then_grouped_counts as then_grouped_counts
+    from opendp_bayes.framework.hellinger_scores import (
+        make_hellinger_scores as make_hellinger_scores,
+    )
+    from opendp_bayes.framework.hellinger_scores import selected_counts as selected_counts
+    from opendp_bayes.framework.hellinger_scores import (
+        then_hellinger_scores as then_hellinger_scores,
+    )
     from opendp_bayes.framework.left_out import DROP as DROP
     from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
@@ -68,10 +75,7 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.posteriors import (
         then_dirichlet_multinomial as then_dirichlet_multinomial,
     )
-    from opendp_bayes.framework.scores import make_hellinger_scores as make_hellinger_scores
-    from opendp_bayes.framework.scores import selected_counts as selected_counts
-    from opendp_bayes.framework.scores import then_hellinger_scores as then_hellinger_scores
-    from opendp_bayes.framework.survey import survey as survey
+    from opendp_bayes.framework.survey_query import survey as survey
     from opendp_bayes.framework.vectors import make_count_map as make_count_map
     from opendp_bayes.framework.vectors import make_count_vector as make_count_vector
     from opendp_bayes.framework.vectors import then_count_map as then_count_map
@@ -108,7 +112,7 @@ if TYPE_CHECKING:
     from opendp_bayes.planning.plan import plan as plan
     from opendp_bayes.planning.smallest import smallest_epsilon as smallest_epsilon
     from opendp_bayes.planning.smallest import smallest_size as smallest_size
-    from opendp_bayes.released.promise import Promise as Promise
+    from opendp_bayes.release_format.promise import Promise as Promise
     from opendp_bayes.results.grouped_release import GroupedRelease as GroupedRelease
     from opendp_bayes.results.release import Release as Release
     from opendp_bayes.results.survey import Survey as Survey
@@ -152,8 +156,12 @@ _HOME = {
     ),
     "framework.left_out": ("DROP",),
     "framework.measurements": ("make_mechanism", "then_mechanism"),
-    "framework.scores": ("make_hellinger_scores", "selected_counts", "then_hellinger_scores"),
-    "framework.survey": ("survey",),
+    "framework.hellinger_scores": (
+        "make_hellinger_scores",
+        "selected_counts",
+        "then_hellinger_scores",
+    ),
+    "framework.survey_query": ("survey",),
     "framework.vectors": (
         "make_count_map",
         "make_count_vector",
@@ -180,7 +188,7 @@ _HOME = {
     "planning.plan": ("plan",),
     "planning.smallest": ("smallest_epsilon", "smallest_size"),
     "mechanisms.privacy_loss": ("PrivacyLoss",),
-    "released.promise": ("Promise",),
+    "release_format.promise": ("Promise",),
     "results.release": ("Release",),
     "results.survey": ("Survey",),
     "mathematics.sensitivity_curves": ("SensitivityCurves", "sensitivity_curves"),

@@ -16,13 +16,14 @@ from argument_rows_of_posteriors import POSTERIORS
 from optional import arviz_or_skip
 
 import opendp_bayes as ob
-from opendp_bayes.inference import category_answers, pooled_draws
-from opendp_bayes.inference.comparison import Comparison
-from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
-from opendp_bayes.inference.one_category import CategoryPosterior
-from opendp_bayes.inference.quantities import Quantity
-from opendp_bayes.results import pooled as pooled_results
-from opendp_bayes.results.pooled import Pooled
+from opendp_bayes.inference.answers import category_answers
+from opendp_bayes.inference.answers.comparison import Comparison
+from opendp_bayes.inference.answers.one_category import CategoryPosterior
+from opendp_bayes.inference.answers.quantities import Quantity
+from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
+from opendp_bayes.inference.pooling import pooled_draws
+from opendp_bayes.results import pooled_release as pooled_results
+from opendp_bayes.results.pooled_release import Pooled
 
 ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 

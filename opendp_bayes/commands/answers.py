@@ -14,14 +14,14 @@ from opendp_bayes.commands.query import without_uncounted
 from opendp_bayes.framework.asked import Asked, ask
 from opendp_bayes.framework.columns import check_new, covers, public_values
 from opendp_bayes.framework.question import Question
-from opendp_bayes.framework.shares import Division
+from opendp_bayes.framework.shares_of_questions import Division
 from opendp_bayes.framework.spaces import groups_and_labels
-from opendp_bayes.framework.survey import SurveyQuery
-from opendp_bayes.publishing.lines import FieldError
-from opendp_bayes.publishing.specification import Column, Privacy, Result, Specification
-from opendp_bayes.publishing.statements import notes
-from opendp_bayes.released.data import Value as Label
-from opendp_bayes.released.labels import distinct, place_of
+from opendp_bayes.framework.survey_query import SurveyQuery
+from opendp_bayes.release_format.data import Value as Label
+from opendp_bayes.release_format.labels import distinct, place_of
+from opendp_bayes.report.lines import FieldError
+from opendp_bayes.report.specification import Column, Privacy, Result, Specification
+from opendp_bayes.report.statements import notes
 
 #: An error of the library: the argument that it is about, its value, and what is wrong.
 _ARGUMENT = re.compile(r"(\w+)(=.*?)?: (.*)", re.DOTALL)

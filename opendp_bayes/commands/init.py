@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from opendp_bayes.commands.files import Source
-    from opendp_bayes.released.data import Value as Label
+    from opendp_bayes.release_format.data import Value as Label
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 

@@ -11,13 +11,13 @@ from opendp.mod import enable_features
 
 from opendp_bayes.commands.errors import fail
 from opendp_bayes.commands.files import Source, scan_columns
+from opendp_bayes.display.wording import where_counted
 from opendp_bayes.framework.columns import covers
 from opendp_bayes.framework.context import PosteriorQuery, posterior
 from opendp_bayes.mathematics.validation import as_positive
-from opendp_bayes.publishing.specification import Unmatched
-from opendp_bayes.released.data import Value as Label
-from opendp_bayes.released.labels import OTHER, spare
-from opendp_bayes.report.wording import where_counted
+from opendp_bayes.release_format.data import Value as Label
+from opendp_bayes.release_format.labels import OTHER, spare
+from opendp_bayes.report.specification import Unmatched
 
 _MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 32 bits
 

@@ -10,8 +10,8 @@ import polars as pl
 from opendp_bayes.framework.left_out import LeftOut
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.released.data import Label, Value
-from opendp_bayes.released.labels import distinct, look_alike, place_of
+from opendp_bayes.release_format.data import Label, Value
+from opendp_bayes.release_format.labels import distinct, look_alike, place_of
 
 _NOT_A_CATEGORY = -1
 

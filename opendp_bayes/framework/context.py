@@ -20,7 +20,7 @@ from opendp_bayes.framework.spaces import Prior
 from opendp_bayes.framework.summary import described, summary_of
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.released.data import Key, Value
+from opendp_bayes.release_format.data import Key, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 from opendp_bayes.results.survey import Survey

@@ -25,13 +25,13 @@ from opendp.mod import (
 from opendp.transformations import make_user_transformation
 
 from opendp_bayes.framework.boundary import guarded, guarded_map, require_features
-from opendp_bayes.framework.cells import cells_of
 from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.interrupts import interruptible
+from opendp_bayes.framework.joint_cells import cells_of
 from opendp_bayes.framework.question import Categories, Columns, Policy, Question
 from opendp_bayes.framework.spaces import CountsSpace
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
-from opendp_bayes.released.data import Value
+from opendp_bayes.release_format.data import Value
 
 
 def make_categorical_counts(

@@ -13,7 +13,7 @@ from opendp_bayes.framework.counts import make_counts
 from opendp_bayes.framework.question import Categories, Columns, Policy, Question
 from opendp_bayes.framework.spaces import PosteriorSpace, groups_and_labels
 from opendp_bayes.mechanisms.protocol import noises_every_count
-from opendp_bayes.released.data import Key, Value
+from opendp_bayes.release_format.data import Key, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from opendp_bayes.framework.columns import CategoricalColumn, public_values
-from opendp_bayes.framework.tables import check_combinations
+from opendp_bayes.framework.joint_tables import check_combinations
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.released.data import Key
-from opendp_bayes.released.labels import distinct, identity, places_of
+from opendp_bayes.release_format.data import Key
+from opendp_bayes.release_format.labels import distinct, identity, places_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ from opendp_bayes.mathematics.validation import Floats, as_choice, as_distance
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import check_informative
-from opendp_bayes.released.promise import Promise
+from opendp_bayes.release_format.promise import Promise
 from opendp_bayes.results.release import Release
 
 

@@ -10,7 +10,7 @@ from opendp.mod import Transformation
 from opendp_bayes.framework.left_out import LeftOut
 from opendp_bayes.framework.spaces import Prior
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.released.data import Key, Value
+from opendp_bayes.release_format.data import Key, Value
 
 #: One column, or several whose joint table is asked for.
 Columns = str | Sequence[str]

@@ -17,8 +17,8 @@ from opendp_bayes.framework.boundary import ContractError
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior
 from opendp_bayes.mechanisms.neighbours import relation_of
-from opendp_bayes.released.data import Key, Label
-from opendp_bayes.released.labels import are_same, distinct, in_order
+from opendp_bayes.release_format.data import Key, Label
+from opendp_bayes.release_format.labels import are_same, distinct, in_order
 
 
 @dataclass(frozen=True)

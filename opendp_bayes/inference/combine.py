@@ -6,23 +6,25 @@ from functools import partial, reduce
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.likelihood import (
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.different_records import Union
+from opendp_bayes.inference.convolution.looks import Look
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.two_categories import TwoCategories
+from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
+from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
     IndependentNoise,
     Likelihood,
     likelihood_of,
 )
-from opendp_bayes.inference.listing import log_likelihoods
-from opendp_bayes.inference.looks import Look
-from opendp_bayes.inference.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.true_counts import Listed, TrueCounts, TwoCategories
-from opendp_bayes.inference.union import Union
-from opendp_bayes.inference.weights import Categories, log_rising
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.released.combination import Combination, Records
-from opendp_bayes.released.data import ReleasedData
+from opendp_bayes.release_format.combination import Combination, Records
+from opendp_bayes.release_format.data import ReleasedData
 
 #: Pairs of data sets that are added up.
 _LARGEST_PAIRS = 1 << 24

@@ -22,7 +22,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.scores import candidate_distances, public_size
-from opendp_bayes.samplers.hellinger import HellingerSampler, check_categories
+from opendp_bayes.samplers.hellinger_candidates import HellingerSampler, check_categories
 
 #: A mechanism is refused where more than this share of its releases would not depend on the data,
 #: whatever they are,
@@ -120,8 +120,8 @@ class PosteriorExponential(ABC):
         return candidates(int(counts.sum()), counts.size), -exponents - logsumexp(-exponents)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`, by `opendp_bayes.samplers.hellinger`, for any number
-        of records and categories.
+        """`size` releases, shape `(size, k)`, by
+        `opendp_bayes.samplers.hellinger_candidates`, for any number of records and categories.
         """
         counts, prior = _checked(counts, prior)
         if not counts.any():

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.calibration import calibrate, relative_loss
 from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.validation import SCALES, Floats, as_prior, as_size
 from opendp_bayes.mechanisms import (
@@ -29,7 +30,6 @@ from opendp_bayes.planning.automatic import affordable
 from opendp_bayes.planning.compare import Plan, PlanRow, ranked
 from opendp_bayes.planning.least_error import LeastError, least_error
 from opendp_bayes.planning.scoring import errors_at, proportions_of_interest, records_of
-from opendp_bayes.report.progress import Progress, silent
 
 #: Data sets up to which a plan shows the least error of any mechanism, which takes 0.1 s.
 _FEW_DATA_SETS = 31

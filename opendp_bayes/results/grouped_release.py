@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.inference.pooled_groups import groups_of_release
+from opendp_bayes.display import notebook
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.wording import group_name
+from opendp_bayes.inference.pooling.pooled_groups import groups_of_release
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise
 from opendp_bayes.mechanisms.protocol import Mechanism, law_of
-from opendp_bayes.released.data import Key, Label
-from opendp_bayes.released.grouped_document import GroupedReleaseDocument
-from opendp_bayes.released.labels import ByLabel, in_order
-from opendp_bayes.released.promise import Promise, Promised
-from opendp_bayes.report import notebook
-from opendp_bayes.report.sheet import Sheet
-from opendp_bayes.report.wording import group_name
+from opendp_bayes.release_format.data import Key, Label
+from opendp_bayes.release_format.grouped_document import GroupedReleaseDocument
+from opendp_bayes.release_format.labels import ByLabel, in_order
+from opendp_bayes.release_format.promise import Promise, Promised
 from opendp_bayes.results.figures import plot_groups
-from opendp_bayes.results.pooled import Pooled, pooled
+from opendp_bayes.results.pooled_release import Pooled, pooled
 from opendp_bayes.results.release import Release
 from opendp_bayes.results.sheets import grouped_sheet
 
@@ -249,7 +249,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         return notebook.rendered(self.sheet(wait=False))
 
     def __rich__(self) -> Any:
-        from opendp_bayes.report import terminal  # which needs rich, of the extra `cli`
+        from opendp_bayes.display import terminal  # which needs rich, of the extra `cli`
 
         return terminal.rendered(self.sheet())
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opendp_bayes.display.wording import guarantee
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.estimates import InferredRelease
-from opendp_bayes.inference.posterior import NoiseAwarePosterior
 from opendp_bayes.mathematics.validation import Floats, as_level
-from opendp_bayes.released.labels import distinct, identity, places_of
-from opendp_bayes.report.wording import guarantee
+from opendp_bayes.release_format.labels import distinct, identity, places_of
 from opendp_bayes.results.figures import pyplot, wrapped, write_above
 
 if TYPE_CHECKING:

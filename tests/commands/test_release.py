@@ -569,7 +569,7 @@ def test_without_the_extra_main_says_what_to_install(
         name
         for name in sys.modules
         if name.startswith(
-            ("opendp_bayes.commands", "opendp_bayes.report.terminal", "typer", "rich")
+            ("opendp_bayes.commands", "opendp_bayes.display.terminal", "typer", "rich")
         )
     ]:
         monkeypatch.delitem(sys.modules, name)

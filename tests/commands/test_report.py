@@ -20,9 +20,9 @@ from opendp_bayes.commands.app import app
 from opendp_bayes.commands.files import source
 from opendp_bayes.commands.output import NewFile
 from opendp_bayes.framework.boundary import ReleaseError
-from opendp_bayes.framework.survey import SurveyQuery
-from opendp_bayes.publishing.document import Report
-from opendp_bayes.publishing.reading import read_specification
+from opendp_bayes.framework.survey_query import SurveyQuery
+from opendp_bayes.report.report_document import Report
+from opendp_bayes.report.specification_text import read_specification
 
 SPECIFICATION = """\
 title = "Votes"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from opendp_bayes.framework.cells import Cells
 from opendp_bayes.framework.columns import CategoricalColumn
+from opendp_bayes.framework.joint_cells import Cells
 from opendp_bayes.framework.spaces import CountsSpace
 
 ABC = pl.Enum(["a", "b", "c"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sweeps import some_of
 
 import opendp_bayes as ob
-from opendp_bayes.framework.tables import LARGEST_TABLE, check_combinations
+from opendp_bayes.framework.joint_tables import LARGEST_TABLE, check_combinations
 
 SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()
 REGION = pl.Enum(["north", "south"])

@@ -125,7 +125,7 @@ def test_no_weights_exceed_the_budget(weights, factor, loss):
 def test_the_composition_is_checked_against_the_budget(monkeypatch):
     """Negative control of the division: parts that add up to more are noticed."""
     monkeypatch.setattr(
-        "opendp_bayes.framework.survey.divided", lambda limit, weights: [limit] * len(weights)
+        "opendp_bayes.framework.survey_query.divided", lambda limit, weights: [limit] * len(weights)
     )
     with pytest.raises(ValueError, match=r"more than the budget of the query, 1\.0\. Ask fewer"):
         ob.survey(context(split_evenly_over=1).query(), questions()).resolve()

@@ -22,11 +22,11 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     combine,
 )
-from opendp_bayes.inference import tables
 from opendp_bayes.inference.combine import _of_same
-from opendp_bayes.inference.likelihood import IndependentNoise
-from opendp_bayes.inference.weights import log_rising
-from opendp_bayes.released.combination import Combination
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
+from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.release_format.combination import Combination
 
 PRIOR = (0.5, 1.0, 2.0)
 FLAT = (1.0, 1.0)

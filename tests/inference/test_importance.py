@@ -11,10 +11,16 @@ from scipy.special import logsumexp
 from sweeps import some_of
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential, noise_aware_posterior
-from opendp_bayes.inference import importance, noise_aware, normaliser
-from opendp_bayes.inference.importance import Proposals, Weighted, by_importance
-from opendp_bayes.inference.likelihood import likelihood_of
-from opendp_bayes.inference.normaliser import LogNormaliser, Trial, by_interpolation
+from opendp_bayes.inference import noise_aware
+from opendp_bayes.inference.likelihood.of_counts import likelihood_of
+from opendp_bayes.inference.sampling import importance
+from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser
+from opendp_bayes.inference.sampling.importance import Proposals, Weighted, by_importance
+from opendp_bayes.inference.sampling.interpolated_normaliser import (
+    LogNormaliser,
+    Trial,
+    by_interpolation,
+)
 from opendp_bayes.mathematics.simplex import candidates, ranks
 
 #: Standard errors, by the effective sample size, that an estimated mean may be off. Correct weights

@@ -18,7 +18,7 @@ from opendp_bayes import (
     noise_aware_posterior,
 )
 from opendp_bayes.inference import noise_aware
-from opendp_bayes.inference.markov_chain import Chains
+from opendp_bayes.inference.sampling.markov_chain import Chains
 
 VALUES = np.array([0.02, 0.1, 0.3, 0.5, 0.8, 0.97])
 PRIOR = (0.5, 1.0, 0.3, 2.0)

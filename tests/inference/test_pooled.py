@@ -12,9 +12,9 @@ from releases import promise
 from scipy import special, stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference import pooled_draws as module
-from opendp_bayes.inference.pooled_draws import diagnostics_of
-from opendp_bayes.inference.pooled_groups import PooledGroups
+from opendp_bayes.inference.pooling import pooled_draws as module
+from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of
+from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 
 DRAWN = ((4, 0), (1, 6), (-1, 3))

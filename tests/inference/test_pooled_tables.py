@@ -12,9 +12,9 @@ from releases import changed, promise
 from scipy import special, stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference import beta_binomial
-from opendp_bayes.inference import pooled_draws as module
-from opendp_bayes.inference.pooled_groups import PooledGroups
+from opendp_bayes.inference.pooling import counts_at_quantiles as beta_binomial
+from opendp_bayes.inference.pooling import pooled_draws as module
+from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 
 SIZE, DRAWN = 8, (3, 0, 1, 2, 1, 1)

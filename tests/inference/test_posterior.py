@@ -23,8 +23,8 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     noise_aware_posterior,
 )
-from opendp_bayes.inference import category_answers
-from opendp_bayes.inference.dirichlet import dirichlet
+from opendp_bayes.inference.answers import category_answers
+from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 
 #: Standard errors that an estimate from draws may be off; further with probability 6e-7.
 STANDARD_ERRORS = 5.0

@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from opendp_bayes import HellingerExponential, LaplaceParameters
-from opendp_bayes.inference.category_answers import CategoryAnswers
+from opendp_bayes.inference.answers.category_answers import CategoryAnswers
 
 PRIOR = (0.7, 1.5, 2.0)
 #: Of what is computed: what counts in cells and components in groups may change.

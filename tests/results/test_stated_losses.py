@@ -26,7 +26,7 @@ from opendp_bayes import (
     privacy_profile,
 )
 from opendp_bayes.accounting.profile import feasible_loss
-from opendp_bayes.released.data import ReleasedData
+from opendp_bayes.release_format.data import ReleasedData
 
 PRIOR = (0.5, 1.0, 2.0)
 PRIVATE = LaplaceParameters(20.0, total="private")
