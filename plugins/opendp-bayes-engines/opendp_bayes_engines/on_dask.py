@@ -60,9 +60,11 @@ def _types(node: Any) -> Iterator[tuple[Any, Any]]:
         made.append(node.operand("frame"))
     for frame in made:
         dtypes: Any = getattr(frame, "dtypes", None)
+        if dtypes is None:
+            continue
         if hasattr(dtypes, "items"):
             yield from dtypes.items()
-        elif dtypes is not None:
+        else:
             yield frame.name, dtypes
 
 
