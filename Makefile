@@ -3,8 +3,9 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
-PROJECT := pyproject.toml constraints.txt
+CONSTRAINTS := constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS)
+PROJECT := pyproject.toml $(CONSTRAINTS)
 PLUGINS := plugins/opendp-bayes-template plugins/opendp-bayes-smoothed plugins/opendp-bayes-engines
 # Python keeps what it compiled, whatever the environment says: every process would compile every package again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -16,14 +17,22 @@ FOR_TOOLS := $(VENV)/.tools
 # process calculates in one thread.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
+# Every Python that is promised.
+PYTHONS := 3.10 3.11 3.12 3.13
+# The tests in which another Python or other packages show: files, columns, engines, the command line, pages, and what a user installs.
+# Sampling, accounting and inference are arithmetic and take most of the time.
+QUICK := tests/commands tests/framework/test_columns.py tests/framework/test_files.py tests/framework/test_end_to_end.py \
+    tests/report tests/display tests/results plugins/opendp-bayes-engines/tests/test_layers.py tests/test_constraints.py \
+    tests/test_imports.py tests/test_packages.py tests/test_start_page.py README.md docs/index.md
+
 # Mistakes to plant in each module; 0 for all, which takes days.
 NUMBER ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-spark lint types docs images papers mutants bench lock check clean
+.PHONY: help demo test test-quick test-versions test-lowest test-slow test-spark lint types docs images papers mutants bench lock check clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 # Python compiles what is imported, which of these packages is little.
 $(FOR_DEMO): $(PROJECT)
@@ -45,6 +54,20 @@ demo: $(FOR_DEMO) ## Release private posteriors of real data
 
 test: $(FOR_TESTS) ## Run the tests, the docstrings and the code of every page
 	$(PYTEST)
+
+test-quick: $(FOR_TESTS) ## Run the tests in which another Python or other packages show
+	$(PYTEST) $(QUICK)
+
+# Each has an environment of its own; one that is not on this machine is named and left out.
+test-versions: ## Run the demonstration and all tests with every Python that is promised
+	@failed=; for version in $(PYTHONS); do \
+	    python=$$(.ci/python $$version) || continue; echo "Python $$version"; \
+	    $(MAKE) demo test PYTHON=$$python VENV=$(VENV)-$$version || failed="$$failed $$version"; \
+	done; test -z "$$failed" || { echo "red:$$failed"; exit 1; }
+
+# Versions that are older than Python 3.13 have no wheels for it, and do in silence what newer packages have deprecated.
+test-lowest: ## Run the quick tests with the lowest versions that pyproject.toml accepts; needs a Python before 3.13
+	$(MAKE) demo test-quick VENV=$(VENV)-lowest CONSTRAINTS=constraints-lowest.txt QUICK='$(QUICK) -W ignore::DeprecationWarning'
 
 # Sweeps are long and their cases independent: a process that has none left takes some from another's file.
 test-slow: $(FOR_TESTS) ## Run the statistical sweeps and the large inputs
@@ -84,10 +107,14 @@ bench: $(FOR_TESTS) ## Measure cost against what a user would use instead
 
 check: demo lint types test docs ## Everything CI runs
 
-lock: ## Resolve the newest versions again and write constraints.txt
-	rm -rf $(VENV) && : > constraints.txt && $(MAKE) $(FOR_TOOLS)
-	$(PIP) --group mutants --group spark
-	$(BIN)/python -m pip freeze --all --exclude-editable | grep -v '^opendp-bayes' > constraints.txt
+# One file for every Python that is promised: what holds for some has a marker. uv knows where packages come from by its own settings.
+RESOLVE = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version $(firstword $(PYTHONS)) --no-annotate \
+    --custom-compile-command 'make lock' --no-emit-package opendp-bayes pyproject.toml plugins/*/pyproject.toml --all-extras --group test
+
+lock: $(FOR_TESTS) ## Resolve the newest and the lowest versions again, and write constraints.txt and constraints-lowest.txt
+	$(PIP) --group lock
+	$(RESOLVE) --output-file constraints.txt $(addprefix --group ,spark lint docs mutants lock)
+	$(RESOLVE) --output-file constraints-lowest.txt --resolution lowest-direct
 
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) .mutants site dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-* .mutants site dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -4,6 +4,7 @@ docstrings and pages.
 
 import gc
 import signal
+from collections.abc import Iterator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 
 import opendp.prelude as dp
@@ -42,3 +43,13 @@ def pytest_collection_finish() -> None:
 def _features() -> None:
     """A test may disable a feature; the next one starts with all of them again."""
     dp.enable_features("contrib", "honest-but-curious")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_waiting() -> Iterator[None]:
+    """Let releases of exponential mechanisms return at once: tests make thousands of them.
+    `tests/framework/test_pacing.py` tests how long they wait otherwise.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("opendp_bayes.framework.pacing.sleep", lambda seconds: None)
+        yield

@@ -21,6 +21,7 @@ NAMES = (
     "knorm",
     "flip",
     "sampler",
+    "timing",
     "accounting",
     "planning",
     "shares",

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.progress import track
 from scipy import stats
 
-from opendp_bayes.inference.likelihood import LARGEST_LIST
+from opendp_bayes.inference.likelihood.of_counts import LARGEST_LIST
 from opendp_bayes.mathematics.simplex import number_of_candidates
 
 ROOT = Path(__file__).parents[1]

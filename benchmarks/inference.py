@@ -8,7 +8,7 @@ import numpy as np
 from reporting import milliseconds, table
 
 import opendp_bayes as ob
-from opendp_bayes.inference import curves
+from opendp_bayes.inference.likelihood import normalisers_of_two_categories as curves
 
 TWO = {
     "discrete Laplace, scale 1": ob.LaplaceParameters(1.0),
@@ -102,7 +102,7 @@ def many() -> None:
     """Exponential mechanisms whose data sets cannot be listed: the first release of a setting, and
     the next, for which part of the work is kept.
     """
-    from opendp_bayes.inference.normaliser import over_prior
+    from opendp_bayes.inference.sampling.interpolated_normaliser import over_prior
 
     rows, mechanism = [], ob.SmoothHellingerExponential(2.4142)
     for k, size in ((3, 2000), (3, 10**6), (7, 2000), (10, 10**5)):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from reporting import table
 
-from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
 
 #: Concentrations of the law of the probabilities: counts about alike, and very unequal ones.

@@ -22,7 +22,7 @@ from statsmodels.datasets import anes96
 
 import opendp_bayes as ob
 from opendp_bayes.commands.demo import _penguins, _survey
-from opendp_bayes.report import terminal
+from opendp_bayes.display import terminal
 from opendp_bayes.results.figures import plot_posterior
 
 IMAGES = Path(__file__).parent / "images"

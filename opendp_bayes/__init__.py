@@ -50,17 +50,23 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.context import enable as enable
     from opendp_bayes.framework.context import posterior as posterior
     from opendp_bayes.framework.counts import make_categorical_counts as make_categorical_counts
-    from opendp_bayes.framework.counts import make_count_vector as make_count_vector
     from opendp_bayes.framework.counts import then_categorical_counts as then_categorical_counts
-    from opendp_bayes.framework.counts import then_count_vector as then_count_vector
     from opendp_bayes.framework.drawing import measured_sampler as measured_sampler
     from opendp_bayes.framework.grouped_counts import grouped_release as grouped_release
     from opendp_bayes.framework.grouped_counts import make_grouped_counts as make_grouped_counts
     from opendp_bayes.framework.grouped_counts import then_grouped_counts as then_grouped_counts
+    from opendp_bayes.framework.hellinger_scores import (
+        make_hellinger_scores as make_hellinger_scores,
+    )
+    from opendp_bayes.framework.hellinger_scores import selected_counts as selected_counts
+    from opendp_bayes.framework.hellinger_scores import (
+        then_hellinger_scores as then_hellinger_scores,
+    )
     from opendp_bayes.framework.left_out import DROP as DROP
     from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
     from opendp_bayes.framework.on_disk import on_disk as on_disk
+    from opendp_bayes.framework.opening import context as context
     from opendp_bayes.framework.posteriors import make_beta_binomial as make_beta_binomial
     from opendp_bayes.framework.posteriors import (
         make_dirichlet_multinomial as make_dirichlet_multinomial,
@@ -69,10 +75,11 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.posteriors import (
         then_dirichlet_multinomial as then_dirichlet_multinomial,
     )
-    from opendp_bayes.framework.scores import make_hellinger_scores as make_hellinger_scores
-    from opendp_bayes.framework.scores import selected_counts as selected_counts
-    from opendp_bayes.framework.scores import then_hellinger_scores as then_hellinger_scores
-    from opendp_bayes.framework.survey import survey as survey
+    from opendp_bayes.framework.survey_query import survey as survey
+    from opendp_bayes.framework.vectors import make_count_map as make_count_map
+    from opendp_bayes.framework.vectors import make_count_vector as make_count_vector
+    from opendp_bayes.framework.vectors import then_count_map as then_count_map
+    from opendp_bayes.framework.vectors import then_count_vector as then_count_vector
     from opendp_bayes.inference import NoiseAwarePosterior as NoiseAwarePosterior
     from opendp_bayes.inference import noise_aware_posterior as noise_aware_posterior
     from opendp_bayes.inference.combine import combine as combine
@@ -105,7 +112,7 @@ if TYPE_CHECKING:
     from opendp_bayes.planning.plan import plan as plan
     from opendp_bayes.planning.smallest import smallest_epsilon as smallest_epsilon
     from opendp_bayes.planning.smallest import smallest_size as smallest_size
-    from opendp_bayes.released.promise import Promise as Promise
+    from opendp_bayes.release_format.promise import Promise as Promise
     from opendp_bayes.results.grouped_release import GroupedRelease as GroupedRelease
     from opendp_bayes.results.release import Release as Release
     from opendp_bayes.results.survey import Survey as Survey
@@ -122,13 +129,9 @@ _HOME = {
     "mathematics.conjugate": ("binomial_beta", "multinomial_dirichlet"),
     "framework.context": ("ReleaseInterrupted", "enable", "posterior"),
     "framework.drawing": ("measured_sampler",),
-    "framework.counts": (
-        "make_categorical_counts",
-        "make_count_vector",
-        "then_categorical_counts",
-        "then_count_vector",
-    ),
+    "framework.counts": ("make_categorical_counts", "then_categorical_counts"),
     "framework.on_disk": ("on_disk",),
+    "framework.opening": ("context",),
     "results.grouped_release": ("GroupedRelease",),
     "framework.grouped_counts": ("grouped_release", "make_grouped_counts", "then_grouped_counts"),
     "framework.posteriors": (
@@ -153,8 +156,18 @@ _HOME = {
     ),
     "framework.left_out": ("DROP",),
     "framework.measurements": ("make_mechanism", "then_mechanism"),
-    "framework.scores": ("make_hellinger_scores", "selected_counts", "then_hellinger_scores"),
-    "framework.survey": ("survey",),
+    "framework.hellinger_scores": (
+        "make_hellinger_scores",
+        "selected_counts",
+        "then_hellinger_scores",
+    ),
+    "framework.survey_query": ("survey",),
+    "framework.vectors": (
+        "make_count_map",
+        "make_count_vector",
+        "then_count_map",
+        "then_count_vector",
+    ),
     "mathematics.hellinger": ("bhattacharyya_angle", "hellinger_distance"),
     "mechanisms": (
         "GaussianParameters",
@@ -175,7 +188,7 @@ _HOME = {
     "planning.plan": ("plan",),
     "planning.smallest": ("smallest_epsilon", "smallest_size"),
     "mechanisms.privacy_loss": ("PrivacyLoss",),
-    "released.promise": ("Promise",),
+    "release_format.promise": ("Promise",),
     "results.release": ("Release",),
     "results.survey": ("Survey",),
     "mathematics.sensitivity_curves": ("SensitivityCurves", "sensitivity_curves"),

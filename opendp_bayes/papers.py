@@ -6,6 +6,7 @@ be above; `calibrate` solves the scale for the exact loss instead (`docs/papers.
 """
 
 import math
+from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
@@ -15,7 +16,7 @@ from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
 
-__all__ = ["beta", "ehd", "ehdl", "ehds", "ilap", "lap"]
+__all__ = ["beta", "ehd", "ehdl", "ehds", "ilap", "lap", "lap_truncated"]
 
 
 def lap(epsilon: float, k: int) -> LaplaceParameters:
@@ -30,6 +31,23 @@ def lap(epsilon: float, k: int) -> LaplaceParameters:
     LaplaceParameters(scale=3.0, noise='floored', total='remainder')
     """
     return _floored(_categories(k) / as_positive(epsilon, "epsilon"))
+
+
+def lap_truncated(epsilon: float, k: int) -> LaplaceParameters:
+    """The variation of lapMech that the tailoring paper's boxes show: where the noised counts sum
+    to more than the number of records, they are truncated so that they sum to it.
+
+    In which way is not said there; here each keeps at most what those before it leave. The same as
+    `lap` for two categories. Raises as `lap`. Source: tailoring paper, section 7.2.2.
+
+    >>> from opendp_bayes import papers
+    >>> candidates, log_p = papers.lap_truncated(epsilon=1.0, k=3).log_pmf([1, 1, 0], 1.0)
+    >>> dict(zip(map(tuple, candidates.tolist()), (2.718281828459045**log_p).round(3).tolist()))
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {(0, 0, 2): 0.25, (0, 1, 1): 0.071, (0, 2, 0): 0.179, (1, 0, 1): 0.071, (1, 1, 0): 0.071,
+     (2, 0, 0): 0.358}
+    """
+    return replace(lap(epsilon, k), total="truncated")
 
 
 def ilap(epsilon: float, k: int) -> LaplaceParameters:

@@ -39,6 +39,7 @@ def counting(size: int | None = 6, **column: Any) -> Any:
 
 STRINGS = {"column": "s", "categories": ["a", "b"], "unknown": "a", "nulls": "a"}
 BINARY = counting(6, **STRINGS)
+REORDERED = counting(6, column="x", categories=["b", "a", "c"], nulls="a")
 SOME_CELLS = [("a", "a"), ("b", "b"), ("c", "b")]
 TABLE = {"column": ["x", "y"], "cells": SOME_CELLS, "elsewhere": ("a", "a"), "nulls": "a"}
 
@@ -128,6 +129,14 @@ CONSTRUCTORS = [
         space(counting()),
         map_of_one,
         vary("input_domain", BINARY.output_domain, DIFFERENT, of_domain),
+        vary("input_metric", PRIVATE_METRIC, REFUSED),
+        vary("MO", "L2Distance<f64>", SMALLER),
+    ),
+    *rows(
+        ob.make_count_map,
+        space(counting()),
+        lambda made: made(np.array([3, 2, 1])),
+        vary("input_domain", REORDERED.output_domain, DIFFERENT),
         vary("input_metric", PRIVATE_METRIC, REFUSED),
     ),
     *rows(
@@ -280,4 +289,36 @@ QUERIES += rows(
     vary("share", {"first": 3, "second": 1}, SMALLER),
     vary("error", "interval_width", DIFFERENT, **BY_ERRORS),
     vary("guess_size", 1000, DIFFERENT, **BY_ERRORS),
+)
+
+
+def scale_in(context: Any) -> float:
+    kwargs = {} if context.d_mids else {"epsilon": 0.5}
+    return fitted_scale(ob.posterior(context.query(**kwargs), "x", nulls="a"))
+
+
+def counts_in(context: Any) -> Any:
+    return ob.posterior(context.query(), "x", nulls="a").release().counts
+
+
+def space_of_queries(context: Any) -> str:
+    return repr(context.accountant.input_space)
+
+
+CLEAR = {"privacy_loss": dp.loss_of(epsilon=1e6)}
+QUERIES += rows(
+    ob.context,
+    {
+        "frame": FRAME,
+        "privacy_unit": dp.unit_of(contributions=1),
+        "privacy_loss": dp.loss_of(epsilon=1.0),
+        "split_evenly_over": 1,
+    },
+    scale_in,
+    vary("frame", pl.concat([FRAME, FRAME]), DIFFERENT, counts_in, **CLEAR),
+    vary("privacy_unit", dp.unit_of(contributions=2), LARGER),
+    vary("privacy_loss", dp.loss_of(epsilon=2.0), SMALLER),
+    vary("split_evenly_over", 2, LARGER),
+    vary("split_by_weights", [1, 3], SMALLER, split_by_weights=[1, 9], split_evenly_over=None),
+    vary("margins", [dp.polars.Margin(by=["t"], max_length=9)], DIFFERENT, space_of_queries),
 )

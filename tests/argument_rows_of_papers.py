@@ -7,11 +7,26 @@ import opendp_bayes as ob
 from opendp_bayes import papers
 
 TWO = (1.0, 1.0)
-PRESETS = (papers.lap, papers.ilap, papers.ehd, papers.ehdl, papers.ehds, papers.beta)
+PRESETS = (
+    papers.lap,
+    papers.lap_truncated,
+    papers.ilap,
+    papers.ehd,
+    papers.ehdl,
+    papers.ehds,
+    papers.beta,
+)
 
 PAPERS = [
     *rows(
         papers.lap,
+        {"epsilon": 1.0, "k": 2},
+        scale,
+        vary("epsilon", 2.0, SMALLER),
+        vary("k", 3, LARGER),
+    ),
+    *rows(
+        papers.lap_truncated,
         {"epsilon": 1.0, "k": 2},
         scale,
         vary("epsilon", 2.0, SMALLER),

@@ -9,13 +9,13 @@ from releases import promise
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference.comparison import Comparison
-from opendp_bayes.inference.finite_population import CountsPosterior, NumberPosterior
-from opendp_bayes.inference.one_category import CategoryPosterior
-from opendp_bayes.inference.pooled_groups import PooledGroups
-from opendp_bayes.inference.quantities import Quantity
+from opendp_bayes.inference.answers.comparison import Comparison
+from opendp_bayes.inference.answers.one_category import CategoryPosterior
+from opendp_bayes.inference.answers.quantities import Quantity
+from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
+from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.results.pooled import Pooled
+from opendp_bayes.results.pooled_release import Pooled
 
 LAPLACE = ob.LaplaceParameters(1.0)
 
@@ -101,10 +101,15 @@ def ends_drawn(figure: Any) -> list[Any]:
 POSTERIORS = [
     *rows(
         ob.combine,
-        {"releases": [released((6, 3, 1), 10, LAPLACE)] * 2, "records": "same"},
+        {
+            "releases": [released((6, 3, 1), 10, LAPLACE)] * 2,
+            "records": "same",
+            "draws_may_agree": True,
+        },
         first_mean,
         vary("releases", [released((8, 1, 1), 10, LAPLACE)] * 2, LARGER),
         vary("records", "different", DIFFERENT),
+        vary("draws_may_agree", False, REFUSED),
     ),
     *rows(
         ob.log_likelihood,

@@ -77,7 +77,10 @@ def relative_error(value: float, truth: arb) -> float:
 
 @lru_cache(maxsize=64)
 def data_sets(size: int, k: int) -> tuple[Counts, ...]:
-    """Every histogram of `size` records over `k` categories, ascending: stars and bars."""
+    """Every histogram of `size` records over `k` categories, ascending: stars and bars. Of Python
+    integers, whoever asked first: to the cache an equal number of numpy is the same argument.
+    """
+    size, k = int(size), int(k)
     bars = combinations(range(size + k - 1), k - 1)
     return tuple(
         sorted(
@@ -240,7 +243,7 @@ def laplace_law(counts: Counts, scale: float, noise: str, total: str) -> Law:
     """
     size = sum(counts)
     cell = {"discrete": discrete_laplace_cell, "floored": floored_laplace_cell}[noise]
-    noised = counts[:-1] if total == "remainder" else counts
+    noised = counts[:-1] if total in ("remainder", "truncated") else counts
     reach = size + math.ceil(50 * scale) + 2
     marginals = []
     for count in noised:
@@ -250,9 +253,13 @@ def laplace_law(counts: Counts, scale: float, noise: str, total: str) -> Law:
         marginals.append([math.fsum(term) for term in terms])
     law: Law = {}
     for values in product(range(size + 1), repeat=len(noised)):
-        released = (
-            (*values, min(max(size - sum(values), 0), size)) if total == "remainder" else values
-        )
+        released = values
+        if total == "truncated":
+            released = tuple(
+                min(value, max(size - sum(values[:i]), 0)) for i, value in enumerate(values)
+            )
+        if total != "bounded":
+            released = (*released, min(max(size - sum(released), 0), size))
         law[released] = law.get(released, 0.0) + math.prod(
             marginal[value] for marginal, value in zip(marginals, values, strict=True)
         )

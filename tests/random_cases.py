@@ -245,7 +245,7 @@ def random_mechanism(random: Random, public: bool) -> dict[str, Any]:
     ]
     options += [
         {"mechanism": "laplace_parameters", "noise": noise, "total": total}
-        for total in ("remainder", "bounded")
+        for total in ("remainder", "truncated", "bounded")
     ]
     return random.choice(options)
 
@@ -278,7 +278,7 @@ def _laplace(mechanism: Any, first: Any, second: Any) -> tuple[Any, Any]:
     """Only the counts that differ tell the data sets apart, and each of those by its sign at far
     draws: the draws from 2 below both counts to 2 above, and the two tails as one outcome each.
     """
-    noised = slice(None, -1 if mechanism.total == "remainder" else None)
+    noised = slice(None, -1 if mechanism.total in ("remainder", "truncated") else None)
     logs = (np.zeros(1), np.zeros(1))
     for a, b in zip(first[noised], second[noised], strict=True):
         if a != b:

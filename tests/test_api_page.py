@@ -25,7 +25,7 @@ ENTRIES = {
 #: From where the names in some sections are imported, those of all others from the package.
 DOORS = {"Tools for mechanisms": extend, "Tools for measurements": framework}
 #: Parts of the package whose values are what users hold.
-HELD = ("results", "released", "inference", "accounting", "planning", "auditing")
+HELD = ("results", "release_format", "inference", "accounting", "planning", "auditing")
 #: Members that are public for other modules only.
 BETWEEN_MODULES = {"source", "has_posterior", "row", "of"}
 
@@ -100,10 +100,12 @@ def test_entries_have_all_members_of_what_users_hold() -> None:
 def test_notices_what_is_missing() -> None:
     """Negative control, of each way."""
     assert missing(set(ob.__all__), PAGE.replace("combine.combine", "combine.other")) >= {"combine"}
-    pooled = "::: opendp_bayes.results.pooled.Pooled\n"
-    assert misplaced(PAGE.replace(pooled, pooled + "\n")) == {"opendp_bayes.results.pooled.Pooled"}
+    pooled = "opendp_bayes.results.pooled_release.Pooled"
+    assert misplaced(PAGE.replace(f"::: {pooled}\n", f"::: {pooled}\n\n")) == {pooled}
     in_full = "::: opendp_bayes.planning.plan.plan\n    options:\n      show_root_full_path: true\n"
     assert misplaced(in_full) == {"opendp_bayes.planning.plan.plan"}
-    assert "interval" in unsaid("opendp_bayes.inference.posterior.NoiseAwarePosterior", ["mean"])
+    assert "interval" in unsaid(
+        "opendp_bayes.inference.answers.posterior.NoiseAwarePosterior", ["mean"]
+    )
     with pytest.raises(AttributeError):
         found("opendp_bayes.inference.combine.no_such_name")

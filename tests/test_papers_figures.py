@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from by_path import loaded
 
@@ -82,6 +83,7 @@ PAPERS, EXACT = "(a) the papers' scales", "(b) exact scales"
         ("figure_5", "", PAPERS, "50", [25, 25], 1.0),
         ("figure_5", "", EXACT, "50", [25, 25], 1.0),
         ("figure_6", "k = 3, ", PAPERS, "10", [3, 3, 4], 1.0),
+        ("figure_6", "k = 3, ", PAPERS, "350", [116, 116, 118], 1.0),
         ("figure_6", "k = 3, ", EXACT, "10", [3, 3, 4], 1.0),
         ("figure_6", "k = 4, ", PAPERS, "10", [2, 2, 2, 4], 1.0),
         ("figure_6", "data (50, 50), prior Beta(a, a), ", PAPERS, "40", [50, 50], 40.0),
@@ -99,12 +101,64 @@ def test_some_errors_of_the_slow_figures(
 ) -> None:
     numbers = kept(figure, panel + part, at)
     mechanisms: dict[str, Any] = settings.SETTINGS[part](sum(counts), len(counts), 1.0, prior)
-    assert set(numbers) == set(mechanisms)
+    if panel.startswith("k") and part == PAPERS:
+        mechanisms = {**mechanisms, "lap, truncated": ob.papers.lap_truncated(1.0, len(counts))}
+    boxes = {label for label in numbers if label.endswith((", q1", ", med", ", q3"))}
+    whiskers = {label for label in numbers if label.endswith((", whislo", ", whishi"))}
+    assert set(numbers) - boxes - whiskers == set(mechanisms)
+    assert len(boxes) == 3 * len(whiskers) / 2 == (6 if panel.startswith("data") else 0)
     for label, mechanism in mechanisms.items():
         law = ob.error_law(mechanism, counts, prior)
         assert not law.simulated
         assert close(numbers[label], str(law.mean())), label
         assert not close(numbers[label], str(law.mean() * 1.01))
+
+
+@pytest.mark.parametrize(("part", "label"), [(PAPERS, "EHDS"), (PAPERS, "lap"), (EXACT, "ilap")])
+def test_the_boxes_are_of_two_mechanisms_laws(settings: ModuleType, part: str, label: str) -> None:
+    """At Beta(40, 40): the quartiles, and the first and the last of 1000 runs."""
+    numbers = kept("figure_6", f"data (50, 50), prior Beta(a, a), {part}", "40")
+    law = ob.error_law(settings.SETTINGS[part](100, 2, 1.0, 40.0)[label], [50, 50], 40.0)
+    levels = {"whislo": 0.001, "q1": 0.25, "med": 0.5, "q3": 0.75, "whishi": 0.999}
+    for name, level in levels.items():
+        assert close(numbers[f"{label}, {name}"], str(law.quantile(level))), name
+    assert float(law.cdf(law.quantile(0.25))) < 0.75  # quartiles differ
+
+
+@pytest.mark.parametrize("n", [2, 10, 100])
+def test_figure_7_is_of_balanced_data(settings: ModuleType, n: int) -> None:
+    """Every curve is the loss of balanced data; the loss over all data sets is beside it."""
+    numbers = kept("figure_7", "(a) exact loss at nominal ε = 1", str(n))
+    mechanisms = settings.at_papers_scales(n, 2, 1.0)
+    assert set(numbers) == {name for each in mechanisms for name in (each, f"{each}, all data")}
+    for label, mechanism in mechanisms.items():
+        laws = [mechanism.log_pmf([n // 2 + d, n - n // 2 - d], 1.0)[1] for d in (-1, 0, 1)]
+        worst = max(float(np.abs(laws[1] - other).max()) for other in (laws[0], laws[2]))
+        assert close(numbers[label], str(worst)), label
+        whole = ob.exact_loss(mechanism, size=n, prior=[1.0, 1.0]).epsilon
+        assert close(numbers[f"{label}, all data"], str(whole)), label
+        assert worst <= whole * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("figure", "epsilon"), [("figure_3", 1.0), ("figure_4", 5.0)])
+@pytest.mark.parametrize(("k", "n"), [(3, 300), (4, 60)])
+def test_more_categories_are_shown_as_probabilities(
+    settings: ModuleType, figure: str, epsilon: float, k: int, n: int
+) -> None:
+    """Nearest to a multiple of the distance of one record; more need not be probable nearer."""
+    panel = f"k = {k}, n = {n}, ε = {epsilon:g}, {PAPERS}"
+    law = ob.error_law(ob.papers.ilap(epsilon, k), settings.balanced(n, k), 1.0)
+    record = ob.local_sensitivity(settings.balanced(n, k), 1.0)
+    shown = [
+        (x, y)
+        for title, curve, x, y in cells(IMAGES / f"{figure}.csv")
+        if (title, curve) == (panel, "ilap")
+    ]
+    assert len(shown) >= 8
+    for multiple, (x, y) in enumerate(shown):
+        near = np.abs(law.values - multiple * record) < record / 2
+        assert close(x, str(multiple * record))
+        assert close(y, str(law.probabilities[near].sum()))
 
 
 @pytest.mark.parametrize(("figure", "epsilon"), [("figure_3", 1.0), ("figure_4", 5.0)])

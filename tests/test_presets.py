@@ -2,11 +2,14 @@
 
 import math
 
+import numpy as np
+import oracles
 import pytest
 from argument_rows_of_papers import PRESETS
 
 import opendp_bayes as ob
 from opendp_bayes import papers
+from opendp_bayes.mathematics.simplex import candidates
 
 ONES = [1.0, 1.0]
 
@@ -23,6 +26,37 @@ def test_laplace(epsilon: float) -> None:
         assert improved.epsilon == pytest.approx(epsilon)
         assert papers.lap(epsilon, k).scale == k / epsilon
     assert papers.lap(1.0, 2).proven_loss(1, size=10, prior=ONES).epsilon == 0.5
+
+
+@pytest.mark.parametrize("counts", [(1, 0, 1), (2, 3, 1), (0, 0, 4), (1, 2, 0, 1), (3, 2)])
+def test_truncated_laplace(counts: tuple[int, ...]) -> None:
+    """Summed over the noise: n records are released, and the loss is that of lap."""
+    k, ones = len(counts), [1.0] * len(counts)
+    mechanism, plain = papers.lap_truncated(1.0, k), papers.lap(1.0, k)
+    stated = oracles.law_of(mechanism, counts, ones)
+    assert {sum(released) for released in stated} == {sum(counts)}
+    truth = oracles.laplace_law(counts, float(k), "floored", "truncated")
+    assert oracles.largest_relative_difference(stated, truth) < 1e-12
+    loss = mechanism.proven_loss(1, size=sum(counts), prior=np.array(ones))
+    assert loss == plain.proven_loss(1, size=sum(counts), prior=np.array(ones))
+    # The negative control: what is not truncated has another law from three categories on.
+    other = oracles.law_of(plain, counts, ones)
+    assert (oracles.largest_relative_difference(other, truth) < 1e-12) == (k == 2)
+
+
+def test_truncated_laplace_is_private() -> None:
+    """Its exact loss, over all neighbours, is at most the one that is stated."""
+    for k, size in ((2, 6), (3, 4), (4, 3)):
+        mechanism = papers.lap_truncated(1.0, k)
+        laws = {tuple(x): mechanism.log_pmf(x, 1.0)[1] for x in candidates(size, k).tolist()}
+        worst = max(
+            float(np.abs(laws[x] - laws[y]).max())
+            for x in laws
+            for y in laws
+            if sum(abs(a - b) for a, b in zip(x, y, strict=True)) == 2
+        )
+        stated = mechanism.proven_loss(1, size=size, prior=np.ones(k)).epsilon
+        assert 0.9 * stated < worst <= stated * (1 + 1e-12)
 
 
 def test_exponential() -> None:

@@ -1,12 +1,15 @@
-"""The first page names every extra and every plugin, by its true name."""
+"""The first page names every extra and every plugin, by its true name, and shows what its code
+prints.
+"""
 
 import re
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-TABLE = re.findall(
-    r"^\| (`opendp-bayes.*?) \|", (ROOT / "docs" / "index.md").read_text("utf-8"), re.M
-)
+PAGE = (ROOT / "docs" / "index.md").read_text("utf-8")
+TABLE = re.findall(r"^\| (`opendp-bayes.*?) \|", PAGE, re.M)
 
 
 def extras(project: Path) -> set[str]:
@@ -33,3 +36,36 @@ def test_all_extras_and_plugins_are_named() -> None:
 def test_notices_an_extra_that_is_not_there() -> None:
     """Negative control."""
     assert named("opendp-bayes", [*TABLE, "`opendp-bayes[pictures]`"]) != extras(ROOT)
+
+
+def shown(page: str) -> str:
+    """The output that follows the first code of the page."""
+    found = re.search(r"^```text\n(.*?)^```$", page, re.M | re.S)
+    assert found
+    return found[1]
+
+
+def constant(output: str) -> str:
+    """An output on one line, without the counts, which noise makes others in each run."""
+    counts = re.sub(r"(?<=Release\(){[^}]*}", "{}", output)
+    return " ".join(counts.split())
+
+
+def printed(page: str) -> str:
+    """The output of the first code of the page."""
+    code = re.search(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    assert code
+    with redirect_stdout(StringIO()) as output:
+        exec(code[1], {})  # noqa: S102
+    return output.getvalue()
+
+
+def test_the_output_shown_is_printed() -> None:
+    assert constant(shown(PAGE)) == constant(printed(PAGE))
+
+
+def test_notices_another_output() -> None:
+    """Negative control: another loss; other counts are none."""
+    output = printed(PAGE)
+    assert constant(output.replace("rho=0.122574", "rho=0.125")) != constant(output)
+    assert constant(re.sub(r"'yes': -?\d+", "'yes': 9", output)) == constant(output)

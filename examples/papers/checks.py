@@ -10,6 +10,7 @@ import icml  # noqa: F401
 import notes  # noqa: F401
 import smoothed  # noqa: F401
 import tailoring  # noqa: F401
+import within  # noqa: F401
 from common import CHECKS
 
 

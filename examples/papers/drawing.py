@@ -28,6 +28,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "EHDS, tuned": {"color": "#1f77b4"},
     "(ε, δ) mechanism": {"color": "#17becf", "linestyle": "--"},
     "lap": {"color": "#2ca02c"},
+    "lap, truncated": {"color": "#d4b106", "linestyle": (0, (5, 2))},
     "LSZhang": {"color": "#2ca02c"},
     "ilap": {"color": "#d62728"},
     "LSHist": {"color": "#d62728", **BENEATH},

@@ -14,6 +14,7 @@ from common import (
     check,
     distances,
     ehds,
+    floored_laplace,
     hamming,
     laplace_law,
     local,
@@ -84,14 +85,27 @@ def where_it_is_largest() -> str:
     )
 
 
+def shown_sizes(sizes: list[int]) -> str:
+    """Runs of sizes by their ends."""
+    runs: list[list[int]] = []
+    for n in sizes:
+        if runs and n == runs[-1][-1] + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    return ", ".join(f"{run[0]}..{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+
+
 @check("F3a")
 def near_candidates() -> str:
+    at = {n: masses(n, 2, 1.0, 0) for n in range(2, 301)}
+    ahead = [n for n, mass in at.items() if mass[0] > mass[2]]
     first = [f"n={n}: {shown(masses(n, 2, 1.0, 0))}" for n in (6, 100, 1000)]
     within = shown(masses(1000, 2, 1.0, 2))
     return (
-        "P(H = 0) of EHDS, the (eps, delta) mechanism, lap, ilap: "
-        + "; ".join(first)
-        + f"; within two records, n=1000: {within}"
+        f"P(H = 0) of EHDS above that of lap for n = {shown_sizes(ahead)} of 2..300; of EHDS, the"
+        f" (eps, delta) mechanism, lap, ilap: {'; '.join(first)}; within two records, n=1000:"
+        f" {within}"
     )
 
 
@@ -106,9 +120,17 @@ def improved_is_better() -> str:
 
 @check("F3c")
 def three_and_four() -> str:
+    ahead = []
+    for k, largest in ((3, 40), (4, 40)):
+        at = {n: masses(n, k, 1.0, 0) for n in range(2, largest + 1)}
+        better = shown_sizes([n for n, mass in at.items() if mass[0] > mass[2]])
+        ahead.append(f"k={k}, n = {better} of 2..{largest}")
     parts = [f"k=3, n={n}: {shown(masses(n, 3, 1.0, 0))}" for n in (30, 300, 900)]
     parts.append(f"k=4, n=100: {shown(masses(100, 4, 1.0, 0)[:2])}, {exact_hits(4)}")
-    return "P(H = 0) of EHDS, the (eps, delta) mechanism, lap, ilap: " + "; ".join(parts)
+    return (
+        f"P(H = 0) of EHDS above that of lap for {', '.join(ahead)}; of EHDS, the (eps, delta)"
+        f" mechanism, lap, ilap: {'; '.join(parts)}"
+    )
 
 
 def exact_hits(k: int) -> str:
@@ -139,15 +161,15 @@ def errors_fall() -> str:
 
 @check("F5b")
 def below_three_hundred() -> str:
-    sizes = (4, 10, 50, 100, 200, 210, 250, 290)
-    at = {n: errors(n) for n in sizes}
-    lap = [n for n in sizes if at[n][2] < at[n][1]]
-    ilap = [n for n in sizes if at[n][3] < at[n][1]]
-    own = [n for n in sizes if at[n][2] < at[n][0]]
+    at = {n: errors(n) for n in range(2, 300)}
+
+    def beaten(own: int, by: int) -> str:
+        return shown_sizes([n for n, each in at.items() if each[by] < each[own]])
+
     return (
-        f"of n={list(sizes)}: lap beats the (eps, delta) mechanism at {lap}, ilap at"
-        f" {ilap}, lap beats"
-        f" EHDS at {own}; n=250: {shown(at[250])}"
+        f"of n = 2..299 EHDS is beaten by lap at {beaten(0, 2)}, by ilap at {beaten(0, 3)}; the"
+        f" (eps, delta) mechanism by lap at {beaten(1, 2)}, by ilap at {beaten(1, 3)}; n=250:"
+        f" {shown(at[250])}"
     )
 
 
@@ -189,18 +211,45 @@ def enough_runs() -> str:
     )
 
 
+def limits(k: int) -> tuple[float, float]:
+    """Limits of the mean H of EHDS and of lap over the local sensitivity, as n grows: sums over
+    the records z that the first k - 1 categories are off, where H is in proportion to a norm.
+    """
+    z = np.arange(-40 * k, 40 * k + 1)
+    squared = np.zeros((1,) * (k - 1))
+    total = np.zeros((1,) * (k - 1))
+    mass = np.ones((1,) * (k - 1))
+    for axis in range(k - 1):
+        along = np.expand_dims(z, [i for i in range(k - 1) if i != axis])
+        squared, total = squared + along**2, total + along
+        mass = mass * floored_laplace(along, k)
+    norm = np.sqrt((squared + total**2) / 2)
+    weights = np.exp(-norm / 4)
+    return float((weights * norm).sum() / weights.sum()), float((mass * norm).sum())
+
+
+def limit_over_lap(k: int) -> str:
+    ours, lap = limits(k)
+    return f"EHDS over lap tends to {ours / lap:.3f}"
+
+
 @check("F6a")
 def three_categories() -> str:
-    parts = [f"n={n}: {shown(errors(n, 3))}" for n in (30, 150, 300, 600, 900)]
-    return "k=3, mean H of EHDS, the (eps, delta) mechanism, lap, ilap: " + "; ".join(parts)
+    parts = [f"n={n}: {shown(errors(n, 3))}" for n in (10, 30, 150, 300, 600, 900)]
+    return (
+        f"k=3, mean H of EHDS, the (eps, delta) mechanism, lap, ilap: {'; '.join(parts)};"
+        f" {limit_over_lap(3)}"
+    )
 
 
 def lap_of_four(n: int) -> float:
     """Mean H of lap at balanced data: the first three counts are equal and so are their laws, so
-    one of all orders of what is released for them stands for the others.
+    one of all orders of what is released for them stands for the others. Beyond 100 records the
+    noise has a probability of 1e-11.
     """
     counts, law = balanced(n, 4), laplace_law(n, balanced(n, 4)[0], 4.0)
-    first = np.array(list(combinations_with_replacement(range(n + 1), 3)))
+    near = range(max(0, counts[0] - 100), min(n, counts[0] + 100) + 1)
+    first = np.array(list(combinations_with_replacement(near, 3)))
     orders = np.array([1, 3, 6])[np.diff(first, axis=1).astype(bool).sum(axis=1)]
     last = np.clip(n - first.sum(axis=1), 0, n)
     released = np.column_stack([first, last])
@@ -208,19 +257,45 @@ def lap_of_four(n: int) -> float:
     return float((orders * law[first].prod(axis=1)) @ distance)
 
 
+def exponential_of_four(n: int, widths: list[float]) -> list[float]:
+    """Mean H of exponential mechanisms at balanced data of n, a multiple of 4, for their widths:
+    one candidate of all orders stands for the others.
+    """
+    sums = np.zeros((len(widths), 2))
+    for first in range(n // 4 + 1):
+        pairs = [(b, np.arange(b, (n - first - b) // 2 + 1)) for b in range(first, n // 3 + 1)]
+        second = np.concatenate([np.full(c.size, b) for b, c in pairs])
+        third = np.concatenate([c for _, c in pairs])
+        rows = np.column_stack(
+            [np.full(second.size, first), second, third, n - first - second - third]
+        )
+        equal = np.diff(rows, axis=1) == 0
+        orders = np.array([24, 12, 12, 4, 12, 6, 4, 1])[equal @ [1, 2, 4]]
+        distance = ob.hellinger_distance(np.full(4, n / 4 + 1), rows + 1.0)
+        for place, width in enumerate(widths):
+            weights = orders * np.exp(-distance / width)
+            sums[place] += weights @ distance, weights.sum()
+    return (sums[:, 0] / sums[:, 1]).tolist()
+
+
 @check("F6b")
 def four_categories() -> str:
     parts = []
-    for n in (20, 60, 110):
+    for n in (12, 20, 60, 300, 600):
         ours, notes, _, ilap = mechanisms(n, 4).values()
-        means = [ob.error_law(m, balanced(n, 4), 1.0).mean() for m in (ours, notes, ilap)]
-        parts.append(f"n={n}: {shown((*means[:2], lap_of_four(n), means[2]))}")
-    return "k=4, mean H of EHDS, the (eps, delta) mechanism, lap, ilap: " + "; ".join(parts)
+        widths = [m.width(np.array(balanced(n, 4)), np.ones(4)) for m in (ours, notes)]
+        means = exponential_of_four(n, widths)
+        law = ob.error_law(ilap, balanced(n, 4), 1.0)
+        parts.append(f"n={n}: {shown((*means, lap_of_four(n), law.mean()))}")
+    return (
+        f"k=4, mean H of EHDS, the (eps, delta) mechanism, lap, ilap: {'; '.join(parts)};"
+        f" {limit_over_lap(4)}"
+    )
 
 
 @check("F6c", "F6d", "F6e")
 def larger_priors() -> str:
-    parts = [f"a={a:.0f}: {shown(errors(100, 2, 1.0, a))}" for a in (1.0, 40.0, 70.0, 300.0)]
+    parts = [f"a={a:.0f}: {shown(errors(100, 2, 1.0, a))}" for a in (1.0, 40.0, 70.0, 1000.0, 1e5)]
     return "mean H of EHDS, the (eps, delta) mechanism, lap, ilap: " + "; ".join(parts)
 
 
@@ -244,15 +319,11 @@ def concrete_loss() -> str:
 
 @check("F8")
 def which_is_plotted() -> str:
-    crossing = {}
-    sizes = range(150, 300, 5)
-    for place, name in ((0, "EHDS"), (1, "the (eps, delta) mechanism")):
-        better = [n for n in sizes if errors(n)[place] < errors(n)[2]]
-        crossing[name] = f"from n={better[0]}" if better else "nowhere"
+    at = {n: errors(n) for n in range(2, 301)}
+    ahead = [shown_sizes([n for n, each in at.items() if each[i] < each[2]]) for i in (0, 1)]
     large = errors(15_000)
     return (
-        f"beats lap within n=150..295: EHDS {crossing['EHDS']}, the (eps, delta) mechanism"
-        f" {crossing['the (eps, delta) mechanism']}; at n=15000 mean H over lap's:"
-        f" {large[0] / large[2]:.3f},"
-        f" {large[1] / large[2]:.3f}"
+        f"exact loss of EHDS at epsilon=1, n=100: {pure_loss(ehds(100), 100):.4f}; of n = 2..300"
+        f" it beats lap at {ahead[0]}, the (eps, delta) mechanism of the notes at {ahead[1]}; at"
+        f" n=15000 mean H over lap's: {large[0] / large[2]:.3f}, {large[1] / large[2]:.3f}"
     )

@@ -378,10 +378,10 @@ def ratio_of_integrals() -> str:
 
 @check("N28", "I19")
 def ratio_at_most_half() -> str:
-    growth = math.exp(1 / (2 * math.log(3e6)))
+    lemma, proof = (math.exp(1 / (2 * math.log(c / 1e-6))) for c in (2, 3))
     return (
-        f"epsilon=1, delta=1e-6, lambda=beta: the ratio tends to {growth:.4f} for S"
-        f" around 0, epsilon/2 = 0.5"
+        f"epsilon=1, delta=1e-6, S around 0: the ratio tends to {lemma:.4f} for lambda ="
+        f" epsilon/(2 ln(2/delta)), {proof:.4f} with the proof's ln(3/delta); epsilon/2 = 0.5"
     )
 
 

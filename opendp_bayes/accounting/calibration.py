@@ -21,7 +21,14 @@ from opendp_bayes.accounting.profile import (
     privacy_profile,
 )
 from opendp_bayes.accounting.thorough import thorough
-from opendp_bayes.mathematics.validation import SCALES, Floats, Integers, as_choice, as_positive
+from opendp_bayes.mathematics.validation import (
+    SCALES,
+    Floats,
+    Integers,
+    as_choice,
+    as_positive,
+    as_size,
+)
 from opendp_bayes.mechanisms.protocol import Mechanism
 
 M = TypeVar("M", bound=Mechanism)
@@ -55,7 +62,7 @@ def calibrate(
     Parameters
     ----------
     mechanism : a mechanism value; its scale does not matter.
-    size, prior, d_in : as in `exact_loss`.
+    size, prior, d_in : as in `exact_loss`; `d_in` at least 1, since at 0 every scale would do.
     epsilon, delta, rho : the loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone (ε = 0),
         or `rho` (zero-concentrated).
     accounting : `"exact"` computes the loss where that takes at most a few seconds and uses the
@@ -78,7 +85,7 @@ def calibrate(
     1.239
     """
     as_choice(accounting, "accounting", ("exact", "proven", "thorough"))
-    mechanism, size, prior, d_in = checked(mechanism, size, prior, d_in)
+    mechanism, size, prior, d_in = checked(mechanism, size, prior, as_size(d_in, "d_in"))
     concentration = np.array(prior)
     guess = None
     if tune and size is not None:

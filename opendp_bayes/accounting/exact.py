@@ -25,6 +25,7 @@ from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import Setting, pairs_of
 from opendp_bayes.mathematics.rounding import round_up
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import SCALES, as_distance, as_prior, as_size
 from opendp_bayes.mechanisms import registry
 from opendp_bayes.mechanisms.laws import ExponentialWeights
@@ -114,12 +115,13 @@ def checked(
     """
     if not isinstance(mechanism, Mechanism):
         raise TypeError(
-            f"mechanism={mechanism!r}: must be a mechanism value, such as"
+            f"mechanism={told(mechanism)}: must be a mechanism value, such as"
             " LaplaceParameters(scale=1.0)."
         )
     if type(mechanism).__hash__ is None:
         raise TypeError(
-            f"mechanism={mechanism!r}: must be hashable; give its class @dataclass(frozen=True)."
+            f"mechanism={told(mechanism)}: must be hashable; give its class"
+            " @dataclass(frozen=True)."
         )
     array = as_prior(prior)
     size = None if size is None else as_size(size)

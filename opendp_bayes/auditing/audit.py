@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.accounting.divergences import WorstPair
 from opendp_bayes.accounting.exact import checked, exact_loss, worst_pair
 from opendp_bayes.accounting.profile import privacy_profile
-from opendp_bayes.auditing.draws import (
+from opendp_bayes.auditing.audited_draws import (
     Sampler,
     chi_square_p_value,
     draws_of,
@@ -20,9 +20,9 @@ from opendp_bayes.auditing.draws import (
 )
 from opendp_bayes.auditing.results import Audit, Claim, Fit, LawCheck, Pair
 from opendp_bayes.auditing.stated_law import law_of, over_all_neighbours, over_pairs
+from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.validation import Floats, Integers, as_positive, as_size
 from opendp_bayes.mechanisms.protocol import Mechanism, nominal_epsilon
-from opendp_bayes.report.progress import Progress, silent
 
 #: With fewer draws hardly anything is refuted.
 _FEWEST_DRAWS = 1000

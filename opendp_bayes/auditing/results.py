@@ -5,10 +5,8 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 
-from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.report import notebook
-from opendp_bayes.report.sheet import (
+from opendp_bayes.display import notebook
+from opendp_bayes.display.sheet import (
     Body,
     Cell,
     Column,
@@ -19,7 +17,9 @@ from opendp_bayes.report.sheet import (
     Table,
     columns,
 )
-from opendp_bayes.report.wording import at_most, described
+from opendp_bayes.display.wording import at_most, described
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.protocol import Mechanism
 
 Counts = tuple[int, ...]
 #: Two neighbouring data sets.

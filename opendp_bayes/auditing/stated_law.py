@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.auditing.results import LOG_ERROR, LawCheck, Pair
+from opendp_bayes.display.progress import Progress
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.report.progress import Progress
 
 #: What `Mechanism.log_pmf` returns: outcomes, shape `(c, k)`, and their log-probabilities, shape
 #: `(c,)`.

@@ -12,12 +12,16 @@ from opendp.mod import OpenDPException, enable_features
 from opendp_bayes.commands.files import Source, scan_columns
 from opendp_bayes.commands.query import without_uncounted
 from opendp_bayes.framework.asked import Asked, ask
-from opendp_bayes.framework.columns import covers, public_values
+from opendp_bayes.framework.columns import check_new, covers, public_values
 from opendp_bayes.framework.question import Question
-from opendp_bayes.framework.shares import Division
-from opendp_bayes.framework.survey import SurveyQuery
-from opendp_bayes.publishing.lines import FieldError
-from opendp_bayes.publishing.specification import Column, Privacy, Result, Specification
+from opendp_bayes.framework.shares_of_questions import Division
+from opendp_bayes.framework.spaces import groups_and_labels
+from opendp_bayes.framework.survey_query import SurveyQuery
+from opendp_bayes.release_format.data import Value as Label
+from opendp_bayes.release_format.labels import distinct, place_of
+from opendp_bayes.report.lines import FieldError
+from opendp_bayes.report.specification import Column, Privacy, Result, Specification
+from opendp_bayes.report.statements import notes
 
 #: An error of the library: the argument that it is about, its value, and what is wrong.
 _ARGUMENT = re.compile(r"(\w+)(=.*?)?: (.*)", re.DOTALL)
@@ -54,6 +58,15 @@ def survey_of(found: Source, asked: Specification) -> SurveyQuery:
     return survey
 
 
+def where_counted(survey: SurveyQuery, asked: Specification) -> Iterator[str]:
+    """Of every result, where records that are in no category will be counted."""
+    for result, question in zip(asked.results, survey.questions.values(), strict=True):
+        _, in_groups = groups_and_labels(question.space.categories)
+        said = " ".join(notes(asked, result, in_groups or question.space.categories))
+        if said:
+            yield f"{result.heading}: {said}"
+
+
 @contextmanager
 def field_errors(*path: str | int, headings: Sequence[str] = ()) -> Iterator[None]:
     """A block whose errors are about the specification or a table of it, a field there, or the
@@ -83,10 +96,13 @@ def field_errors(*path: str | int, headings: Sequence[str] = ()) -> Iterator[Non
 
 
 def _fields(path: tuple[str | int, ...]) -> tuple[str, ...]:
-    """The fields of the specification, or of a result, that errors of the library are about."""
+    """The fields of the specification, of a result or of a column, that errors of the library are
+    about.
+    """
     if not path:
         return Specification.__struct_fields__
-    return Result.__struct_fields__ if path[0] == "results" else ()
+    of = {"results": Result, "columns": Column}.get(str(path[0]))
+    return () if of is None else of.__struct_fields__
 
 
 def _refuse(column: str, problem: str) -> NoReturn:
@@ -112,14 +128,15 @@ def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -
     for name in result.columns:
         column, dtype = asked.columns[name], schema[name]
         labels[name] = _categories(name, column, dtype)
-        nulls, unknown = column.nulls, column.unknown
+        covered = covers(dtype, tuple(labels[name]))
+        nulls, unknown = _policies(name, column, labels[name], covered)
         if asked.privacy.size is None:
             plan = without_uncounted(plan, name, labels[name], nulls is None, unknown is None)
             # Nothing is left for a bucket that was not asked for, so it may be any category.
             nulls = labels[name][0] if nulls is None else nulls
             unknown = labels[name][0] if unknown is None else unknown
         else:
-            _check_counts_all(name, column, covers(dtype, tuple(labels[name])))
+            _check_counts_all(name, nulls is not None, covered or unknown is not None)
         for policy, label in (("nulls", nulls), ("unknown", unknown)):
             if label is not None:
                 policies[policy][name] = label
@@ -157,13 +174,27 @@ def _categories(name: str, column: Column, dtype: pl.DataType) -> list[Any]:
         raise FieldError(("columns", name, "categories"), problem) from None
 
 
-def _check_counts_all(name: str, column: Column, covered: bool) -> None:
-    """Raise `FieldError` where records would be left out; `covered` if the type of the column
-    excludes other values.
+def _policies(
+    name: str, column: Column, categories: list[Any], covered: bool
+) -> tuple[Label | None, Label | None]:
+    """Where nulls and other values are counted, None where they are left out or, `covered` by the
+    categories, cannot occur. Raises `FieldError` for a new category that reads like another.
     """
+    labels = list(categories)
+    for field, label in (("nulls", column.nulls), ("unknown", column.unknown)):
+        if label is not None and place_of(label, labels) is None:
+            with field_errors("columns", name):
+                check_new(field, label, labels)
+            labels.append(label)
+    unlisted = None if covered else column.unlisted
+    return column.nulls, column.unknown if unlisted is None else unlisted
+
+
+def _check_counts_all(name: str, nulls: bool, unknown: bool) -> None:
+    """Raise `FieldError` where records would be left out."""
     for field, given, kind in (
-        ("nulls", column.nulls is not None, "without a value"),
-        ("unknown", covered or column.unknown is not None, "with a value that is no category"),
+        ("nulls", nulls, "without a value"),
+        ("unknown", unknown, "with a value that is no category"),
     ):
         if not given:
             raise FieldError(
@@ -178,6 +209,7 @@ def _in_groups(plan: Any, name: str, column: Column, dtype: pl.DataType) -> tupl
     category that the specification names for them, row by row, or null, which is no group.
     """
     categories = _categories(name, column, dtype)
+    _policies(name, column, categories, covered=False)
     given = {"nulls": column.nulls, "unknown": column.unknown}
     named = {field: label for field, label in given.items() if label is not None}
     if not named:
@@ -200,4 +232,4 @@ def _in_groups(plan: Any, name: str, column: Column, dtype: pl.DataType) -> tupl
             return_dtype=kind,
         )
     )
-    return plan.with_columns(recoded), list(dict.fromkeys([*categories, *named.values()]))
+    return plan.with_columns(recoded), distinct([*categories, *named.values()])

@@ -1,5 +1,5 @@
 """The commands of `opendp-bayes`, one a file, and what they share: `errors` for how they fail,
-`output` for where results go, `opendp_bayes.report.terminal` for how they look.
+`output` for where results go, `opendp_bayes.display.terminal` for how they look.
 
 A command imports what it needs when it runs, so that help and version need not wait for OpenDP,
 polars and SciPy.
@@ -13,7 +13,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from opendp_bayes import __version__
-from opendp_bayes.commands import audit, demo, init, plan, release, report, show
+from opendp_bayes.commands import audit_command as audit
+from opendp_bayes.commands import demo, init, report, show
+from opendp_bayes.commands import plan_command as plan
+from opendp_bayes.commands import release_command as release
 from opendp_bayes.commands.errors import fail
 from opendp_bayes.commands.output import LikeStandardOutput, echo
 

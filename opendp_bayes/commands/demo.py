@@ -62,9 +62,9 @@ def demo(
     """
     from opendp.mod import enable_features
 
-    from opendp_bayes.commands.progress import waiting
+    from opendp_bayes.commands.progress_bar import waiting
+    from opendp_bayes.display import terminal
     from opendp_bayes.framework.interrupts import deferred_interrupts
-    from opendp_bayes.report import terminal
 
     enable_features("contrib", "honest-but-curious")
     try:

@@ -10,7 +10,7 @@ from typing import NoReturn
 import typer
 
 _ARGUMENT = re.compile(
-    r"\b(categories|column|confidence|contributions|delta|draws|epsilon|error|guess_size"
+    r"\b(categories|column|confidence|contributions|delta|draws|encoding|epsilon|error|guess_size"
     r"|level|mechanism|nulls|prior|proportions|rho|^scale|separator|size|unknown)="
     r"(None)?(?=(\S)?)"
 )

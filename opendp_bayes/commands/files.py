@@ -1,18 +1,26 @@
 """The columns of a file, as a scan: nothing is read but their names and types."""
 
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import NoReturn, TextIO
 
 import polars as pl
 
 from opendp_bayes.commands.errors import fail
+from opendp_bayes.commands.text import (
+    UTF_8,
+    as_encoding,
+    decoded,
+    decoded_input,
+    header_of,
+    read_all,
+    text_errors,
+)
 
 EXTENSIONS = {
     ".csv": "CSV",
@@ -27,10 +35,10 @@ EXTENSIONS = {
     ".feather": "Arrow IPC",
 }
 STANDARD_INPUT = Path("-")
+#: What messages call it.
+_PIPED = "standard input"
 #: Ends with what is wrong about a column: its name, and the problem.
 Refuse = Callable[[str, str], NoReturn]
-#: What gzip and Zstandard begin with, as no text does.
-_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 @dataclass(frozen=True)
@@ -43,14 +51,18 @@ class Source:
     name : what messages call it.
     extension : in `EXTENSIONS`.
     separator : between the values of a line of CSV.
-    rest : of standard input, what follows the header, which is in the file.
+    encoding : of the text of CSV.
+    rest : of CSV that is being read, what follows the header.
+    copy : whether `path` is a copy in UTF-8, of which there is only the header until `complete`.
     """
 
     path: Path
     name: str
     extension: str
     separator: str
-    rest: BinaryIO | None = None
+    encoding: str = UTF_8
+    rest: TextIO | None = None
+    copy: bool = False
 
     @property
     def title(self) -> str:
@@ -67,9 +79,10 @@ class Source:
             return pl.scan_parquet(self.path, glob=False)
         if self.kind == "Arrow IPC":
             return pl.scan_ipc(self.path, glob=False)
-        # Every value is read as text: inferring types would look at the data. A line with invalid
-        # text or too many fields is read as far as it goes, because whether a release succeeds must
-        # not depend on the records.
+        # Every value is read as text: inferring types would look at the data. A line with too many
+        # fields is read as far as it goes, because whether a release succeeds must not depend on
+        # the records. Invalid text was refused by `complete`; if the file has changed since, it is
+        # read as far as it goes, too.
         return pl.scan_csv(
             self.path,
             separator=self.separator,
@@ -80,17 +93,21 @@ class Source:
         )
 
     def complete(self) -> None:
-        """Let the file hold all of standard input."""
+        """Read all of CSV before anything is released, and complete the copy where there is one.
+
+        Exits with a message for what is no text in its encoding: what stands for an invalid
+        character would be a value that no category has.
+        """
         if self.rest is not None:
-            with self.path.open("ab") as file:
-                shutil.copyfileobj(self.rest, file)
+            with text_errors(self.name, self.encoding):
+                read_all(self.rest, self.path if self.copy else None)
 
 
-def source(path: Path, separator: str | None) -> Source:
+def source(path: Path, separator: str | None, encoding: str | None = None) -> Source:
     """How FILE is to be read, by its extension; standard input is CSV.
 
     Exits with a message for an unknown extension and a path that is no file, and raises
-    `ValueError` for a separator that does not fit.
+    `ValueError` for a separator or an encoding that does not fit.
     """
     name = path.name.lower()
     known = (extension for extension in EXTENSIONS if name.endswith(extension))
@@ -103,10 +120,13 @@ def source(path: Path, separator: str | None) -> Source:
     if path != STANDARD_INPUT and not path.is_file():
         fail(f"FILE {path}: is not a file; check the path.")
     found = Source(path, path.name, extension, "\t" if extension.startswith(".tsv") else ",")
+    for option, given in (("separator", separator), ("encoding", encoding)):
+        if given is not None and found.kind != "CSV":
+            raise ValueError(f"{option}={given!r}: is for CSV, and {path.name} is {found.kind}.")
+    if encoding is not None:
+        found = replace(found, encoding=as_encoding(encoding))
     if separator is None:
         return found
-    if found.kind != "CSV":
-        raise ValueError(f"separator={separator!r}: is for CSV, and {path.name} is {found.kind}.")
     character = {"\\t": "\t", "tab": "\t"}.get(separator, separator)
     if len(character.encode()) != 1 or character in '"\r\n':
         raise ValueError(
@@ -118,35 +138,31 @@ def source(path: Path, separator: str | None) -> Source:
 
 @contextmanager
 def scannable(found: Source) -> Iterator[Source]:
-    """A source that can be read more than once: standard input as a temporary file, which only its
-    owner can read and which is removed after the block.
+    """A source that can be read more than once and in UTF-8: standard input, and CSV in another
+    encoding, as a temporary file, which only its owner can read and which is removed after the
+    block.
 
-    Until `complete` it holds the header alone, so that what is wrong about options and columns is
-    found before the records have come.
+    Until `complete` nothing is read of CSV but the header, so that what is wrong about options and
+    columns is found before the records have come.
     """
-    if found.path != STANDARD_INPUT:
+    if found.kind != "CSV":
         yield found
         return
-    with tempfile.TemporaryDirectory(prefix="opendp-bayes-") as directory:  # mode 0700
-        path = Path(directory) / "standard-input"
-        header = _header(sys.stdin.buffer)
-        if header.startswith(_COMPRESSED):
-            fail(
-                "FILE -: standard input is compressed. Give the name of the file, or decompress it"
-                " before, as in gzip -dc FILE.csv.gz | opendp-bayes ..."
+    piped = found.path == STANDARD_INPUT
+    found = replace(found, name=_PIPED if piped else found.name)
+    with tempfile.TemporaryDirectory(prefix="opendp-bayes-") as directory, ExitStack() as opened:
+        with text_errors(found.name, found.encoding):
+            text = opened.enter_context(
+                decoded_input(sys.stdin.buffer, found.encoding)
+                if piped
+                else decoded(found.path, found.encoding)
             )
-        path.write_bytes(header)
-        yield replace(found, path=path, name="standard input", rest=sys.stdin.buffer)
-
-
-def _header(lines: BinaryIO) -> bytes:
-    """The first line that is not empty, and those that its quotes include."""
-    header = b""
-    for line in lines:
-        header += line
-        if header.strip() and header.count(b'"') % 2 == 0:
-            break
-    return header
+            header = header_of(text)
+        found = replace(found, rest=text)
+        if piped or found.encoding != UTF_8:
+            found = replace(found, path=Path(directory) / "data", copy=True)  # mode 0700
+            found.path.write_text(header, encoding=UTF_8, newline="")
+        yield found
 
 
 def schema_of(found: Source) -> pl.Schema:
@@ -154,7 +170,7 @@ def schema_of(found: Source) -> pl.Schema:
     try:
         return found.scan().collect_schema()
     except (pl.exceptions.PolarsError, OSError):
-        if found.rest is not None:
+        if found.name == _PIPED:
             fail(
                 "FILE -: standard input cannot be read as CSV; its first line must name the"
                 " columns."
@@ -187,8 +203,16 @@ def countable_type(dtype: pl.DataType) -> pl.DataType | None:
     return pl.Int64() if dtype.is_integer() else None
 
 
-def _plain_type(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> pl.DataType:
-    """The type in which a column is counted."""
+def named_columns(found: Source, columns: Sequence[str] | None, refuse: Refuse) -> pl.Schema:
+    """The names and types of these columns, or of all; `refuse` is told of one that is absent."""
+    schema = schema_of(found)
+    for column in columns or ():
+        _check_in(found, schema, column, refuse)
+    return schema if columns is None else pl.Schema({name: schema[name] for name in columns})
+
+
+def _check_in(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> None:
+    """Refuse a column that is not there."""
     if column not in schema:
         # Without a header line the names are somebody's record, so they are not shown.
         if found.kind == "CSV":
@@ -199,6 +223,11 @@ def _plain_type(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -
             )
         known = ", ".join(map(repr, schema))
         refuse(column, f"is not in {found.name}; must be one of {known}.")
+
+
+def _plain_type(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> pl.DataType:
+    """The type in which a column is counted."""
+    _check_in(found, schema, column, refuse)
     dtype = countable_type(schema[column])
     if dtype is None:
         refuse(

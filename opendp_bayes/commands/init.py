@@ -1,4 +1,9 @@
-"""`opendp-bayes init`: a specification to start from, of the names and types of columns alone."""
+"""`opendp-bayes init`: a specification to start from, of the names and types of columns alone.
+
+A CSV file does not say whether its first line names the columns or is a record already, and no look
+at the line can tell. A specification is published with the report, so `init` writes no name of a
+CSV file that was not given to it, unless it was told that there is a header.
+"""
 
 import json
 import re
@@ -15,7 +20,8 @@ from opendp_bayes.commands.output import Kept, echo
 if TYPE_CHECKING:
     import polars as pl
 
-    from opendp_bayes.released.data import Value as Label
+    from opendp_bayes.commands.files import Source
+    from opendp_bayes.release_format.data import Value as Label
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -29,6 +35,12 @@ def init(
             show_default=False,
         ),
     ],
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column to write down; may be repeated. All of them unless given.",
+        ),
+    ] = None,
     categories: Annotated[
         list[str] | None,
         typer.Option(
@@ -36,8 +48,18 @@ def init(
             help="The categories of a column that does not list its own; may be repeated.",
         ),
     ] = None,
+    header: Annotated[
+        bool,
+        typer.Option(
+            "--header",
+            help="The first line of the CSV file is no record: it names the columns.",
+        ),
+    ] = False,
     separator: Annotated[
         str | None, typer.Option(help="Between the values of a line of CSV.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Of the text of CSV; UTF-8 unless given.")
     ] = None,
     epsilon: Annotated[
         float, typer.Option(help="The budget ε to write down.", rich_help_panel=options.PRIVACY)
@@ -58,6 +80,9 @@ def init(
     It is made of the names and types of the columns, never of values: the categories of an Enum or
     Boolean column are in its type, all others are for you to list.
 
+    The first line of a CSV file may be a record, which must not be published. So of CSV only the
+    columns are written that --column or --categories names, or with --header all of them.
+
     Exit code: 0 if it was written, 2 for wrong options.
 
     Examples, of which the first makes the file for the other:
@@ -66,28 +91,63 @@ def init(
 
         opendp-bayes init v.csv --categories vote=yes,no
     """
-    from opendp_bayes.commands.files import scan_columns, scannable, schema_of, source
+    from opendp_bayes.commands.files import (
+        STANDARD_INPUT,
+        named_columns,
+        scan_columns,
+        scannable,
+        source,
+    )
     from opendp_bayes.commands.query import budget, labels_of
 
     with option_errors():
         budget(epsilon, None, None)
         listed = _listed(categories or [])
-        read = source(data, separator)
+        read = source(data, separator, encoding)
+        named = _named(read, column or [], listed, header)
     with Kept(output) as kept, scannable(read) as found:
-        types = scan_columns(found, list(listed), _refuse).collect_schema()
+
+        def refuse(name: str, problem: str) -> NoReturn:
+            fail(
+                f"--categories {name}=: {problem}"
+                if name in listed
+                else f"--column {name}: {problem}"
+            )
+
+        types = scan_columns(found, list(listed), refuse).collect_schema()
+        schema = named_columns(found, named, refuse)
+        if read.path != STANDARD_INPUT:
+            found.complete()
         labels = {
             name: labels_of(f"--categories {name}=", values, name, types[name])
             for name, values in listed.items()
         }
-        text = "\n".join(_lines(found.title, schema_of(found), labels, separator, epsilon))
+        reading = {"separator": separator, "encoding": encoding}
+        text = "\n".join(_lines(found.title, schema, labels, reading, epsilon))
         if output is None:
             echo(text)
         else:
             kept.keep(text)
 
 
-def _refuse(column: str, problem: str) -> NoReturn:
-    fail(f"--categories {column}=: {problem}")
+def _named(
+    read: "Source", columns: list[str], listed: dict[str, str], header: bool
+) -> list[str] | None:
+    """The columns to write down; None for all. Exits with a message where nobody says that the
+    names of a CSV file are names.
+    """
+    named = list(dict.fromkeys([*columns, *listed]))
+    if header and read.kind != "CSV":
+        fail(f"--header: is for CSV, and {read.name} is {read.kind}.")
+    if not columns and (header or read.kind != "CSV"):
+        return None
+    if not named:
+        fail(
+            f"FILE {read.name}: its first line may be a record, which a specification must not"
+            " hold. Name the columns to write down, as in --column vote --column age, or say with"
+            " --header that the first line names the columns."
+        )
+    return named
 
 
 def _listed(options: list[str]) -> dict[str, str]:
@@ -110,18 +170,20 @@ def _lines(
     title: str,
     schema: "pl.Schema",
     listed: "dict[str, list[Label]]",
-    separator: str | None,
+    reading: dict[str, str | None],
     epsilon: float,
 ) -> Iterator[str]:
     """The specification. What is still to be decided is a comment."""
     import polars as pl
 
     from opendp_bayes.commands.files import countable_type
+    from opendp_bayes.framework.columns import covers
 
     yield f"title = {_text(f'Report on {title}')}"
     yield 'text = ""  # where the data are from'
-    if separator is not None:
-        yield f"separator = {_text(separator)}"
+    for field, value in reading.items():
+        if value is not None:
+            yield f"{field} = {_text(value)}"
     yield f"\n[privacy]\nepsilon = {epsilon!r}  # of all results together; or rho = ..."
     yield 'unit = "one record"  # whom or what it protects, in words'
     yield "# size = 1000  # the number of records, if it is public"
@@ -144,6 +206,8 @@ def _lines(
         else:
             yield "# The categories are those of its type."
         yield '# nulls = "missing"  # without it, records without a value are left out'
+        if known is not None and not covers(plain, tuple(known)):
+            yield 'unmatched = "other"  # all other values are a category; "drop" leaves them out'
         results.append(name)
     for name in results:
         yield f"\n[[results]]\ncolumn = {_text(name)}"

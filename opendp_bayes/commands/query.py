@@ -11,9 +11,13 @@ from opendp.mod import enable_features
 
 from opendp_bayes.commands.errors import fail
 from opendp_bayes.commands.files import Source, scan_columns
+from opendp_bayes.display.wording import where_counted
+from opendp_bayes.framework.columns import covers
 from opendp_bayes.framework.context import PosteriorQuery, posterior
 from opendp_bayes.mathematics.validation import as_positive
-from opendp_bayes.released.data import Value as Label
+from opendp_bayes.release_format.data import Value as Label
+from opendp_bayes.release_format.labels import OTHER, spare
+from opendp_bayes.report.specification import Unmatched
 
 _MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 32 bits
 
@@ -28,6 +32,7 @@ class Asked:
     categories: dict[str, str]
     nulls: dict[str, str]
     unknown: dict[str, str]
+    unmatched: Unmatched
     group_by: str | None
     groups: str | None
     size: int | None
@@ -44,6 +49,12 @@ class Asked:
         most = _MOST_CONTRIBUTIONS
         if not 1 <= self.contributions <= most:
             fail(f"--contributions {self.contributions}: must be between 1 and {most} rows.")
+        if self.unmatched == "drop" and (self.size is not None or self.unknown):
+            other = "--size" if self.size is not None else "--unknown"
+            fail(
+                f"--unmatched drop: does not go with {other}, by which such rows are counted; leave"
+                " it out."
+            )
         if self.groups is not None and self.group_by is None:
             fail(f"--groups {self.groups}: needs --group-by, the column that holds them.")
         if (self.identifier is None) != (self.rows_per_identifier is None):
@@ -71,23 +82,6 @@ class Asked:
         named = (*self.columns, self.group_by, self.identifier)
         return list(dict.fromkeys(column for column in named if column is not None))
 
-    @property
-    def left_out(self) -> list[str]:
-        """Sentences on the rows that are not counted."""
-        kinds = [
-            kind
-            for kind, counted in (
-                ("without a value", self._counts_all(self.nulls)),
-                ("with a value that is not a category", self._counts_all(self.unknown)),
-                ("of no group", self.group_by is None),
-            )
-            if not counted
-        ]
-        return [f"Rows {' or '.join(kinds)} were left out."] if kinds else []
-
-    def _counts_all(self, given: dict[str, str]) -> bool:
-        return self.size is not None or set(given) == set(self.columns)
-
 
 def by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:
     """What an option says of each column: of one column as it is, of several as COLUMN=..."""
@@ -108,8 +102,10 @@ def by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) 
     return found
 
 
-def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
-    """The query in a Context whose whole budget it is; reads the names and types of the columns."""
+def posterior_query(found: Source, asked: Asked) -> tuple[PosteriorQuery[Any], str]:
+    """The query in a Context whose whole budget it is, and where rows of no category are counted;
+    reads the names and types of the columns.
+    """
     enable_features("contrib", "honest-but-curious")
     options = {asked.identifier: "--identifier", asked.group_by: "--group-by"}
 
@@ -121,52 +117,78 @@ def posterior_query(found: Source, asked: Asked) -> PosteriorQuery[Any]:
     plan: Any = Context.compositor(
         data=frame, privacy_unit=_unit(asked), privacy_loss=asked.loss, split_evenly_over=1
     ).query()
-    plan, categories, nulls, unknown = _counted(plan, schema, asked)
+    counted = [_counted(name, schema[name], asked) for name in asked.columns]
+    for one in counted:
+        if asked.size is None:
+            dropped = one.nulls is None, one.unknown is None
+            plan = without_uncounted(plan, one.column, one.categories, *dropped)
     if asked.rows_per_identifier is not None:
         plan = plan.truncate_per_group(asked.rows_per_identifier)
     keys = None
     if asked.group_by is not None:
         keys = labels_of("--groups ", asked.groups, asked.group_by, schema[asked.group_by])
         plan = plan.group_by(asked.group_by)
-    one = asked.columns[0] if len(asked.columns) == 1 else None
-    return posterior(
+    one_column = len(asked.columns) == 1
+    made = posterior(
         plan,
-        asked.columns if one is None else one,
+        asked.columns[0] if one_column else asked.columns,
         keys=keys,
-        categories=categories if one is None else categories[one],
+        categories=(
+            counted[0].categories if one_column else {one.column: one.categories for one in counted}
+        ),
         size=asked.size,
-        nulls=nulls,
-        unknown=unknown,
+        nulls={one.column: one.bucket(one.nulls) for one in counted},
+        unknown={one.column: one.bucket(one.unknown) for one in counted},
         **asked.model,
     )
+    return made, _where_counted(counted, asked.group_by)
 
 
-def _counted(
-    plan: Any, schema: pl.Schema, asked: Asked
-) -> tuple[Any, dict[str, list[Label]], dict[str, Label], dict[str, Label]]:
-    """The plan without the rows that are not counted, and of each column the categories and where
-    nulls and other values are counted.
+@dataclass(frozen=True)
+class Counted:
+    """A column, its categories, and where nulls and other values are counted: None where they are
+    left out, or `covered` by the categories.
     """
-    categories: dict[str, list[Label]] = {}
-    nulls: dict[str, Label] = {}
-    unknown: dict[str, Label] = {}
-    for name in asked.columns:
-        labels = labels_of("--categories ", asked.categories.get(name), name, schema[name])
-        policies = [_bucket(given.get(name), labels) for given in (asked.nulls, asked.unknown)]
-        if asked.size is None:
-            plan = without_uncounted(plan, name, labels, *(label is None for label in policies))
-            # Nothing is left for a bucket that was not asked for, so it may be any category.
-            policies = [labels[0] if label is None else label for label in policies]
-        elif policies[0] is None:
-            fail(
-                f"--nulls: is missing; with --size every row must be counted, and {name!r} may"
-                " hold nulls. Name a category for them: --nulls missing."
-            )
-        categories[name] = labels
-        for policy, label in zip((nulls, unknown), policies, strict=True):
-            if label is not None:
-                policy[name] = label
-    return plan, categories, nulls, unknown
+
+    column: str
+    categories: list[Label]
+    nulls: Label | None
+    unknown: Label | None
+    covered: bool
+
+    def bucket(self, label: Label | None) -> Label:
+        """Nothing is left for a bucket that was not asked for, so it may be any category."""
+        return self.categories[0] if label is None else label
+
+
+def _counted(name: str, dtype: pl.DataType, asked: Asked) -> Counted:
+    """What the options say of a column."""
+    labels = labels_of("--categories ", asked.categories.get(name), name, dtype)
+    nulls, unknown = (_bucket(given.get(name), labels) for given in (asked.nulls, asked.unknown))
+    if asked.size is not None and nulls is None:
+        fail(
+            f"--nulls: is missing; with --size every row must be counted, and {name!r} may"
+            " hold nulls. Name a category for them: --nulls missing."
+        )
+    covered = covers(dtype, tuple(labels))
+    if unknown is None and asked.unmatched == "other" and not covered:
+        unknown = spare(OTHER, labels if nulls is None else [*labels, nulls])
+    return Counted(name, labels, nulls, unknown, covered)
+
+
+def _where_counted(counted: Sequence[Counted], group_by: str | None) -> str:
+    """A sentence on the rows that are in no category."""
+    fates: dict[str, tuple[list[str], list[str]]] = {}
+    for one in counted:
+        for which, label in ((0, one.nulls), (1, one.unknown)):
+            if which and one.covered:
+                continue
+            fate = "are left out" if label is None else f"are counted as {label!r}"
+            fates.setdefault(fate, ([], []))[which].append(one.column)
+    if group_by is not None:
+        fates["are in no group"] = [group_by], [group_by]
+    several = len(counted) + (group_by is not None) > 1
+    return where_counted(fates, "Rows", say_columns=several)
 
 
 def _unit(asked: Asked) -> Any:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opendp_bayes.commands import options
-from opendp_bayes.commands.errors import fail, release_errors
+from opendp_bayes.commands.errors import fail, release_errors, say
 from opendp_bayes.commands.output import Kept, NewFile, echo, written
 
 if TYPE_CHECKING:
-    from opendp_bayes.publishing.document import Report
+    from opendp_bayes.report.report_document import Report
 
 
 def _print_schema(wanted: bool) -> None:
     if wanted:
         import msgspec
 
-        from opendp_bayes.publishing.specification import json_schema
+        from opendp_bayes.report.specification import json_schema
 
         echo(msgspec.json.format(msgspec.json.encode(json_schema())).decode())
         raise typer.Exit()
@@ -100,7 +100,7 @@ def report(
 
 def _again(path: Path) -> "Report":
     """The report in a file that an earlier run wrote."""
-    from opendp_bayes.publishing.document import Report
+    from opendp_bayes.report.report_document import Report
 
     try:
         return Report.from_json(_text(path))
@@ -112,24 +112,27 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
     """Everything that the specification asks for, released and kept."""
     from importlib.metadata import version
 
-    from opendp_bayes.commands.answers import field_errors, survey_of
+    from opendp_bayes.commands.answers import field_errors, survey_of, where_counted
     from opendp_bayes.commands.files import scannable, source
-    from opendp_bayes.commands.progress import waiting
+    from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
-    from opendp_bayes.publishing.document import Report
-    from opendp_bayes.publishing.lines import located
-    from opendp_bayes.publishing.reading import read_specification
+    from opendp_bayes.report.lines import located
+    from opendp_bayes.report.report_document import Report
+    from opendp_bayes.report.specification_text import read_specification
 
     text = _text(specification)
     with _specification_errors(specification):
         asked = read_specification(text)
     software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
     with _specification_errors(specification), located(text), field_errors():
-        found = source(data, asked.separator)
+        found = source(data, asked.separator, asked.encoding)
     with Kept(_releases_of(output)) as kept, scannable(found) as readable:
         with _specification_errors(specification), located(text), deferred_interrupts():
             survey = survey_of(readable, asked)
-        readable.complete()
+        for line in where_counted(survey, asked):
+            say(line)
+        with waiting("Reading"):
+            readable.complete()
         with release_errors(), waiting("Counting"), deferred_interrupts():
             report = Report(asked, survey.release().releases, software)
             kept.keep(report.to_json())
@@ -137,8 +140,8 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
 
 
 def _write(made: "Report", page: NewFile, kept: Path) -> None:
-    from opendp_bayes.commands.progress import waiting
-    from opendp_bayes.publishing.page import rendered
+    from opendp_bayes.commands.progress_bar import waiting
+    from opendp_bayes.report.page import rendered
 
     with waiting("Computing the posteriors"):
         content = rendered(made)
@@ -153,7 +156,7 @@ def _releases_of(page: Path) -> Path:
 
 @contextmanager
 def _specification_errors(path: Path) -> Iterator[None]:
-    from opendp_bayes.publishing.lines import SpecificationError
+    from opendp_bayes.report.lines import SpecificationError
 
     try:
         yield

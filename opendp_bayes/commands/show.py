@@ -64,9 +64,9 @@ def show(
 
         opendp-bayes show v.json --level 0.5 --plot vote.svg
     """
-    from opendp_bayes.commands.progress import waiting
+    from opendp_bayes.commands.progress_bar import waiting
+    from opendp_bayes.display import terminal
     from opendp_bayes.mechanisms.registry import load_mechanism
-    from opendp_bayes.report import terminal
 
     with option_errors():
         if mechanism is not None:
@@ -88,9 +88,9 @@ def show(
 
 def _releases(text: bytes) -> "list[tuple[str, Release | GroupedRelease | Survey]]":
     """What the file of a release, a survey or a report holds, with titles."""
-    from opendp_bayes.publishing.document import NAME, Report
+    from opendp_bayes.report.report_document import NAME, Report
     from opendp_bayes.results import survey
-    from opendp_bayes.results.reading import format_of, release_from_json
+    from opendp_bayes.results.reading_results import format_of, release_from_json
 
     if format_of(text) == survey.NAME:
         return [("", survey.Survey.from_json(text))]

@@ -11,6 +11,7 @@ from opendp_bayes.mathematics.simplex import (
     check_enumerable,
     number_of_candidates,
 )
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import (
     as_choice,
     as_counts,
@@ -73,6 +74,7 @@ __all__ = [
     "number_of_candidates",
     "round_down",
     "round_up",
+    "told",
     "upper_end",
     "weight_error",
 ]

@@ -11,10 +11,12 @@ from opendp_bayes.framework.boundary import (
     guarded_map,
     require_features,
 )
-from opendp_bayes.framework.cells import Cells, cells_of
+from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.columns import CategoricalColumn
 from opendp_bayes.framework.counts import checked_size, counting, records_of_bounds
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
+from opendp_bayes.framework.joint_cells import Cells, cells_of
+from opendp_bayes.framework.plan_gate import check_plan
 from opendp_bayes.framework.question import Countable, Question, Variable
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 
@@ -28,6 +30,7 @@ __all__ = [
     "Question",
     "Variable",
     "cells_of",
+    "check_plan",
     "checked_size",
     "counting",
     "deferred_interrupts",
@@ -37,4 +40,5 @@ __all__ = [
     "interruptible",
     "records_of_bounds",
     "require_features",
+    "to_then",
 ]

@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from threading import Lock, RLock
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
@@ -38,12 +40,16 @@ from opendp_bayes.framework.posteriors import then_dirichlet_multinomial
 from opendp_bayes.framework.query_plan import counts_of_frame
 from opendp_bayes.framework.question import Countable, Question
 from opendp_bayes.framework.spaces import PosteriorSpace, groups_and_labels
+from opendp_bayes.mathematics.validation import as_distance
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.protocol import check_informative
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 
 R = TypeVar("R", Release, GroupedRelease)
+_LOCKS: "WeakKeyDictionary[Context, Any]" = WeakKeyDictionary()
+_LOCKING = Lock()
 #: What `guarded` raises, in OpenDP's account of it.
 _CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
 
@@ -87,6 +93,7 @@ class Asked:
         Several of them compose. Raises `ValueError` if no scale satisfies the budget.
         """
         mechanism = self.fitted(budget)
+        check_informative(mechanism, size=self.space.size, prior=self.space.prior_array)
         measurement = self.chain >> make_mechanism(
             *self.chain.output_space,
             self.base._output_measure,
@@ -172,8 +179,27 @@ def ask(
         if space.size is None:
             mechanism, given = mechanism_for_groups(mechanism, given)
         postprocess = grouped_release(chain.output_domain)
-    d_in: int = chain.map(base._d_in)
+    d_in = _records(chain.map(base._d_in))
     return Asked(question, base, chain, space, d_in, fit_of(mechanism, given, space), postprocess)
+
+
+def _records(d_in: Any) -> int:
+    """The records that one privacy unit changes, or adds and removes; `ValueError` for none, where
+    any mechanism has a loss of 0 and the smallest noise there is.
+    """
+    records = as_distance(d_in)
+    if records == 0:
+        raise ValueError(
+            "query: its privacy unit has no records (d_in=0), so nothing would be protected and the"
+            " counts be released as they are. Let contributions=, changes=, every number of a Bound"
+            " and what the plan truncates to be at least 1."
+        )
+    return records
+
+
+def _lock_of(context: Context) -> Any:
+    with _LOCKING:
+        return _LOCKS.setdefault(context, RLock())
 
 
 def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
@@ -181,12 +207,20 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
     budget suffices.
 
     Raises `ValueError` where it does not, and `ReleaseError` if reading the data fails, with a
-    message that does not depend on them.
+    message that does not depend on them. Of several threads one at a time is answered: between the
+    check and the debit there must be no other, or a filter would refuse everything after.
     """
-    check_remaining(context, measurement.map(d_in))
     try:
-        return context(measurement)
+        with _lock_of(context):
+            check_remaining(context, measurement.map(d_in))
+            return context(measurement)
     except OpenDPException as error:
+        if "one query at a time" in str(error):
+            raise ValueError(
+                "query: the Context is answering another query of OpenDP's or of a Context within"
+                " it, in another thread, and takes one at a time; nothing was released or spent."
+                " Ask again afterwards, or make these releases in one thread."
+            ) from None
         if "out of queries" in str(error):
             raise ValueError(
                 "query: the Context has answered as many queries as its budget was divided for, so"

@@ -16,6 +16,8 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 import numpy as np
 from opendp.mod import GLOBAL_FEATURES, Domain, ExtrinsicDomain
 
+from opendp_bayes.mathematics.telling import told
+
 _FEATURES = ("contrib", "honest-but-curious")
 S = TypeVar("S", bound="Space")
 PROBES = (0, 1, 2, 3, 4, 8, 16, 64)  # distances at which a map is checked when it is built
@@ -172,5 +174,5 @@ def descriptor_of(domain: Domain, kind: type[S], made_by: str) -> S:
     """
     descriptor = domain.descriptor if isinstance(domain, ExtrinsicDomain) else None
     if not (isinstance(descriptor, kind) and descriptor.identifier == repr(domain)):
-        raise ValueError(f"input_domain={domain}: must be the output of {made_by}.")
+        raise ValueError(f"input_domain={told(domain)}: must be the output of {made_by}.")
     return deepcopy(descriptor)

@@ -69,8 +69,10 @@ def check_query_budget(budget: Any) -> None:
             "query: has no budget of its own; say how much to spend, as in"
             " `context.query(epsilon=0.5)`."
         )
-    if not as_tuple(budget)[0] > 0:
-        raise ValueError(f"query: has a budget of {budget}; epsilon or rho must be greater than 0.")
+    if not 0 < as_tuple(budget)[0] < math.inf:
+        raise ValueError(
+            f"query: has a budget of {budget}; epsilon or rho must be finite and greater than 0."
+        )
 
 
 def check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
@@ -87,7 +89,8 @@ def check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
         raise ValueError(
             f"query: its privacy loss {loss} exceeds what is left of the Context's budget:"
             f" {context.d_out}, less {context.current_privacy_loss()} already spent, where OpenDP"
-            " rounds the sum up. Ask for less."
+            " rounds the sum up. Nothing was released or spent; ask for less, at most about"
+            f" {context.remaining_privacy_loss()}."
         )
 
 

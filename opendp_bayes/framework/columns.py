@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 
 from opendp_bayes.framework.left_out import LeftOut
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.released.data import Value
+from opendp_bayes.release_format.data import Label, Value
+from opendp_bayes.release_format.labels import distinct, look_alike, place_of
 
 _NOT_A_CATEGORY = -1
 
@@ -63,12 +65,12 @@ class CategoricalColumn:
         for name, label in policies:
             if label is not None and not isinstance(label, LeftOut):
                 _check_label(name, label)
-                if _position(labels, label) is None:
-                    _check_new(name, label)
+                if place_of(label, labels) is None:
+                    check_new(name, label, labels)
                     labels.append(label)
         for _, label in policies:
             known = None if isinstance(label, LeftOut) or label is None else label
-            at = None if known is None else _position(labels, known)
+            at = None if known is None else place_of(known, labels)
             positions.append(len(labels) if isinstance(label, LeftOut) else at)
         if len(labels) < 2:
             raise ValueError(
@@ -130,11 +132,12 @@ def public_values(
     ):
         name = "by" if argument == "keys" else "column"
         raise TypeError(
-            f"{name}={column!r}: has type {dtype}; must be Enum, String, Categorical, integer or"
+            f"{name}={told(column)}: has type {dtype}; must be Enum, String, Categorical, integer"
+            " or"
             " Boolean. Bin or cast it in the plan."
         )
     labels = _labels(column, dtype, categories, argument)
-    shown = f"{argument}={labels!r}"
+    shown = f"{argument}={told(labels)}"
     for label in labels:
         _check_fits(label, dtype, shown)
     if isinstance(dtype, pl.Enum) and (
@@ -143,7 +146,7 @@ def public_values(
         raise ValueError(
             f"{shown}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur."
         )
-    if len(set(labels)) < len(labels):
+    if len(distinct(labels)) < len(labels):
         raise ValueError(f"{shown}: must not repeat a label.")
     return tuple(labels)
 
@@ -170,7 +173,7 @@ def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> 
     if isinstance(categories, (pl.Series, np.ndarray)):
         categories = list(categories.tolist() if isinstance(categories, np.ndarray) else categories)
     if isinstance(categories, str) or not isinstance(categories, Sequence):
-        raise TypeError(f"{argument}={categories!r}: must be a sequence of labels.")
+        raise TypeError(f"{argument}={told(categories)}: must be a sequence of labels.")
     if not categories:
         raise ValueError(
             f"{argument}=[]: must name at least one"
@@ -182,8 +185,10 @@ def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> 
 def _check_fits(label: Any, dtype: pl.DataType, shown: str) -> None:
     expected = bool if dtype == pl.Boolean else int if dtype.is_integer() else str
     if type(label) is not expected:
+        plain = label is None or isinstance(label, (str, int, float))
+        found = repr(label) if plain else type(label).__name__
         raise TypeError(
-            f"{shown}: {label!r} does not fit a column of type {dtype}; each must be"
+            f"{shown}: {found} does not fit a column of type {dtype}; each must be"
             f" {expected.__name__}."
         )
     if isinstance(label, int) and not -(2**63) <= label < 2**63:
@@ -199,26 +204,26 @@ def covers(dtype: pl.DataType, categories: tuple[Value, ...]) -> bool:
 
 def _check_label(name: str, label: object) -> None:
     if type(label) not in (str, int, bool):  # a subclass could print as another label does
-        raise TypeError(f"{name}={label!r}: must be a label (str, int or bool).")
+        raise TypeError(f"{name}={told(label)}: must be a label (str, int or bool).")
 
 
-def _check_new(name: str, label: Value) -> None:
-    """Refuse the text that is meant to be `DROP`."""
+def check_new(name: str, label: Label, labels: Sequence[Label]) -> None:
+    """Refuse a bucket, which would be a new category beside `labels`, that is meant to be one of
+    these, or to be `DROP`.
+    """
+    meant = look_alike(label, labels)
+    if meant is not None:
+        raise ValueError(
+            f"{name}={label!r}: would be a new category beside {meant!r}, which reads the same."
+            f" Write {name}={meant!r} to count them there, or give the new one another name."
+        )
     if isinstance(label, str) and label.upper() == "DROP":
         raise ValueError(
-            f"{name}={label!r}: would be a new category of that name. Give it another name, or one"
+            f"{name}={told(label)}: would be a new category of that name. Give it another name, or"
+            " one"
             f" of the categories; {_or_drop(name)}"
         )
 
 
 def _or_drop(name: str) -> str:
     return f"or {name}=ob.DROP to leave them out, where the number of records is private."
-
-
-def _position(labels: list[Value], label: Value) -> int | None:
-    """Where `label` is among `labels`, None if it is not; labels of different types, such as 1 and
-    True, differ.
-    """
-    return next(
-        (i for i, known in enumerate(labels) if type(known) is type(label) and known == label), None
-    )

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from opendp.extras._utilities import to_then
 from opendp.mod import Domain, Measure, Measurement, Metric
 
 from opendp_bayes.accounting.profile import Accounting
 from opendp_bayes.framework.boundary import descriptor_of
+from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.measurements import make_mechanism
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms import (
@@ -27,7 +27,7 @@ def make_laplace_parameters(
     scale: float,
     *,
     noise: Literal["discrete", "floored"] = "discrete",
-    total: Literal["remainder", "bounded", "private"] | None = None,
+    total: Literal["remainder", "truncated", "bounded", "private"] | None = None,
 ) -> Measurement:
     """Release a posterior whose counts carry integer Laplace noise of `scale` records;
     `LaplaceParameters` says what `noise` and `total` mean.

@@ -20,7 +20,7 @@ from opendp_bayes.framework.spaces import Prior
 from opendp_bayes.framework.summary import described, summary_of
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.released.data import Key, Value
+from opendp_bayes.release_format.data import Key, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 from opendp_bayes.results.survey import Survey
@@ -185,7 +185,9 @@ class PosteriorQuery(Query, Generic[R]):
         """What the query would release and debit, as a polars frame of one row. Reads no data and
         spends nothing.
 
-        Columns: `column` and `aggregate`, what is asked; `mechanism` and its `scale`; `neighbours`
+        Columns: `column` and `aggregate`, what is asked; `nulls` and `unknown`, the label under
+        which records without a value and with another one are counted, or that they are left out
+        or cannot occur; `mechanism` and its `scale`; `neighbours`
         and `d_in`, the records that one privacy unit changes, or adds and removes; `epsilon`,
         `delta` and `rho`, certified upper bounds of the loss for one unit; `debits`, what the
         Context would debit, in its measure; and `interval_width`, the expected width of a 95 %

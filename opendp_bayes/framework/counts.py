@@ -1,14 +1,17 @@
-"""Frame to counts: `make_categorical_counts`, and the step from counts to OpenDP's own integer
-vectors.
-"""
+"""Frames and vectors to counts: `make_categorical_counts`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
-from opendp.domains import _lazyframe_from_domain, atom_domain, vector_domain
-from opendp.extras._utilities import to_then
-from opendp.metrics import change_one_distance, frame_distance, l1_distance, symmetric_distance
+from opendp.domains import _lazyframe_from_domain
+from opendp.metrics import (
+    change_one_distance,
+    frame_distance,
+    hamming_distance,
+    insert_delete_distance,
+    symmetric_distance,
+)
 from opendp.mod import (
     ChangeOneIdDistance,
     Domain,
@@ -17,23 +20,25 @@ from opendp.mod import (
     Metric,
     SymmetricIdDistance,
     Transformation,
+    VectorDomain,
 )
 from opendp.transformations import make_user_transformation
 
-from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
-from opendp_bayes.framework.cells import cells_of
+from opendp_bayes.framework.boundary import guarded, guarded_map, require_features
+from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.interrupts import interruptible
+from opendp_bayes.framework.joint_cells import cells_of
 from opendp_bayes.framework.question import Categories, Columns, Policy, Question
 from opendp_bayes.framework.spaces import CountsSpace
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
-from opendp_bayes.released.data import Value
+from opendp_bayes.release_format.data import Value
 
 
 def make_categorical_counts(
     input_domain: Domain,
     input_metric: Metric,
     *,
-    column: Columns,
+    column: Columns | None = None,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
@@ -45,19 +50,21 @@ def make_categorical_counts(
 
     Parameters
     ----------
-    input_domain : a `LazyFrameDomain`.
+    input_domain : a `LazyFrameDomain`; or a `VectorDomain` of text, integers or booleans, each of
+        which is a record.
     input_metric : `symmetric_distance()`, `change_one_distance()`, or
         `frame_distance(symmetric_distance())` with Bounds, which is what `make_stable_lazyframe`
-        gives after a plan, after truncation by identifier included.
+        gives after a plan, after truncation by identifier included. Of a vector,
+        `insert_delete_distance()` and `hamming_distance()` too.
     column : an Enum, String, Categorical, integer or Boolean column; or a list of them, whose
         joint table is counted. Its labels are tuples with one value of each column, the last
-        column changing fastest.
+        column changing fastest. Left out for a vector.
     categories : the public category labels, in the order of the counts. Not needed for an Enum
         column, which carries its own, or a Boolean one. Of a joint table, a mapping from columns to
         their labels.
     size : the number of records, where it is public: required under `change_one_distance()` (and
         wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
-        change-one; without it, add/remove.
+        change-one; without it, add/remove. A `VectorDomain` with a size brings it along.
     nulls : label of the category in which nulls are counted: one of the categories, or a new one,
         which is appended. Required if the column is nullable.
     unknown : the same for values outside the categories. Required unless the column's type excludes
@@ -77,8 +84,15 @@ def make_categorical_counts(
     Raises `ValueError`/`TypeError` for a column, metric or policy that does not fit.
     """
     require_features("make_categorical_counts")
+    is_vector = isinstance(input_domain, VectorDomain)
+    if (column is None) != is_vector:
+        raise TypeError(
+            f"column={column!r}: must be left out, because a vector has no columns."
+            if is_vector
+            else "column=None: must be the name of a column of the frame, or a list of names."
+        )
     question = Question.of(
-        column,
+        _VALUES if column is None else column,
         categories=categories,
         nulls=nulls,
         unknown=unknown,
@@ -86,7 +100,8 @@ def make_categorical_counts(
         cells=cells,
         elsewhere=elsewhere,
     )
-    return make_counts(input_domain, input_metric, question, "make_categorical_counts")
+    make = _make_counts_of_vector if is_vector else make_counts
+    return make(input_domain, input_metric, question, "make_categorical_counts")
 
 
 def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str) -> Transformation:
@@ -100,7 +115,7 @@ def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str
             f"input_domain={domain}: must be a LazyFrameDomain, as `dp.domain_of(frame,"
             " infer=True)` makes."
         )
-    _counted_distance(metric)
+    _counted_distance(domain, metric)
     schema = _lazyframe_from_domain(domain).collect_schema()
     is_public = metric == change_one_distance() or domain.get_margin([]).invariant == "lengths"
     cells = cells_of(
@@ -110,6 +125,46 @@ def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str
         checked_size(question.size, is_public=is_public),
     )
     return counting(domain, metric, cells.space, cells.count, made_by)
+
+
+#: What messages call the column of a vector, which has no name.
+_VALUES = "values"
+_ATOMS = {
+    "String": pl.String(),
+    "bool": pl.Boolean(),
+    "i32": pl.Int32(),
+    "i64": pl.Int64(),
+    "u32": pl.UInt32(),
+    "u64": pl.UInt64(),
+}
+
+
+def _make_counts_of_vector(
+    domain: Domain, metric: Metric, question: Question, made_by: str
+) -> Transformation:
+    """The same from a vector, whose elements are the records; OpenDP lets no null in."""
+    public_size = cast(VectorDomain, domain).size
+    dtype = _ATOMS.get(str(domain.carrier_type).removeprefix("Vec<").removesuffix(">"))
+    if dtype is None:
+        raise TypeError(
+            f"input_domain={domain}: must be a vector of text, integers or booleans, as in"
+            " `dp.vector_domain(dp.atom_domain(T=str))`."
+        )
+    _counted_distance(domain, metric)
+    size = question.size
+    if public_size is not None:
+        if size not in (None, public_size):
+            raise ValueError(f"size={size!r}: must be {public_size}, that of the input domain.")
+        size = public_size
+    is_public = public_size is not None or _is_of_changes(metric)
+    cells = cells_of(
+        question, {_VALUES: dtype}, lambda _: False, checked_size(size, is_public=is_public)
+    )
+
+    def count(values: list[Value]) -> Integers:
+        return cells.counts(pl.Series(_VALUES, values, dtype).to_frame().group_by(_VALUES).len())
+
+    return counting(domain, metric, cells.space, count, made_by)
 
 
 def counting(
@@ -130,7 +185,7 @@ def counting(
 
     Raises `ValueError` for a metric that does not bound a number of records.
     """
-    distance = _counted_distance(metric)
+    distance = _counted_distance(domain, metric)
 
     def function(frame: Any) -> Integers:
         with interruptible():
@@ -141,11 +196,7 @@ def counting(
         moved = distance(d_in)
         # Under equal sizes as many records leave as arrive; a change is one of each. An odd bound
         # is rounded up: one record changed is no less.
-        return (
-            (moved + 1) // 2
-            if space.size is not None and metric != change_one_distance()
-            else moved
-        )
+        return (moved + 1) // 2 if space.size is not None and not _is_of_changes(metric) else moved
 
     return make_user_transformation(
         domain,
@@ -157,41 +208,23 @@ def counting(
     )
 
 
-def make_count_vector(input_domain: Domain, input_metric: Metric) -> Transformation:
-    """Cast counts to OpenDP's own space, `vector_domain(atom_domain(T="i64"), size=k)` under
-    `l1_distance(T="i64")`.
-
-    This lets OpenDP's measurements, such as `then_laplace`, follow `make_categorical_counts`. A
-    record changed moves the vector by 2, a record added or removed by 1. `input_domain` and
-    `input_metric` are the output of `make_categorical_counts`.
-    """
-    require_features("make_count_vector")
-    space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
-    space.check_metric(input_metric)
-    per_unit = 1 if space.size is None else 2
-
-    def function(value: Any) -> Integers:
-        return space.counts(value)
-
-    return make_user_transformation(
-        input_domain,
-        input_metric,
-        vector_domain(atom_domain(T="i64"), size=space.k),
-        l1_distance(T="i64"),
-        guarded(function, "make_count_vector"),
-        guarded_map(lambda d_in: per_unit * as_distance(d_in), "make_count_vector"),
-    )
-
-
 then_categorical_counts = to_then(make_categorical_counts)
-then_count_vector = to_then(make_count_vector)
 
 
-def _counted_distance(metric: Metric) -> Callable[[Any], int]:
+def _is_of_changes(metric: Metric) -> bool:
+    """Whether a metric counts records that change, between data of equal size."""
+    return metric in (change_one_distance(), hamming_distance())
+
+
+def _counted_distance(domain: Domain, metric: Metric) -> Callable[[Any], int]:
     """The map from a distance of `metric` to a number of records; refuses every metric that is not
     known to bound one.
     """
     if metric in (symmetric_distance(), change_one_distance()):
+        return as_distance
+    # In order, no fewer records are inserted and deleted, or changed, than out of order.
+    is_vector = isinstance(domain, VectorDomain)
+    if is_vector and metric in (insert_delete_distance(), hamming_distance()):
         return as_distance
     if metric == frame_distance(symmetric_distance()):
         return records_of_bounds
@@ -201,6 +234,11 @@ def _counted_distance(metric: Metric) -> Callable[[Any], int]:
             f"input_metric={metric}: a person may own any number of records. Limit them first, with"
             " `query.truncate_per_group(k)` in a Context, or with a truncating plan in"
             " make_stable_lazyframe(..., MO='FrameDistance<SymmetricDistance>')."
+        )
+    if is_vector:
+        raise ValueError(
+            f"input_metric={metric}: must be symmetric_distance(), insert_delete_distance(),"
+            " change_one_distance() or hamming_distance()."
         )
     raise ValueError(
         f"input_metric={metric}: must be symmetric_distance(), change_one_distance() or"

@@ -9,9 +9,10 @@ from typing import Any, cast
 
 from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, smallest_scale
 from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
+from opendp_bayes.mechanisms.protocol import check_informative, default_options, noises_every_count
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.planning.automatic import choose, usual
 
@@ -31,7 +32,8 @@ def fit_of(mechanism: str | Mechanism, options: dict[str, Option], space: Poster
     if not isinstance(mechanism, str):
         if not isinstance(mechanism, Mechanism):
             raise TypeError(
-                f"mechanism={mechanism!r}: must be 'auto', the name of a mechanism or a mechanism"
+                f"mechanism={told(mechanism)}: must be 'auto', the name of a mechanism or a"
+                " mechanism"
                 " value."
             )
         if options:
@@ -39,7 +41,7 @@ def fit_of(mechanism: str | Mechanism, options: dict[str, Option], space: Poster
                 f"{', '.join(options)}: cannot be added to a mechanism value, which has its"
                 " parameters; give the mechanism by name."
             )
-        mechanism.check(size=space.size, prior=prior)
+        check_informative(mechanism, size=space.size, prior=prior)
         return deepcopy(mechanism)
     kind = None if mechanism == "auto" else load_mechanism(mechanism)
     _check_options(mechanism, kind, options)
@@ -50,7 +52,7 @@ def fit_of(mechanism: str | Mechanism, options: dict[str, Option], space: Poster
     open_to_choice = space.size is not None and not options
     parameters: dict[str, Any] = {"scale": 1.0, **default_options(kind, space.size), **options}
     template: Mechanism = kind(**parameters)
-    # The scale found is checked when the measurement is made.
+    # The scale found is checked when the query is resolved.
     replace(template, scale=SCALES[0]).check(size=space.size, prior=prior)
     # A smoothness that is not given is chosen for equal proportions.
     guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None
@@ -71,8 +73,9 @@ def _check_options(
                 else f"its options are {', '.join(accepted)}"
             )
             raise TypeError(
-                f"{name}={options[name]!r}: is neither an argument of a posterior nor an option of"
-                f" mechanism={mechanism!r}; {remedy}."
+                f"{name}={told(options[name])}: is neither an argument of a posterior nor an"
+                " option of"
+                f" mechanism={told(mechanism)}; {remedy}."
                 " The scale follows from the budget."
             )
 
@@ -93,7 +96,7 @@ def mechanism_for_groups(
     total = (
         options.get("total") if isinstance(mechanism, str) else getattr(mechanism, "total", None)
     )
-    shown = f"mechanism={mechanism!r}" if total in (None, "private") else f"total={total!r}"
+    shown = f"mechanism={told(mechanism)}" if total in (None, "private") else f"total={told(total)}"
     if not (total in (None, "private") and _noises_every_count(mechanism)):
         raise ValueError(
             f"{shown}: needs a public number of records, and those of the groups are private: a"

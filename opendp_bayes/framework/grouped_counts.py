@@ -5,15 +5,15 @@ split into one release for each group.
 from collections.abc import Sequence
 
 from opendp.core import new_function
-from opendp.extras._utilities import to_then
 from opendp.mod import Domain, Function, Metric, Transformation
 
 from opendp_bayes.framework.boundary import ContractError, descriptor_of, guarded, require_features
+from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.counts import make_counts
 from opendp_bayes.framework.question import Categories, Columns, Policy, Question
 from opendp_bayes.framework.spaces import PosteriorSpace, groups_and_labels
 from opendp_bayes.mechanisms.protocol import noises_every_count
-from opendp_bayes.released.data import Key, Value
+from opendp_bayes.release_format.data import Key, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 

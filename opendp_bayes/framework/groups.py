@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 
 from opendp_bayes.framework.columns import CategoricalColumn, public_values
-from opendp_bayes.framework.tables import check_combinations
+from opendp_bayes.framework.joint_tables import check_combinations
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.released.data import Key
+from opendp_bayes.release_format.data import Key
+from opendp_bayes.release_format.labels import distinct, identity, places_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ def groups_of(by: tuple[str, ...], dtypes: Sequence[pl.DataType], keys: Any) -> 
         return Groups((column,), groups, index)
     rows = None if keys is None else _as_rows(keys, len(by))
     found = [
-        _column(name, dtype, None if rows is None else list(dict.fromkeys(row[at] for row in rows)))
+        _column(name, dtype, None if rows is None else distinct(row[at] for row in rows))
         for at, (name, dtype) in enumerate(zip(by, dtypes, strict=True))
     ]
     columns, values = zip(*found, strict=True)
@@ -49,16 +51,18 @@ def groups_of(by: tuple[str, ...], dtypes: Sequence[pl.DataType], keys: Any) -> 
     check_combinations("by", by, shape)
     if rows is None:
         rows = list(product(*values))
-    index = np.full(shape, -1)
+    index, places = np.full(shape, -1), list(map(places_of, values))
     for number, row in enumerate(rows):
-        index[tuple(of.index(value) for of, value in zip(values, row, strict=True))] = number
+        index[tuple(of[identity(value)] for of, value in zip(places, row, strict=True))] = number
     return Groups(columns, tuple(rows), index)
 
 
 def _as_rows(keys: Any, length: int) -> list[tuple[Any, ...]]:
     """Keys of several columns, each a tuple with a value of each column."""
     if isinstance(keys, str) or not isinstance(keys, Sequence):
-        raise TypeError(f"keys={keys!r}: must be a sequence of tuples, one value for each column.")
+        raise TypeError(
+            f"keys={told(keys)}: must be a sequence of tuples, one value for each column."
+        )
     for key in keys:
         if isinstance(key, str) or not isinstance(key, Sequence) or len(key) != length:
             raise TypeError(
@@ -67,9 +71,11 @@ def _as_rows(keys: Any, length: int) -> list[tuple[Any, ...]]:
     rows = [tuple(key) for key in keys]
     kinds = {type(value) for row in rows for value in row}
     if not kinds <= {str, int, bool, type(None)}:
-        raise TypeError(f"keys={keys!r}: must hold values of the columns (str, int, bool or None).")
-    if len(set(rows)) < len(rows):
-        raise ValueError(f"keys={keys!r}: must not repeat a key.")
+        raise TypeError(
+            f"keys={told(keys)}: must hold values of the columns (str, int, bool or None)."
+        )
+    if len(distinct(rows)) < len(rows):
+        raise ValueError(f"keys={told(keys)}: must not repeat a key.")
     return rows
 
 
@@ -77,9 +83,10 @@ def _column(by: str, dtype: pl.DataType, keys: Any) -> tuple[CategoricalColumn, 
     """A column that says which group a row is in, and the values of its groups; the position after
     the last is that of the rows in no group.
     """
-    nulls = isinstance(keys, Sequence) and not isinstance(keys, str) and None in keys
-    if nulls and keys.count(None) > 1:
-        raise ValueError(f"keys={keys!r}: must not repeat a key.")
+    nulls = isinstance(keys, Sequence) and not isinstance(keys, str)
+    nulls = nulls and any(key is None for key in keys)
+    if nulls and sum(key is None for key in keys) > 1:
+        raise ValueError(f"keys={told(keys)}: must not repeat a key.")
     known = public_values(
         by, dtype, [key for key in keys if key is not None] if nulls else keys, "keys"
     )

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, get_args
 
-from opendp.extras._utilities import to_then
 from opendp.measurements import make_user_measurement
 from opendp.measures import (
     approximate,
@@ -25,6 +24,7 @@ from opendp_bayes.accounting.profile import (
 )
 from opendp_bayes.framework.boundary import (
     PROBES,
+    ContractError,
     checked_map,
     descriptor_of,
     guarded,
@@ -32,13 +32,17 @@ from opendp_bayes.framework.boundary import (
     require_features,
 )
 from opendp_bayes.framework.budget import loss_in
+from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.drawing import Drawer, drawer
 from opendp_bayes.framework.interrupts import interruptible
+from opendp_bayes.framework.pacing import paced
 from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_distance
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.released.promise import Promise
+from opendp_bayes.mechanisms.protocol import check_informative
+from opendp_bayes.release_format.promise import Promise
 from opendp_bayes.results.release import Release
 
 
@@ -67,8 +71,11 @@ def make_mechanism(
     and non-decreasing; under `smoothed_max_divergence()` it is the privacy profile, whose
     `delta(epsilon)` may be asked. The attribute `accounting` of the measurement says how its loss
     at distance 1 was obtained: "exact", "windowed" or "proven". The release states that loss; a
-    Context restates it for its own unit. Raises `ValueError`/`TypeError` for pieces that do not
-    fit.
+    Context restates it for its own unit. It is built at every scale, so that OpenDP's
+    `binary_search_chain` finds one; a release that would ignore the data fails, and says so. Unless
+    it is noise on the counts, a release takes at least 1/4 s (`docs/limits.md`, "Time").
+
+    Raises `ValueError`/`TypeError` for pieces that do not fit.
     """
     require_features("make_mechanism")
     space = descriptor_of(
@@ -78,7 +85,8 @@ def make_mechanism(
     mechanism = _own(mechanism)
     measured = _measured(output_measure, delta, accounting)
     mechanism.check(size=space.size, prior=space.prior_array)
-    draw = drawer(mechanism, size=space.size, prior=space.prior_array)
+    public: Any = {"size": space.size, "prior": space.prior_array}
+    draw = paced(drawer(mechanism, **public), mechanism, **public)
 
     loss = _losses(mechanism, space, delta, accounting)
     name = type(mechanism).__name__
@@ -117,7 +125,7 @@ def _measured(
     measured = loss_in(max_divergence() if smoothed else output_measure)
     if not 0 <= delta < 1 or (delta and output_measure != approximate(max_divergence())):
         raise ValueError(
-            f"delta={delta!r}: must be 0, or below 1 under approximate(max_divergence())."
+            f"delta={told(delta)}: must be 0, or below 1 under approximate(max_divergence())."
         )
     return measured
 
@@ -128,6 +136,7 @@ def _releasing(
     """From a posterior to a release, which holds copies that its owner may do anything to."""
 
     def function(concentration: Floats) -> Release:
+        _check_informative(mechanism, space)
         drawn = draw(space.counts(concentration), 1)[0]
         return Release(
             drawn=tuple(drawn.tolist()),
@@ -139,6 +148,14 @@ def _releasing(
         )
 
     return function
+
+
+def _check_informative(mechanism: Mechanism, space: PosteriorSpace) -> None:
+    """Raise `ContractError` where nearly every release would ignore the data, which is public."""
+    try:
+        check_informative(mechanism, size=space.size, prior=space.prior_array)
+    except ValueError as error:
+        raise ContractError(str(error)) from None
 
 
 def _check_has_loss(mechanism: Mechanism, loss: PrivacyLoss, output_measure: Measure) -> None:
@@ -157,12 +174,13 @@ def _own(mechanism: Mechanism) -> Mechanism:
     """
     if not isinstance(mechanism, Mechanism):
         raise TypeError(
-            f"mechanism={mechanism!r}: must be a mechanism value, such as"
+            f"mechanism={told(mechanism)}: must be a mechanism value, such as"
             " LaplaceParameters(scale=1.0)."
         )
     if not type(mechanism).__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise TypeError(
-            f"mechanism={mechanism!r}: must be a frozen dataclass, so that the map and the sampler"
+            f"mechanism={told(mechanism)}: must be a frozen dataclass, so that the map and the"
+            " sampler"
             " see the same parameters."
         )
     copy: Mechanism = replace(deepcopy(mechanism))  # its own checks are made once more
@@ -210,7 +228,7 @@ def _curve(
 
     def delta(epsilon: float) -> float:
         if not epsilon >= 0:
-            raise ValueError(f"epsilon={epsilon!r}: must be at least 0.")
+            raise ValueError(f"epsilon={told(epsilon)}: must be at least 0.")
         return (
             float(profile(epsilon)) if accounting == "exact" else delta_from_bounds(loss, epsilon)
         )

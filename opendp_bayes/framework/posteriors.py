@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from opendp.extras._utilities import to_then
 from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
 from opendp_bayes.framework.boundary import descriptor_of, guarded, guarded_map, require_features
+from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace, Prior
 from opendp_bayes.mathematics.validation import Floats, as_distance
 

@@ -25,7 +25,9 @@ from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes.framework.boundary import silenced
 from opendp_bayes.framework.counts import make_counts, records_of_bounds
+from opendp_bayes.framework.plan_gate import check_plan
 from opendp_bayes.framework.question import Question
+from opendp_bayes.mathematics.telling import told
 
 
 def counts_of_frame(
@@ -41,7 +43,7 @@ def counts_of_frame(
         question, made_by = replace(question, by=by), "make_grouped_counts"
     elif question.keys is not None:
         raise ValueError(
-            f"keys={question.keys!r}: belongs to a query per group; group it by a column, as in"
+            f"keys={told(question.keys)}: belongs to a query per group; group it by a column, as in"
             " `query.group_by('region')`."
         )
     else:
@@ -58,6 +60,7 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
     base: Query = object.__getattribute__(query, "_query")
     _check_types(plan)
     domain, metric = cast(tuple[Domain, Metric], base._chain)
+    check_plan(plan, _lazyframe_from_domain(domain), base._d_in)
     output = "FrameDistance<SymmetricDistance>"
     inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
     try:
@@ -97,7 +100,8 @@ def _check_types(plan: pl.LazyFrame) -> None:
     try:
         plan.collect_schema()
     except pl.exceptions.PolarsError as error:
-        cause = str(error).partition("\n")[0]
+        # Not which columns there are: of a CSV file without a header, they are somebody's record.
+        cause = str(error).partition("\n")[0].partition("; valid columns")[0]
     else:
         return
     raise ValueError(

@@ -9,7 +9,8 @@ from opendp.mod import Transformation
 
 from opendp_bayes.framework.left_out import LeftOut
 from opendp_bayes.framework.spaces import Prior
-from opendp_bayes.released.data import Key, Value
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.release_format.data import Key, Value
 
 #: One column, or several whose joint table is asked for.
 Columns = str | Sequence[str]
@@ -76,7 +77,8 @@ class Question:
         joint = not isinstance(column, str)
         if joint and categories is not None and not isinstance(categories, Mapping):
             raise TypeError(
-                f"categories={categories!r}: of several columns, must be a mapping from the name of"
+                f"categories={told(categories)}: of several columns, must be a mapping from the"
+                " name of"
                 f" each to its labels, as in categories={{{names[0]!r}: [...]}}."
             )
         rows = zip(
@@ -90,7 +92,8 @@ class Question:
         for name in ("cells", "elsewhere"):
             if not joint and getattr(question, name) is not None:
                 raise ValueError(
-                    f"{name}={getattr(question, name)!r}: belongs to a joint table; pass several"
+                    f"{name}={told(getattr(question, name))}: belongs to a joint table; pass"
+                    " several"
                     " columns, as in ['region', 'vote']."
                 )
         return question
@@ -100,11 +103,12 @@ def _as_names(columns: Any) -> list[str]:
     """The columns of a joint table, by name."""
     if not isinstance(columns, Sequence) or not all(isinstance(name, str) for name in columns):
         raise TypeError(
-            f"column={columns!r}: must be the name of a column, a str, or for a joint table a list"
+            f"column={told(columns)}: must be the name of a column, a str, or for a joint table a"
+            " list"
             " of names; compute it in the plan first."
         )
     if not columns or len(set(columns)) < len(columns):
-        raise ValueError(f"column={columns!r}: must name at least one column, and each once.")
+        raise ValueError(f"column={told(columns)}: must name at least one column, and each once.")
     return list(columns)
 
 
@@ -115,7 +119,8 @@ def _of_columns(given: Any, names: list[str], argument: str) -> list[Any]:
     unknown = [name for name in given if name not in names]
     if unknown:
         raise ValueError(
-            f"{argument}={given!r}: {unknown[0]!r} is not among the columns asked for, which are"
+            f"{argument}={told(given)}: {unknown[0]!r} is not among the columns asked for, which"
+            " are"
             f" {', '.join(map(repr, names))}."
         )
     return [given.get(name) for name in names]

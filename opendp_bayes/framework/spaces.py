@@ -14,9 +14,11 @@ from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
 from opendp_bayes.framework.boundary import ContractError
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior
 from opendp_bayes.mechanisms.neighbours import relation_of
-from opendp_bayes.released.data import Key, Label
+from opendp_bayes.release_format.data import Key, Label
+from opendp_bayes.release_format.labels import are_same, distinct, in_order
 
 
 @dataclass(frozen=True)
@@ -154,21 +156,23 @@ def groups_and_labels(
     """
     cells = [category for category in categories if isinstance(category, Cell)]
     return (
-        tuple(dict.fromkeys(cell.group for cell in cells)),
-        tuple(cell.label for cell in cells if cell.group == cells[0].group),
+        tuple(distinct(cell.group for cell in cells)),
+        tuple(cell.label for cell in cells if are_same(cell.group, cells[0].group)),
     )
 
 
 def _prior_of(labels: tuple[Category, ...], prior: Prior) -> tuple[float, ...]:
     if isinstance(prior, Mapping):
-        if set(prior) != set(labels) or len(prior) != len(labels):
+        entries = in_order(prior, labels)
+        if entries is None:
             shown = ", ".join(map(repr, labels))
-            raise ValueError(f"prior={prior!r}: must have one entry for each of {shown}.")
-        prior = [prior[label] for label in labels]
+            raise ValueError(f"prior={told(prior)}: must have one entry for each of {shown}.")
+        prior = entries
     if np.size(prior) not in (1, len(labels)):
         shown = ", ".join(map(repr, labels))
         raise ValueError(
-            f"prior={prior!r}: has {np.size(prior)} entries; must have {len(labels)}, one for each"
+            f"prior={told(prior)}: has {np.size(prior)} entries; must have {len(labels)}, one for"
+            " each"
             f" of {shown}, or be one number."
         )
     return tuple(as_prior(prior, len(labels)).tolist())

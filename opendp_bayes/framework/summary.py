@@ -7,6 +7,7 @@ import polars as pl
 
 from opendp_bayes.framework.asked import Asked
 from opendp_bayes.framework.budget import loss_in, shown
+from opendp_bayes.framework.left_out import LeftOut
 from opendp_bayes.framework.spaces import groups_and_labels
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms import Mechanism
@@ -34,6 +35,8 @@ def summary_of(
     row = {
         "column": ", ".join(variable.column for variable in asked.question.variables),
         "aggregate": _aggregate(asked),
+        "nulls": _where_counted(asked, "nulls"),
+        "unknown": _where_counted(asked, "unknown"),
         "mechanism": type(mechanism).__name__,
         "scale": mechanism.scale,
         "neighbours": relation_of(space.size),
@@ -65,6 +68,18 @@ def _aggregate(asked: Asked) -> str:
     k = len(labels) if groups else asked.space.k
     kind = f"{k} cells" if asked.space.axes else f"{k} categories"
     return f"Posterior of {kind}" + (f" in {len(groups)} groups" if groups else "")
+
+
+def _where_counted(asked: Asked, policy: str) -> str:
+    """The label that nulls or other values are counted under, of several columns by name."""
+    fates = {}
+    for variable in asked.question.variables:
+        label = getattr(variable, policy)
+        fate = "cannot occur" if label is None else repr(label)
+        fates[variable.column] = "left out" if isinstance(label, LeftOut) else fate
+    if len(set(fates.values())) == 1:
+        return next(iter(fates.values()))
+    return ", ".join(f"{name}: {fate}" for name, fate in fates.items())
 
 
 def balanced_error(asked: Asked, mechanism: Mechanism, records: int, error: PartError) -> float:

@@ -2,7 +2,7 @@
 releases, never data.
 """
 
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.noise_aware import noise_aware_posterior
-from opendp_bayes.inference.posterior import NoiseAwarePosterior
 
 __all__ = ["NoiseAwarePosterior", "noise_aware_posterior"]

@@ -6,28 +6,33 @@ from functools import partial, reduce
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.likelihood import (
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.different_records import Union
+from opendp_bayes.inference.convolution.looks import Look
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.two_categories import TwoCategories
+from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
+from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
     IndependentNoise,
     Likelihood,
     likelihood_of,
 )
-from opendp_bayes.inference.listing import log_likelihoods
-from opendp_bayes.inference.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.true_counts import Listed, TrueCounts, TwoCategories
-from opendp_bayes.inference.union import Look, Union
-from opendp_bayes.inference.weights import Categories, log_rising
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.released.combination import Combination, Records
-from opendp_bayes.released.data import ReleasedData
+from opendp_bayes.release_format.combination import Combination, Records
+from opendp_bayes.release_format.data import ReleasedData
 
 #: Pairs of data sets that are added up.
 _LARGEST_PAIRS = 1 << 24
 
 
-def combine(releases: Sequence[ReleasedData], *, records: Records) -> NoiseAwarePosterior:
+def combine(
+    releases: Sequence[ReleasedData], *, records: Records, draws_may_agree: bool = False
+) -> NoiseAwarePosterior:
     """The posterior given several releases of the same categories with the same prior.
 
     Parameters
@@ -38,14 +43,17 @@ def combine(releases: Sequence[ReleasedData], *, records: Records) -> NoiseAware
         number of records of one of them holds for all; none may be truncated, because the rows that
         are kept may differ. `"different"`: of records that have nothing in common but the
         probabilities; the posterior's `counts` are those of all together.
+    draws_may_agree : a release that is given twice would count twice, so that two which drew the
+        same, by the same mechanism, are refused. With True they are two draws that happen to agree,
+        as those of small counts do now and then.
 
     Nothing is drawn. Of the same records, exact for noise on the counts of any number of
     categories, for two categories with a public number of records, and for as many data sets as can
     be listed. Of different records, for noise on the counts as far as tables of the counts of all
     releases go, and for as many pairs of data sets as can be listed.
 
-    Raises `ValueError`/`TypeError` for releases that do not fit each other, and where the posterior
-    is out of reach.
+    Raises `ValueError`/`TypeError` for releases that do not fit each other, for one that is given
+    twice, and where the posterior is out of reach.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release, combine
     >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
@@ -56,7 +64,7 @@ def combine(releases: Sequence[ReleasedData], *, records: Records) -> NoiseAware
     >>> combine([first, second], records="same")
     NoiseAwarePosterior({'a': 0.5456 ± 0.22, 'b': 0.4544 ± 0.22}, exact)
     """
-    combination = Combination.of(releases, records)
+    combination = Combination.of(releases, records, draws_may_agree)
     prior = np.array(combination.prior)
     likelihoods = [
         likelihood_of(one.mechanism, np.array(one.drawn), prior, one.size)

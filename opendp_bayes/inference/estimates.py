@@ -9,12 +9,12 @@ from typing import Any
 
 from scipy import stats
 
-from opendp_bayes.inference.joint import part_of
+from opendp_bayes.inference.answers.joint_table import part_of
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.noise_aware import is_quick, noise_aware_posterior
-from opendp_bayes.inference.pooled import PooledPosterior
-from opendp_bayes.inference.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.pooling.pooled_posterior import PooledPosterior
 from opendp_bayes.mathematics.validation import Floats, as_level
-from opendp_bayes.released.data import ReleasedData
+from opendp_bayes.release_format.data import ReleasedData
 
 #: The most categories for which a table computes the noise-aware posterior; its cost grows with the
 #: cube of their number.

@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike
 from scipy import optimize, special
 from scipy.fft import next_fast_len
 
-from opendp_bayes.inference.likelihood import (
+from opendp_bayes.inference.convolution.grid import all_but_one
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
+from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
     IndependentNoise,
     likelihood_of,
 )
-from opendp_bayes.inference.listing import log_likelihoods
-from opendp_bayes.inference.sums import all_but_one
-from opendp_bayes.inference.weights import log_rising
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.released.data import ReleasedData, as_release
+from opendp_bayes.release_format.data import ReleasedData, as_release
 
 #: Numbers of records, and values of the noise, that weigh less than `exp(-_DEPTH)` are left out.
 _DEPTH = 45.0

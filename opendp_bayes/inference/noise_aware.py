@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.joint import part_of
-from opendp_bayes.inference.likelihood import (
+from opendp_bayes.inference.answers.joint_table import part_of
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.two_categories import TwoCategories
+from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
+from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
     Flipping,
     IndependentNoise,
@@ -17,15 +22,11 @@ from opendp_bayes.inference.likelihood import (
     Weighing,
     likelihood_of,
 )
-from opendp_bayes.inference.listing import log_likelihoods
-from opendp_bayes.inference.markov_chain import by_metropolis
-from opendp_bayes.inference.normaliser import by_interpolation
-from opendp_bayes.inference.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.true_counts import Listed, TrueCounts, TwoCategories
-from opendp_bayes.inference.weights import log_rising
+from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
+from opendp_bayes.inference.sampling.markov_chain import by_metropolis
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.validation import as_size
-from opendp_bayes.released.data import ReleasedData, as_release
+from opendp_bayes.release_format.data import ReleasedData, as_release
 
 #: Fewer effective draws are warned about, and larger ones of the others: R-hat, error of the
 #: log-likelihood, and standard errors between two ways of drawing.

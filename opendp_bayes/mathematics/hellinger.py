@@ -94,7 +94,10 @@ def _divergence(a: ArrayLike, b: ArrayLike) -> Floats:
     """`-ln BC`, shape `(...)`, of validated concentrations of shape `(..., k)`; rows of equal total
     use the separable form.
     """
-    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    try:
+        first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError("a, b: must be numbers, or arrays of them of one shape.") from None
     if first.ndim == 0 or second.ndim == 0 or first.shape[-1] != second.shape[-1]:
         raise ValueError(
             f"a, b: have shapes {first.shape} and {second.shape}; the last axes must have the same"

@@ -23,6 +23,14 @@ def round_down(value: Fraction) -> float:
     return -round_up(-value)
 
 
+def sqrt_up(value: int) -> float:
+    """Return a float whose square is at least `value`, at least 0, and not two floats too large."""
+    root = math.sqrt(value)
+    while Fraction(root) ** 2 < value:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
 def upper_end(value: float, relative_error: float) -> float:
     """Return a float that is at least every `v > 0` with `value` within `relative_error` of `v`."""
     return round_up(Fraction(value) / (1 - Fraction(relative_error)))

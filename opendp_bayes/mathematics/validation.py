@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from opendp_bayes.mathematics.telling import told
+
 #: Above this a float prior plus integer counts could lose the counts, which must be recoverable
 #: exactly from a concentration.
 LARGEST_CONCENTRATION = 1e12
@@ -28,10 +30,10 @@ Integers = NDArray[np.int64]
 def as_positive(value: Any, name: str) -> float:
     """Return `value` as a finite float above zero, or raise `ValueError`/`TypeError` naming it."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name}={value!r}: must be a number, not {type(value).__name__}.")
+        raise TypeError(f"{name}={told(value)}: must be a number, not {type(value).__name__}.")
     number = float(value)
     if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"{name}={value!r}: must be finite and greater than 0.")
+        raise ValueError(f"{name}={told(value)}: must be finite and greater than 0.")
     return number
 
 
@@ -48,7 +50,7 @@ def as_rate(value: Any, name: str) -> float:
 def as_level(value: Any) -> float:
     """Return `value` as the probability of an interval, between 0 and 1."""
     if not 0 < value < 1:
-        raise ValueError(f"level={value!r}: must be between 0 and 1.")
+        raise ValueError(f"level={told(value)}: must be between 0 and 1.")
     return float(value)
 
 
@@ -57,7 +59,7 @@ def as_size(value: Any, name: str = "size", of: str = "records") -> int:
     size = _as_integer(value, name)
     if not 1 <= size <= LARGEST_CONCENTRATION:
         raise ValueError(
-            f"{name}={value!r}: must be between 1 and {LARGEST_CONCENTRATION:.0e} {of}."
+            f"{name}={told(value)}: must be between 1 and {LARGEST_CONCENTRATION:.0e} {of}."
         )
     return size
 
@@ -66,7 +68,7 @@ def as_distance(value: Any, name: str = "d_in") -> int:
     """Return `value` as a non-negative integer distance between data sets."""
     distance = _as_integer(value, name)
     if distance < 0:
-        raise ValueError(f"{name}={value!r}: must be 0 or greater.")
+        raise ValueError(f"{name}={told(value)}: must be 0 or greater.")
     return distance
 
 
@@ -79,23 +81,28 @@ def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Flo
     try:
         array = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name}={prior!r}: must be a number or a sequence of numbers.") from None
+        raise TypeError(
+            f"{name}={told(prior)}: must be a number or a sequence of numbers."
+        ) from None
     if array.ndim == 0:
         if k is None:
             raise ValueError(
-                f"{name}={prior!r}: must be a sequence with one entry for each category; a scalar"
+                f"{name}={told(prior)}: must be a sequence with one entry for each category; a"
+                " scalar"
                 " does not say how many there are."
             )
         array = np.full(k, array)
     if array.ndim != 1 or array.size < 2 or (k is not None and array.size != k):
         wanted = "at least 2" if k is None else str(k)
         raise ValueError(
-            f"{name}={prior!r}: has shape {array.shape}; must have {wanted} entries, one for each"
+            f"{name}={told(prior)}: has shape {array.shape}; must have {wanted} entries, one for"
+            " each"
             " category."
         )
     if not (np.all(array >= SMALLEST_PRIOR) and np.all(array <= LARGEST_CONCENTRATION)):
         raise ValueError(
-            f"{name}={prior!r}: every entry must be greater than 0, from {SMALLEST_PRIOR:.0e} to"
+            f"{name}={told(prior)}: every entry must be greater than 0, from {SMALLEST_PRIOR:.0e}"
+            " to"
             f" {LARGEST_CONCENTRATION:.0e}."
         )
     return array
@@ -121,7 +128,7 @@ def as_counts(counts: ArrayLike, k: int | None = None) -> Integers:
 def as_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     """Return `value` if it is one of `choices`, otherwise raise `ValueError` listing them."""
     if value not in choices:
-        raise ValueError(f"{name}={value!r}: must be one of {', '.join(map(repr, choices))}.")
+        raise ValueError(f"{name}={told(value)}: must be one of {', '.join(map(repr, choices))}.")
     return value
 
 
@@ -129,7 +136,7 @@ def _as_between(value: Any, name: str, limits: tuple[float, float]) -> float:
     number = as_positive(value, name)
     if not limits[0] <= number <= limits[1]:
         raise ValueError(
-            f"{name}={value!r}: must be between 2^{math.log2(limits[0]):.0f} and"
+            f"{name}={told(value)}: must be between 2^{math.log2(limits[0]):.0f} and"
             f" 2^{math.log2(limits[1]):.0f}."
         )
     return number
@@ -137,10 +144,10 @@ def _as_between(value: Any, name: str, limits: tuple[float, float]) -> float:
 
 def _as_integer(value: Any, name: str) -> int:
     if isinstance(value, bool):
-        raise TypeError(f"{name}={value!r}: must be a whole number, not bool.")
+        raise TypeError(f"{name}={told(value)}: must be a whole number, not bool.")
     try:
         return operator.index(value)
     except TypeError:
         raise TypeError(
-            f"{name}={value!r}: must be a whole number, not {type(value).__name__}."
+            f"{name}={told(value)}: must be a whole number, not {type(value).__name__}."
         ) from None

@@ -22,7 +22,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.scores import candidate_distances, public_size
-from opendp_bayes.samplers.hellinger import HellingerSampler, check_categories
+from opendp_bayes.samplers.hellinger_candidates import HellingerSampler, check_categories
 
 #: A mechanism is refused where more than this share of its releases would not depend on the data,
 #: whatever they are,
@@ -74,14 +74,17 @@ class PosteriorExponential(ABC):
         return round_up(4 * exponent_error(self.smallest_width(size, prior), prior.size))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
-        """Raise `ValueError` where the size is private (the candidate set depends on it) or nearly
-        every release would ignore the data.
+        """Raise `ValueError` where the size is private, because the candidate set depends on it."""
+        public_size(type(self).__name__, size)
+        check_categories(prior.size)
 
-        The latter is decided from public numbers: `uniform_share` at the smallest width
+    def check_informative(self, *, size: int | None, prior: Floats) -> None:
+        """Raise `ValueError` where nearly every release would ignore the data.
+
+        This is decided from public numbers: `uniform_share` at the smallest width
         (`docs/limits.md`, "Many candidates").
         """
         size = public_size(type(self).__name__, size)
-        check_categories(prior.size)
         log_candidates = log_number_of_candidates(size, prior.size)
         share = uniform_share(size, prior, 1 / self.smallest_width(size, prior))
         if share < LARGEST_UNIFORM_SHARE or log_candidates <= math.log(FEW_CANDIDATES + 0.5):
@@ -117,8 +120,8 @@ class PosteriorExponential(ABC):
         return candidates(int(counts.sum()), counts.size), -exponents - logsumexp(-exponents)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`, by `opendp_bayes.samplers.hellinger`, for any number
-        of records and categories.
+        """`size` releases, shape `(size, k)`, by
+        `opendp_bayes.samplers.hellinger_candidates`, for any number of records and categories.
         """
         counts, prior = _checked(counts, prior)
         if not counts.any():

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.simplex import LARGEST_ENUMERATION
+from opendp_bayes.mathematics.simplex import LARGEST_ENUMERATION, candidates, ranks
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -26,6 +26,9 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplac
 from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.noisy_counts import NoisyCounts, log_clamped
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
+
+#: What becomes of the number of records n; `LaplaceParameters` says what they mean.
+Total = Literal["remainder", "truncated", "bounded", "private"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class LaplaceParameters(NoisyCounts):
         * `"remainder"`: n is public; the first k - 1 counts are noised and clamped to [0, n], the
           last is what remains, clamped to [0, n]. Floored, this is LSDim at scale `k / ε` and
           LSHist at scale `1 / ε` (k = 2) or `2 / ε`.
+        * `"truncated"`: the same, but where the first k - 1 counts sum to more than n, each keeps
+          at most what those before it leave, so that n records are released.
         * `"bounded"`: n is public; all k counts are noised and clamped to [0, n]. Floored at scale
           `2 / ε`, this is LSZhang.
         * `"private"`: n is not public; all k counts are noised and clamped to be non-negative.
@@ -58,14 +63,14 @@ class LaplaceParameters(NoisyCounts):
 
     scale: float
     noise: Literal["discrete", "floored"] = "discrete"
-    total: Literal["remainder", "bounded", "private"] = "remainder"
+    total: Total = "remainder"
     name: ClassVar[str] = "laplace_parameters"
 
     def __post_init__(self) -> None:
         # A float, whatever number was given.
         object.__setattr__(self, "scale", as_scale(self.scale))
         as_choice(self.noise, "noise", ("discrete", "floored"))
-        as_choice(self.total, "total", ("remainder", "bounded", "private"))
+        as_choice(self.total, "total", get_args(Total))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the number of records is private and `total` needs it."""
@@ -79,7 +84,7 @@ class LaplaceParameters(NoisyCounts):
         """Independent noise on all counts, or on all but the last for `total="remainder"`."""
         self.check(size=size, prior=prior)
         kind = DiscreteLaplace if self.noise == "discrete" else FlooredLaplace
-        noised = (*(True,) * (prior.size - 1), self.total != "remainder")
+        noised = (*(True,) * (prior.size - 1), not self._keeps_the_last)
         largest = math.inf if self.total == "private" or size is None else size
         return AdditiveNoise(kind(self.scale), noised, cut=(0, largest))
 
@@ -92,6 +97,9 @@ class LaplaceParameters(NoisyCounts):
         if size is None:
             raise ValueError(f"size=None: total={self.total!r} needs a public number of records.")
         clamped = np.clip(drawn, 0, size)
+        if self.total == "truncated":
+            upto = np.minimum(np.cumsum(clamped[..., :-1], axis=-1), size)
+            return np.diff(upto, axis=-1, prepend=0, append=size)
         if self.total == "remainder":
             clamped[..., -1] = np.clip(size - clamped[..., :-1].sum(axis=-1), 0, size)
         return clamped
@@ -124,7 +132,17 @@ class LaplaceParameters(NoisyCounts):
             (marginal[value] for marginal, value in zip(marginals, values, strict=True)),
             start=np.zeros(number),
         )
-        return self.project(law.completed(values.T, size), size), log_p
+        released = self.project(law.completed(values.T, size), size)
+        if self.total != "truncated":
+            return released, log_p
+        summed = np.full(math.comb(size + counts.size - 1, counts.size - 1), -np.inf)
+        np.logaddexp.at(summed, ranks(released, size), log_p)
+        return candidates(size, counts.size), summed
+
+    @property
+    def _keeps_the_last(self) -> bool:
+        """Whether the last count is not noised: it is what the others leave."""
+        return self.total in ("remainder", "truncated")
 
     def nominal_epsilon(self, size: int | None, prior: Floats) -> float:
         """The papers' ε of this scale for one record, L1 / scale (tailoring paper, section 4)."""
@@ -143,7 +161,7 @@ class LaplaceParameters(NoisyCounts):
         d_in, prior = as_distance(d_in), as_prior(prior)
         if d_in == 0:
             return NO_LOSS
-        moved = 1 if size is None or (self.total == "remainder" and prior.size == 2) else 2
+        moved = 1 if size is None or (self._keeps_the_last and prior.size == 2) else 2
         each = d_in / Fraction(self.scale)
         epsilon = round_up(moved * each)
         return PrivacyLoss(

@@ -46,6 +46,9 @@ class Mechanism(Protocol):
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the mechanism cannot be used for this size and this prior, of shape
         `(k,)`. Called at construction.
+
+        What makes only a scale useless belongs in a method `check_informative` with the same
+        arguments, which is asked before a release: a search for a scale builds at all of them.
         """
         ...
 
@@ -73,6 +76,18 @@ class Mechanism(Protocol):
         mechanism with a pure guarantee ignores it.
         """
         ...
+
+
+def check_informative(mechanism: Mechanism, *, size: int | None, prior: Floats) -> None:
+    """Raise `ValueError` if a mechanism cannot be used, or if it has a method `check_informative`
+    and that says that nearly every release would ignore the data; prior `(k,)`.
+
+    Not asked at construction: OpenDP searches for a scale by building a measurement at many.
+    """
+    mechanism.check(size=size, prior=prior)
+    of_its_own = getattr(mechanism, "check_informative", None)
+    if of_its_own is not None:
+        of_its_own(size=size, prior=prior)
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ from opendp_bayes.mechanisms import (
     PermuteAndFlip,
 )
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
-from opendp_bayes.mechanisms.protocol import law_of
+from opendp_bayes.mechanisms.protocol import check_informative, law_of
 from opendp_bayes.planning.scoring import preferred, proportions_of_interest, score_of
 
 #: A private number of records is taken to be so many times the scale of the usual noise in each
@@ -66,7 +66,7 @@ def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Float
     for template in _rivals(size, prior, few):
         try:
             mechanism = fit(template)
-            mechanism.check(size=size, prior=prior)
+            check_informative(mechanism, size=size, prior=prior)
         except ValueError:  # refused, and so no rival
             continue
         floored = getattr(mechanism, "noise", None) == "floored"

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from opendp_bayes.inference.beta_mixture import BetaMixture
+from opendp_bayes.inference.laws.beta_mixture import BetaMixture
 from opendp_bayes.mathematics.hellinger import hellinger_distance
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.protocol import Mechanism

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.calibration import calibrate, relative_loss
 from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.simplex import number_of_candidates
-from opendp_bayes.mathematics.validation import SCALES, Floats, as_distance, as_prior
+from opendp_bayes.mathematics.validation import SCALES, Floats, as_prior, as_size
 from opendp_bayes.mechanisms import (
     GaussianParameters,
     HellingerExponential,
@@ -24,11 +25,11 @@ from opendp_bayes.mechanisms import (
     PermuteAndFlip,
     SmoothHellingerExponential,
 )
+from opendp_bayes.mechanisms.protocol import check_informative
 from opendp_bayes.planning.automatic import affordable
 from opendp_bayes.planning.compare import Plan, PlanRow, ranked
 from opendp_bayes.planning.least_error import LeastError, least_error
 from opendp_bayes.planning.scoring import errors_at, proportions_of_interest, records_of
-from opendp_bayes.report.progress import Progress, silent
 
 #: Data sets up to which a plan shows the least error of any mechanism, which takes 0.1 s.
 _FEW_DATA_SETS = 31
@@ -82,7 +83,7 @@ def plan(
     >>> [round(row.errors["balanced"].hellinger, 3) for row in found.rows]
     [0.153, 0.268]
     """
-    concentration, d_in = as_prior(prior), as_distance(d_in)
+    concentration, d_in = as_prior(prior), as_size(d_in, "d_in")
     relative_loss(epsilon=epsilon, delta=delta, rho=rho)
     records = records_of(size, guess_size)
     shares = proportions_of_interest(concentration, records, proportions)
@@ -163,7 +164,7 @@ def _row(
             proportions=shares.get("stated"),
             **budget,
         )
-        mechanism.check(size=size, prior=prior)
+        check_informative(mechanism, size=size, prior=prior)
     except ValueError as error:
         return PlanRow(template, None, {}, str(error))
     loss = feasible_loss(

@@ -10,9 +10,9 @@ from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
 from opendp_bayes.mathematics.validation import (
     LARGEST_CONCENTRATION,
     Floats,
-    as_distance,
     as_positive,
     as_prior,
+    as_size,
 )
 from opendp_bayes.planning.automatic import choose
 from opendp_bayes.planning.scoring import proportions_of_interest, records_of, score_of
@@ -43,11 +43,12 @@ def smallest_epsilon(
     """
     error = _as_error(error)
     concentration, records = as_prior(prior), records_of(size, guess_size)
+    d_in = as_size(d_in, "d_in")
     shares = proportions_of_interest(concentration, records, proportions)
 
     def excess(log_epsilon: float) -> float:
         epsilon = math.exp(log_epsilon)
-        found = _automatic_score(size, concentration, epsilon, as_distance(d_in), shares, records)
+        found = _automatic_score(size, concentration, epsilon, d_in, shares, records)
         return math.log(max(found, 1e-300) / error)
 
     low = high = 0.0
@@ -99,7 +100,7 @@ def smallest_size(
     798
     """
     error, epsilon = _as_error(error), as_positive(epsilon, "epsilon")
-    concentration, d_in = as_prior(prior), as_distance(d_in)
+    concentration, d_in = as_prior(prior), as_size(d_in, "d_in")
 
     def score(records: int) -> float:
         shares = proportions_of_interest(concentration, records, proportions)

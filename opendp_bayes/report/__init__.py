@@ -1,3 +1,1 @@
-"""How results are shown: sentences, tables for the terminal and for notebooks. Reads results, never
-data.
-"""
+"""A report that can be published: its specification, and the page of what was released."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opendp_bayes.display.wording import group_name, guarantee
 from opendp_bayes.inference.estimates import (
     Estimate,
     InferredRelease,
@@ -13,9 +14,8 @@ from opendp_bayes.inference.estimates import (
     plug_in_estimate,
 )
 from opendp_bayes.mathematics.validation import Floats, as_level
-from opendp_bayes.released.data import Key
-from opendp_bayes.released.promise import Promise
-from opendp_bayes.report.wording import group_name, guarantee
+from opendp_bayes.release_format.data import Key
+from opendp_bayes.release_format.promise import Promise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

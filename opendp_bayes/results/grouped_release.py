@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.inference.pooled_groups import groups_of_release
+from opendp_bayes.display import notebook
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.wording import group_name
+from opendp_bayes.inference.pooling.pooled_groups import groups_of_release
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise
 from opendp_bayes.mechanisms.protocol import Mechanism, law_of
-from opendp_bayes.released.data import Key, Label
-from opendp_bayes.released.grouped_document import GroupedReleaseDocument
-from opendp_bayes.released.promise import Promise, Promised
-from opendp_bayes.report import notebook
-from opendp_bayes.report.sheet import Sheet
-from opendp_bayes.report.wording import group_name
+from opendp_bayes.release_format.data import Key, Label
+from opendp_bayes.release_format.grouped_document import GroupedReleaseDocument
+from opendp_bayes.release_format.labels import ByLabel, in_order
+from opendp_bayes.release_format.promise import Promise, Promised
 from opendp_bayes.results.figures import plot_groups
-from opendp_bayes.results.pooled import Pooled, pooled
+from opendp_bayes.results.pooled_release import Pooled, pooled
 from opendp_bayes.results.release import Release
 from opendp_bayes.results.sheets import grouped_sheet
 
@@ -83,10 +84,6 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         return tuple(release.counts for release in self.values())
 
     def __getitem__(self, key: Key) -> Release:
-        if key not in self._releases:
-            raise KeyError(
-                f"{key!r}: is not a group; the groups are {', '.join(map(repr, self.groups))}."
-            )
         return self._releases[key]
 
     def __iter__(self) -> Iterator[Key]:
@@ -112,15 +109,16 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         )
 
     @cached_property
-    def _releases(self) -> dict[Key, Release]:
+    def _releases(self) -> ByLabel[Key, Release]:
         whole = self.whole
         shared = self.categories, self.prior, self.mechanism, self.promise, self.axes, whole
         k, sizes = len(self.categories), self.sizes or (None,) * len(self.groups)
         each = enumerate(zip(self.groups, self.drawn, sizes, strict=True))
-        return {
-            group: Release(drawn, *shared, 0 if whole is None else at * k, size)
+        releases = (
+            (group, Release(drawn, *shared, 0 if whole is None else at * k, size))
             for at, (group, drawn, size) in each
-        }
+        )
+        return ByLabel(releases, ("group", "groups"))
 
     def with_sizes(self, sizes: Mapping[Key, int]) -> "GroupedRelease":
         """The same release with the number of records of every group stated, where these are
@@ -138,12 +136,13 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         Raises `ValueError`/`TypeError` for other groups, for numbers that add up to more than all
         records, and for a release that does not allow it.
         """
-        if not isinstance(sizes, Mapping) or sizes.keys() != set(self.groups):
+        numbers = in_order(sizes, self.groups) if isinstance(sizes, Mapping) else None
+        if numbers is None:
             raise ValueError(
                 f"sizes={sizes!r}: must be a mapping with a number of records for each group,"
                 f" {', '.join(map(repr, self.groups))}."
             )
-        return replace(self, sizes=tuple(as_size(sizes[group], "sizes") for group in self.groups))
+        return replace(self, sizes=tuple(as_size(number, "sizes") for number in numbers))
 
     def _check_sizes(self, sizes: tuple[int, ...]) -> None:
         if self.size is None:
@@ -250,7 +249,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         return notebook.rendered(self.sheet(wait=False))
 
     def __rich__(self) -> Any:
-        from opendp_bayes.report import terminal  # which needs rich, of the extra `cli`
+        from opendp_bayes.display import terminal  # which needs rich, of the extra `cli`
 
         return terminal.rendered(self.sheet())
 
@@ -270,7 +269,8 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         its values.
 
         Raises `ValueError` that names the field and what is wrong with it. Version 1 is refused,
-        which does not hold what was drawn.
+        which does not hold what was drawn, and so is a loss below what the mechanism loses at
+        least, where that is computed in an instant.
         """
         return cls(**GroupedReleaseDocument.read(text).values())
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opendp_bayes.display.wording import guarantee
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.estimates import InferredRelease
-from opendp_bayes.inference.posterior import NoiseAwarePosterior
 from opendp_bayes.mathematics.validation import Floats, as_level
-from opendp_bayes.report.wording import guarantee
+from opendp_bayes.release_format.labels import distinct, identity, places_of
 from opendp_bayes.results.figures import pyplot, wrapped, write_above
 
 if TYPE_CHECKING:
@@ -87,9 +88,9 @@ def _places(posterior: NoiseAwarePosterior) -> tuple[list[Any], list[Any], tuple
     """Labels of the rows and columns, and the row and column of every cell."""
     cells: Any = posterior.categories
     down, right = zip(*cells, strict=True)
-    rows, columns = list(dict.fromkeys(down)), list(dict.fromkeys(right))
-    at = [rows.index(label) for label in down], [columns.index(label) for label in right]
-    return rows, columns, (np.array(at[0]), np.array(at[1]))
+    rows, columns = places_of(down), places_of(right)
+    at = [rows[identity(label)] for label in down], [columns[identity(label)] for label in right]
+    return distinct(down), distinct(right), (np.array(at[0]), np.array(at[1]))
 
 
 def _size(rows: list[Any], columns: list[Any], numbered: bool) -> tuple[float, float]:

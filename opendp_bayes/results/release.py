@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from numpy.typing import ArrayLike
 
+from opendp_bayes.display import notebook
+from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.estimates import (
     InferredRelease,
     noise_aware_estimate,
     plug_in_estimate,
 )
-from opendp_bayes.inference.pooled_groups import groups_of_table
-from opendp_bayes.released.document import ReleaseDocument
-from opendp_bayes.report import notebook
-from opendp_bayes.report.sheet import Sheet
+from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
+from opendp_bayes.release_format.document import ReleaseDocument
 from opendp_bayes.results.figures import plot_posterior
 from opendp_bayes.results.joint_figures import plot_table
-from opendp_bayes.results.pooled import Pooled, pooled
+from opendp_bayes.results.pooled_release import Pooled, pooled
 from opendp_bayes.results.sheets import release_sheet
 
 if TYPE_CHECKING:
@@ -178,7 +178,8 @@ class Release(InferredRelease):
 
         A mechanism from a plugin must have been named to `load_mechanism` before: a document does
         not choose what code is loaded. Raises `ValueError` that names the field and what is wrong
-        with it. Version 1 is refused, which does not hold what was drawn.
+        with it. Version 1 is refused, which does not hold what was drawn, and so is a loss below
+        what the mechanism loses at least, where that is computed in an instant.
         """
         return cls(**ReleaseDocument.read(text).values())
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from opendp_bayes.display.sheet import Body, Column, Marked, Note, Row, Sheet, Table
+from opendp_bayes.display.wording import TRUNCATED, described, group_name, guarantee
 from opendp_bayes.inference.estimates import (
     Estimate,
     InferredRelease,
@@ -12,10 +14,8 @@ from opendp_bayes.inference.estimates import (
 from opendp_bayes.inference.noise_aware import is_quick
 from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.released.data import Key
-from opendp_bayes.released.promise import Promise
-from opendp_bayes.report.sheet import Body, Column, Marked, Note, Row, Sheet, Table
-from opendp_bayes.report.wording import TRUNCATED, described, group_name, guarantee
+from opendp_bayes.release_format.data import Key
+from opendp_bayes.release_format.promise import Promise
 
 _CATEGORY = Column("Category", number=False)
 _COUNT = Column("Released\ncount")

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from opendp_bayes.accounting.division import sum_up
+from opendp_bayes.display import notebook
+from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
+from opendp_bayes.display.wording import group_name, stated_loss
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.report import notebook
-from opendp_bayes.report.sheet import Body, Column, Note, Sheet, Table, parts
-from opendp_bayes.report.wording import group_name, stated_loss
+from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.results.reading import release_from_json
+from opendp_bayes.results.reading_results import release_from_json
 from opendp_bayes.results.release import Release
 
 if TYPE_CHECKING:
@@ -75,12 +76,10 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         return self.releases[0].measure
 
     def __getitem__(self, name: str) -> Release | GroupedRelease:
-        if name not in self.names:
-            raise KeyError(
-                f"{name!r}: is not a question; the questions are"
-                f" {', '.join(map(repr, self.names))}."
-            )
-        return self.releases[self.names.index(name)]
+        place = place_of(name, self.names)
+        if place is None:
+            raise absent(name, self.names, ("question", "questions"))
+        return self.releases[place]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -147,7 +146,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         return notebook.rendered(self.sheet(wait=False))
 
     def __rich__(self) -> Any:
-        from opendp_bayes.report import terminal  # which needs rich, of the extra `cli`
+        from opendp_bayes.display import terminal  # which needs rich, of the extra `cli`
 
         return terminal.rendered(self.sheet())
 

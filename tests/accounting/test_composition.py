@@ -48,6 +48,20 @@ def test_above_the_profile_and_close_to_it(case: Any, interval: float) -> None:
         assert profile(float(epsilon)) - 1e-12 <= delta <= profile(float(epsilon)) + interval / 5
 
 
+@pytest.mark.parametrize("case", [CASES[0], CASES[4], CASES[5]], ids=str)
+def test_more_records_have_the_profile_of_so_many(case: Any) -> None:
+    """Negative control: that of one record is far below."""
+    mechanism, size, prior = case
+    setting: dict[str, Any] = {"size": size, "prior": prior, "d_in": 3}
+    pld = privacy_loss_distribution(mechanism, **setting, interval=5e-3)
+    profile, of_one = (privacy_profile(mechanism, **{**setting, "d_in": d_in}) for d_in in (3, 1))
+    for epsilon in np.linspace(0, 1.05 * profile.loss.epsilon, 9).tolist():
+        delta = pld.get_delta_for_epsilon(epsilon)
+        assert profile(epsilon) - 1e-12 <= delta <= profile(epsilon) + 1e-3
+    epsilon = of_one.loss.epsilon
+    assert profile(epsilon) > 0.1 > of_one(epsilon) == 0
+
+
 def composed_delta(p: Any, q: Any, epsilon: float) -> float:
     """δ of two independent releases, by every pair of outcomes."""
     both_p, both_q = np.multiply.outer(p, p), np.multiply.outer(q, q)

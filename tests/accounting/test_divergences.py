@@ -106,6 +106,18 @@ def test_the_largest_of_many_is_that_of_each() -> None:
         assert found >= max(known, float(each.max()))
 
 
+@pytest.mark.parametrize("harmless", [1, 15, 40])
+def test_one_bad_pair_among_harmless_ones_is_found(harmless: int) -> None:
+    """Whatever else is judged together with it: most ranges are below what is known."""
+    log_p, log_q = PAIRS["two outcomes"]
+    same = np.tile(log_p[:, None], harmless)
+    none = np.zeros((harmless + 1, 0), dtype=np.int64)
+    block = Block(none, none, np.column_stack([same, log_p]), np.column_stack([same, log_q]))
+    low, high = extremes(block_of(log_p, log_q))
+    alone = min(bound(log_p, log_q, 1e-12), float(high[0] - low[0]) ** 2 / 8)
+    assert largest_concentrated(block, 1e-12, 0.5 * alone) == pytest.approx(alone, rel=1e-9)
+
+
 @pytest.mark.parametrize("epsilon", [0.0, math.log(1.5), math.log(1.75), math.log(2), 3.0])
 def test_the_hockey_stick_divergence_is_the_larger_of_both_orders(epsilon: float) -> None:
     """Of (0.7, 0.3) and (0.4, 0.6): beyond ln 1.75 the first outcome no longer counts."""

@@ -412,6 +412,23 @@ def test_feasible_loss_with_a_delta() -> None:
     assert pure.epsilon < 0.7 * proven.epsilon
 
 
+@pytest.mark.parametrize("d_in", [1, 2, 5])
+def test_the_proven_bound_with_a_delta_states_it(d_in: int) -> None:
+    """Where more is proven than the bounds without δ imply: ε and δ hold together."""
+    mechanism, setting = SmoothHellingerExponential(3.0, beta=0.1), {"size": 10**6, "d_in": d_in}
+    prior = np.array([1.0, 2.0])
+    proven = mechanism.proven_loss(d_in, size=10**6, prior=prior, delta=1e-3)
+    pure = mechanism.proven_loss(d_in, size=10**6, prior=prior)
+    for accounting in ("exact", "proven"):
+        spent = feasible_loss(
+            mechanism, **setting, prior=prior, delta=1e-3, accounting=accounting, renyi=False
+        )
+        assert (spent.epsilon, spent.delta) == (proven.epsilon, 1e-3)
+        assert spent.epsilon < 0.2 * pure.epsilon
+        without = feasible_loss(mechanism, **setting, prior=prior, accounting=accounting)
+        assert (without.epsilon, without.delta) == (pure.epsilon, 0.0)
+
+
 def test_a_smaller_delta_needs_a_larger_epsilon() -> None:
     profile = privacy_profile(SmoothHellingerExponential(2.0), size=60, prior=(1.0, 1.0))
     found = [profile.epsilon(delta) for delta in (0.0, 1e-300, 1e-9, 1e-4, 0.01, 0.9, 1.0)]

@@ -237,3 +237,15 @@ def test_dp_accounting_agrees(size: int | None, scale: float, d_in: int) -> None
     # Ten releases: what the export composes to.
     ten = ours.self_compose(10).get_epsilon_for_delta(1e-6)
     assert ten == pytest.approx(theirs.self_compose(10).get_epsilon_for_delta(1e-6), rel=0.02)
+
+
+@pytest.mark.parametrize("d_in", [2, 5])
+@pytest.mark.parametrize("size", [None, 4, 50])
+def test_the_epsilon_of_several_records_has_the_delta_asked_for(
+    size: int | None, d_in: int
+) -> None:
+    """And a smaller one has not; where ε is infinite without δ."""
+    profile = privacy_profile(GaussianParameters(3.0), size=size, prior=[1.0, 2.0, 3.0], d_in=d_in)
+    for delta in (1e-9, 1e-3, 0.05):
+        epsilon = profile.epsilon(delta)
+        assert profile(epsilon) <= delta < profile(0.999 * epsilon)

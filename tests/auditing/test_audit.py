@@ -38,7 +38,7 @@ from opendp_bayes import (
     global_sensitivity,
 )
 from opendp_bayes.auditing.audit import typical_pairs
-from opendp_bayes.auditing.draws import chi_square_p_value, log_ratio_bound
+from opendp_bayes.auditing.audited_draws import chi_square_p_value, log_ratio_bound
 from opendp_bayes.auditing.stated_law import LARGEST_TABLE
 from opendp_bayes.mechanisms.protocol import nominal_epsilon
 

@@ -13,7 +13,7 @@ from scipy import stats
 from wrong_scales import CONFIDENCE, DRAWS, LISTED
 
 from opendp_bayes import HellingerExponential, audit
-from opendp_bayes.auditing.draws import chi_square_p_value
+from opendp_bayes.auditing.audited_draws import chi_square_p_value
 from opendp_bayes.auditing.results import Audit
 from opendp_bayes.auditing.stated_law import Law, at_outcomes
 

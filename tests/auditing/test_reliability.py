@@ -22,8 +22,8 @@ from opendp_bayes import (
     audit,
     exact_loss,
 )
-from opendp_bayes.auditing import draws as draws_of_pairs
-from opendp_bayes.auditing.draws import log_ratio_bound
+from opendp_bayes.auditing import audited_draws as draws_of_pairs
+from opendp_bayes.auditing.audited_draws import log_ratio_bound
 from opendp_bayes.samplers import integers, knorm
 
 PAIRS_AND_DELTAS = [

@@ -8,8 +8,8 @@ import pytest
 
 from opendp_bayes.commands.answers import survey_of
 from opendp_bayes.commands.files import source
-from opendp_bayes.publishing.lines import SpecificationError, located
-from opendp_bayes.publishing.reading import read_specification
+from opendp_bayes.report.lines import SpecificationError, located
+from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.results.survey import Survey
 
 TEXT = """\
@@ -69,8 +69,10 @@ def test_the_groups_have_the_records_that_their_column_has(
     by_group = survey["v by g"]
     assert {group: sum(part.counts) for group, part in by_group.items()} == expected
     assert by_group.d_in == 1
-    if "g" in survey:
-        assert dict(zip(survey["g"].categories, survey["g"].counts, strict=True)) == expected
+    if "g" in survey:  # which counts those of no group, too
+        other = {} if "unknown" in policies else {"other": 5}
+        counts = dict(zip(survey["g"].categories, survey["g"].counts, strict=True))
+        assert counts == {**expected, **other}
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,21 @@ SIZE = "epsilon = 20000.0\nsize = 11"
         ),
         ('["a", "b"]', '["a", 1]', r"line 5: columns\.g\.categories=\['a', 1\]: 1 does not fit"),
         ('["x", "y"]', '["x", "z"]', r"line 7: columns\.v\.categories=\['x', 'z'\]: 'z' is not in"),
-        ('["a", "b"]', '["a"]', r"line 11: results\[1\]: categories=\['a'\]: must be at least 2"),
+        (
+            '["a", "b"]',
+            '["a"]\nunmatched = "drop"',
+            r"line 12: results\[1\]: categories=\['a'\]: must be at least 2",
+        ),
+        (
+            '["a", "b"]',
+            '["Clinton", "b"]\nnulls = "clinton"',
+            r"line 6: columns\.g\.nulls='clinton': would be a new category beside 'Clinton'",
+        ),
+        (
+            '["a", "b"]',
+            '["a", "b"]\nnulls = "c"\nunknown = "B "',
+            r"line 7: columns\.g\.unknown='B ': would be a new category beside 'b'",
+        ),
         (
             'categories = ["a", "b"]',
             "",
@@ -153,5 +169,9 @@ def test_a_public_size_counts_other_values_too(tmp_path: Path) -> None:
         "[columns.v]", 'nulls = "a"\n[columns.v]'
     )
     text = text.replace("[columns.v]", '[columns.v]\nnulls = "y"')
+    survey = released(text, frame_of(GROUPS, pl.String), tmp_path)
+    counts = dict(zip(survey["g"].categories, survey["g"].counts, strict=True))
+    assert counts == {"a": 4, "b": 2, "other": 5}
+    dropped = text.replace('nulls = "a"', 'nulls = "a"\nunmatched = "drop"')
     with pytest.raises(SpecificationError, match=r"line 5: columns\.g: must have unknown: the num"):
-        released(text, frame_of(GROUPS, pl.String), tmp_path)
+        released(dropped, frame_of(GROUPS, pl.String), tmp_path)

@@ -63,8 +63,8 @@ def test_every_format_gives_the_same_counts(files: Path, extension: str) -> None
     release = released(
         files / f"votes.{extension}", "--column", "vote", "--categories", "a,b,c", *EXACT
     )
-    assert release.categories == ("a", "b", "c")
-    assert release.counts == (30, 20, 10)
+    assert release.categories == ("a", "b", "c", "other")
+    assert release.counts == (30, 20, 10, 6)
     assert release.relation == "add/remove"
     assert release.d_in == 1
 
@@ -72,8 +72,18 @@ def test_every_format_gives_the_same_counts(files: Path, extension: str) -> None
 @pytest.mark.parametrize(
     ("column", "options", "expected"),
     [
-        ("vote", "--categories a,b", {"a": 30, "b": 20}),
-        ("vote", "--categories a,b,c --nulls none", {"a": 30, "b": 20, "c": 10, "none": 4}),
+        ("vote", "--categories a,b", {"a": 30, "b": 20, "other": 16}),
+        ("vote", "--categories a,b --unmatched other", {"a": 30, "b": 20, "other": 16}),
+        ("vote", "--categories a,b --unmatched drop", {"a": 30, "b": 20}),
+        ("vote", "--categories a", {"a": 30, "other": 36}),
+        (
+            "vote",
+            "--categories a,b,c --nulls none",
+            {"a": 30, "b": 20, "c": 10, "none": 4, "other": 6},
+        ),
+        ("vote", "--categories a,Other", {"a": 30, "Other": 0, "(other)": 36}),
+        ("vote", "--categories a --nulls other", {"a": 30, "other": 4, "(other)": 36}),
+        ("vote", "--categories a --size 70 --nulls a", {"a": 34, "other": 36}),
         ("vote", "--categories a,b,c --unknown other", {"a": 30, "b": 20, "c": 10, "other": 6}),
         (
             "vote",
@@ -81,7 +91,7 @@ def test_every_format_gives_the_same_counts(files: Path, extension: str) -> None
             {"a": 30, "b": 26, "c": 10, "none": 4},
         ),
         ("vote", "--categories a --unknown other", {"a": 30, "other": 36}),
-        ("code", "--categories 1,2,3", {1: 30, 2: 20, 3: 10}),
+        ("code", "--categories 1,2,3", {1: 30, 2: 20, 3: 10, "other": 6}),
         ("code", "--categories 3,1 --unknown 1", {3: 10, 1: 56}),
         (
             "code",
@@ -92,9 +102,10 @@ def test_every_format_gives_the_same_counts(files: Path, extension: str) -> None
         ("won", "", {True: 30, False: 36}),
         ("won", "--categories true,false --nulls false", {True: 30, False: 40}),
         ("enum", "", {"a": 30, "b": 20, "c": 10, "zz": 6}),
-        ("enum", "--categories c,a", {"c": 10, "a": 30}),
+        ("enum", "--categories c,a", {"c": 10, "a": 30, "other": 26}),
+        ("won", "--categories true", {True: 30, "other": 36}),
         ("enum", "--size 70 --nulls none", {"a": 30, "b": 20, "c": 10, "zz": 6, "none": 4}),
-        ("categorical", "--categories a,c", {"a": 30, "c": 10}),
+        ("categorical", "--categories a,c", {"a": 30, "c": 10, "other": 26}),
         (
             "vote",
             "--categories a,b --size 70 --nulls rest --unknown rest",
@@ -113,22 +124,34 @@ def test_rows_are_counted_as_the_options_say(
 
 def test_csv_values_are_text_whatever_they_look_like(files: Path) -> None:
     release = released(files / "votes.csv", "--column", "code", "--categories", "1,2", *EXACT)
-    assert release.categories == ("1", "2")
-    assert release.counts == (30, 20)
+    assert release.categories == ("1", "2", "other")
+    assert release.counts == (30, 20, 16)
+
+
+def test_numbers_that_pandas_writes_are_seen_not_to_match(tmp_path: Path) -> None:
+    """They were left out: the release showed 0 and 0, and the budget was spent."""
+    path = tmp_path / "pandas.csv"
+    path.write_text("vote\n" + "0.0\n1.0\n\n" * 10)
+    release = released(path, "--column", "vote", "--categories", "0,1", *EXACT)
+    assert dict(zip(release.categories, release.counts, strict=True)) == {
+        "0": 0,
+        "1": 0,
+        "other": 20,
+    }
 
 
 def test_malformed_csv_lines_do_not_decide_whether_a_release_succeeds(tmp_path: Path) -> None:
     file = tmp_path / "odd.csv"
-    file.write_bytes(b"id,vote\n1,a\n2,\xff\xfe\n3\n4,b,extra,fields\n5,\n")
-    assert released(file, "--column", "vote", "--categories", "a,b", *EXACT).counts == (1, 1)
+    file.write_bytes(b"id,vote\n1,a\n2,zz\n3\n4,b,extra,fields\n5,\n")
+    assert released(file, "--column", "vote", "--categories", "a,b", *EXACT).counts == (1, 1, 1)
 
 
 def test_labels_may_be_quoted(tmp_path: Path) -> None:
     file = tmp_path / "names.csv"
     file.write_text('name\n"Smith, J"\nDoe\nDoe\n')
     release = released(file, "--column", "name", "--categories", '"Smith, J", Doe', *EXACT)
-    assert release.categories == ("Smith, J", "Doe")
-    assert release.counts == (1, 2)
+    assert release.categories == ("Smith, J", "Doe", "other")
+    assert release.counts == (1, 2, 0)
 
 
 @pytest.mark.parametrize(
@@ -244,8 +267,8 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         ),
         (
             "vote",
-            "--categories a,b --epsilon 1 --prior 1,2,3",
-            r"--prior \[1.0, 2.0, 3.0\]: has 3 entries; must have 2",
+            "--categories a,b --epsilon 1 --prior 1,2",
+            r"--prior \[1.0, 2.0\]: has 2 entries; must have 3, one for each of 'a', 'b', 'other'",
         ),
         (
             "vote",
@@ -264,7 +287,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         ),
         (
             "vote",
-            "--categories a --epsilon 1",
+            "--categories a --epsilon 1 --unmatched drop",
             r"--categories \['a'\]: must be at least 2 with the buckets",
         ),
         ("vote", "--categories a,a --epsilon 1", r"--categories a,a: must not repeat a label"),
@@ -302,9 +325,24 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         ),
         (
             "vote",
-            "--categories a,b --size 70 --nulls n --epsilon 1",
-            r"--unknown: column 'vote' .* may hold values outside.* --unknown 'other';"
-            " without it they are left out, where the number of records is private",
+            "--categories a,b --size 70 --nulls n --unmatched drop --epsilon 1",
+            r"--unmatched drop: does not go with --size, by which such rows are counted",
+        ),
+        (
+            "vote",
+            "--categories a,b --unknown b --unmatched drop --epsilon 1",
+            r"--unmatched drop: does not go with --unknown",
+        ),
+        (
+            "vote",
+            "--categories Clinton,Dole --nulls clinton --epsilon 1",
+            r"--nulls 'clinton': would be a new category beside 'Clinton', which reads the same"
+            r"\. Write --nulls 'Clinton'",
+        ),
+        (
+            "vote",
+            "--categories a,b --unknown B --epsilon 1",
+            r"--unknown 'B': would be a new category beside 'b'",
         ),
         (
             "vote",
@@ -360,6 +398,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
             r"--size 70: does not go with --identifier; .* Leave out --size",
         ),
         ("enum", "--separator ; --epsilon 1", r"--separator ';': is for CSV, and votes.parquet"),
+        ("enum", "--encoding ascii --epsilon 1", r"--encoding 'ascii': is for CSV, and votes.par"),
     ],
 )
 def test_wrong_options_end_in_one_line_and_exit_code_2(
@@ -439,7 +478,7 @@ def test_a_failure_while_reading_does_not_show_its_cause(tmp_path: Path) -> None
         "release", file, "--column", "vote", "--categories", "a,b", "--epsilon", "1", code=1
     )
     assert "the cause is withheld" in shown.lower()
-    assert len(shown.splitlines()) == 1
+    assert len(shown.splitlines()) == 2, "with that on the rows of no category"
 
 
 def test_an_unforeseen_failure_does_not_show_its_message(
@@ -530,7 +569,7 @@ def test_without_the_extra_main_says_what_to_install(
         name
         for name in sys.modules
         if name.startswith(
-            ("opendp_bayes.commands", "opendp_bayes.report.terminal", "typer", "rich")
+            ("opendp_bayes.commands", "opendp_bayes.display.terminal", "typer", "rich")
         )
     ]:
         monkeypatch.delitem(sys.modules, name)
@@ -623,7 +662,9 @@ def test_ctrl_c_while_opendp_runs_ends_the_command(
 
     monkeypatch.setattr(pl.LazyFrame, place, interrupted)
     options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1")
-    assert run("release", files / "votes.csv", *options, code=130) == ""
+    said = run("release", files / "votes.csv", *options, code=130)
+    assert "Traceback" not in said
+    assert "zz" not in said
 
 
 def test_ctrl_c_while_modules_are_imported_ends_without_a_traceback(
@@ -655,7 +696,7 @@ def test_the_installed_script(files: Path) -> None:
     result = subprocess.run(
         arguments, cwd=files, capture_output=True, text=True, timeout=120, check=True
     )
-    assert ob.Release.from_json(result.stdout).counts == (30, 20, 10)
+    assert ob.Release.from_json(result.stdout).counts == (30, 20, 10, 6)
 
 
 def test_a_csv_file_without_a_header_keeps_its_first_record_to_itself(tmp_path: Path) -> None:
@@ -717,21 +758,36 @@ def test_wrong_parameters_of_a_mechanism(files: Path, setting: str, message: str
 @pytest.mark.parametrize(
     ("policy", "note"),
     [
-        ((), "Rows without a value or with a value that is not a category were left out."),
-        (("--nulls", "none"), "Rows with a value that is not a category were left out."),
-        (("--nulls", "none", "--unknown", "other"), ""),
+        (
+            (),
+            "Rows without a value are left out; those with a value that is no category are counted"
+            " as 'other'.",
+        ),
+        (
+            ("--unmatched", "drop"),
+            "Rows without a value or with one that is no category are left out.",
+        ),
+        (
+            ("--nulls", "none", "--unmatched", "drop"),
+            "Rows without a value are counted as 'none'; those with a value that is no category are"
+            " left out.",
+        ),
+        (
+            ("--nulls", "b", "--unknown", "b"),
+            "Rows without a value or with one that is no category are counted as 'b'.",
+        ),
     ],
 )
-def test_the_report_says_which_rows_were_left_out(
-    files: Path, policy: tuple[str, ...], note: str
+def test_where_other_rows_are_counted_is_said_before_the_release_and_below_it(
+    files: Path, policy: tuple[str, ...], note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = run(
-        "release",
-        files / "votes.csv",
-        *COLUMN,
-        "--epsilon",
-        1,
-        *policy,
-    )
-    assert ("were left out" in text) == bool(note)
-    assert note in text
+    options = [str(part) for part in (files / "votes.csv", *COLUMN, "--epsilon", 1, *policy)]
+    result = CliRunner().invoke(app, ["release", *options])
+    assert note in result.stderr
+    assert note in " ".join(result.stdout.split())
+
+    def fail(self: PosteriorQuery) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(PosteriorQuery, "release", fail)
+    assert note in CliRunner().invoke(app, ["release", *options]).stderr

@@ -3,6 +3,7 @@ and compressed files.
 """
 
 import gzip
+import io
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,10 +14,13 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.commands.app import app
+from opendp_bayes.commands.files import Source
+from opendp_bayes.commands.text import header_of
+from opendp_bayes.framework.context import PosteriorQuery
 
 # Noise of scale 2e-3 at most differs from 0 with probability below e^-499.
 EXACT = ("--epsilon", "10000", "--json")
-COLUMN = ("--column", "vote", "--categories", "a,b")
+COLUMN = ("--column", "vote", "--categories", "a,b", "--unmatched", "drop")
 # Each of 4 people has the rows a, a, b, nothing and z; 2 live in x, 1 in y and 1 in z.
 ROWS = [
     f"{person},{vote},{town}"
@@ -41,23 +45,36 @@ def test_a_posterior_for_each_group(votes: Path) -> None:
     shown = run("release", votes, *COLUMN, *groups, *EXACT[:2])
     assert "vote by town" in shown
     assert (
-        "Rows without a value or with a value that is not a category or of no group were left"
-        in " ".join(shown.split())
-    )
+        "Rows without a value of vote or with one that is no category are left out; those without a"
+        " value of town or with one that is no category are in no group."
+    ) in " ".join(shown.split())
 
 
 TABLE = ("--column", "vote", "--column", "town")
+DROP = ("--unmatched", "drop")
 OF_TABLE = ("--categories", "vote=a,b", "--categories", "town=x,y")
 
 
 def test_a_joint_table(votes: Path) -> None:
-    release = ob.Release.from_json(run("release", votes, *TABLE, *OF_TABLE, *EXACT))
+    release = ob.Release.from_json(run("release", votes, *TABLE, *OF_TABLE, *DROP, *EXACT))
     assert release.axes == ("vote", "town")
     assert release.categories == (("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"))
     assert release.counts == (4, 2, 2, 1)
-    shown = run("release", votes, *TABLE, *OF_TABLE, "--epsilon", 1)
+    shown = " ".join(run("release", votes, *TABLE, *OF_TABLE, *DROP, "--epsilon", 1).split())
     assert "vote × town" in shown
-    assert "Rows without a value or with a value that is not a category were left out." in shown
+    assert (
+        "Rows without a value of vote or town or with one that is no category are left out."
+    ) in shown
+
+
+def test_a_joint_table_counts_other_values_of_every_column(votes: Path) -> None:
+    release = ob.Release.from_json(run("release", votes, *TABLE, *OF_TABLE, *EXACT))
+    counts = dict(zip(release.categories, release.counts, strict=True))
+    assert counts == {
+        (vote, town): number * people
+        for vote, number in (("a", 2), ("b", 1), ("other", 1))
+        for town, people in (("x", 2), ("y", 1), ("other", 1))
+    }
 
 
 def test_a_joint_table_with_buckets(votes: Path) -> None:
@@ -182,7 +199,8 @@ def test_standard_input_is_csv_and_leaves_no_file(
         "--groups a",
         "--separator ;",
         "--separator ;;",
-        "--prior 1,2,3",
+        "--prior 1,2",
+        "--encoding morse",
         "--unknown DROP",
         "--group-by nope --groups a",
         "--identifier nope --rows-per-identifier 1",
@@ -190,7 +208,8 @@ def test_standard_input_is_csv_and_leaves_no_file(
 )
 @pytest.mark.usefixtures("_unread")
 def test_wrong_options_are_found_at_the_header_of_standard_input(wrong: str) -> None:
-    result = CliRunner().invoke(app, ["release", "-", *COLUMN, *wrong.split(), *EXACT], input=TEXT)
+    options = [*COLUMN[:4], *wrong.split(), *EXACT]
+    result = CliRunner().invoke(app, ["release", "-", *options], input=TEXT)
     assert result.exit_code == 2, result.output
     assert result.stderr.startswith(f"opendp-bayes: {wrong.split()[0]}") or wrong == "--separator ;"
 
@@ -205,7 +224,7 @@ def test_compressed_standard_input_is_refused(records: int) -> None:
 
 def test_a_header_of_several_lines_on_standard_input() -> None:
     text = '\n"vote\nof 1996",town\n' + "a,x\nb,x\na,y\n"
-    column = ("--column", "vote\nof 1996", "--categories", "a,b")
+    column = ("--column", "vote\nof 1996", "--categories", "a,b", *DROP)
     result = CliRunner().invoke(app, ["release", "-", *column, *EXACT], input=text)
     assert result.exit_code == 0, result.output
     assert ob.Release.from_json(result.stdout).counts == (2, 1)
@@ -217,3 +236,121 @@ def test_standard_input_without_a_header(content: bytes) -> None:
     assert result.exit_code == 2
     assert "standard input cannot be read as CSV; its first line must name" in result.stderr
     assert "/" not in result.stderr
+
+
+# --- encodings
+
+ACCENTS = "person,vöte\n" + "1,Élan\n2,Dole\n3,Élan\n4,\n5,Élan" + "\n6,Dole" * 3000
+OF_ACCENTS = ("--column", "vöte", "--categories", "Élan,Dole", *EXACT)
+ENCODINGS = [
+    "utf-8",
+    "utf-8-sig",
+    "latin-1",
+    "cp1252",
+    "utf-16",
+    "utf-16-le",
+    "UTF-32",
+    "mac-roman",
+]
+
+
+def named(path: Path, content: bytes, kind: str) -> Path:
+    file = path / f"votes.csv{kind}"
+    file.write_bytes(gzip.compress(content) if kind else content)
+    return file
+
+
+@pytest.mark.parametrize("kind", ["", ".gz"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_text_in_its_encoding(
+    tmp_path: Path, encoding: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = named(tmp_path, ACCENTS.encode(encoding), kind)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    options = () if encoding.startswith("utf-8") else ("--encoding", encoding)
+    release = ob.Release.from_json(run("release", path, *OF_ACCENTS, *options))
+    assert release.categories == ("Élan", "Dole", "other")
+    assert release.counts == (3, 3001, 0)
+    assert not list(temporary.iterdir()), "no copy is left"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
+def test_standard_input_in_its_encoding(encoding: str) -> None:
+    options = ["release", "-", *OF_ACCENTS, "--encoding", encoding]
+    result = CliRunner().invoke(app, options, input=ACCENTS.encode(encoding))
+    assert result.exit_code == 0, result.output
+    assert ob.Release.from_json(result.stdout).counts == (3, 3001, 0)
+
+
+def test_a_copy_can_be_read_by_its_owner_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+    complete = Source.complete
+
+    def watched(self: Source) -> None:
+        complete(self)
+        modes.append((self.path.stat().st_mode & 0o77, self.path.parent.stat().st_mode & 0o77))
+
+    monkeypatch.setattr(Source, "complete", watched)
+    run(
+        "release", named(tmp_path, ACCENTS.encode("latin-1"), ""), *OF_ACCENTS, "--encoding=latin-1"
+    )
+    assert [directory for _, directory in modes] == [0]
+
+
+@pytest.mark.parametrize("kind", ["", ".gz", "standard input"])
+@pytest.mark.parametrize("place", ["header", "first record", "last record"])
+@pytest.mark.parametrize(
+    ("written", "read"), [("latin-1", ()), ("utf-8", ("--encoding", "ascii")), ("cp1252", ())]
+)
+def test_text_that_is_not_in_the_encoding_is_refused_before_anything_is_released(
+    tmp_path: Path,
+    place: str,
+    kind: str,
+    written: str,
+    read: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was read with marks in place of the letters, which no category has."""
+
+    def release(self: object) -> None:
+        raise AssertionError("released")
+
+    monkeypatch.setattr(PosteriorQuery, "release", release)
+    lines = ["person,vote,town", *["7,a,x"] * 5000]
+    at = {"header": 0, "first record": 1, "last record": -1}[place]
+    lines[at] += "é"
+    content = "\n".join(lines).encode(written)
+    if kind == "standard input":
+        result = CliRunner().invoke(app, ["release", "-", *COLUMN, *EXACT, *read], input=content)
+        assert result.exit_code == 2
+        message = result.stderr
+    else:
+        message = run("release", named(tmp_path, content, kind), *COLUMN, *EXACT, *read, code=2)
+    assert f"is not text in {read[1] if read else 'utf-8'}. Name the encoding" in message
+    assert "--encoding latin-1" in message
+    assert not any(data in message for data in ("é", "7,a", "person", "0xe9", "position"))
+
+
+@pytest.mark.parametrize("encoding", ["morse", "rot13", "base64", ""])
+def test_an_encoding_is_one_of_text(votes: Path, encoding: str) -> None:
+    message = run("release", votes, *COLUMN, *EXACT, f"--encoding={encoding}", code=2)
+    assert "is not an encoding of text; must be a name such as utf-8, latin-1" in message
+
+
+def test_a_file_that_is_damaged_after_its_header(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv.gz"
+    path.write_bytes(gzip.compress(TEXT.encode() * 50_000)[:-2000])
+    assert "FILE votes.csv.gz: cannot be read as CSV" in run(
+        "release", path, *COLUMN, *EXACT, code=2
+    )
+
+
+def test_a_quote_that_nothing_ends_is_not_read_to_the_end_of_the_file() -> None:
+    text = io.StringIO('size in "\n' + "1,2,3\n" * 10**6)
+    assert len(header_of(text)) < 2**20 + 10
+    assert header_of(io.StringIO('\ufeff\n"a\nb",c\n1,2\n')) == '\n"a\nb",c\n'
+    assert header_of(io.StringIO("")) == ""

@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from opendp_bayes.commands.app import app
 from opendp_bayes.commands.files import source
 from opendp_bayes.commands.output import NewFile
 from opendp_bayes.framework.boundary import ReleaseError
-from opendp_bayes.framework.survey import SurveyQuery
-from opendp_bayes.publishing.document import Report
-from opendp_bayes.publishing.reading import read_specification
+from opendp_bayes.framework.survey_query import SurveyQuery
+from opendp_bayes.report.report_document import Report
+from opendp_bayes.report.specification_text import read_specification
 
 SPECIFICATION = """\
 title = "Votes"
@@ -58,12 +59,13 @@ def test_a_report_and_its_releases_are_written(place: Path) -> None:
     vote, by_town, table = report.releases
     # Noise of scale 5e-4 at most differs from 0 with probability below e^-1999.
     assert isinstance(vote, ob.Release)
-    assert vote.counts == (40, 20)
-    assert by_town.counts == ((20, 10), (20, 10))
-    assert table.counts == (20, 20, 10, 10)
+    assert vote.counts == (40, 20, 1), "the last are of no category"
+    assert by_town.counts == ((20, 10, 1), (20, 10, 0))
+    assert table.counts == (20, 20, 0, 10, 10, 0, 1, 0, 0)
     assert sum(release.epsilon for release in report.releases) <= 20000
     page = Path("votes.html").read_text()
     assert "<h1>Votes</h1>" in page
+    assert "no listed value" in page
     assert json.loads(Path("votes.json").read_text())["releases"][0] == json.loads(vote.to_json())
     run("report", "votes.json", "-o", "again.html")
     assert Path("again.html").read_text() == page
@@ -95,7 +97,7 @@ def test_identifiers_are_limited_and_said(place: Path) -> None:
     Path("votes.toml").write_text(SPECIFICATION.replace("epsilon = 20000.0", limited))
     run(*MAKE)
     vote = Report.from_json(Path("votes.json").read_bytes()).releases[0]
-    assert (sum(vote.counts), vote.d_in, vote.promise.truncated) == (30, 2, True)
+    assert (sum(vote.counts), vote.d_in, vote.promise.truncated) == (31, 2, True)
     assert "At most 2 records of each person are counted" in Path("votes.html").read_text()
 
 
@@ -109,6 +111,95 @@ def test_a_public_size(place: Path) -> None:
     vote = Report.from_json(Path("votes.json").read_bytes()).releases[0]
     assert (vote.categories, vote.counts) == (("a", "b", "none", "other"), (40, 20, 1, 1))
     assert "The number of records, 62, is public." in Path("votes.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("privacy", "d_in"),
+    [
+        ("contributions = 3", 3),
+        ("contributions = 3\nsize = 62", 3),
+        ('contributions = 2\nidentifier = "person"\nrows_per_identifier = 3', 6),
+    ],
+)
+@pytest.mark.parametrize("budget", ["epsilon", "rho"])
+def test_the_budget_is_for_all_records_of_a_unit(
+    place: Path, budget: str, privacy: str, d_in: int
+) -> None:
+    """Every release loses its part of the budget at the distance of a unit, by its mechanism's own
+    account, and no more.
+    """
+    text = SPECIFICATION.replace("epsilon = 20000.0", f"{budget} = 3.0\n{privacy}")
+    everything = 'nulls = "none"\nunknown = "other"\n'
+    for column in ("vote", "town"):
+        text = text.replace(f"[columns.{column}]\n", f"[columns.{column}]\n{everything}")
+    survey = survey_of(source(place / "votes.csv", None), read_specification(text)).release()
+    assert len(survey) == 3
+    for release in survey.values():
+        whole = getattr(release, "whole", None) or release
+        own = ob.exact_loss(whole.mechanism, size=release.size, prior=whole.prior, d_in=d_in)
+        assert release.d_in == d_in
+        assert 0.99 < getattr(own, budget) <= getattr(release, budget) <= 1.0
+
+
+THREE = """\
+title = "Votes"
+[privacy]
+rho = 600000.0
+[columns.vote]
+categories = ["b", "a"]
+labels = ["Bee", "Ay"]
+nulls = "b"
+unknown = "a"
+[columns.town]
+categories = ["y", "x"]
+labels = ["Why", "Ex"]
+nulls = "x"
+unknown = "y"
+[columns.odd]
+categories = ["1", "0"]
+labels = ["Odd", "Even"]
+nulls = "0"
+[[results]]
+column = ["vote", "town", "odd"]
+prior = [1, 2, 3, 4, 5, 6, 7, 8]
+share = 4
+mechanism = "gaussian_parameters"
+[[results]]
+column = "vote"
+by = "town"
+prior = [0.5, 2]
+mechanism = "laplace_parameters"
+"""
+
+
+def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None:
+    """Every cell against the definition: rows counted one by one. Noise as in the first test, or
+    Gaussian of scale 0.01 at most.
+    """
+    rows = [("ab"[i % 5 == 0], "xxy"[i % 3], str(i % 2)) for i in range(60)]
+    rows += [("", "x", "1"), ("zz", "y", "0"), ("a", "zz", "1"), ("b", "", "1"), ("a", "y", "")]
+    lines = [",".join((str(i), *row)) for i, row in enumerate(rows)]
+    Path("votes.csv").write_text("\n".join(["person,vote,town,odd", *lines, ""]))
+    counted = ({"": "b", "zz": "a"}, {"": "x", "zz": "y"}, {"": "0"})
+    cells = list(product("ba", "yx", "10"))
+    known = [tuple(of.get(v, v) for of, v in zip(counted, row, strict=True)) for row in rows]
+    expected = [known.count(cell) for cell in cells]
+    Path("votes.toml").write_text(THREE)
+    run(*MAKE)
+    table, groups = Report.from_json(Path("votes.json").read_bytes()).releases
+    assert (table.categories, table.counts) == (tuple(cells), tuple(expected))
+    assert (table.prior, groups.prior) == ((1, 2, 3, 4, 5, 6, 7, 8), (0.5, 2.0))
+    assert dict(zip(groups, groups.counts, strict=True)) == {
+        town: tuple(sum(row[:2] == (vote, town) for row in known) for vote in "ba") for town in "yx"
+    }
+    kinds = [table.mechanism.name, groups.mechanism.name]
+    assert kinds == ["gaussian_parameters", "laplace_parameters"]
+    assert round(table.rho / groups.rho, 6) == 4
+    page = Path("votes.html").read_text()
+    names = product(("Bee", "Ay"), ("Why", "Ex"), ("Odd", "Even"))
+    order = [page.index(" × ".join(name)) for name in names]
+    assert order == sorted(order)
+    assert "those without a value of odd are counted as “Even”" in page
 
 
 @pytest.mark.parametrize(
@@ -126,13 +217,33 @@ def test_a_public_size(place: Path) -> None:
         ),
         (
             "votes.toml votes.csv",
-            ('by = "town"', 'by = "town"\nprior = [1, 2, 3]'),
-            r"votes\.toml: line 13: results\[1\]\.prior=\[1.0, 2.0, 3.0\]: has 3 entries; must",
+            ('by = "town"', 'by = "town"\nprior = [1, 2]'),
+            r"votes\.toml: line 13: results\[1\]\.prior=\[1.0, 2.0\]: has 2 entries; must have 3",
         ),
         (
             "votes.toml votes.csv",
             ("[privacy]", 'separator = ";;"\n[privacy]'),
             r"votes\.toml: line 2: separator=';;': must be one ASCII character",
+        ),
+        (
+            "votes.toml votes.csv",
+            ("[privacy]", 'encoding = "morse"\n[privacy]'),
+            r"votes\.toml: line 2: encoding='morse': is not an encoding of text; must be a name",
+        ),
+        (
+            "votes.toml votes.csv",
+            ("[privacy]", 'encoding = "utf-16"\n[privacy]'),
+            r"FILE votes\.csv: is not text in utf-16.*in a specification encoding = 'latin-1'",
+        ),
+        (
+            "votes.toml votes.csv",
+            ('["a", "b"]', '["a", "b"]\nunmatched = "leave"'),
+            r"votes\.toml: line 6: columns\.vote\.unmatched: must be one of 'other', 'drop', not",
+        ),
+        (
+            "votes.toml votes.csv",
+            ('["a", "b"]', '["a", "b"]\nunmatched = "drop"\nunknown = "a"'),
+            r"votes\.toml: line 6: columns\.vote\.unmatched: leaves out what unknown counts",
         ),
         ("votes.csv", ("", ""), r"votes\.csv: text: is not a report in JSON"),
     ],
@@ -239,14 +350,17 @@ def test_the_schema_is_printed() -> None:
 
 def test_init_writes_what_report_reads(place: Path) -> None:
     Path("votes.toml").unlink()
-    run("init", "votes.csv", "--categories", "vote=a,b", "--epsilon", 2.0, "-o", "votes.toml")
+    options = ("--header", "--categories", "vote=a,b", "--epsilon", 2.0)
+    run("init", "votes.csv", *options, "-o", "votes.toml")
     text = Path("votes.toml").read_text()
     found = read_specification(text)
     assert found.privacy.epsilon == 2.0
     assert found.columns["vote"].categories == ["a", "b"]
     assert [result.column for result in found.results] == ["vote"]
     assert "# [columns.town]" in text
+    assert found.columns["vote"].unmatched == "other"
     run(*MAKE)
+    assert Report.from_json(Path("votes.json").read_bytes()).releases[0].k == 3
 
 
 def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
@@ -319,7 +433,7 @@ def test_init_reads_the_header_of_standard_input() -> None:
 def test_the_title_of_init_is_the_name_without_its_extension(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(b"vote\na\n"))
     title = name.lower().removesuffix(".csv.gz")
-    text = run("init", tmp_path / name)
+    text = run("init", tmp_path / name, "--header")
     assert text.splitlines()[0].lower() == f'title = "report on {title}"'
 
 
@@ -327,7 +441,7 @@ def test_a_report_of_standard_input(place: Path) -> None:
     content = Path("votes.csv").read_bytes()
     result = CliRunner().invoke(app, ["report", "votes.toml", "-", "-o", "v.html"], input=content)
     assert result.exit_code == 0, result.output
-    assert Report.from_json(Path("v.json").read_bytes()).releases[0].counts == (40, 20)
+    assert Report.from_json(Path("v.json").read_bytes()).releases[0].counts == (40, 20, 1)
 
 
 @pytest.mark.usefixtures("_unread", "place")
@@ -338,3 +452,110 @@ def test_a_wrong_specification_is_found_at_the_header_of_standard_input() -> Non
     line = 1 + Path("votes.toml").read_text().splitlines().index("[columns.city]")
     told = f"votes.toml: line {line}: columns.city: is not in the first line of standard input"
     assert told in result.stderr
+
+
+# --- a file without a header, and text in another encoding
+
+#: A record, in which nothing may be told from a name, and what is typed by mistake.
+RECORDS = ["Jane Doe,1960,HIV", "vote,town,age", "1,2,3", '"Doe, Jane",,HIV', "a", "é,x"]
+ASKED = [
+    (),
+    ("--column", "absent"),
+    ("--categories", "absent=a,b"),
+    ("--separator", ";"),
+    ("--encoding", "latin-1"),
+    ("--epsilon", "0.5"),
+]
+
+
+@pytest.mark.parametrize("arguments", ASKED)
+@pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize("first", RECORDS)
+def test_init_writes_no_name_that_may_be_a_value(
+    first: str, piped: bool, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(f"{first}\n{first}\n")
+    place, content = ("-", path.read_bytes()) if piped else (str(path), b"")
+    result = CliRunner().invoke(app, ["init", place, *arguments], input=content)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    told = result.stderr.replace(str(path), "").replace("data.csv", "")
+    assert re.search(
+        r"its first line may be a record, .* --column vote --column age, or say with --header"
+        r"|(--column absent|--categories absent=): is not in the first line",
+        told,
+    ), told
+    assert not any(value in told for value in ("Jane", "1960", "HIV", "town", "é", "2,3"))
+
+
+def test_init_writes_the_columns_that_are_named(place: Path) -> None:
+    text = run("init", "votes.csv", "--column", "town", "--categories", "vote=a,b")
+    assert list(read_specification(text).columns) == ["vote"]
+    assert "# [columns.town]" in text
+    assert "columns.person" not in text
+    message = run("init", "votes.csv", "--column", "city", code=2)
+    assert "--column city: is not in the first line of votes.csv, which must name" in message
+    assert "person" not in message
+
+
+def test_init_of_a_file_that_says_its_names_may_leave_some_out(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    pl.DataFrame({"a": [True], "b": [False]}).write_parquet(path)
+    assert list(read_specification(run("init", path)).columns) == ["a", "b"]
+    assert list(read_specification(run("init", path, "--column", "b")).columns) == ["b"]
+    assert "--header: is for CSV, and data.parquet is Parquet" in run(
+        "init", path, "--header", code=2
+    )
+
+
+@pytest.mark.parametrize("command", ["release", "report"])
+def test_no_command_shows_the_first_line(place: Path, command: str) -> None:
+    Path("votes.csv").write_text("Jane,HIV\nJohn,none\n")
+    options = {
+        "release": ("votes.csv", "--column", "vote", "--categories", "a,b", "--epsilon", "1"),
+        "report": ("votes.toml", "votes.csv"),
+    }[command]
+    message = run(command, *options, code=2)
+    assert "is not in the first line of votes.csv" in message
+    assert "Jane" not in message
+    assert "HIV" not in message
+
+
+def test_a_report_of_text_in_its_encoding(place: Path) -> None:
+    text = Path("votes.csv").read_text().replace("town", "tøwn").replace("zz", "ß")
+    Path("votes.csv").write_bytes(text.encode("latin-1"))
+    Path("votes.toml").unlink()
+    options = ("--encoding", "latin1", "--header", "--categories", "vote=a,b", "--epsilon", "20000")
+    assert "is not text in utf-8. Name the encoding" in run(
+        "init", "votes.csv", *options[2:], code=2
+    )
+    run("init", "votes.csv", *options, "-o", "votes.toml")
+    assert read_specification(Path("votes.toml").read_text()).encoding == "latin1"
+    run(*MAKE)
+    assert Report.from_json(Path("votes.json").read_bytes()).releases[0].counts == (40, 20, 1)
+
+
+def test_where_other_records_are_counted_is_said_before_the_release(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: SurveyQuery) -> Any:
+        raise ReleaseError("reading failed")
+
+    monkeypatch.setattr(SurveyQuery, "release", fails)
+    dropped = SPECIFICATION.replace('["x", "y"]', '["x", "y"]\nunmatched = "drop"')
+    Path("votes.toml").write_text(dropped)
+    lines = run(*MAKE, code=1).splitlines()
+    assert lines[0] == (
+        "opendp-bayes: vote: Records without a value are left out; those with a value that is no"
+        " category are counted as “no listed value”."
+    )
+    assert lines[1].startswith(
+        "opendp-bayes: vote by town: Records without a value of vote are left"
+    )
+    assert lines[1].endswith(
+        "those without a value of town or with one that is no category are in no group."
+    )
+    assert lines[2].endswith(
+        "with a value of vote that is no category are counted as “no listed value”."
+    )

@@ -42,7 +42,7 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import opendp_bayes as ob
-from opendp_bayes.framework.cells import Cells
+from opendp_bayes.framework.joint_cells import Cells
 from opendp_bayes.mechanisms import registry
 
 _, private, *places = sys.argv

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from opendp_bayes.framework.cells import Cells
 from opendp_bayes.framework.columns import CategoricalColumn
+from opendp_bayes.framework.joint_cells import Cells
 from opendp_bayes.framework.spaces import CountsSpace
 
 ABC = pl.Enum(["a", "b", "c"])
@@ -311,6 +311,31 @@ BAD = {
         {"unknown": ["other"]},
         TypeError,
         r"unknown=\['other'\]: must be a label",
+    ),
+    "nulls like a category": (
+        pl.String(),
+        {"categories": ["Clinton", "Dole"], "nulls": "clinton"},
+        ValueError,
+        r"nulls='clinton': would be a new category beside 'Clinton', which reads the same\. Write"
+        r" nulls='Clinton'",
+    ),
+    "unknown like a category, with blanks": (
+        ABC,
+        {"unknown": "c "},
+        ValueError,
+        r"unknown='c ': would be a new category beside 'c'",
+    ),
+    "unknown like a number": (
+        pl.Int64(),
+        {"categories": [0, 1], "unknown": "0"},
+        ValueError,
+        r"unknown='0': would be a new category beside 0",
+    ),
+    "unknown like nulls": (
+        pl.String(),
+        {"categories": ["a"], "nulls": "missing", "unknown": "Missing"},
+        ValueError,
+        r"unknown='Missing': would be a new category beside 'missing'",
     ),
     "one label in all": (
         pl.String(),

@@ -22,6 +22,7 @@ DRAWS = 8000
         ob.LaplaceParameters(1.0),
         ob.LaplaceParameters(1.0, "floored"),
         ob.LaplaceParameters(1.0, total="bounded"),
+        ob.LaplaceParameters(1.0, "floored", "truncated"),
         ob.KNormParameters(1.0),
         ob.HellingerExponential(0.3),
         ob.PermuteAndFlip(0.3),

@@ -1,4 +1,6 @@
-"""Data sets of many Parquet files: what is counted in them, and the memory that takes."""
+"""Data sets of many Parquet files: what is counted in them, and the memory that takes. CSV files
+whose first line is a record.
+"""
 
 import os
 import re
@@ -117,3 +119,40 @@ def test_the_page_on_limits_names_the_types_that_opendp_refuses():
         except (dp.OpenDPException, ValueError):
             refused.add(type(kind).__name__)
     assert refused == set(re.findall(r"`(\w+)`", named))
+
+
+ABSENT = {
+    "a column": lambda query: ob.posterior(query, "absent", **VOTES),
+    "a column of a table": lambda query: ob.posterior(
+        query, ["absent", "HIV"], **{**VOTES, "categories": {"absent": ["a"], "HIV": ["b"]}}
+    ),
+    "a group": lambda query: ob.posterior(query.group_by("absent"), "HIV", keys=["a"], **VOTES),
+    "a question": lambda query: ob.survey(query, {"q": {"column": "absent", **VOTES}}),
+    "a question by group": lambda query: ob.survey(
+        query, {"q": {"column": "HIV", "by": "absent", "keys": ["a"], **VOTES}}
+    ),
+    "a filter": lambda query: ob.posterior(query.filter(pl.col("absent") > 1), "HIV", **VOTES),
+    "an expression": lambda query: ob.posterior(
+        query.with_columns(x=pl.col("absent")), "HIV", **VOTES
+    ),
+    "a grouped filter": lambda query: ob.posterior(
+        query.filter(pl.col("absent") > 1).group_by("HIV"), "1960", keys=["a"], **VOTES
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_no_message_shows_the_names_of_columns_which_may_be_a_record(tmp_path, name):
+    """They are the first line of a CSV file, with a header or without."""
+    path = tmp_path / "bare.csv"
+    path.write_text("Jane Doe,1960,HIV\nJohn,1970,none\n")
+    whole = dp.Context.compositor(
+        data=pl.scan_csv(path, infer_schema=False),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    with pytest.raises(ValueError, match="absent") as caught:
+        ABSENT[name](whole.query())
+    assert "Jane" not in str(caught.value)
+    assert "1960" not in str(caught.value)

@@ -756,7 +756,7 @@ def test_a_change_needs_the_public_number_of_records():
 @pytest.mark.parametrize(
     ("by", "kind", "message"),
     [
-        ("west", ValueError, "by='west': is not in the frame"),
+        ("west", ValueError, "by='west': is not a column of the frame"),
         (3, TypeError, "by=3: must be the name"),
     ],
 )

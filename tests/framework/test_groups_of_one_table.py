@@ -224,13 +224,14 @@ SIZES = {"north": 2, "south": 3}
 
 def drawn_by(mechanism):
     """A release of seven rows, two of them in no group; what it drew fits no sizes."""
+    loss = ob.exact_loss(mechanism, size=7, prior=[1.0] * 5)
     return ob.GroupedRelease(
         groups=("north", "south"),
         drawn=((2, -1), (1, 3)),
         categories=("yes", "no"),
         prior=(1.0, 1.0),
         mechanism=mechanism,
-        promise=ob.Promise(7, 1, ob.PrivacyLoss(0.7, 0.2, 1.4), "MaxDivergence"),
+        promise=ob.Promise(7, 1, loss, "MaxDivergence"),
         rest=2,
     )
 
@@ -249,6 +250,7 @@ def test_posteriors_with_public_sizes_are_the_conditionals_of_all_tables(mechani
     """Negative control: without the sizes they are others."""
     before = drawn_by(mechanism)
     released = before.with_sizes(SIZES)
+    assert before.with_sizes(dict(reversed(SIZES.items()))) == released, "by group, not by order"
     values = np.array([0.05, 0.2, 0.4, 0.6, 0.9])
     for at, (one, unsized) in enumerate(zip(released.values(), before.values(), strict=True)):
         right = brute.cdf_of_group(released, at, values)
@@ -340,3 +342,22 @@ def test_sizes_that_a_margin_declares(unit):
     sized = released.with_sizes({"north": 40, "south": 40})
     assert sized.epsilon == released.epsilon
     assert (sized["north"].posterior.size.mean(), sized["north"].posterior.size.std()) == (40, 0)
+
+
+def test_priors_that_differ_and_sizes_that_fall_stay_with_what_they_are_of():
+    """Of the categories by name, the same in every group; 1 for the rows in none."""
+    rows = [("north", "yes")] * 5 + [("south", "no")] * 2 + [("east", "no")] * 2
+    query = context({"changes": 1}, rows, 1000.0).query().group_by("region")
+    prior = {"no": 3.0, "yes": 0.5}
+    asked = {"keys": KEYS, "size": len(rows), "nulls": "no", "prior": prior}
+    released = ob.posterior(query, "vote", mechanism="knorm_parameters", **asked).release()
+    assert (released.prior, released.whole.prior) == ((0.5, 3.0), (0.5, 3.0, 0.5, 3.0, 1.0))
+    assert released.counts == ((5, 0), (0, 2))
+    sized = released.with_sizes({"south": 2, "north": 5})
+    for group, (yes, no) in (("north", (5.5, 3.0)), ("south", (0.5, 5.0))):
+        one = sized[group]
+        assert one.group_size == sum(one.counts) == one.posterior.size.mean()
+        assert one.posterior.mean() == pytest.approx([yes / (yes + no), no / (yes + no)])
+        assert released[group].posterior.mean() == pytest.approx(one.posterior.mean(), abs=1e-3)
+    again = ob.GroupedRelease.from_json(sized.to_json())
+    assert [one.group_size for one in again.values()] == [5, 2]

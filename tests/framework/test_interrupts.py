@@ -24,7 +24,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.framework import asked
 from opendp_bayes.framework import context as context_module
-from opendp_bayes.framework import survey as survey_module
+from opendp_bayes.framework import survey_query as survey_module
 from opendp_bayes.framework.boundary import ReleaseError
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
 

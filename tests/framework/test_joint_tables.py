@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sweeps import some_of
 
 import opendp_bayes as ob
-from opendp_bayes.framework.tables import LARGEST_TABLE, check_combinations
+from opendp_bayes.framework.joint_tables import LARGEST_TABLE, check_combinations
 
 SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()
 REGION = pl.Enum(["north", "south"])
@@ -43,6 +43,18 @@ def counting(metric=SYMMETRIC, schema=SCHEMA, **arguments):
     return ob.make_categorical_counts(
         dp.domain_of(frame_of([], schema), infer=True), metric, **asked
     )
+
+
+@pytest.mark.parametrize("d_in", [1, 2, 3])
+@pytest.mark.parametrize("metric", [SYMMETRIC, CHANGE_ONE], ids=["add/remove", "change-one"])
+def test_the_count_vector_of_a_table_moves_by_what_its_map_says(metric, d_in):
+    """And by no less for some rows: a record changed leaves one cell and enters another."""
+    changed = metric == CHANGE_ONE
+    rows = [("north", "yes")] * 4
+    moved = [("south", "no")] * d_in + rows[d_in:] if changed else rows + rows[:1] * d_in
+    vector = counting(metric, size=4 if changed else None) >> ob.then_count_vector()
+    before, after = (np.array(vector(frame_of(one))) for one in (rows, moved))
+    assert np.abs(after - before).sum() == vector.map(d_in) == (2 if changed else 1) * d_in
 
 
 def cell_of(row, cells=None, elsewhere=None):
@@ -294,7 +306,11 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
         ({"column": []}, ValueError, r"column=\[\]: must name at least one column"),
         ({"column": ["vote", "vote"]}, ValueError, "and each once"),
         ({"column": ["vote", 5]}, TypeError, r"column=\['vote', 5\]: must be the name of a column"),
-        ({"column": ["region", "vote", "x"]}, ValueError, "column='x': is not in the frame"),
+        (
+            {"column": ["region", "vote", "x"]},
+            ValueError,
+            "column='x': is not a column of the frame",
+        ),
         ({"categories": ["yes"]}, TypeError, r"categories=\['yes'\]: of several columns"),
         ({"categories": {"x": ["yes"]}}, ValueError, "'x' is not among the columns asked for"),
         ({"nulls": {"votes": "no"}}, ValueError, r"nulls=\{'votes': 'no'\}: 'votes' is not among"),
@@ -331,14 +347,14 @@ def test_one_cell_and_another_for_all_else_suffice():
     )
 
 
-def test_labels_that_python_takes_for_equal_are_refused():
-    with pytest.raises(ValueError, match="cannot be told apart"):
-        counting(
-            schema={"region": REGION, "vote": pl.Int64},
-            categories={"vote": [1, 2]},
-            nulls={"region": "north", "vote": True},
-            unknown={"vote": 2},
-        )
+def test_a_cell_elsewhere_that_reads_like_another_is_refused():
+    with pytest.raises(
+        ValueError, match=r"elsewhere=\('North', 'yes'\): would be a new category bes"
+    ):
+        counting(cells=CELLS, elsewhere=("North", "yes"))
+
+
+def test_a_cell_of_a_label_that_python_takes_for_equal_is_refused():
     with pytest.raises(ValueError, match="which is not a label of its column"):
         counting(
             schema={"region": REGION, "vote": pl.Int64},

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.framework.cells import cells_of
+from opendp_bayes.framework.joint_cells import cells_of
 from opendp_bayes.framework.question import Question
 
 SCHEMA = {"vote": pl.String, "town": pl.Boolean}

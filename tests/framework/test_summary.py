@@ -68,6 +68,31 @@ def test_the_release_does_what_was_said(path, unit, loss):
     )
 
 
+def test_where_nulls_and_other_values_are_counted_is_said():
+    frame = pl.LazyFrame({"vote": ["a"], "sure": [True]})
+    query = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    ).query()
+    votes = {"categories": ["a", "b"], "nulls": ob.DROP, "unknown": "b"}
+    row = ob.posterior(query, "vote", **votes).summarize().row(0, named=True)
+    assert (row["nulls"], row["unknown"]) == ("left out", "'b'")
+    row = ob.posterior(query, "sure", nulls="none").summarize().row(0, named=True)
+    assert (row["nulls"], row["unknown"]) == ("'none'", "cannot occur")
+    table = {
+        "categories": {"vote": ["a", "b"]},
+        "nulls": {"vote": ob.DROP, "sure": True},
+        "unknown": {"vote": "?"},
+    }
+    row = ob.posterior(query, ["vote", "sure"], **table).summarize().row(0, named=True)
+    assert row["nulls"] == "vote: left out, sure: True"
+    assert row["unknown"] == "vote: '?', sure: cannot occur"
+    asked = {"q": {"column": "vote", **votes}}
+    assert ob.survey(query, asked).summarize()["nulls"].to_list() == ["left out"]
+
+
 def test_nothing_is_read(path):
     """The file of the data is gone before the summary is asked for."""
     whole = context(path)

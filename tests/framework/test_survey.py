@@ -125,7 +125,7 @@ def test_no_weights_exceed_the_budget(weights, factor, loss):
 def test_the_composition_is_checked_against_the_budget(monkeypatch):
     """Negative control of the division: parts that add up to more are noticed."""
     monkeypatch.setattr(
-        "opendp_bayes.framework.survey.divided", lambda limit, weights: [limit] * len(weights)
+        "opendp_bayes.framework.survey_query.divided", lambda limit, weights: [limit] * len(weights)
     )
     with pytest.raises(ValueError, match=r"more than the budget of the query, 1\.0\. Ask fewer"):
         ob.survey(context(split_evenly_over=1).query(), questions()).resolve()
@@ -416,3 +416,29 @@ def test_a_second_release_is_refused_with_what_to_do():
     query.release()
     with pytest.raises(ValueError, match="the Context has answered as many queries as its budget"):
         query.release()
+
+
+def test_weights_belong_to_their_names_in_whatever_order_they_come():
+    weights = {"table": 5, "by region": 2, "vote": 1}
+    query = ob.survey(context(split_evenly_over=1).query(), questions(), share=weights)
+    assert list(query.shares) == ["vote", "by region", "table"]
+    for name, release in query.release().items():
+        assert query.shares[name] == weights[name] / 8
+        assert release.epsilon == pytest.approx(weights[name] / 8, rel=1e-9)
+
+
+def test_every_question_says_its_own_part_of_delta():
+    """Before and after the release, of two parts that are not alike."""
+    whole = context({"epsilon": 1.0, "delta": 1e-6}, split_evenly_over=1)
+    asked = {"column": "vote", "nulls": "no", "mechanism": "gaussian_parameters"}
+    share = {"small": 1, "large": 3}
+    query = ob.survey(whole.query(), dict.fromkeys(share, asked), share=share)
+    before, shown, answers = query.summarize(), repr(query), query.release()
+    for name, debits, part in zip(share, before["debits"], (2.5e-7, 7.5e-7), strict=True):
+        stated = answers[name].delta
+        assert 0.999 * part <= stated <= part
+        assert f"{name!r}: PosteriorQuery(" in shown
+        assert f"{stated})" in debits
+        assert shown.count(f"{stated})") == 1
+    assert before["delta"].to_list() == [release.delta for release in answers.values()]
+    assert before["epsilon"].to_list() == [release.epsilon for release in answers.values()]

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.framework.asked import Asked
 from opendp_bayes.planning import automatic, release_law
 
 LABELS = {"two": ["a", "b"], "five": list("abcde"), "group": ["x", "y"]}
@@ -210,3 +211,20 @@ def test_refusals_before_any_data_are_read(arguments, message):
     fixed = {**question, "mechanism": ob.LaplaceParameters(9.0, total="private")}
     with pytest.raises(ValueError, match=r"no share changes the error of questions\['b'\]"):
         ob.survey(context.query(), {"a": question, "b": fixed}, "smallest_error", guess_size=9)
+
+
+def test_a_share_is_one_of_all_parts_of_the_budget(monkeypatch):
+    """The scales whose errors are compared are those for as large a part of δ as of ε."""
+    asked_for = []
+
+    def fitted(self, budget, _fitted=Asked.fitted):
+        asked_for.append(budget)
+        return _fitted(self, budget)
+
+    monkeypatch.setattr(Asked, "fitted", fitted)
+    found = survey("equal_errors", loss="epsilon, delta")
+    assert found.shares
+    epsilon, delta = found._d_out
+    assert len({spent for spent, _ in asked_for}) > 3
+    for spent, part in asked_for:
+        assert spent / epsilon == pytest.approx(part / delta, rel=1e-9)

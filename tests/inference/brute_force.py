@@ -29,7 +29,7 @@ def data_sets(release, largest=None):
     sizes = sets.sum(axis=1)
     prior_probability = np.where(
         sizes > 0,
-        stats.dirichlet_multinomial.pmf(sets, prior, np.maximum(sizes, sets.max(axis=1))),
+        stats.dirichlet_multinomial.pmf(sets, prior, np.maximum(sizes, 1)),
         1.0,
     )
     weights = likelihood * prior_probability
@@ -55,7 +55,7 @@ def probability(release, counts):
     """Of what was drawn, given the counts; of K-norm and Gaussian noise up to a constant."""
     mechanism, moves = release.mechanism, np.subtract(release.drawn, counts).tolist()
     if isinstance(mechanism, LaplaceParameters):
-        noised = moves[:-1] if mechanism.total == "remainder" else moves
+        noised = moves[:-1] if mechanism.total in ("remainder", "truncated") else moves
         return math.prod(cell(mechanism.noise, move, mechanism.scale) for move in noised)
     if isinstance(mechanism, GaussianParameters):
         return math.exp(-sum((move / mechanism.scale) ** 2 for move in moves) / 2)

@@ -5,9 +5,9 @@ import oracles
 from releases import promise
 from scipy import stats
 
-from opendp_bayes.inference import pooled_draws as module
-from opendp_bayes.inference.pooled_draws import draws_of
-from opendp_bayes.results.pooled import Pooled
+from opendp_bayes.inference.pooling import pooled_draws as module
+from opendp_bayes.inference.pooling.pooled_draws import draws_of
+from opendp_bayes.results.pooled_release import Pooled
 
 KAPPA = stats.gamma(3, scale=2)
 

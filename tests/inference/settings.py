@@ -6,7 +6,7 @@ from panels import Two
 from reference import Exact
 from scipy import stats
 
-from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 
 LAWS = {"laplace": DiscreteLaplace, "floored": FlooredLaplace, "gaussian": DiscreteGaussian}
 LEVELS = np.array([0.001, 0.025, 0.1, 0.3, 0.5, 0.7, 0.9, 0.975, 0.999])

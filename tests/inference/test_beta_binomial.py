@@ -5,9 +5,9 @@ import oracles
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference import beta_binomial as module
-from opendp_bayes.inference.beta_binomial import Looks, Standing
-from opendp_bayes.inference.rising import Rising, Runs
+from opendp_bayes.inference.pooling import counts_at_quantiles as module
+from opendp_bayes.inference.pooling.counts_at_quantiles import Looks, Standing
+from opendp_bayes.inference.pooling.rising import Rising, Runs
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 

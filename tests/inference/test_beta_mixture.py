@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 
 
 def single(a, b):

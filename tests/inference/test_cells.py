@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.cells import Cells, cell_of, graded_edges
+from opendp_bayes.inference.laws.count_cells import Cells, cell_of, graded_edges
 
 
 @pytest.mark.parametrize(

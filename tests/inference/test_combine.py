@@ -22,11 +22,11 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     combine,
 )
-from opendp_bayes.inference import tables
 from opendp_bayes.inference.combine import _of_same
-from opendp_bayes.inference.likelihood import IndependentNoise
-from opendp_bayes.inference.weights import log_rising
-from opendp_bayes.released.combination import Combination
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
+from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.release_format.combination import Combination
 
 PRIOR = (0.5, 1.0, 2.0)
 FLAT = (1.0, 1.0)
@@ -313,7 +313,7 @@ def simulated_ranks(records, rng, repeats, assumed=None, scale=3.0):
                 counts = rng.multinomial(40, theta)
             drawn = tuple(mechanism.draw(counts, np.ones(3))[0].tolist())
             releases.append(_release(drawn, mechanism))
-        posterior = combine(releases, records=assumed or records)
+        posterior = combine(releases, records=assumed or records, draws_may_agree=True)
         found.append(posterior.cdf(theta).diagonal())
     return np.array(found)
 
@@ -361,11 +361,43 @@ def test_refuses_releases_that_do_not_fit(made):
     )
     with pytest.raises(ValueError, match=r"releases\[0\]: is one group of a table"):
         combine([table["g"], table["h"]], records="different")
-    both = combine([table.whole, table.whole], records="same")
+    again = replace(table.whole, drawn=(2, 2, 3, 3, 2))
+    both = combine([table.whole, again], records="same")
     assert both.given(["'g': 'a'", "'g': 'b'"]).categories == ("'g': 'a'", "'g': 'b'")
     groups = GroupedRelease(("g",), ((1, 2),), ("a", "b"), FLAT, PRIVATE, promise(None))
     with pytest.raises(TypeError, match="of a grouped release combine"):
         combine([groups, groups], records="same")
+
+
+@pytest.mark.parametrize("records", ["same", "different"])
+def test_a_release_counts_once(made, records):
+    """The same object, a copy, its JSON, among more than two, and with its promise restated."""
+    first, second = made(SAME["two categories"])
+    copies = {
+        "itself": first,
+        "copy": replace(first),
+        "JSON": type(first).from_json(first.to_json()),
+        "restated": first.with_promise(replace(first.promise, d_in=2)),
+    }
+    for name, again in copies.items():
+        with pytest.raises(
+            ValueError, match=r"releases\[2\]: is the same release as releases\[0\]"
+        ):
+            combine([first, second, again], records=records)
+        found = combine([first, again], records=records, draws_may_agree=True)
+        assert worst(found, *brute([first, again], records)) < 1e-9, name
+    with pytest.raises(ValueError, match="draws_may_agree='yes': must be one of"):
+        combine([first, second], records=records, draws_may_agree="yes")
+    table = GroupedRelease(
+        ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), FLAT, KNormParameters(1.0), promise(12), rest=2
+    )
+    with pytest.raises(ValueError, match=r"releases\[1\]: is the same release"):
+        combine([table.whole, table.whole], records=records)
+    groups = GroupedRelease(("g", "h"), ((1, 2), (1, 2)), ("a", "b"), FLAT, PRIVATE, promise(None))
+    with pytest.raises(ValueError, match=r"releases\[1\]: is the same release"):
+        combine([groups["g"], groups["h"]], records=records)
+    finer = replace(second, drawn=first.drawn)
+    assert combine([first, finer], records=records).release.draws_may_agree is False
 
 
 def test_truncated_rows_are_not_the_same_records(made):
@@ -380,21 +412,25 @@ def test_truncated_rows_are_not_the_same_records(made):
 def test_refuses_what_is_out_of_reach(made):
     exponential = ((3000, 5000, 1), 8001, HellingerExponential(0.2), PRIOR)
     with pytest.raises(ValueError, match="the data sets cannot be listed"):
-        combine(made([exponential] * 2), records="same")
+        combine(made([exponential] * 2), draws_may_agree=True, records="same")
     with pytest.raises(ValueError, match="the pairs of data sets cannot be listed"):
-        combine(made([exponential] * 2), records="different")
+        combine(made([exponential] * 2), draws_may_agree=True, records="different")
     wide = ((3, 5, 1), 9 * 10**6, K(1e4), PRIOR)
     with pytest.raises(ValueError, match=r"take .* entries"):
         combine(
-            [replace(one, drawn=(3000000,) * 3) for one in made([wide] * 2)], records="different"
+            [
+                replace(one, drawn=(3000000 + i, 3000000, 3000000 - i))
+                for i, one in enumerate(made([wide] * 2))
+            ],
+            records="different",
         )
     private = ((3, 5), None, PRIVATE, FLAT)
-    for rows in ([private] * 3, [private, ((3, 5), 8, L(1.0), FLAT)]):
+    for rows in ([private, private, private], [private, ((3, 5), 8, L(1.0), FLAT)]):
         with pytest.raises(ValueError, match="two releases with private numbers"):
-            combine(made(rows), records="different")
+            combine(made(rows), records="different", draws_may_agree=True)
     lost = ((0, 5, 1), 3000, L(1.0, total="bounded"), PRIOR)
-    with pytest.raises(ValueError, match="beyond floating point"):
-        combine(made([lost] * 2), records="different")
+    with pytest.raises(ValueError, match=r"take .* entries"):
+        combine(made([lost] * 2), records="different", draws_may_agree=True)
 
 
 def test_says_what_was_combined(made):

@@ -5,7 +5,7 @@ import oracles
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.concentration import Concentration, Priors, Steps
+from opendp_bayes.inference.pooling.hyperparameters import Concentration, Priors, Steps
 
 BETA, CHAINS = np.array([0.7, 2.0, 1.3]), 4000
 KAPPA = stats.gamma(2, scale=5)

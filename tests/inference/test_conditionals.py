@@ -6,8 +6,8 @@ from noise_laws import DiscreteGaussian, DiscreteLaplace
 from scipy import special, stats
 from settings import deviations, exact, posterior, private_setting
 
-from opendp_bayes.inference import conditionals
-from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution import marginal as conditionals
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 
 #: What is stated of cumulative probabilities.
 ERROR = 1e-3

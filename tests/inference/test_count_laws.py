@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.cells import Cells
-from opendp_bayes.inference.count_laws import CountLaws
+from opendp_bayes.inference.laws.count_cells import Cells
+from opendp_bayes.inference.laws.count_laws import CountLaws
 
 
 def laws():

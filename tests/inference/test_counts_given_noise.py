@@ -11,8 +11,10 @@ from scipy import special, stats
 from settings import deviations, exact, posterior, private_setting, setting, wide_deviations
 from sweeps import some_of
 
-from opendp_bayes.inference import counts_given_noise, grids, sums, tilted
-from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution import counts_given_noise, grids
+from opendp_bayes.inference.convolution import grid as sums
+from opendp_bayes.inference.convolution import one_tilt as tilted
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 
 #: What is stated: means and standard deviations in units of the latter, cumulative probabilities.
 ERROR = 1e-3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.dirichlet import (
+from opendp_bayes.inference.laws.dirichlet_multinomial import (
     dirichlet,
     dirichlet_multinomial,
     log_dirichlet_multinomial,

@@ -6,7 +6,7 @@ from noise_laws import DiscreteGaussian, DiscreteLaplace
 from scipy import stats
 from sweeps import some_of
 
-from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 
 #: Of a false alarm of one test.
 LEVEL = 1e-4

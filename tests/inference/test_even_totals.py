@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.cells import NOTHING, Cells
-from opendp_bayes.inference.completions import ListedTotals
-from opendp_bayes.inference.count_laws import CountLaws
-from opendp_bayes.inference.even_totals import evenly
+from opendp_bayes.inference.convolution.completions import ListedTotals
+from opendp_bayes.inference.convolution.even_totals import evenly
+from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
+from opendp_bayes.inference.laws.count_laws import CountLaws
 
 SIZES = np.arange(600, 1401)
 

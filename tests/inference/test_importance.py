@@ -5,15 +5,22 @@ broken versions as negative controls.
 import brute_force
 import numpy as np
 import pytest
+from optional import arviz_or_skip
 from scipy import stats
 from scipy.special import logsumexp
 from sweeps import some_of
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential, noise_aware_posterior
-from opendp_bayes.inference import importance, noise_aware, normaliser
-from opendp_bayes.inference.importance import Proposals, Weighted, by_importance
-from opendp_bayes.inference.likelihood import likelihood_of
-from opendp_bayes.inference.normaliser import LogNormaliser, Trial, by_interpolation
+from opendp_bayes.inference import noise_aware
+from opendp_bayes.inference.likelihood.of_counts import likelihood_of
+from opendp_bayes.inference.sampling import importance
+from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser
+from opendp_bayes.inference.sampling.importance import Proposals, Weighted, by_importance
+from opendp_bayes.inference.sampling.interpolated_normaliser import (
+    LogNormaliser,
+    Trial,
+    by_interpolation,
+)
 from opendp_bayes.mathematics.simplex import candidates, ranks
 
 #: Standard errors, by the effective sample size, that an estimated mean may be off. Correct weights
@@ -140,6 +147,7 @@ def test_a_peak_far_narrower_than_the_prior_is_found(release):
     assert posterior.diagnostics.ess.min() >= 1000
     assert posterior.mean() == pytest.approx(np.array([1128, 550, 322]) / 2000, abs=0.02)
     assert "by importance sampling, ESS" in repr(posterior)
+    arviz_or_skip()
     assert posterior.to_arviz(100).posterior["theta"].shape == (4, 100, 3)
 
 

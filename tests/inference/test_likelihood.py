@@ -20,9 +20,9 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     noise_aware_posterior,
 )
-from opendp_bayes.inference import likelihood as module
-from opendp_bayes.inference import tables
-from opendp_bayes.inference.likelihood import Tabulated, Weighing, likelihood_of
+from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
+from opendp_bayes.inference.likelihood import of_counts as module
+from opendp_bayes.inference.likelihood.of_counts import Tabulated, Weighing, likelihood_of
 from opendp_bayes.mathematics.simplex import candidates
 
 #: What interpolation may change `ln P(release | counts)` by for two categories.
@@ -42,7 +42,7 @@ SMOOTH = [
         *(
             LaplaceParameters(1.7, noise, total)
             for noise in ("discrete", "floored")
-            for total in ("remainder", "bounded")
+            for total in ("remainder", "truncated", "bounded")
         ),
         KNormParameters(1.7),
     ],

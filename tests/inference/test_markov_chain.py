@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from opendp_bayes import LaplaceParameters
-from opendp_bayes.inference import markov_chain
-from opendp_bayes.inference.likelihood import Tabulated, likelihood_of
-from opendp_bayes.inference.markov_chain import (
+from opendp_bayes.inference.likelihood.of_counts import Tabulated, likelihood_of
+from opendp_bayes.inference.sampling import markov_chain
+from opendp_bayes.inference.sampling.markov_chain import (
     Chains,
     by_metropolis,
     r_hat_and_ess,

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from opendp_bayes import KNormParameters
-from opendp_bayes.inference.beta_mixture import BetaMixtures
-from opendp_bayes.inference.nearest import nearest_dirichlet
+from opendp_bayes.inference.answers.nearest_dirichlet import nearest_dirichlet
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 
 
 @pytest.mark.parametrize("concentration", [[0.01, 0.02], [0.3, 2.0, 50.0, 7.0], [1e6, 3e6]])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.beta_mixture import BetaMixtures
-from opendp_bayes.inference.negligible import beta_squares, matters
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.negligible import beta_squares, matters
 
 
 def test_squares_add_up_to_the_variances_of_the_mixtures():

@@ -12,9 +12,9 @@ from releases import changed, promise
 from scipy import special, stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference import beta_binomial
-from opendp_bayes.inference import pooled_draws as module
-from opendp_bayes.inference.pooled_groups import PooledGroups
+from opendp_bayes.inference.pooling import counts_at_quantiles as beta_binomial
+from opendp_bayes.inference.pooling import pooled_draws as module
+from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 
 SIZE, DRAWN = 8, (3, 0, 1, 2, 1, 1)
@@ -211,3 +211,50 @@ def test_ranks_of_the_truth_are_uniform(monkeypatch):
         return simulated(seed, 30, size=900, scale=10.0, assumed=0.1)
 
     check_200_uniform(monkeypatch, simulated, wrong)
+
+
+@pytest.mark.filterwarnings("ignore:the chains of kappa")
+@pytest.mark.parametrize("release", [GROUPS, TABLE], ids=["groups", "table"])
+def test_priors_that_are_not_given_are_those_of_the_page(monkeypatch, release):
+    """Of m uniform; of κ the one under which `10 / (10 + κ)` is uniform. With the seed the draws
+    are the same, and with any other prior they are not.
+    """
+    monkeypatch.setattr(module, "_FIRST_RUN", 16)
+    monkeypatch.setattr(module, "_GROWTHS", 0)
+    kappa_prior = stats.fisk(1, scale=10)
+    shares = np.linspace(0.05, 0.95, 10)
+    assert 10 / (10 + kappa_prior.isf(shares)) == pytest.approx(shares)
+    by = {} if release is GROUPS else {"by": "region"}
+    ours = release.pooled(**by)
+    given = release.pooled(**by, m_prior=[1.0, 1.0], kappa_prior=kappa_prior)
+    assert np.array_equal(ours.kappa, given.kappa)
+    for other in (
+        {"m_prior": 0.5},
+        {"m_prior": [1.0, 2.0]},
+        {"kappa_prior": stats.fisk(1, scale=20)},
+        {"kappa_prior": stats.fisk(2, scale=10)},
+    ):
+        assert not np.array_equal(ours.kappa, release.pooled(**by, **other).kappa)
+
+
+@pytest.mark.filterwarnings("ignore:the chains of kappa")
+def test_groups_and_variables_are_found_by_name_in_any_order(monkeypatch):
+    """Neither in that of the alphabet nor in that of the table: every group has its own counts."""
+    monkeypatch.setattr(module, "_FIRST_RUN", 40)
+    monkeypatch.setattr(module, "_GROWTHS", 0)
+    axes = ("vote", "town", "age")
+    cells = tuple((vote, town, age) for vote in ("yes", "no") for town in "yx" for age in (3, 1))
+    drawn = (400, 10, 20, 300, 10, 500, 200, 30)
+    noise = ob.LaplaceParameters(0.1)
+    table = ob.Release(drawn, cells, (1.0,) * 8, noise, promise(sum(drawn)), axes)
+    counts = dict(zip(cells, drawn, strict=True))
+    turned = table.pooled(by=["age", "town"])
+    assert list(turned) == [(3, "y"), (3, "x"), (1, "y"), (1, "x")]
+    for (age, town), one in turned.items():
+        yes, no = (counts[vote, town, age] for vote in ("yes", "no"))
+        assert one.mean()[0] == pytest.approx(yes / (yes + no), abs=0.05)
+    by_town = table.pooled(by="town")
+    assert by_town.categories == tuple((vote, age) for vote in ("yes", "no") for age in (3, 1))
+    for town, one in by_town.items():
+        own = np.array([counts[vote, town, age] for vote, age in by_town.categories])
+        assert one.mean() == pytest.approx(own / own.sum(), abs=0.05)

@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from opendp_bayes import HellingerExponential, LaplaceParameters
-from opendp_bayes.inference.category_answers import CategoryAnswers
+from opendp_bayes.inference.answers.category_answers import CategoryAnswers
 
 PRIOR = (0.7, 1.5, 2.0)
 #: Of what is computed: what counts in cells and components in groups may change.
@@ -160,7 +160,8 @@ def test_labels_that_are_none_are_refused(made):
 def test_tables_at_a_prompt(release):
     posterior = release(LaplaceParameters(1.5), (30, 80, 50), 160).posterior
     lines = repr(posterior.cumulative()).splitlines()
-    assert lines[0].split() == ["quantity", "mean", "std", "2.5", "%", "97.5", "%", "P(>", "0)"]
+    headings = "quantity mean std median 2.5 % 97.5 % P(> 0)"
+    assert lines[0].split() == headings.split()
     assert lines[1].startswith("up to a   0.19")
     assert lines[2].startswith("up to b   0.68")
     assert repr(posterior.difference("b", "c")).endswith("By 40000 independent draws.")

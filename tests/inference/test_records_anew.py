@@ -7,7 +7,7 @@ import oracles
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.records_anew import records_anew
+from opendp_bayes.inference.pooling.records_anew import records_anew
 
 CHAINS, SIZE, SCALE = 20_000, 6, 1.5
 A, DRAWN = np.array([0.6, 1.7]), np.array([[3, -1], [0, 2]])

@@ -9,10 +9,11 @@ import pytest
 from scipy import special
 
 from opendp_bayes import SmoothHellingerExponential, noise_aware_posterior
-from opendp_bayes.inference import noise_aware, normaliser
-from opendp_bayes.inference.second_look import climbed, disagreement
-from opendp_bayes.inference.true_counts import Listed
-from opendp_bayes.inference.weights import log_rising
+from opendp_bayes.inference import noise_aware
+from opendp_bayes.inference.engines.true_counts import Listed
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser
+from opendp_bayes.inference.sampling.second_opinion import climbed, disagreement
 
 SIZE = 60
 SETS = np.array(oracles.data_sets(SIZE, 3))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.cells import Cells
-from opendp_bayes.inference.count_laws import CountLaws
-from opendp_bayes.inference.size_rows import rows_of
+from opendp_bayes.inference.convolution.size_rows import rows_of
+from opendp_bayes.inference.laws.count_cells import Cells
+from opendp_bayes.inference.laws.count_laws import CountLaws
 
 
 def test_a_few_numbers_have_the_mean_and_the_deviation_of_all():

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from noise_laws import DiscreteLaplace
 
-from opendp_bayes.inference import smooth_totals
-from opendp_bayes.inference.cells import NOTHING
-from opendp_bayes.inference.completions import ListedTotals
-from opendp_bayes.inference.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.smooth_totals import SmoothTotals
+from opendp_bayes.inference.convolution import smooth_totals
+from opendp_bayes.inference.convolution.completions import ListedTotals
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.smooth_totals import SmoothTotals
+from opendp_bayes.inference.laws.count_cells import NOTHING
 
 
 @dataclass(frozen=True)

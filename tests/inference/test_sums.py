@@ -5,11 +5,11 @@ import pytest
 from noise_laws import DiscreteLaplace
 from scipy import special
 
-from opendp_bayes.inference.grids import coarsest_of, grids_of
-from opendp_bayes.inference.sum_laws import SumLaw, cubic_weights
-from opendp_bayes.inference.sums import Grid, tails
-from opendp_bayes.inference.weights import Categories
-from opendp_bayes.inference.windows import Windows
+from opendp_bayes.inference.convolution.grid import Grid, tails
+from opendp_bayes.inference.convolution.grids import coarsest_of, grids_of
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.sum_laws import SumLaw, cubic_weights
+from opendp_bayes.inference.convolution.tilted_counts import Windows
 
 GAPS = np.array([3e-14] * 20 + [1.0] * 2)
 DRAWN, PRIOR, TIMES = (40, 3, -5), (1.0, 0.01, 4.0), np.array([2, 1, 3])
@@ -65,7 +65,7 @@ def test_sums_of_what_follows():
 def test_blocks_do_not_change_the_sums(monkeypatch):
     made = windows()
     whole = [law.values for law in Grid(made, TIMES, 1, 1500).others()]
-    monkeypatch.setattr("opendp_bayes.inference.sums._BLOCK", 1500)
+    monkeypatch.setattr("opendp_bayes.inference.convolution.grid._BLOCK", 1500)
     grid = Grid(made, TIMES, 1, 1500)
     assert len(grid.blocks()) == 3
     for law, right in zip(grid.others(), whole, strict=True):
@@ -87,11 +87,11 @@ def test_a_zoom_is_right_near_zero_where_the_grid_is_not(monkeypatch):
     prior = np.array([0.01, 0.02, 0.1])
     categories = Categories(np.array([5, 50, 9]), noised, prior, DiscreteLaplace(1e4))
     made, ones = Windows.of(categories, 0.0, 3000), np.ones(3, dtype=np.int64)
-    monkeypatch.setattr("opendp_bayes.inference.grids._LONGEST", 700)
-    monkeypatch.setattr("opendp_bayes.inference.grids._LONGEST_OF_MANY", 700)
+    monkeypatch.setattr("opendp_bayes.inference.convolution.grids._LONGEST", 700)
+    monkeypatch.setattr("opendp_bayes.inference.convolution.grids._LONGEST_OF_MANY", 700)
     for module in ("sums", "grids"):
         monkeypatch.setattr(f"opendp_bayes.inference.{module}.ZOOM", 512)
-    monkeypatch.setattr("opendp_bayes.inference.grids._FINER", 16)
+    monkeypatch.setattr("opendp_bayes.inference.convolution.grids._FINER", 16)
     low, high = tails(made, ones)
     grids = grids_of(made, ones, low, high)
     assert [grid.zoom for grid in grids] == [True, False]

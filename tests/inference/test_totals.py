@@ -5,8 +5,8 @@ import pytest
 from noise_laws import DiscreteLaplace
 from scipy import stats
 
-from opendp_bayes.inference.totals import balanced, private, public
-from opendp_bayes.inference.weights import Categories
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.number_of_records import balanced, private, public
 
 
 def known(drawn, scale=2.0, prior=1.0):

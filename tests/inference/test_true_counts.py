@@ -17,12 +17,13 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     noise_aware_posterior,
 )
-from opendp_bayes.inference import tables
-from opendp_bayes.inference.likelihood import likelihood_of
-from opendp_bayes.inference.listing import log_likelihoods
-from opendp_bayes.inference.tables import most_probable
-from opendp_bayes.inference.true_counts import Listed, TwoCategories
-from opendp_bayes.inference.weights import log_rising
+from opendp_bayes.inference.convolution.two_categories import TwoCategories
+from opendp_bayes.inference.engines.true_counts import Listed
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
+from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
+from opendp_bayes.inference.likelihood.normalisers_of_listed_data import most_probable
+from opendp_bayes.inference.likelihood.of_counts import likelihood_of
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms.protocol import law_of
 

@@ -10,8 +10,8 @@ from scipy import special
 from weighed_pairs import OfPairs, Pairs, divergence
 
 from opendp_bayes import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
-from opendp_bayes.inference.true_counts import TwoCategories
-from opendp_bayes.inference.weights import log_rising
+from opendp_bayes.inference.convolution.two_categories import TwoCategories
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 
 #: The stated error: of means and standard deviations in the latter, and of probabilities.
 ERROR = 1e-3

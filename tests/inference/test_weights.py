@@ -7,7 +7,8 @@ import pytest
 from flint import arb, ctx
 from noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 
-from opendp_bayes.inference.weights import Categories, log_rising, log_rising_factorial
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising, log_rising_factorial
 
 
 def categories(law, drawn=(5, -3, 10**6), prior=(0.001, 1.0, 3e7), noised=(True, True, True)):

@@ -5,9 +5,9 @@ import pytest
 from noise_laws import DiscreteGaussian, DiscreteLaplace
 from scipy import special
 
-from opendp_bayes.inference.cells import Cells
-from opendp_bayes.inference.weights import Categories
-from opendp_bayes.inference.windows import Windows, modes
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.tilted_counts import Windows, modes
+from opendp_bayes.inference.laws.count_cells import Cells
 
 
 def known(law, drawn, prior):

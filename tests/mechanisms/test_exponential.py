@@ -325,8 +325,8 @@ def test_refuses_noise_from_the_whole_simplex_and_nothing_better(size: int, k: i
             r" more of the releases"
         ),
     ):
-        refused.check(size=size, prior=prior)
-    accepted.check(size=size, prior=prior)
+        refused.check_informative(size=size, prior=prior)
+    accepted.check_informative(size=size, prior=prior)
     uniform = error(2.0**40)
     assert error(refused.scale) > uniform - 0.05
     assert error(accepted.scale) < uniform - (0.5 if k >= 5 else 0.2)
@@ -349,16 +349,16 @@ def test_the_refusal_names_what_to_use_instead(kind: str) -> None:
             rf" candidates, .* {match}$"
         ),
     ):
-        value.check(size=10**5, prior=prior)
-    mechanism(kind, 1e-6).check(size=10**5, prior=prior)
+        value.check_informative(size=10**5, prior=prior)
+    mechanism(kind, 1e-6).check_informative(size=10**5, prior=prior)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("size", "k"), [(999, 2), (43, 3), (1, 1000)])
 def test_few_candidates_are_never_refused(kind: str, size: int, k: int) -> None:
-    mechanism(kind, SCALES[1]).check(size=size, prior=np.ones(k))
+    mechanism(kind, SCALES[1]).check_informative(size=size, prior=np.ones(k))
     with pytest.raises(ValueError, match="whatever the data"):
-        mechanism(kind, SCALES[1]).check(size=size + 1, prior=np.ones(k))
+        mechanism(kind, SCALES[1]).check_informative(size=size + 1, prior=np.ones(k))
 
 
 @pytest.mark.parametrize("kind", KINDS)

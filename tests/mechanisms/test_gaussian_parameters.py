@@ -12,7 +12,14 @@ from scipy import stats
 from scipy.special import gammaln
 from sweeps import some_of
 
-from opendp_bayes import GaussianParameters, KNormParameters, Release, calibrate, load_mechanism
+from opendp_bayes import (
+    GaussianParameters,
+    KNormParameters,
+    PrivacyLoss,
+    Release,
+    calibrate,
+    load_mechanism,
+)
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms import gaussian_parameters
@@ -219,7 +226,11 @@ def test_error_under_rho_beside_k_norm_noise_at_the_bound_of_its_epsilon(
 def test_json() -> None:
     for total in (None, "private"):
         made = Release(
-            (9, 4, -3), ("a", "b", "c"), (1.0,) * 3, GaussianParameters(2.5, total), promise(12)
+            (9, 4, -3),
+            ("a", "b", "c"),
+            (1.0,) * 3,
+            GaussianParameters(2.5, total),
+            promise(12, PrivacyLoss(math.inf, 0.5, math.inf)),
         )
         assert Release.from_json(made.to_json()) == made
 

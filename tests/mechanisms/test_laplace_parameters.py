@@ -2,6 +2,7 @@
 the messages.
 """
 
+import math
 from collections import Counter
 from fractions import Fraction
 from itertools import product
@@ -16,7 +17,7 @@ from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism, integer_noise
 from opendp_bayes.mechanisms.noisy_counts import log_clamped
 
-NOISES, TOTALS = ("discrete", "floored"), ("remainder", "bounded")
+NOISES, TOTALS = ("discrete", "floored"), ("remainder", "truncated", "bounded")
 DATA = [
     ((5, 7), 12),
     ((0, 6), 6),
@@ -37,7 +38,11 @@ def test_law(counts: oracles.Counts, size: int, noise: Any, total: Any, scale: f
         LaplaceParameters(scale=scale, noise=noise, total=total), counts, [1.0] * len(counts)
     )
     truth = oracles.laplace_law(counts, scale, noise, total)
-    assert len(stated) == (size + 1) ** (len(counts) - (total == "remainder"))
+    assert len(stated) == (
+        math.comb(size + len(counts) - 1, size)
+        if total == "truncated"
+        else (size + 1) ** (len(counts) - (total == "remainder"))
+    )
     assert oracles.largest_relative_difference(stated, truth) < 1e-12
     assert sum(stated.values()) == pytest.approx(1, rel=1e-13)
 
@@ -208,6 +213,11 @@ def test_project() -> None:
         [7, 1, 0],
         [4, 4, 0],
     ]
+    assert LaplaceParameters(1.0, total="truncated").project(drawn, 7).tolist() == [
+        [0, 2, 5],
+        [7, 0, 0],
+        [4, 3, 0],
+    ]
     assert LaplaceParameters(1.0, total="bounded").project(noised, 7).tolist() == [
         [0, 2],
         [7, 1],
@@ -238,7 +248,8 @@ def test_refuses_arguments() -> None:
     with pytest.raises(ValueError, match=r"noise='gauss': must be one of 'discrete', 'floored'\."):
         LaplaceParameters(scale=1.0, noise="gauss")  # type: ignore[arg-type]
     with pytest.raises(
-        ValueError, match=r"total='public': must be one of 'remainder', 'bounded', 'private'\."
+        ValueError,
+        match=(r"total='public': must be one of 'remainder', 'truncated', 'bounded', 'private'\."),
     ):
         LaplaceParameters(scale=1.0, total="public")  # type: ignore[arg-type]
 
@@ -292,7 +303,8 @@ def test_refuses_data() -> None:
 
 
 @pytest.mark.parametrize(
-    ("total", "size", "moved"), [("remainder", 10, 1), ("bounded", 10, 2), ("private", None, 1)]
+    ("total", "size", "moved"),
+    [("remainder", 10, 1), ("truncated", 10, 1), ("bounded", 10, 2), ("private", None, 1)],
 )
 def test_map_is_rounded_up(total: Any, size: int | None, moved: int) -> None:
     for scale in (3.0, 0.1, 1e-3, 0.7, 7e9):

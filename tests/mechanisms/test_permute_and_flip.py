@@ -20,7 +20,13 @@ from flint import arb
 from scipy.special import gammaln
 from sweeps import some_of
 
-from opendp_bayes import HellingerExponential, PermuteAndFlip, global_sensitivity
+from opendp_bayes import (
+    HellingerExponential,
+    PermuteAndFlip,
+    exact_loss,
+    global_sensitivity,
+    privacy_profile,
+)
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism, permute_and_flip
 from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
@@ -496,3 +502,25 @@ def test_the_error_of_the_law_covers_the_weights_of_the_quadrature() -> None:
         worst = max(worst, oracles.relative_error(weight, truth))
     # It is stated as a loss, so it should not be much larger either.
     assert 2.0**-50 < worst <= permute_and_flip.LAW_ERROR / 4 <= 25 * worst
+
+
+@pytest.mark.parametrize(("size", "prior"), [(6, (1.0, 0.3)), (4, (0.5, 1.0, 2.0))])
+@pytest.mark.parametrize("d_in", [2, 3])
+def test_the_loss_of_several_records_is_that_of_all_pairs(
+    d_in: int, size: int, prior: tuple[float, ...]
+) -> None:
+    """And attained; at every ε so is δ. Negative control: that of one record is exceeded."""
+    mechanism = PermuteAndFlip(0.5)
+    _, log_p = oracles.log_laws(mechanism, size, prior)
+    away = oracles.distances(size, len(prior))
+    one, several = (exact_loss(mechanism, size=size, prior=prior, d_in=d) for d in (1, d_in))
+    truth = oracles.over_pairs(log_p, away, d_in, oracles.epsilon_between)
+    assert one.epsilon < truth <= several.epsilon <= truth * (1 + 1e-6)
+    assert oracles.over_pairs(log_p, away, d_in, oracles.range_between) <= several.range
+    assert oracles.over_pairs(log_p, away, d_in, oracles.rho_between) <= several.rho
+    profile, of_one = (
+        privacy_profile(mechanism, size=size, prior=prior, d_in=d) for d in (d_in, 1)
+    )
+    for epsilon in (0.0, 0.5 * truth, 0.9 * truth):
+        delta = oracles.over_pairs(log_p, away, d_in, oracles.hockey_stick(epsilon))
+        assert of_one(epsilon) < delta <= float(profile(epsilon)) <= delta * (1 + 1e-6) + 1e-12

@@ -60,6 +60,7 @@ MECHANISMS: dict[str, Any] = {
     "discrete, remainder": LaplaceParameters(1.0),
     "discrete, bounded": LaplaceParameters(1.0, total="bounded"),
     "floored, remainder": LaplaceParameters(1.0, noise="floored"),
+    "floored, truncated": LaplaceParameters(1.0, noise="floored", total="truncated"),
     "floored, bounded": LaplaceParameters(1.0, noise="floored", total="bounded"),
 }
 

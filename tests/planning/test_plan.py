@@ -557,3 +557,14 @@ def test_errors_that_are_not_reached() -> None:
         ValueError, match=r"error=1e-09: is not reached at epsilon=0\.1 with up to 10\^12 records"
     ):
         smallest_size(1e-9, epsilon=0.1, prior=[1.0, 1.0])
+
+
+def test_more_records_of_a_person_take_as_many_times_the_epsilon() -> None:
+    """Laplace noise at d_in = 3 and 3 ε is that at 1 and ε."""
+    setting: dict[str, Any] = {"size": 1000, "prior": [1.0, 2.0]}
+    one, three = (smallest_epsilon(0.05, **setting, d_in=d_in) for d_in in (1, 3))
+    assert three == pytest.approx(3 * one, rel=2e-3)
+    sizes = [
+        smallest_size(0.05, epsilon=d_in * 1.0, prior=[1.0, 2.0], d_in=d_in) for d_in in (1, 3)
+    ]
+    assert sizes[0] == sizes[1]

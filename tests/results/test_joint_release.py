@@ -166,3 +166,28 @@ def test_a_word_that_is_a_little_longer_than_a_line_of_a_label_stays_whole() -> 
     )  # fmt: skip
     shown = [label.get_text() for label in table.plot().get_xticklabels()]
     assert shown == ["administrator", "extremely\nconservative", "incomprehens\nibilities"]
+
+
+def test_axes_have_the_order_of_the_question() -> None:
+    """Three of them, not in that of the alphabet: in labels, frames, sheets and pictures."""
+    axes = ("vote", "town", "age")
+    cells = tuple(product(["yes", "no"], ["y", "x"], [3, 1]))
+    drawn = (80, 70, 60, 50, 40, 30, 20, 10)
+    made = ob.Release(drawn, cells, (1.0,) * 8, ob.LaplaceParameters(0.01), promise(360), axes)
+    values = [[str(cell[at]) for cell in cells] for at in range(3)]
+    assert {name: list(map(str, of)) for name, of in made.values_of_axes.items()} == dict(
+        zip(axes, values, strict=True)
+    )
+    frame = made.to_frame()
+    assert frame.columns[:4] == [*axes, "count"]
+    assert [frame[name].to_list() for name in axes] == values
+    (table,) = made.sheet().tables
+    assert [column.heading for column in table.columns[:3]] == list(axes)
+    assert [list(row[:3]) for row in table.bodies[0].rows] == list(
+        map(list, zip(*values, strict=True))
+    )
+    drawn_map = made.plot(variables=("age", "vote"))
+    assert (drawn_map.get_ylabel(), drawn_map.get_xlabel()) == ("age", "vote")
+    assert mesh(drawn_map).reshape(2, 2) / 100 == pytest.approx(
+        np.array([[141, 61], [121, 41]]) / 368 + np.array([[1, 1], [1, 1]]) / 368, abs=1e-4
+    )

@@ -13,10 +13,10 @@ from releases import promise
 from scipy import stats
 
 from opendp_bayes import GroupedRelease, LaplaceParameters
-from opendp_bayes.inference.pooled_groups import PooledGroups
+from opendp_bayes.display import plain
+from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.report import plain
-from opendp_bayes.results.pooled import Pooled
+from opendp_bayes.results.pooled_release import Pooled
 
 #: Of the release that is pooled.
 PROMISE = promise(None)

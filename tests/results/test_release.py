@@ -219,16 +219,19 @@ def test_labels_keep_their_type(categories):
     drawn=st.lists(st.integers(-(2**60), 2**60), min_size=2, max_size=6),
     scale=st.floats(1e-3, 1e9),
     prior=st.floats(1e-3, 1e9),
-    d_in=st.integers(0, 10**6),
+    d_in=st.integers(1, 10**6),
     loss=st.tuples(*[st.one_of(st.just(math.inf), st.floats(0, 1e308))] * 3),
     size=st.one_of(st.none(), st.integers(1, 10**12)),
 )
 def test_json_loses_nothing(drawn, scale, prior, d_in, loss, size):
+    mechanism = LaplaceParameters(scale, total=default_total(size))
+    least = mechanism.proven_loss(d_in, size=size, prior=np.ones(len(drawn)))
+    loss = map(max, loss, (least.epsilon, least.rho, least.range))
     made = Release(
         drawn=tuple(drawn),
         categories=tuple(range(len(drawn))),
         prior=(prior,) * len(drawn),
-        mechanism=LaplaceParameters(scale, total=default_total(size)),
+        mechanism=mechanism,
         promise=Promise(
             size=size,
             d_in=d_in,
@@ -390,7 +393,8 @@ CORRUPTED = {
     "a mechanism for a public size": ("size", None, "total='remainder': needs a public number"),
     "size of zero": ("size", 0, "size=0: must be null or at least 1"),
     "fraction of a size": ("size", 4.5, r"Expected `int \| null`, got `float` - at `\$\.size`"),
-    "negative distance": ("d_in", -1, "d_in=-1: must be at least 0"),
+    "negative distance": ("d_in", -1, "d_in=-1: must be at least 1"),
+    "no distance": ("d_in", 0, "d_in=0: must be at least 1"),
     "negative loss": ("loss.epsilon", -0.5, "every bound must be null or at least 0"),
     "negative rho": ("loss.rho", -0.5, "every bound must be null or at least 0"),
     "negative range": ("loss.range", -0.5, "every bound must be null or at least 0"),

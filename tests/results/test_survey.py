@@ -125,3 +125,13 @@ def test_refusals():
     other = VOTE.with_promise(replace(PROMISE, measure="ZeroConcentratedDivergence"))
     with pytest.raises(ValueError, match="must be of one privacy measure"):
         ob.Survey(("a", "b"), (VOTE, other))
+
+
+def test_every_part_of_the_total_is_a_sum():
+    """Of losses that differ in all of their parts, the last being the largest."""
+    losses = [ob.PrivacyLoss(0.1 * i, 0.005 * i**2, 0.3 * i, 1e-7 * i, "exact") for i in (1, 2, 4)]
+    releases = [VOTE.with_promise(replace(PROMISE, loss=loss)) for loss in losses]
+    total = ob.Survey(("a", "b", "c"), tuple(releases)).loss
+    for name in ("epsilon", "rho", "range", "delta"):
+        exact = sum(Fraction(getattr(loss, name)) for loss in losses)
+        assert exact <= Fraction(getattr(total, name)) <= exact * (1 + Fraction(1, 1 << 50))

@@ -29,10 +29,10 @@ from opendp_bayes.mathematics.hellinger import (
     log_gamma_gap,
 )
 from opendp_bayes.mechanisms.exponential import exponent_error
-from opendp_bayes.samplers import hellinger as hellinger_sampler
+from opendp_bayes.samplers import hellinger_candidates as hellinger_sampler
 from opendp_bayes.samplers import terms
 from opendp_bayes.samplers import uniform as sampling
-from opendp_bayes.samplers.hellinger import HellingerSampler
+from opendp_bayes.samplers.hellinger_candidates import HellingerSampler
 from opendp_bayes.samplers.terms import blocks, chords
 from opendp_bayes.samplers.uniform import log_uniforms
 

@@ -122,6 +122,26 @@ def test_a_coin_is_exactly_exp(
     assert oracles.real(heads) <= truth <= oracles.real(heads + undecided)
 
 
+@pytest.mark.parametrize("denominator", [2, 1 << 58], ids=["int64", "beyond int64"])
+def test_many_coins_are_tossed_until_each_fails(
+    denominator: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Coin i fails at toss i + 1, so that every other one shows heads; 40 tosses of a coin in a
+    row happen in no sample.
+    """
+    last = np.arange(1, 41)
+
+    def uniform_below(bounds: np.ndarray) -> np.ndarray:
+        toss = int(bounds[0]) // denominator
+        going = last[last >= toss]
+        assert bounds.tolist() == [denominator * toss] * going.size
+        return np.where(going == toss, bounds - 1, 0)
+
+    monkeypatch.setattr(integers, "uniform_below", uniform_below)
+    found = integers._bernoulli_exp_units(np.ones(last.size, dtype=np.int64), denominator)
+    assert found.tolist() == [True, False] * 20
+
+
 EXACT_RATES = [Fraction(1, 2), Fraction(1, 3), Fraction(2, 3), Fraction(3, 2), Fraction(2)]
 
 

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import narwhals as nw
-import numpy as np
 import pyarrow as pa
 
-from opendp_bayes_engines.frames import FOUND, Held, Lazy, Partitioned, is_in, silent
-from opendp_bayes_engines.kinds import Kind, column_of
-from opendp_bayes_engines.layers import beneath, connection_of
+from opendp_bayes_engines.frames import FOUND, Held, Lazy, silent
+from opendp_bayes_engines.kinds import column_of
+from opendp_bayes_engines.layers import beneath
+from opendp_bayes_engines.on_dask import on_dask
+from opendp_bayes_engines.on_duckdb import on_duckdb
 from opendp_bayes_engines.steps import Frame, Schema, check_names
 
 _Implementation = nw.Implementation
@@ -35,7 +35,7 @@ def held(given: Any) -> tuple[Held, Schema]:
             f"frame={type(given).__name__}: is in memory; make it lazy, as in"
             " `polars.DataFrame(frame).lazy()`, or write it to a file and scan that."
         )
-    connection, frame = connection_of(frame), beneath(frame)
+    frame = beneath(frame)
     engine: nw.Implementation = frame.implementation
     make = _ENGINES.get(engine)
     if make is None:
@@ -49,77 +49,11 @@ def held(given: Any) -> tuple[Held, Schema]:
         # What pandas calls categories is taken from the data.
         schema = {name: replace(column, categories=None) for name, column in schema.items()}
     check_names(schema)
-    made = make(frame, schema)
-    if connection is not None:
-        assert isinstance(made, Lazy)
-        made = replace(made, found=partial(_found_by_duckdb, connection=connection))
-    return made, schema
+    return make(frame, schema), schema
 
 
 def _polars(frame: Frame, schema: Schema) -> Held:
     return Lazy(frame, settings=(("engine", "streaming"),))
-
-
-def _duckdb(frame: Frame, schema: Schema) -> Held:
-    """Text is compared byte by byte, whatever the collation of a column or of the connection, which
-    the type does not show.
-    """
-    names = {name: '"' + name.replace('"', '""') + '"' for name in schema}
-    native = frame.to_native().project(
-        ", ".join(
-            f'{quoted} COLLATE "binary" AS {quoted}'
-            if schema[name].kind is Kind.STRING and schema[name].dtype == "String"
-            else quoted
-            for name, quoted in names.items()
-        )
-    )
-    return Lazy(nw.from_native(native), found=_found_by_duckdb)
-
-
-#: Categories up to which constants cost less than a table.
-_FEW = 100
-_CATEGORY = "category"
-
-
-def _found_by_duckdb(groups: Frame, value: str, known: list[Any], connection: Any = None) -> Frame:
-    """DuckDB reads each constant again for every step that follows: two seconds for 10^5. It reads
-    an Arrow table once, by its connection, or where that lets queries see Python's variables.
-    """
-    import duckdb
-
-    if len(known) <= _FEW:
-        return is_in(groups, value, known)
-    opendp_bayes_categories = pa.table({_CATEGORY: known})
-    byte_by_byte = ' COLLATE "binary"' if isinstance(known[0], str) else ""
-    others = [f"g.{name}" for name in groups.collect_schema().names() if name != FOUND]
-    columns = ", ".join([*others, f"c.{_CATEGORY} IS NOT NULL AS {FOUND}"])
-    alike = f"g.{value}{byte_by_byte} = c.{_CATEGORY}{byte_by_byte}"
-    native = groups.to_native()
-    if connection is not None:
-        table = connection.from_arrow(opendp_bayes_categories).set_alias("c")
-        return nw.from_native(native.set_alias("g").join(table, alike, how="left").project(columns))
-    try:
-        joined = native.query(
-            "opendp_bayes_groups",
-            f"SELECT {columns} FROM opendp_bayes_groups g"  # noqa: S608
-            f" LEFT JOIN opendp_bayes_categories c ON {alike}",
-        )
-    except duckdb.Error:
-        return is_in(groups, value, known)
-    return nw.from_native(joined)
-
-
-def _dask(frame: Frame, schema: Schema) -> Held:
-    native = frame.to_native()
-    for name, dtype in native.dtypes.items():
-        # A partition with a null among such integers has floats, whatever the frame says.
-        if isinstance(dtype, np.dtype) and dtype.kind in "iub":
-            raise ValueError(
-                f"frame: column {name!r} has the numpy type {dtype}, which holds no nulls, so that"
-                " pandas makes floats of integers beside one. Use types that do: read_parquet(...,"
-                " dtype_backend='pyarrow'), or `.astype('int64[pyarrow]')` for the column."
-            )
-    return Partitioned(native, schema)
 
 
 #: In which PySpark repeats exceptions of queries, with the value at which a cast failed.
@@ -189,8 +123,8 @@ def _joined(groups: Frame, value: str, known: list[Any]) -> Frame:
 
 _ENGINES: dict[nw.Implementation, Callable[[Frame, Schema], Held]] = {
     _Implementation.POLARS: _polars,
-    _Implementation.DUCKDB: _duckdb,
-    _Implementation.DASK: _dask,
+    _Implementation.DUCKDB: on_duckdb,
+    _Implementation.DASK: on_dask,
     _Implementation.PYSPARK: _pyspark,
     _Implementation.PYSPARK_CONNECT: _pyspark_connect,
 }

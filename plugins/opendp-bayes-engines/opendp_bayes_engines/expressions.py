@@ -10,6 +10,7 @@ from typing import Any
 
 import narwhals as nw
 
+from opendp_bayes.extend import told
 from opendp_bayes_engines.kinds import Column, leaf
 from opendp_bayes_engines.rules import ROOTS, RULES
 from opendp_bayes_engines.terms import RefusedError, Term, literal
@@ -24,13 +25,26 @@ def read(given: Any, schema: Mapping[str, Column], argument: str) -> Term:
         given = nw.col(given)
     if not isinstance(given, nw.Expr):
         raise TypeError(
-            f"{argument}={given!r}: must be a narwhals expression, such as `nw.col('age') >= 18`,"
-            " or the name of a column."
+            f"{argument}: must be a narwhals expression, such as `nw.col('age') >= 18`, or the name"
+            f" of a column, not a {type(given).__name__}."
         )
     try:
         return _term(given, schema)
     except RefusedError as error:
-        raise ValueError(f"{argument}={given}: {error}") from None
+        shown = "<narwhals expression>" if _holds_others(given) else given
+        raise ValueError(f"{argument}={shown}: {error}") from None
+
+
+def _holds_others(given: Any) -> bool:
+    """Whether an expression holds what is neither one nor plain, such as a frame, in any step."""
+    if isinstance(given, nw.Expr):
+        return any(
+            map(
+                _holds_others,
+                [of for node in given._nodes for of in (*node.exprs, *node.kwargs.values())],
+            )
+        )
+    return told(given).startswith("<")
 
 
 def _term(expr: nw.Expr, schema: Mapping[str, Column]) -> Term:
@@ -65,11 +79,15 @@ def _arguments(node: Any, schema: Mapping[str, Column]) -> list[Term]:
 
 def _column(names: list[str], schema: Mapping[str, Column]) -> Term:
     if len(names) != 1:
-        raise RefusedError(f"{names!r} are several columns; name one.")
+        raise RefusedError(f"{told(names)} are several columns; name one.")
     (name,) = names
+    if type(name) is not str:  # numpy's are rows of an array
+        raise RefusedError(f"nw.col: takes the name of a column, a str, not {type(name).__name__}.")
     if name not in schema:
         raise RefusedError(
-            f"{name!r} is not in the frame; its columns are {', '.join(map(repr, schema))}."
+            # Not which there are: of a file without a header, they are somebody's record.
+            f"{name!r} is not a column of the frame, which has {len(schema)}; its schema names"
+            " them."
         )
     return Term(leaf(name, schema[name]), schema[name], name, frozenset([name]), is_column=True)
 

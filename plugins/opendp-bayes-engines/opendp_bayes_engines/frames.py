@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Protocol
 
 import narwhals as nw
@@ -14,7 +13,7 @@ import polars as pl
 
 from opendp_bayes.extend.framework import CategoricalColumn
 from opendp_bayes_engines.kinds import Column, Kind
-from opendp_bayes_engines.steps import Frame, Schema, Step, Truncate
+from opendp_bayes_engines.steps import Frame, Schema, Step
 
 _NUMBER = "number"
 #: The column that says whether a value is a category.
@@ -51,12 +50,14 @@ class Lazy:
     ----------
     frame : as narwhals sees it.
     settings : of `collect`.
+    check : raises `ContractError` where the engine, as it is when it counts, would not count alike.
     quiet : a context in which the engine says nothing of what it reads.
     found : adds a column that says whether a value is a category.
     """
 
     frame: Frame
     settings: tuple[tuple[str, Any], ...] = ()
+    check: Callable[[], None] = lambda: None
     quiet: Callable[[], AbstractContextManager[Any]] = nullcontext
     found: Found = is_in
 
@@ -65,11 +66,12 @@ class Lazy:
 
     def groups(self, columns: Sequence[CategoricalColumn], schema: Schema) -> pl.DataFrame:
         with self.quiet():
-            groups = _groups(self.frame, columns, schema, self.found)
+            self.check()
+            groups = grouped(self.frame, columns, schema, self.found)
             return groups.collect("polars", **dict(self.settings)).to_native()
 
 
-def _groups(
+def grouped(
     frame: Frame,
     columns: Sequence[CategoricalColumn],
     schema: Schema,
@@ -127,56 +129,6 @@ def _other_number(known: Sequence[int]) -> int:
     """A number that is no category."""
     taken = set(known)
     return next(number for number in range(len(taken) + 1) if number not in taken)
-
-
-@dataclass(frozen=True, eq=False)
-class Partitioned:
-    """A Dask frame. Every partition is a polars frame while it is worked on, so that nulls are
-    nulls and a plan means what it means everywhere; Dask reads, moves and schedules.
-    """
-
-    frame: Any
-    schema: Schema
-    steps: tuple[Step, ...] = ()
-
-    def then(self, step: Step) -> "Partitioned":
-        return replace(self, steps=(*self.steps, step))
-
-    def groups(self, columns: Sequence[CategoricalColumn], schema: Schema) -> pl.DataFrame:
-        from dask.delayed import delayed
-
-        needed = {column.column for column in columns}.union(*(step.reads for step in self.steps))
-        frame = self.frame[[name for name in self.schema if name in needed]]
-        for step in self.steps:
-            if isinstance(step, Truncate):  # all rows of an identifier must meet in one partition
-                frame = frame.shuffle(on=step.identifier)
-                break
-        # Dask looks for frames of its own in each argument, but not in what a function carries.
-        count = partial(_of_partition, steps=self.steps, columns=tuple(columns), schema=schema)
-        work = delayed(count, pure=False)
-        parts = [work(part) for part in frame.to_delayed()]
-        add = delayed(_added, pure=False)
-        while len(parts) > 1:
-            parts = [add(parts[at : at + _TOGETHER]) for at in range(0, len(parts), _TOGETHER)]
-        total: pl.DataFrame = parts[0].compute()
-        return total
-
-
-_TOGETHER = 16  # partial counts that are added up at a time
-
-
-def _of_partition(
-    part: Any, steps: Sequence[Step], columns: Sequence[CategoricalColumn], schema: Schema
-) -> pl.DataFrame:
-    frame = nw.from_native(pl.from_pandas(part).lazy())
-    for step in steps:
-        frame = step.apply(frame)
-    return _groups(frame, columns, schema, is_in).collect("polars").to_native()
-
-
-def _added(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    *values, number = parts[0].columns
-    return pl.concat(parts).group_by(values).agg(pl.col(number).sum())
 
 
 @contextmanager

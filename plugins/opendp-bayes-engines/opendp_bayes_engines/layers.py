@@ -24,32 +24,14 @@ def beneath(frame: Frame) -> Frame:
     return below
 
 
-def connection_of(frame: Frame) -> Any:
-    """The connection to DuckDB that runs the query of a frame of SQLFrame or Ibis; None for others,
-    and for a relation of DuckDB itself, which does not tell its own.
-    """
-    layer: nw.Implementation = frame.implementation
-    native = frame.to_native()
-    if layer == nw.Implementation.IBIS:
-        return native.get_backend().con if native.get_backend().name == "duckdb" else None
-    if layer == nw.Implementation.SQLFRAME:
-        return native.session._conn if _on_duckdb(native.session) else None
-    return None
-
-
-def _on_duckdb(session: Any) -> bool:
-    from sqlframe.duckdb import DuckDBSession
-
-    return isinstance(session, DuckDBSession)
-
-
 def _of_sqlframe(frame: Any) -> Any:
+    from sqlframe.duckdb import DuckDBSession
     from sqlframe.spark import SparkSession
 
     session = frame.session
     # As SQLFrame itself runs it: its optimizer rewrites only what it prints.
     query = frame.sql(dialect=session.execution_dialect, optimize=False, pretty=False)
-    if _on_duckdb(session):
+    if isinstance(session, DuckDBSession):
         return session._conn.sql(query)
     if isinstance(session, SparkSession):
         return session.spark_session.sql(query)

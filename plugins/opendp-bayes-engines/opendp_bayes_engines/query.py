@@ -7,7 +7,7 @@ from typing import Any
 from opendp.context import Context, Query
 from opendp.mod import Domain, Measure, Metric, Transformation
 
-from opendp_bayes.extend import as_size
+from opendp_bayes.extend import as_size, told
 from opendp_bayes.extend.framework import Question, require_features
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.space import FrameSpace, identifier_of, make_counts, make_step
@@ -82,7 +82,9 @@ class EngineQuery(Query):
         """
         names = flat(by)
         if not names or not all(isinstance(name, str) for name in names):
-            raise TypeError(f"by={by!r}: must be names of columns; compute them in the plan first.")
+            raise TypeError(
+                f"by={told(names)}: must be names of columns; compute them in the plan first."
+            )
         self._check_ungrouped()
         return EngineQuery(self._base, self.schema, self._identifier, self._plan, tuple(names))
 
@@ -107,8 +109,8 @@ class EngineQuery(Query):
             question = replace(question, by=self._by)
         elif question.keys is not None:
             raise ValueError(
-                f"keys={question.keys!r}: belongs to a query per group; group it by a column, as in"
-                " `query.group_by('region')`."
+                f"keys={told(question.keys)}: belongs to a query per group; group it by a column,"
+                " as in `query.group_by('region')`."
             )
         counts = make_counts(*self._space, question)
         return (counts if self._plan is None else self._plan >> counts), self._base
@@ -167,6 +169,7 @@ def context(
     require_features("engines.context")
     data, schema = held(frame)
     identifier = identifier_of(privacy_unit[0], schema)
+    as_size(privacy_unit[1], "privacy_unit: the distance")
     made = Context.compositor(
         data,
         privacy_unit=privacy_unit,

@@ -26,8 +26,9 @@ from opendp_bayes.extend.framework import (
     guarded_map,
     require_features,
 )
-from opendp_bayes_engines.frames import Held, Lazy, Partitioned
+from opendp_bayes_engines.frames import Held, Lazy
 from opendp_bayes_engines.kinds import Kind
+from opendp_bayes_engines.on_dask import Partitioned
 from opendp_bayes_engines.steps import Filter, Schema, Step, Truncate
 
 #: What an identifier may be: its values must be the same everywhere when they are equal.
@@ -75,8 +76,9 @@ def identifier_of(metric: Metric, columns: Schema) -> str | None:
     (name,) = names
     if name not in columns:
         raise ValueError(
-            f"privacy_unit={metric}: {name!r} is not in the frame; its columns are"
-            f" {', '.join(map(repr, columns))}."
+            # Not which there are: of a file without a header, they are somebody's record.
+            f"privacy_unit={metric}: {name!r} is not a column of the frame, which has"
+            f" {len(columns)}; its schema names them."
         )
     if columns[name].kind not in _IDENTIFIERS:
         raise ValueError(

@@ -50,6 +50,10 @@ class Filter:
         terms += [read(nw.col(name) == value, schema, name) for name, value in named.items()]
         if not terms:
             raise ValueError("predicates=(): must name at least one condition.")
+        if not all(term.reads for term in terms):
+            raise ValueError(
+                "predicates: each must read a column; one of constants alone does not."
+            )
         return cls(
             tuple(surely(term, "filter") for term in terms),
             frozenset[str]().union(*(term.reads for term in terms)),
@@ -153,21 +157,22 @@ class Truncate:
 
 def check_names(names: Mapping[str, Any]) -> None:
     """Raise `ValueError` for names of columns that engines understand differently."""
-    folded: dict[str, str] = {}
-    for name in names:
+    # By their places: of a file without a header, the names are somebody's record.
+    folded: dict[str, int] = {}
+    for place, name in enumerate(names, start=1):
         if name.startswith(RESERVED):
             raise ValueError(f"columns: {name!r} begins with {RESERVED!r}, which is reserved.")
         if any(mark in name for mark in _MARKS) or not name.isprintable() or not name:
             raise ValueError(
-                f"columns: {name!r} must be printable and without any of {_MARKS}, which mean"
-                " something else in some engine; rename it."
+                f"columns: the name of column {place} must be printable and without any of"
+                f" {_MARKS}, which mean something else in some engine; rename it."
             )
         if name.casefold() in folded:
             raise ValueError(
-                f"columns: {folded[name.casefold()]!r} and {name!r} differ in nothing but case,"
-                " which engines do not always tell apart; rename one."
+                f"columns: the names of columns {folded[name.casefold()]} and {place} differ in"
+                " nothing but case, which engines do not always tell apart; rename one."
             )
-        folded[name.casefold()] = name
+        folded[name.casefold()] = place
 
 
 def _key(name: str, column: Column) -> nw.Expr:

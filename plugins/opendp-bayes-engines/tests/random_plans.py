@@ -60,6 +60,8 @@ TEXTS = [
     "null",
     "\u00a0",
 ]
+#: Of an Enum, where the engine has one.
+LABELS = ["no", "NO", "No", "yes", "é", "e", "E"]
 NUMBERS = [-(2**63) + 1, -(2**31), -7, -1, 0, 1, 2, 3, 17, 18, 99, 2**31, 2**63 - 1]
 WIDE = [0, 1, 2, 2**31, 2**63 - 1, 2**63, 2**64 - 1]
 FLOATS = [float("-inf"), -1.5, -0.0, 0.0, 0.1, 1.0, 1e300, float("inf"), float("nan")]
@@ -82,6 +84,7 @@ SCHEMA: dict[str, Any] = {
     "real": pl.Float64,
     "flag": pl.Boolean,
     "day": pl.Date,
+    "label": pl.Enum(LABELS),
 }
 #: Spark has no unsigned integers: Parquet gives it decimals, which are refused as categories.
 _VALUES: dict[str, list[Any]] = {
@@ -94,6 +97,7 @@ _VALUES: dict[str, list[Any]] = {
     "real": FLOATS,
     "flag": [True, False],
     "day": DATES,
+    "label": LABELS,
 }
 
 
@@ -242,11 +246,17 @@ def numbers(draw: st.DrawFn, depth: int = 2) -> Said:
 
 @st.composite
 def texts(draw: st.DrawFn, depth: int = 2) -> Said:
-    kind = draw(st.sampled_from(["column", "other", "slice", "filled", "joined", "number", "when"]))
+    kind = draw(
+        st.sampled_from(
+            ["column", "other", "label", "slice", "filled", "joined", "number", "when", "constant"]
+        )
+    )
     if depth == 0 or kind == "column":
         return column("text")
-    if kind == "other":
-        return column("other")
+    if kind in ("other", "label"):
+        return column(kind)
+    if kind == "constant":
+        return _constant(draw(st.sampled_from(["yes", "é"])))
     if kind == "slice":
         said, start, length = (
             draw(texts(depth - 1)),
@@ -267,7 +277,7 @@ def texts(draw: st.DrawFn, depth: int = 2) -> Said:
     if kind == "number":
         said = draw(numbers(depth - 1))
         return _one(said, said.expr.cast(nw.String), str)
-    return _choice(draw(conditions(depth - 1)), draw(texts(depth - 1)), _constant("else"))
+    return _choice(draw(conditions(depth - 1)), draw(texts(depth - 1)), draw(texts(depth - 1)))
 
 
 @st.composite
@@ -305,8 +315,8 @@ def conditions(draw: st.DrawFn, depth: int = 2) -> Said:
         known = [x for x in FLOATS if x == x]
         return _both(column("real"), _constant(draw(st.sampled_from(known))), compare)
     if kind == "day":
-        known = [day for day in DATES if day.year >= 1000]  # earlier constants are refused
-        return _both(column("day"), _constant(draw(st.sampled_from(known))), compare)
+        days = [day for day in DATES if day.year >= 1000]  # earlier constants are refused
+        return _both(column("day"), _constant(draw(st.sampled_from(days))), compare)
     if kind == "in":
         said = draw(texts(depth - 1))
         known = draw(st.lists(st.sampled_from(TEXTS[:-1]), min_size=1, max_size=4))

@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.dataframe as dd
 import duckdb
 import narwhals as nw
@@ -13,12 +14,13 @@ import opendp.prelude as dp
 import pandas as pd
 import polars as pl
 import pytest
+from contexts import MESSAGE, two_shares
 
+import opendp_bayes as ob
 from opendp_bayes.extend.framework import Question, Variable
-from opendp_bayes_engines import context, engines
+from opendp_bayes_engines import context, on_duckdb
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.frames import silent
-from opendp_bayes_engines.kinds import Kind
 
 
 def counts(frame: Any, name: str, labels: list[Any] | None, **buckets: Any) -> list[int]:
@@ -33,30 +35,19 @@ def counts(frame: Any, name: str, labels: list[Any] | None, **buckets: Any) -> l
 BUCKETS = {"nulls": "null", "unknown": "other"}
 
 
-@pytest.fixture(params=["constants", "a table", "no table"])
+@pytest.fixture(params=["constants", "a table"])
 def categories_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How DuckDB is told the categories: few, or many, where it may see Python's variables or
-    not.
-    """
+    """How DuckDB is told the categories: few, or many."""
     if request.param != "constants":
-        monkeypatch.setattr(engines, "_FEW", 0)
+        monkeypatch.setattr(on_duckdb, "_FEW", 0)
     return str(request.param)
 
 
-def duckdb_of(categories_by: str) -> duckdb.DuckDBPyConnection:
+def test_duckdb_compares_byte_by_byte(categories_by: str) -> None:
+    """Whatever the collation of a column, which its type does not show."""
     connection = duckdb.connect()
-    connection.execute(f"SET python_enable_replacements = {categories_by != 'no table'}")
-    return connection
-
-
-@pytest.mark.parametrize("collation", ["", "nocase", "noaccent", "nfc"])
-def test_duckdb_compares_byte_by_byte(collation: str, categories_by: str) -> None:
-    connection = duckdb_of(categories_by)
-    connection.execute("CREATE TABLE t (a VARCHAR COLLATE NOCASE, b VARCHAR, person INTEGER)")
-    connection.execute(
-        "INSERT INTO t VALUES ('x', 'é', 1), ('X', 'e', 1), ('x ', 'e\u0301', 2), ('X', 'E', 3)"
-    )
-    connection.execute(f"SET default_collation = '{collation}'")
+    connection.execute("CREATE TABLE t (a VARCHAR COLLATE NOCASE, b VARCHAR COLLATE NOACCENT)")
+    connection.execute("INSERT INTO t VALUES ('x', 'é'), ('X', 'e'), ('x ', 'e\u0301'), ('X', 'E')")
     frame = connection.table("t")
     assert counts(frame, "a", ["x", "X"], **BUCKETS) == [1, 2, 0, 1]
     assert counts(frame, "b", ["é", "e", "e\u0301"], **BUCKETS) == [1, 1, 1, 0, 1]
@@ -67,6 +58,19 @@ def test_duckdb_compares_byte_by_byte(collation: str, categories_by: str) -> Non
     query = made.query().filter(nw.col("a").is_in(["x"]) | (nw.col("b") == "E"))
     chain, _ = query.counts_of(Question((Variable("a", ["x", "X"], **BUCKETS),)))
     assert chain(held(frame)[0]).tolist() == [1, 1, 0, 0]
+
+
+def test_duckdb_takes_no_table_of_the_user_for_the_categories() -> None:
+    """Nor a variable of Python's: there is no name that it looks up."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE opendp_bayes_categories AS SELECT 'none' AS category")
+    connection.execute(
+        "CREATE TEMP TABLE opendp_bayes_groups AS SELECT 'none' AS value_0, 5 AS number"
+    )
+    labels = [f"it's {n}" for n in range(150)]
+    frame = connection.sql("SELECT 'it''s ' || range % 200 AS a FROM range(400)")
+    assert counts(frame, "a", labels, **BUCKETS) == [2] * 150 + [0, 100]
+    assert connection.table("opendp_bayes_groups").fetchall() == [("none", 5)]
 
 
 def test_duckdb_identifiers_that_differ_in_case_are_two() -> None:
@@ -86,7 +90,7 @@ def test_duckdb_identifiers_that_differ_in_case_are_two() -> None:
 
 
 def test_duckdb_enums_carry_their_categories(categories_by: str) -> None:
-    connection = duckdb_of(categories_by)
+    connection = duckdb.connect()
     connection.execute("CREATE TYPE vote AS ENUM ('no', 'yes', 'never')")
     connection.execute("CREATE TABLE t (vote vote)")
     connection.execute("INSERT INTO t VALUES ('yes'), ('yes'), ('no'), (NULL)")
@@ -96,7 +100,7 @@ def test_duckdb_enums_carry_their_categories(categories_by: str) -> None:
 
 
 def test_duckdb_integers_of_any_width(categories_by: str) -> None:
-    frame = duckdb_of(categories_by).sql(
+    frame = duckdb.connect().sql(
         "SELECT unnest([170141183460469231731687303715884105727::HUGEINT, -1, 3, NULL]) AS n"
     )
     assert counts(frame, "n", [3, -1], nulls=-5, unknown=-6) == [1, 1, 1, 1]
@@ -114,7 +118,7 @@ def test_duckdb_is_given_a_table_of_many_categories(monkeypatch: pytest.MonkeyPa
     )
     variables = tuple(Variable(name, labels, nulls=-2, unknown=-1) for name in ("a", "b"))
     chain, _ = made.query().counts_of(Question(variables, joint=True))
-    monkeypatch.setattr(engines, "is_in", None)
+    monkeypatch.setattr(on_duckdb, "is_in", None)
     found = chain(held(frame)[0]).reshape(152, 152)
     expected = np.zeros((152, 152), dtype=int)
     for n in range(3000):
@@ -176,14 +180,69 @@ def test_dask_numbers_that_hold_no_nulls_are_refused(values: list[Any]) -> None:
         held(frame)
 
 
-def test_dask_objects_may_be_there_but_not_asked_about() -> None:
-    frame = pd.DataFrame({"a": pd.Series([1, "x", None], dtype=object), "b": ["x", "y", None]})
-    given = dd.from_pandas(frame, npartitions=2)
-    schema = held(given)[1]
-    if schema["a"].kind is Kind.OTHER:  # Dask makes text of objects, where it is told to
-        with pytest.raises(TypeError, match="has type Object"):
-            counts(given, "a", ["x"], **BUCKETS)
-    assert counts(given, "b", ["x"], **BUCKETS) == [1, 1, 1]
+#: Of which one record, beside others of the type that they seem to have, would make a count fail.
+ANY_TYPE = {
+    "objects": pd.Series(["x", "y", None], dtype=object),
+    "objects of several types": pd.Series(["x", 1, None], dtype=object),
+    "categories of any type": pd.Series(pd.Categorical(["x", 1, None])),
+    "texts that need not be Unicode": pd.Series(["x", "\ud800", None], dtype="string[python]"),
+}
+
+
+@pytest.mark.parametrize("convert", [True, False])
+@pytest.mark.parametrize("of", ANY_TYPE)
+def test_dask_columns_of_any_type_are_refused(of: str, convert: bool) -> None:
+    """By name, before any row is read, whatever the records are, and whether or not Dask is told to
+    make text of objects.
+    """
+    with dask.config.set({"dataframe.convert-string": convert}):
+        frame = pd.DataFrame({"a": ANY_TYPE[of], "b": ["x", "y", None]})
+        given = dd.from_pandas(frame, npartitions=2)
+        with pytest.raises(ValueError, match=r"column 'a' is, or .* values of any type.*astype"):
+            held(given)
+        with pytest.raises(ValueError, match="column 'a' is, or"):
+            held(dd.from_pandas(frame["a"].to_frame(), npartitions=1))
+        given = dd.from_pandas(frame.drop(columns="a"), npartitions=2)
+        assert counts(given, "b", ["x"], **BUCKETS) == [1, 1, 1]
+
+
+def test_dask_counts_a_column_of_constants() -> None:
+    """Which reads no other column: there are as many rows as ever."""
+    at = pd.Series([pd.Timedelta(1)] * 5, dtype="duration[ns][pyarrow]")
+    given = dd.from_pandas(
+        pd.DataFrame({"at": at, "b": ["x", "y", None] + ["z"] * 2}), npartitions=2
+    )
+    data, _ = held(given)
+    query = two_shares(given).query().with_columns(one=nw.lit("yes"))
+    chain, _ = query.counts_of(Question((Variable("one", ["yes", "no"], unknown="other"),)))
+    assert chain(data).tolist() == [5, 0, 0]
+
+
+def test_dask_columns_computed_from_any_type_are_refused() -> None:
+    frame = dd.from_pandas(pd.DataFrame({"b": ["x", "y", None]}), npartitions=2)
+    between = frame.assign(c=frame["b"].astype(object))
+    with pytest.raises(ValueError, match="column 'c' is, or"):
+        held(between.assign(c=between["c"].astype("string[pyarrow]")))
+    with pytest.raises(ValueError, match="column 'b' is, or"):
+        held(frame.assign(c=frame["b"].astype(object).isna().astype("boolean")))
+
+
+def _as_objects(part: pd.DataFrame) -> pd.DataFrame:
+    return part.astype({"b": object})
+
+
+@pytest.mark.parametrize("last", ["z", 1])
+def test_dask_partitions_of_any_type_fail_whatever_they_hold(last: Any) -> None:
+    """Where a function of the user's makes objects, and says that it does not."""
+    rows = pd.DataFrame({"b": ["x", "y", None]})
+    frame = dd.from_pandas(rows, npartitions=1)
+    given = frame.map_partitions(
+        lambda part: _as_objects(part).fillna({"b": last}), meta=frame._meta
+    )
+    of = two_shares(given)
+    query = ob.posterior(of.query(), "b", categories=["x"], **BUCKETS)
+    with pytest.raises(RuntimeError, match=MESSAGE):
+        query.release()
 
 
 @pytest.mark.parametrize(
@@ -203,8 +262,8 @@ def test_what_is_no_lazy_frame_is_refused(frame: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a", "A"], "'a' and 'A' differ in nothing but case"),
-        (["a.b"], "'a.b' must be printable and without any of"),
+        (["a", "A"], "the names of columns 1 and 2 differ in nothing but case"),
+        (["a.b"], "the name of column 1 must be printable and without any of"),
         (["*"], "must be printable and without any of"),
         ([""], "must be printable and without any of"),
         (["opendp_bayes_one"], "which is reserved"),
@@ -213,8 +272,9 @@ def test_what_is_no_lazy_frame_is_refused(frame: Any, message: str) -> None:
 def test_names_that_engines_understand_differently_are_refused(
     names: list[str], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         held(pl.LazyFrame({name: [1] for name in names}))
+    assert "a.b" not in str(caught.value), "of a file without a header, a value"
 
 
 def test_a_narwhals_frame_is_a_frame_too(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "all": (nw.all(), "all: is not among"),
     "several": (nw.col("n", "small"), "are several columns"),
-    "absent": (nw.col("absent") > 1, "'absent' is not in the frame; its columns are 'text', 'n'"),
+    "absent": (nw.col("absent") > 1, "'absent' is not a column of the frame, which has 9"),
     "lit(dtype)": (nw.lit(1, dtype=nw.Int8), "leave it out"),
     "null": (number == None, "NoneType is not a constant"),  # noqa: E711
     "moment": (nw.col("moment") > datetime.datetime(2020, 1, 1), "datetime is not a constant"),

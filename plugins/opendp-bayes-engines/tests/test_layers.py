@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from contexts import made, two_shares
 from test_faults import VALUE, failing_rows, fails_without_data
 
 from opendp_bayes.extend.framework import Question, Variable
-from opendp_bayes_engines import engines
+from opendp_bayes_engines import on_duckdb
 from opendp_bayes_engines.engines import _ENGINES, held
 from opendp_bayes_engines.layers import beneath
 
@@ -60,7 +61,7 @@ def test_duckdb_beneath_is_given_a_table_of_many_categories(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also where queries do not see Python's variables, as Ibis has it."""
-    monkeypatch.setattr(engines, "is_in", None)
+    monkeypatch.setattr(on_duckdb, "is_in", None)
     path = tmp_path / "votes.parquet"
     labels = [f"é{n}" for n in range(150)]
     pl.DataFrame({"vote": [*labels, *labels[:3], "É0", None], "n": range(155)}).write_parquet(path)
@@ -119,20 +120,20 @@ def test_collations_are_overruled() -> None:
     connection = ibis.duckdb.connect()
     connection.con.execute("CREATE TABLE t (vote VARCHAR COLLATE NOCASE, n INTEGER)")
     connection.con.execute("INSERT INTO t VALUES ('yes', 1), ('Yes', 2), ('no', 3), (NULL, 4)")
-    connection.con.execute("SET default_collation = 'nocase'")
     assert counts(connection.table("t")) == [1, 1, 1, 1]
 
 
 def test_sqlite_is_refused() -> None:
     """With a reason that is true: a column of integers holds a text."""
     connection = ibis.sqlite.connect()
-    connection.con.execute("CREATE TABLE t (a INTEGER)")
-    connection.con.execute("INSERT INTO t VALUES (1), ('x')")
-    table = connection.table("t")
-    assert str(table.schema()["a"]) == "int64"
-    assert connection.con.execute("SELECT a FROM t").fetchall() == [(1,), ("x",)]
-    with pytest.raises(ValueError, match="columns of SQLite hold values of any type"):
-        held(table)
+    with closing(connection.con) as database:
+        database.execute("CREATE TABLE t (a INTEGER)")
+        database.execute("INSERT INTO t VALUES (1), ('x')")
+        table = connection.table("t")
+        assert str(table.schema()["a"]) == "int64"
+        assert database.execute("SELECT a FROM t").fetchall() == [(1,), ("x",)]
+        with pytest.raises(ValueError, match="columns of SQLite hold values of any type"):
+            held(table)
 
 
 class Elsewhere:

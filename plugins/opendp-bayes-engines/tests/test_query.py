@@ -281,7 +281,7 @@ MISTAKES: dict[str, tuple[Any, Callable[[EngineQuery], Any], type[Exception], st
         {"contributions": 1},
         lambda q: ob.posterior(q, "voted", **VOTES),
         ValueError,
-        "'voted': is not in the frame",
+        "'voted': is not a column of the frame",
     ),
     "a number without categories": (
         {"contributions": 1},
@@ -385,7 +385,7 @@ def test_mistakes_are_refused_before_data_are_read(name: str) -> None:
     [
         (dp.unit_of(contributions=1, ordered=True), "must be unit_of"),
         (dp.unit_of(l1=1.0), "must be unit_of"),
-        (dp.unit_of(contributions=1, identifier="nobody"), "'nobody' is not in the frame"),
+        (dp.unit_of(contributions=1, identifier="nobody"), "'nobody' is not a column of the frame"),
         (dp.unit_of(contributions=1, identifier=pl.col("person") + 1), "the name of a column"),
         (dp.unit_of(contributions=1, identifier="weight"), "must be a string, an integer"),
     ],

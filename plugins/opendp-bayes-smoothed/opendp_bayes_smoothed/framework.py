@@ -11,7 +11,6 @@ from copy import deepcopy
 import numpy as np
 from numpy.typing import ArrayLike
 from opendp.core import new_function
-from opendp.extras._utilities import to_then
 from opendp.measurements import make_user_measurement
 from opendp.measures import approximate, max_divergence, user_divergence
 from opendp.mod import Domain, ExtrinsicDivergence, Measure, Measurement, Metric
@@ -24,6 +23,7 @@ from opendp_bayes.extend.framework import (
     guarded,
     guarded_map,
     require_features,
+    to_then,
 )
 from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.draws import Replacement

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opendp_bayes import Release, load_mechanism
+from opendp_bayes.display import notebook
+from opendp_bayes.display.sheet import Body, Sheet, Table, columns
+from opendp_bayes.display.wording import at_most, described, guarantee
 from opendp_bayes.extend import as_size
-from opendp_bayes.report import notebook
-from opendp_bayes.report.sheet import Body, Sheet, Table, columns
-from opendp_bayes.report.wording import at_most, described, guarantee
 from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.losses import SmoothedDP, SmoothedLoss, loss_of
 from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram, SamplingHistogram

@@ -18,6 +18,14 @@ PRINTED = {
         "9 distributions, vertices [[0.2286, 0.7714], [0.9447, 0.0553]]",
         "slope -4.94",
     ),
+    "notions.py": (
+        "smoothed: delta = 0.01166 at epsilon = 0.5",
+        "differential: delta = 0.2 at epsilon = 0.5",
+        "Bayesian: delta = 0.2579 at",
+        "random: delta = 0.5 at",
+        "distributional: delta = 1.301e-10 at",
+        "Rényi, order 2: inf",
+    ),
     "gradients.py": (
         "epsilon = 1.0: n = [4, 9], delta = [0.5, 0.3",
         "2 bits, exactly: N(0, 0.12²), N(0.2, 0.12²), epsilon = 2.0: n = [4, 9]",

@@ -178,3 +178,47 @@ def test_a_loss_of_no_change_promises_everything() -> None:
     none = loss_of(obs.SamplingHistogram(rate=0.5), GUARANTEE, d_in=0)
     assert (none.pure_epsilon, none.delta(0.0), none.epsilon(1e-9)) == (0, 0, 0)
     assert isinstance(none, SmoothedLoss)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0])
+def test_the_loss_is_that_of_how_the_sample_is_drawn(epsilon: float) -> None:
+    """Of the histogram, and of an average that tells it; the two ways are far from each other."""
+    rows = [list(map(float, row)) for row in PI]
+    expected = {
+        how: obs.smoothed_delta(rows, 6, 0.5, epsilon, replacement=how)
+        for how in ("without", "with")
+    }
+    assert expected["without"] != pytest.approx(expected["with"], rel=1e-2)
+    for how, delta in expected.items():
+        mechanism = obs.SamplingHistogram(rate=0.5, replacement=how)
+        assert loss_of(mechanism, GUARANTEE).delta(epsilon) == pytest.approx(delta, rel=1e-9)
+        average = loss_of(mechanism, GUARANTEE, values=(0.0, 1.0))
+        assert average.delta(epsilon) == pytest.approx(delta, rel=1e-6)
+
+
+@pytest.mark.parametrize("how", ["without", "with"])
+def test_an_average_that_tells_less_loses_less(how: str) -> None:
+    """Of three categories of which two count the same: the loss of two, however they are drawn."""
+    rows = ((0.125, 0.125, 0.75), (0.5, 0.125, 0.375))
+    mechanism = obs.SamplingHistogram(rate=0.5, replacement=how)
+    average = loss_of(mechanism, SmoothedDP(6, rows), values=(0.0, 0.0, 1.0))
+    plain = loss_of(mechanism, SmoothedDP(6, rows))
+    for epsilon in (0.0, 0.4):
+        merged = loss_of(mechanism, GUARANTEE).delta(epsilon)
+        assert average.delta(epsilon) == pytest.approx(merged, rel=1e-6)
+        assert average.delta(epsilon) < 0.99 * plain.delta(epsilon)
+
+
+def test_more_records_lose_what_differential_privacy_says() -> None:
+    """Of each way to draw; the probability that one of two is drawn, and of three."""
+    for d_in in (2, 3):
+        without = loss_of(obs.SamplingHistogram(rate=0.3), GUARANTEE, d_in=d_in)
+        assert without.delta(0.0) == pytest.approx(min(1.0, d_in * 2 / 6))
+        twice = obs.SamplingHistogram(rate=0.3, replacement="with")
+        again = loss_of(twice, GUARANTEE, d_in=d_in)
+        assert again.delta(0.0) == pytest.approx(1 - (1 - d_in / 6) ** 2)
+        noisy = obs.NoisySamplingHistogram(3.0, rate=0.3)
+        pure = noisy.proven_loss(d_in, size=6, prior=np.ones(2)).epsilon
+        loss = loss_of(noisy, GUARANTEE, d_in=d_in)
+        assert (loss.d_in, loss.pure_epsilon) == (d_in, pure)
+        assert loss.delta(0.0) == pytest.approx(min(math.tanh(pure / 2), d_in * 2 / 6), rel=1e-9)

@@ -14,7 +14,9 @@ import oracles
 import pytest
 
 import opendp_bayes as ob
+import opendp_bayes_smoothed as obs
 from opendp_bayes_smoothed import mechanisms
+from opendp_bayes_smoothed.losses import loss_of
 from opendp_bayes_smoothed.mechanisms import amplified, noised
 from opendp_bayes_smoothed.sampling import binomial, draw_histogram, hypergeometric, invert
 
@@ -353,3 +355,25 @@ def test_the_noisy_loss_is_rounded_up(d_in: int) -> None:
         assert Fraction(loss.epsilon) >= d_in * each
         assert Fraction(loss.range) >= 2 * d_in * each
         assert Fraction(loss.rho) >= (d_in * each) ** 2 / 2
+
+
+@pytest.mark.parametrize("scale", [0.3, 3.0])
+@pytest.mark.parametrize("d_in", [2, 3])
+def test_the_smoothed_loss_of_several_records_is_above_every_pair_s(
+    d_in: int, scale: float
+) -> None:
+    """Of noisy sampling, at every ε; what is said of one record is not."""
+    mechanism, size = noisy(scale, 0.3), 6
+    laws = {x: noisy_law(x, mechanism.samples(size), scale) for x in oracles.data_sets(size, 2)}
+    guarantee = obs.SmoothedDP(size, ((0.25, 0.75), (0.625, 0.375)))
+    several, one = (loss_of(mechanism, guarantee, d_in=d) for d in (d_in, 1))
+    exceeded = []
+    for epsilon in (0.0, 0.5 * several.pure_epsilon, 0.9 * several.pure_epsilon):
+        worst = max(
+            float(np.maximum(laws[x] - math.exp(epsilon) * laws[y], 0).sum())
+            for x, y in product(laws, laws)
+            if abs(x[0] - y[0]) <= d_in
+        )
+        assert worst <= several.delta(epsilon) + 1e-12
+        exceeded.append(worst > math.exp(one.releases[0].log_bound(epsilon)) + 1e-12)
+    assert any(exceeded), "negative control"

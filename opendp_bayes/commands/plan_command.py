@@ -1,0 +1,140 @@
+"""`opendp-bayes plan`: what each mechanism would cost and be worth, before any budget is spent."""
+
+from typing import Annotated, Any
+
+import typer
+
+from opendp_bayes.commands import options
+from opendp_bayes.commands.errors import fail, option_errors
+from opendp_bayes.commands.output import display, echo
+
+
+def plan(
+    prior: options.Prior,
+    size: options.Size = None,
+    guess_size: Annotated[
+        int | None,
+        typer.Option(
+            help="A guess of the number of records, if it is private.",
+            rich_help_panel=options.MODEL,
+        ),
+    ] = None,
+    proportions: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "A guess of the proportions of the categories, such as 0.2,0.8, to compare"
+                " errors at."
+            ),
+            rich_help_panel=options.MODEL,
+        ),
+    ] = None,
+    epsilon: options.Epsilon = None,
+    rho: options.Rho = None,
+    delta: Annotated[
+        float | None, typer.Option(help="The δ that goes with ε.", rich_help_panel=options.PRIVACY)
+    ] = None,
+    contributions: Annotated[
+        int,
+        typer.Option(
+            help="The most rows that one person has.", min=1, rich_help_panel=options.PRIVACY
+        ),
+    ] = 1,
+    error: Annotated[
+        float | None,
+        typer.Option(
+            help=(
+                "Find the smallest ε, and the smallest number of records, with at most this"
+                " Hellinger error."
+            ),
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print the plan as a JSON object.", rich_help_panel=options.OUTPUT
+        ),
+    ] = False,
+) -> None:
+    """Compare the mechanisms for a number of records, a prior and a budget, and recommend one.
+    Needs no data.
+
+    Shows for each its scale and loss, and the error to be expected at balanced, skewed and edge
+    proportions, and at --proportions if given. Everything shown depends on the options alone.
+
+    Exit code: 0 if a mechanism can be used, 2 for wrong options or if none can.
+
+    Examples:
+
+        opendp-bayes plan --size 1000 --prior 1,1 --epsilon 1
+
+        opendp-bayes plan --size 500 --prior 1,1 --epsilon 1 --proportions 0.2,0.8
+
+        opendp-bayes plan --size 500 --prior 1,1 --epsilon 1 --error 0.05
+
+        opendp-bayes plan --guess-size 5000 --prior 1,1,1 --rho 0.1 --json
+    """
+    import msgspec
+
+    from opendp_bayes.commands.progress_bar import bar
+    from opendp_bayes.display import terminal
+    from opendp_bayes.mathematics.validation import as_prior
+    from opendp_bayes.planning import plan as planning
+
+    with option_errors(), bar("Planning", quiet=json) as show:
+        setting: dict[str, Any] = {
+            "prior": as_prior(options.prior(prior)),
+            "d_in": contributions,
+            "proportions": options.proportions(proportions),
+        }
+        needed = {}
+        if error is not None:
+            show("Smallest ε and number of records", 0, 0)
+            needed = _needed(error, _lone_epsilon(error, epsilon, delta), size, guess_size, setting)
+        found = planning.plan(
+            size=size,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            guess_size=guess_size,
+            progress=show,
+            **setting,
+        )
+    if json:
+        echo(msgspec.json.encode({**msgspec.json.decode(found.to_json()), **needed}).decode())
+        return
+    display(terminal.rendered(found.sheet()))
+    if needed:
+        display(
+            f"An error of {error:.6g} takes ε = {needed['smallest_epsilon']:.4g} with"
+            f" {found.records} records, or {needed['smallest_size']} records at ε ="
+            f" {epsilon:.6g}, with mechanism auto."
+        )
+
+
+def _lone_epsilon(error: float, epsilon: float | None, delta: float | None) -> float:
+    """The ε that `error` is to be reached for."""
+    if epsilon is None or delta is not None:
+        fail(
+            f"--error {error}: needs --epsilon, without --delta; the ε and the number of records"
+            " found are for that."
+        )
+    return epsilon
+
+
+def _needed(
+    error: float, epsilon: float, size: int | None, guess_size: int | None, setting: dict[str, Any]
+) -> dict[str, float]:
+    """The smallest ε, and the smallest number of records, with that error."""
+    from opendp_bayes.planning import smallest
+
+    return {
+        "error": error,
+        "smallest_epsilon": smallest.smallest_epsilon(
+            error, size=size, guess_size=guess_size, **setting
+        ),
+        "smallest_size": smallest.smallest_size(
+            error, epsilon=epsilon, private=size is None, **setting
+        ),
+    }

@@ -1,0 +1,35 @@
+"""How far a long command is, on a terminal."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from opendp_bayes.display.progress import Progress
+
+
+@contextmanager
+def bar(first: str, *, quiet: bool) -> Iterator[Progress]:
+    """A progress bar on the terminal's standard error, with the name of the first step; nothing if
+    `quiet` or if that is not a terminal. A step of 0 things has no known end.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    hidden = quiet or not console.is_terminal
+    with Bar(*columns, console=console, transient=True, disable=hidden) as shown:
+        task = shown.add_task(first, total=None)
+
+        def show(step: str, done: int, total: int, /) -> None:
+            shown.update(task, description=step, completed=done, total=total or None)
+
+        yield show
+
+
+def waiting(what: str) -> AbstractContextManager[Any]:
+    """What is being done, on the terminal's standard error, for as long as it takes."""
+    from rich.console import Console
+
+    return Console(stderr=True).status(what)

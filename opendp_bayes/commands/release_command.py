@@ -1,0 +1,251 @@
+"""`opendp-bayes release`: columns of a file, through an OpenDP Context, to a release."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from opendp_bayes.commands import options
+from opendp_bayes.commands.errors import option_errors, release_errors, say
+from opendp_bayes.commands.output import Kept, display, echo
+
+_DATA = "Data"
+
+
+def release(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help=(
+                "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow or .feather file, or - for"
+                " CSV from standard input."
+            ),
+            show_default=False,
+        ),
+    ],
+    column: Annotated[
+        list[str],
+        typer.Option(
+            help="The column of categories; repeated, the columns of a joint table.",
+            rich_help_panel=_DATA,
+            show_default=False,
+        ),
+    ],
+    categories: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=(
+                "All categories, separated by commas, in the order of the output. An Enum or"
+                " Boolean column has its own. Of a joint table, COLUMN=a,b,c for each column."
+            ),
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    nulls: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=(
+                "Count rows without a value as this category, which may be a new one; of a joint"
+                " table, COLUMN=label."
+            ),
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    unknown: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The same for rows with any other value.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    unmatched: Annotated[
+        Literal["other", "drop"],
+        typer.Option(
+            help=(
+                "What becomes of rows with any other value, unless --unknown says so: other, a"
+                " category of their own, or drop, left out."
+            ),
+            rich_help_panel=_DATA,
+        ),
+    ] = "other",
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            help="A posterior for each group: the column that says which group a row is in.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "The groups, separated by commas; rows of others are left out. An Enum or Boolean"
+                " column has its own."
+            ),
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(
+            help="Between the values of a line of CSV: one character, or tab.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the text of CSV, such as latin-1 or utf-16; UTF-8 unless given.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="Prior concentration: one number, or one for each category, new ones included.",
+            rich_help_panel=options.MODEL,
+        ),
+    ] = "1",
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            help=(
+                "auto (`opendp-bayes plan` explains the choice), laplace_parameters, the name of an"
+                " installed mechanism, or, with --size, "
+                "knorm_parameters, permute_and_flip, hellinger_exponential or"
+                " smooth_hellinger_exponential. Its scale follows from the budget."
+            ),
+            rich_help_panel=options.MODEL,
+        ),
+    ] = "auto",
+    parameter: options.Parameter = None,
+    epsilon: options.Epsilon = None,
+    rho: options.Rho = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="The δ that goes with ε or ρ.", rich_help_panel=options.PRIVACY),
+    ] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(help="The number of rows, if it is public.", rich_help_panel=options.PRIVACY),
+    ] = None,
+    contributions: Annotated[
+        int,
+        typer.Option(
+            help=(
+                "The most rows, or with --identifier the most identifiers, that one person has. A"
+                " promise: it is not enforced."
+            ),
+            rich_help_panel=options.PRIVACY,
+        ),
+    ] = 1,
+    identifier: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says whose a row is. Needs --rows-per-identifier.",
+            rich_help_panel=options.PRIVACY,
+        ),
+    ] = None,
+    rows_per_identifier: Annotated[
+        int | None,
+        typer.Option(
+            help="Keep at most so many rows of each identifier, drawn at random.",
+            rich_help_panel=options.PRIVACY,
+        ),
+    ] = None,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print the release as JSON, for `opendp-bayes show` and Release.from_json.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the JSON to this file too, which must not exist yet.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+) -> None:
+    """Release the posterior of the category probabilities of a column of FILE, or of the cells of a
+    joint table of several.
+
+    Without --size the number of rows is private, and the privacy unit is the presence of a person's
+    rows. Rows without a value are left out, unless --nulls says where to count them. Rows with a
+    value that is not a category are counted as a category of their own, `other`, unless --unknown
+    names another or --unmatched drop leaves them out. A message says so before data are read.
+
+    With --size the number of rows is public, and the privacy unit is a change of a person's rows.
+    Every row must be counted, so --nulls is needed: `--size 944 --nulls NA`.
+
+    With --identifier the privacy unit is everything that has one identifier, and what is estimated
+    is the rows that are kept (docs: Known limits).
+
+    The first line of a CSV file names the columns. All its values are text, empty ones are nulls.
+    A file that is not text in its --encoding is refused before anything is released.
+
+    Each run spends its own budget: what several runs reveal about the same people adds up. A
+    release that was made is not lost: where it cannot be printed, it goes to a file, and a message
+    says which.
+
+    Exit code: 0 if the release was made, 1 if it failed while data was read, 2 for wrong options, 3
+    if it was made and could not be written where it was to go.
+
+    Examples, of which the first makes the file for the others:
+
+        printf '%s\\n' vote yes no yes yes no > votes.csv
+
+        opendp-bayes release votes.csv --column vote --categories yes,no --epsilon 1
+
+        opendp-bayes release votes.csv --column vote --categories yes,no --rho 0.1
+    """
+    from opendp_bayes.commands import query
+    from opendp_bayes.commands.files import scannable, source
+    from opendp_bayes.commands.progress_bar import waiting
+    from opendp_bayes.display import terminal
+    from opendp_bayes.framework.interrupts import deferred_interrupts
+
+    with option_errors():
+        asked = query.Asked(
+            columns=tuple(column),
+            categories=query.by_column("--categories", categories, column),
+            nulls=query.by_column("--nulls", nulls, column),
+            unknown=query.by_column("--unknown", unknown, column),
+            unmatched=unmatched,
+            group_by=group_by,
+            groups=groups,
+            size=size,
+            contributions=contributions,
+            identifier=identifier,
+            rows_per_identifier=rows_per_identifier,
+            loss=query.budget(epsilon, rho, delta),
+            model={
+                "prior": options.prior(prior),
+                "mechanism": mechanism,
+                **options.parameters(parameter or []),
+            },
+        )
+        found = source(file, separator, encoding)
+    with Kept(output) as kept, scannable(found) as readable:
+        with option_errors(), deferred_interrupts():
+            posterior, counted = query.posterior_query(readable, asked)
+            posterior.resolve()
+        say(counted)
+        with waiting("Reading"):
+            readable.complete()
+        with release_errors(), waiting("Counting"), deferred_interrupts():
+            released = posterior.release()
+            kept.keep(released.to_json())
+        if json:
+            echo(released.to_json())
+            return
+        with waiting("Computing the posterior"):
+            sheet = replace(released.sheet(), title=asked.title)
+        display(terminal.rendered(sheet), counted)

@@ -1,0 +1,114 @@
+"""The text of a CSV file: its encoding, its header, and the rest of it in UTF-8."""
+
+import codecs
+import io
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from opendp_bayes.commands.errors import fail
+
+UTF_8 = "utf-8"
+#: Compressed files by what they begin with, as no text does.
+COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+#: Characters that are decoded at a time.
+_BLOCK = 1 << 20
+
+
+class _Nowhere(io.TextIOBase):
+    """Takes a text that is only to be decoded."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+def as_encoding(name: str) -> str:
+    """The encoding of text that has this name; `ValueError` where there is none."""
+    try:
+        "a".encode(name)  # an empty text has every codec
+        return codecs.lookup(name).name
+    except (LookupError, ValueError):
+        raise ValueError(
+            f"encoding={name!r}: is not an encoding of text; must be a name such as utf-8, latin-1,"
+            " cp1252 or utf-16."
+        ) from None
+
+
+@contextmanager
+def decoded(path: Path, encoding: str) -> Iterator[TextIO]:
+    """The text of a file, which may be compressed; lines end as they do there."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    kind = next((kind for magic, kind in COMPRESSED.items() if start.startswith(magic)), None)
+    if kind is None:
+        with path.open(encoding=encoding, newline="\n") as text:
+            yield text
+        return
+    import pyarrow as pa  # reads zstd, too
+
+    with (
+        pa.input_stream(str(path), compression=kind) as stream,
+        io.TextIOWrapper(stream, encoding, newline="\n") as text,
+    ):
+        yield text
+
+
+@contextmanager
+def decoded_input(stream: BinaryIO, encoding: str) -> Iterator[TextIO]:
+    """The text of standard input, which stays open; exits with a message if it is compressed."""
+    buffered = io.BufferedReader(stream)  # type: ignore[type-var]
+    text = io.TextIOWrapper(buffered, encoding, newline="\n")
+    try:
+        if buffered.peek(4).startswith(tuple(COMPRESSED)):
+            fail(
+                "FILE -: standard input is compressed. Give the name of the file, or decompress it"
+                " before, as in gzip -dc FILE.csv.gz | opendp-bayes ..."
+            )
+        yield text
+    finally:
+        text.detach()
+        buffered.detach()
+
+
+@contextmanager
+def text_errors(name: str, encoding: str) -> Iterator[None]:
+    """A block that decodes; exits with a message, which tells nothing of the text, where that
+    fails.
+    """
+    try:
+        yield
+    except UnicodeError:
+        problem = (
+            f"is not text in {encoding}. Name the encoding that it is in: --encoding latin-1, for"
+            " example, or in a specification encoding = 'latin-1'."
+        )
+    except OSError:
+        problem = "cannot be read as CSV; check that it is what its extension says."
+    else:
+        return
+    fail(f"FILE {name}: {problem}")
+
+
+def header_of(text: TextIO) -> str:
+    """The first line that is not empty, and those that its quotes include, but no more than a
+    block: a quote that nothing ends would include the whole file.
+    """
+    lines, length, quotes = [""], 0, 0
+    while length < _BLOCK and (line := text.readline(_BLOCK)):
+        lines.append(line)
+        length += len(line)
+        quotes += line.count('"')
+        if quotes % 2 == 0 and line.strip("\ufeff\r\n\t "):
+            break
+    return "".join(lines).removeprefix("\ufeff")
+
+
+def read_all(text: TextIO, copy: Path | None) -> None:
+    """Decode what is left of a text, and append it to a copy in UTF-8 where there is one."""
+    if copy is None:
+        shutil.copyfileobj(text, _Nowhere(), _BLOCK)
+        return
+    with copy.open("a", encoding=UTF_8, newline="") as file:
+        shutil.copyfileobj(text, file, _BLOCK)

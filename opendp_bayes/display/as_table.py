@@ -1,0 +1,45 @@
+"""Answers about categories and quantities as labelled tables."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from opendp_bayes.display import notebook, plain
+from opendp_bayes.display.sheet import Body, Sheet, Table, columns
+
+
+class Shown:
+    """Something with a sheet: the same table at a prompt and in a notebook."""
+
+    def sheet(self) -> Sheet:
+        """What tables show of it."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return plain.rendered(self.sheet())
+
+    def _repr_html_(self) -> str:
+        return notebook.rendered(self.sheet())
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """The first column is text, the others are numbers."""
+    return Table(columns(*headings), (Body(tuple(map(tuple, rows))),))
+
+
+def figure(value: float, spread: float) -> str:
+    """A number with two digits of a spread, and at most five decimals more than it needs.
+
+    >>> figure(0.123456, 0.0123), figure(12345.678, 321.0), figure(2.0, 0.0)
+    ('0.123', '12346', '2.000')
+    """
+    if not np.isfinite(value):
+        return f"{value:g}"
+    usable = np.isfinite(spread) and spread > 0
+    decimals = int(np.clip(1 - np.floor(np.log10(spread)), 0, 12)) if usable else 3
+    return f"{value:.{decimals}f}"
+
+
+def seconded(disagreement: float) -> str:
+    """What a second look at draws says."""
+    return f"other draws differ by {disagreement:.1f} standard errors at most."

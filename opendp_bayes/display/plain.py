@@ -1,0 +1,53 @@
+"""A sheet as text, for a prompt: columns under each other, sentences below."""
+
+from opendp_bayes.display.sheet import Body, Cell, Note, Sheet, Table, parts
+
+
+def rendered(sheet: Sheet) -> str:
+    """Everything on the sheet but how to read it.
+
+    >>> from opendp_bayes.display.sheet import Body, columns
+    >>> table = Table(columns("category", "mean"), (Body((("yes", "0.25"), ("no", "0.75"))),))
+    >>> print(rendered(Sheet((table,), title="Shares")))
+    Shares
+    category  mean
+    yes       0.25
+    no        0.75
+    """
+    lines = [text for text in (sheet.title, sheet.lead) if text]
+    for table in sheet.tables:
+        lines += _lines(table)
+    lines += map(_note, sheet.notes)
+    lines += (f"{name} cannot be used. {reason}" for name, reason in sheet.refused)
+    if sheet.conclusion is not None:
+        lines.append(f"{sheet.conclusion.word}: {sheet.conclusion.text}")
+    return "\n".join(lines)
+
+
+def _lines(table: Table) -> list[str]:
+    heading = [column.heading.replace("\n", " ") for column in table.columns]
+    rows = [row for body in table.bodies for row in _rows(body)]
+    widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if column.number else cell.ljust(width)
+            for cell, width, column in zip(row, widths, table.columns, strict=True)
+        ).rstrip()
+        for row in (heading, *rows)
+    ]
+
+
+def _rows(body: Body) -> list[list[str]]:
+    """The cells as text; the name of a group stands before its first row."""
+    rows = [list(map(_text, row)) for row in body.rows]
+    if body.group is None:
+        return rows
+    return [["" if number else body.group, *row] for number, row in enumerate(rows)]
+
+
+def _text(cell: Cell) -> str:
+    return cell if isinstance(cell, str) else cell.text
+
+
+def _note(note: Note) -> str:
+    return "".join(map(_text, parts(note)))

@@ -1,0 +1,62 @@
+"""A sheet on the terminal, with rich."""
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from opendp_bayes.display.sheet import Cell, Marked, Note, Sheet, Table, parts
+
+_TONES = {"code": "", "good": "green", "bad": "bold red", "doubtful": "bold yellow"}
+_WEIGHTS = {"plain": "", "strong": "bold", "faint": "dim"}
+
+
+def rendered(sheet: Sheet) -> Group:
+    """Everything on the sheet but `reading`, the conclusion last.
+
+    In a narrow terminal texts take more lines, and numbers do not.
+    """
+    return Group(*_pieces(sheet))
+
+
+def _pieces(sheet: Sheet) -> Iterator[RenderableType]:
+    if sheet.title:
+        yield Text(sheet.title, style="bold")
+    if sheet.lead:
+        yield Text(f"{sheet.lead}\n")
+    yield from map(_table, sheet.tables)
+    yield from map(_note, sheet.notes)
+    if sheet.refused:
+        yield from (Text(f"\n{name} cannot be used. {reason}") for name, reason in sheet.refused)
+        yield Text()
+    if sheet.conclusion is not None:
+        style = f"bold {_TONES[sheet.conclusion.tone]}"
+        yield Text(f"{sheet.conclusion.word}: {sheet.conclusion.text}", style=style)
+
+
+def _table(table: Table) -> RichTable:
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in table.columns:
+        shown.add_column(
+            column.heading,
+            justify="right" if column.number else "left",
+            overflow="fold",
+            no_wrap=column.number,
+            style=_WEIGHTS[column.weight],
+        )
+    for body in table.bodies:
+        for number, row in enumerate(body.rows):
+            group = () if body.group is None else (body.group if number == 0 else "",)
+            last = number == len(body.rows) - 1
+            shown.add_row(*map(_cell, (*group, *row)), end_section=last)
+    return shown
+
+
+def _cell(cell: Cell) -> Text:
+    return Text(cell.text, _TONES[cell.tone]) if isinstance(cell, Marked) else Text(cell)
+
+
+def _note(note: Note) -> Text:
+    return Text().join(map(_cell, parts(note)))

@@ -1,0 +1,131 @@
+"""Promises, mechanisms and bounds in words, for tables, pages and pictures."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from decimal import ROUND_CEILING, Context, Decimal
+
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.release_format.data import Key
+from opendp_bayes.release_format.promise import Promise
+
+_SIGNIFICANT = Context(prec=4, rounding=ROUND_CEILING)
+
+#: Of a release whose promise is `truncated`.
+TRUNCATED = (
+    "The rows of each identifier were limited before they were counted: the probabilities are those"
+    " of the rows kept, not of all rows."
+)
+
+
+def group_name(group: Key) -> str:
+    """The label of a group as it is shown."""
+    if isinstance(group, tuple):
+        return ", ".join(map(group_name, group))
+    return "(null)" if group is None else str(group)
+
+
+def where_counted(
+    fates: Mapping[str, tuple[list[str], list[str]]], records: str, *, say_columns: bool
+) -> str:
+    """A sentence on what becomes of records, for every fate with the columns without a value, and
+    those with another value, whose records have it.
+
+    >>> where_counted({"are left out": (["a"], [])}, "Rows", say_columns=False)
+    'Rows without a value are left out.'
+    """
+    said = (f"{_of_records(*of, say_columns)} {fate}" for fate, of in fates.items())
+    return f"{records} {'; those '.join(said)}."
+
+
+def _of_records(nulls: list[str], unknown: list[str], say_columns: bool) -> str:
+    """Which records have no value in a column of `nulls`, or another one in one of `unknown`."""
+
+    def of(names: list[str]) -> str:
+        return f" of {listed(names, 'or')}" if say_columns else ""
+
+    without = f"without a value{of(nulls)}" if nulls else ""
+    if nulls == unknown:
+        return f"{without} or with one that is no category"
+    other = f"with a value{of(unknown)} that is no category" if unknown else ""
+    return " or ".join(filter(None, (without, other)))
+
+
+def listed(parts: Sequence[str], last: str) -> str:
+    """Parts with commas and one word before the last."""
+    *others, end = parts
+    return f"{', '.join(others)} {last} {end}" if others else end
+
+
+def guarantee(promise: Promise) -> str:
+    """What a release promises, in sentences: privacy loss, neighbours, whether the number of
+    records is public.
+
+    Bounds are rounded up to four significant digits.
+
+    >>> from opendp_bayes import PrivacyLoss, Promise
+    >>> guarantee(Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence"))
+    'ε = 0.5 for data sets that differ by 1 record changed. The number of records, 8, is public.'
+    """
+    size = (
+        "The number of records is private."
+        if promise.size is None
+        else f"The number of records, {promise.size}, is public."
+    )
+    differ = change(promise.d_in, promise.size)
+    return f"{stated_loss(promise)} for data sets that differ by {differ}. {size}"
+
+
+def stated_loss(promise: Promise) -> str:
+    """The privacy loss in the measure of the release, rounded up to four significant digits."""
+    loss = (
+        f"ρ = {at_most(promise.rho)} (zero-concentrated)"
+        if "ZeroConcentrated" in promise.measure
+        else f"ε = {at_most(promise.epsilon)}"
+    )
+    return f"{loss}, δ = {at_most(promise.delta)}" if promise.delta else loss
+
+
+def described(mechanism: Mechanism) -> str:
+    """The mechanism with the parameters that are set, numbers to six digits."""
+    values = asdict(mechanism)
+    parameters = [
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}"
+        for name, value in values.items()
+        if value is not None
+    ]
+    return f"{type(mechanism).__name__}({', '.join(parameters)})"
+
+
+def without_scale(mechanism: Mechanism) -> str:
+    """The kind of a mechanism and its parameters other than the scale, in few words."""
+    values = {
+        name: value
+        for name, value in asdict(mechanism).items()
+        if name != "scale" and value is not None
+    }
+    shown = ", ".join(
+        value if isinstance(value, str) else f"{name}={value:.4g}" for name, value in values.items()
+    )
+    return f"{type(mechanism).__name__}({shown})" if shown else type(mechanism).__name__
+
+
+def change(d_in: int, size: int | None) -> str:
+    """By what neighbouring data sets at a distance differ.
+
+    >>> change(2, None), change(1, 100)
+    ('2 records added or removed', '1 record changed')
+    """
+    records = f"{d_in} record{'' if d_in == 1 else 's'}"
+    return f"{records} {'added or removed' if size is None else 'changed'}"
+
+
+def at_most(bound: float) -> str:
+    """The bound rounded up, so that what is printed still holds; the float 0.2 is 0.2, though it is
+    1e-17 more in binary.
+    """
+    return (
+        f"{float(_SIGNIFICANT.create_decimal(Decimal(repr(float(bound))))):.4g}"
+        if math.isfinite(bound)
+        else "∞"
+    )

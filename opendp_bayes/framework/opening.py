@@ -1,0 +1,296 @@
+"""`context`: an OpenDP Context over a frame of polars, pandas or Arrow, its arguments checked."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+from opendp.context import Context, Query
+from opendp.domains import lazyframe_domain
+from opendp.extras.polars import Bound, LazyFrameQuery, Margin, _series_domain_from_field
+from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
+from opendp.metrics import (
+    change_one_distance,
+    hamming_distance,
+    insert_delete_distance,
+    symmetric_distance,
+)
+from opendp.mod import (
+    ChangeOneIdDistance,
+    FrameDistance,
+    Measure,
+    Metric,
+    OpenDPException,
+    SymmetricIdDistance,
+)
+
+from opendp_bayes.framework.boundary import require_features
+from opendp_bayes.framework.on_disk import on_disk
+from opendp_bayes.mathematics.validation import as_positive, as_size
+
+#: OpenDP counts rows, two for each change, in 32 bits.
+_MOST_ROWS = 2**31 - 1
+#: Types that OpenDP has no domain for, and the ones in which they are the same numbers.
+_WIDER: dict[Any, Any] = {
+    pl.Int8: pl.Int32,
+    pl.Int16: pl.Int32,
+    pl.UInt8: pl.UInt32,
+    pl.UInt16: pl.UInt32,
+}
+
+
+class CheckedContext(Context):
+    """An OpenDP Context made by `context`."""
+
+    _file: on_disk | None = None
+
+    def query(self, **kwargs: Any) -> Query | LazyFrameQuery:
+        """A query with the next share of the budget or with the loss given, as in OpenDP's
+        `Context.query`.
+
+        Raises `ValueError`/`TypeError` for a loss that buys nothing, and where the budget is spent.
+        """
+        if self.d_mids is None:
+            given = {name: value for name, value in kwargs.items() if value is not None}
+            kwargs = {name: _at_least_0(value, name) for name, value in given.items()}
+        elif kwargs:
+            raise ValueError(
+                f"query: takes no {', '.join(kwargs)}, because the Context divides its budget"
+                " itself. Leave it out, or open the Context without split_evenly_over and"
+                " split_by_weights."
+            )
+        elif not self.d_mids:
+            raise ValueError(
+                f"query: the budget of the Context, which was divided for"
+                f" {len(self.d_mids_consumed)} queries ({_listed(self.d_mids_consumed)}), is spent;"
+                " nothing is left for another. Keep the releases that were made, or divide the next"
+                " Context's budget by more queries, as in split_evenly_over="
+                f"{len(self.d_mids_consumed) + 1}."
+            )
+        return super().query(**kwargs)
+
+
+def context(
+    frame: Any,
+    *,
+    privacy_unit: tuple[Metric, Any],
+    privacy_loss: tuple[Measure, Any],
+    split_evenly_over: int | None = None,
+    split_by_weights: Sequence[float] | None = None,
+    margins: Sequence[Margin] | None = None,
+) -> CheckedContext:
+    """An OpenDP Context, as `dp.Context.compositor` makes it, with every argument checked first.
+
+    Parameters
+    ----------
+    frame : a polars LazyFrame, which is read when something is released; or data in memory, a
+        polars DataFrame, or, with the extra `frames`, a frame of pandas, a table of pyarrow or what
+        else narwhals reads. These are written to a private temporary file (`on_disk`), which is
+        there for as long as the Context. Integers of 8 and 16 bits are widened, and what pandas
+        and Arrow take for categories becomes text, because it may be read off the data.
+    privacy_unit : `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, at least 1, with
+        `identifier=` where people own several rows.
+    privacy_loss : `dp.loss_of(epsilon=)` or `dp.loss_of(rho=)`, finite and greater than 0, with or
+        without `delta=`, at least 0 and below 1.
+    split_evenly_over : the number of queries that share the budget equally.
+    split_by_weights : a positive weight for each query, in their order. Without either, each query
+        says what it spends, `context.query(epsilon=0.5)`.
+    margins : what is publicly known of the data, as in OpenDP (`docs/guarantee.md`, "Margins and
+        invariants").
+
+    Raises `ValueError`/`TypeError` for anything else, `ImportError` where narwhals is missing.
+    Reads no rows of a LazyFrame.
+
+    >>> import opendp.prelude as dp
+    >>> import polars as pl
+    >>> import opendp_bayes as ob
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> votes = pl.DataFrame({"vote": [True] * 60 + [False] * 40})
+    >>> context = ob.context(
+    ...     votes,
+    ...     privacy_unit=dp.unit_of(contributions=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0),
+    ...     split_evenly_over=2,
+    ... )
+    >>> ob.posterior(context.query(), "vote", nulls=False).release().epsilon
+    0.5
+    """
+    require_features("context")
+    privacy_unit, privacy_loss = _as_unit(privacy_unit), _as_loss(privacy_loss)
+    _check_split(split_evenly_over, split_by_weights)
+    data, file = _scanned(frame)
+    schema = data.collect_schema()
+    _check_identifier(privacy_unit[0], schema)
+    made = Context.compositor(
+        data,
+        privacy_unit=privacy_unit,
+        privacy_loss=privacy_loss,
+        split_evenly_over=split_evenly_over,
+        split_by_weights=split_by_weights,
+        domain=lazyframe_domain([_series_domain(*field) for field in schema.items()]),
+        margins=margins,
+    )
+    checked = CheckedContext.__new__(CheckedContext)
+    checked.__dict__.update(made.__dict__, _file=file)
+    return checked
+
+
+def _scanned(frame: Any) -> tuple[pl.LazyFrame, on_disk | None]:
+    """The frame as OpenDP takes it, and the file that it is read from where that is ours."""
+    if isinstance(frame, pl.LazyFrame):
+        return _widened(frame), None
+    if not isinstance(frame, pl.DataFrame):
+        frame = _of_narwhals(frame)
+    file = on_disk(_widened(frame.lazy()))
+    return file.scan, file
+
+
+def _widened(frame: pl.LazyFrame) -> pl.LazyFrame:
+    narrow = {name: _WIDER[of] for name, of in frame.collect_schema().items() if of in _WIDER}
+    return frame.cast(narrow) if narrow else frame  # type: ignore[arg-type]
+
+
+def _of_narwhals(given: Any) -> pl.DataFrame:
+    """Data in memory that are not in polars."""
+    kind = f"{type(given).__module__.partition('.')[0]}.{type(given).__name__}"
+    try:
+        import narwhals as nw
+    except ImportError:
+        raise ImportError(
+            f"frame={kind}: is not a frame of polars, and narwhals, which reads others, is not"
+            " installed. Run `pip install 'opendp-bayes[frames]'`, or make it one yourself."
+        ) from None
+    try:
+        frame = nw.from_native(given, eager_only=True)
+    except TypeError:
+        raise TypeError(
+            f"frame={kind}: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or"
+            " a table of pyarrow. Frames of DuckDB, Spark, Dask, Ibis and SQLFrame are for"
+            " `opendp_bayes_engines.context`."
+        ) from None
+    if frame.implementation.is_pandas_like():
+        mixed = [str(name) for name, of in given.dtypes.items() if str(of) == "object"]
+        if mixed:
+            raise TypeError(
+                f"frame: column {mixed[0]!r} has the type object of pandas, whose values may be of"
+                " any kind, so that their reading would depend on the data. Say which, as in"
+                f" frame.astype({{{mixed[0]!r}: 'string'}})."
+            )
+    try:
+        made = frame.to_polars()
+    except Exception:  # noqa: BLE001 - of many kinds, and some show a value
+        made = None
+    if made is None:
+        raise TypeError(
+            f"frame={kind}: a column cannot be made one of polars, for a reason that is withheld,"
+            " because it may show a value. Convert it yourself, and pass the frame of polars."
+        )
+    coded = [name for name, of in made.schema.items() if of in (pl.Categorical, pl.Enum)]
+    return made.with_columns(pl.col(coded).cast(pl.String)) if coded else made
+
+
+def _series_domain(name: str, dtype: pl.DataType) -> Any:
+    try:
+        return _series_domain_from_field((name, dtype))
+    except (OpenDPException, ValueError):
+        raise TypeError(
+            f"frame: column {name!r} has type {dtype}, for which OpenDP has no domain. Drop the"
+            " column or convert it first."
+        ) from None
+
+
+def _check_identifier(metric: Metric, schema: pl.Schema) -> None:
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    if not isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
+        return
+    for name in inner.identifier.meta.root_names():
+        if name not in schema:
+            raise ValueError(
+                f"privacy_unit: identifier={name!r} is not in the frame; its columns are"
+                f" {', '.join(map(repr, schema))}."
+            )
+
+
+def _as_unit(given: Any) -> tuple[Metric, Any]:
+    """The unit, if it is at least one row or identifier."""
+    metric, distance = _as_pair(given, "privacy_unit", "dp.unit_of(contributions=1)", Metric)
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    if inner in (change_one_distance(), hamming_distance()) or isinstance(
+        inner, ChangeOneIdDistance
+    ):
+        return metric, _as_rows(distance, "changes")
+    if inner not in (symmetric_distance(), insert_delete_distance()) and not isinstance(
+        inner, SymmetricIdDistance
+    ):
+        raise ValueError(
+            f"privacy_unit={metric}: must be dp.unit_of(contributions=...) or"
+            " dp.unit_of(changes=...)."
+        )
+    if not isinstance(metric, FrameDistance):
+        return metric, _as_rows(distance, "contributions")
+    for bound in distance:
+        if not isinstance(bound, Bound):
+            raise TypeError(f"contributions: {bound!r} must be a number or a dp.polars.Bound.")
+        for limit in ("per_group", "num_groups"):
+            if getattr(bound, limit) is not None:
+                _as_rows(getattr(bound, limit), f"contributions: Bound.{limit}")
+    return metric, distance
+
+
+def _as_rows(value: Any, name: str) -> int:
+    if (isinstance(value, int) and value < 1) or not as_size(value, name) <= _MOST_ROWS:
+        raise ValueError(f"{name}={value!r}: must be between 1 and {_MOST_ROWS}.")
+    return int(value)
+
+
+def _as_loss(given: Any) -> tuple[Measure, Any]:
+    """The loss, if it is one that can be spent."""
+    measure, loss = _as_pair(given, "privacy_loss", "dp.loss_of(epsilon=1.0)", Measure)
+    for pure, name in ((max_divergence(), "epsilon"), (zero_concentrated_divergence(), "rho")):
+        if measure == pure:
+            return measure, as_positive(loss, name)
+        if measure == approximate(pure):
+            return measure, (as_positive(loss[0], name), _at_least_0(loss[1], "delta", 1.0))
+    raise ValueError(
+        f"privacy_loss={measure}: must be dp.loss_of(epsilon=...) or dp.loss_of(rho=...), each with"
+        " or without delta=."
+    )
+
+
+def _at_least_0(value: Any, name: str, below: float = math.inf) -> float:
+    """A number from 0 on: OpenDP's own queries for what is public take a loss of 0."""
+    if type(value) in (int, float) and value == 0:
+        return 0.0
+    if not (isinstance(value, (int, float)) and (math.isnan(value) or value < 0)):
+        number = as_positive(value, name)
+        if number < below:
+            return number
+    limit = "finite" if below == math.inf else f"less than {below:g}"
+    raise ValueError(f"{name}={value!r}: must be at least 0 and {limit}.")
+
+
+def _check_split(evenly: Any, weights: Any) -> None:
+    if evenly is not None and weights is not None:
+        raise ValueError(
+            "split_evenly_over, split_by_weights: both are given; give one, or neither."
+        )
+    if evenly is not None:
+        as_size(evenly, "split_evenly_over", "queries")
+    if weights is not None:
+        if isinstance(weights, str) or not isinstance(weights, Sequence) or not weights:
+            raise TypeError(
+                f"split_by_weights={weights!r}: must be a sequence of numbers, one for each query."
+            )
+        for at, weight in enumerate(weights):
+            as_positive(weight, f"split_by_weights[{at}]")
+
+
+def _as_pair(given: Any, name: str, example: str, kind: type) -> tuple[Any, Any]:
+    is_pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], kind)
+    if not is_pair:
+        raise TypeError(f"{name}={given!r}: must be what OpenDP makes, as in {example}.")
+    return given[0], given[1]
+
+
+def _listed(losses: Sequence[Any]) -> str:
+    return ", ".join(map(str, losses[:3])) + (", ..." if len(losses) > 3 else "")

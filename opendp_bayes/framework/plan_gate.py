@@ -1,0 +1,225 @@
+"""The gate for plans: every step and expression is looked up in `plan_kinds`, and what is not found
+there is refused by name, before anything is read.
+
+OpenDP 0.16 has a check of its own, which accepts category codes. They are numbered in the order in
+which labels occur, so that one record may move the counts of all others (`docs/advisories.md`).
+polars writes a plan as JSON, which names every step, expression and argument, and holds no data.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from opendp_bayes.framework.boundary import silenced
+from opendp_bayes.framework.plan_kinds import AGGREGATIONS, STEPS
+from opendp_bayes.framework.plan_values import (
+    RefusedError,
+    Rows,
+    columns_of,
+    current_value,
+    fields,
+    is_coded,
+    named,
+    plain_value,
+    types_of,
+    value_of,
+)
+
+#: Comparisons of a limit: on which side the number of a row stands, and on which the limit.
+_COMPARED = {"Lt": ("left", "right"), "LtEq": ("left", "right")}
+_COMPARED |= {"Gt": ("right", "left"), "GtEq": ("right", "left")}
+
+
+def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> None:
+    """Raise `ValueError` for a plan in which anything may depend on other rows than its own, apart
+    from limits on the rows of an identifier and from groups, which OpenDP's Bounds count.
+
+    Parameters
+    ----------
+    plan : of a query. Nothing of it is carried out.
+    source : a frame with the columns and types that OpenDP's domain has.
+    bounds : the distance of the privacy unit; its Bounds may name columns to group by.
+    """
+    schema = _written(source)["DataFrameScan"]["schema"]
+    keys = [key for bound in bounds for key in bound.by] if isinstance(bounds, Sequence) else []
+    exprs = [pl.col(key) if isinstance(key, str) else key for key in keys]
+    bounded = frozenset(name for expr in exprs for name in expr.meta.root_names())
+    try:
+        _rows(_written(plan), schema, bounded)
+    except RefusedError as error:
+        raise ValueError(f"query: {error} docs/guarantee.md lists what is accepted.") from None
+
+
+def _written(plan: pl.LazyFrame) -> Any:
+    """The plan as polars writes it."""
+    try:
+        with silenced():  # polars will drop the JSON form; OpenDP pins the version that has it
+            return json.loads(plan.serialize(format="json"))
+    except Exception as error:  # noqa: BLE001 - polars promises no kind
+        raise ValueError(
+            "query: polars cannot write its plan down, so nobody can see which rows it looks at;"
+            f" leave out Python functions and objects. ({type(error).__name__})"
+        ) from None
+
+
+def _rows(node: Any, schema: Any, bounded: frozenset[str]) -> Rows:
+    """The rows after a step, which is checked with all steps before it."""
+    step, body = named(node)
+    if step == "IR":
+        return _rows(fields(body, "dsl version")[0], schema, bounded)
+    if step == "DataFrameScan":
+        if fields(body, "df schema")[1] != schema:
+            raise RefusedError("a frame with other columns or types than the Context's", "source")
+        coded = (name for name, dtype in schema["fields"].items() if is_coded(dtype))
+        return Rows(frozenset(coded), bounded)
+    if step not in STEPS:
+        raise RefusedError(step)
+    rows = _rows(body["input"], schema, bounded)
+    try:
+        return _STEPS[step](rows, body)
+    except RefusedError as error:
+        error.args = (f"{_WRITTEN[step]}: {error}",)
+        raise
+
+
+def _filter(rows: Rows, body: Any) -> Rows:
+    _, predicate = fields(body, "input predicate")
+    limited = _limited(rows, predicate)
+    if limited is None:
+        plain_value(rows, predicate)
+        return rows
+    return replace(rows, bounded=rows.bounded | limited)
+
+
+def _with_columns(rows: Rows, body: Any) -> Rows:
+    _, exprs, _ = fields(body, "input exprs options")
+    return _with(rows, exprs, rows.coded)
+
+
+def _select(rows: Rows, body: Any) -> Rows:
+    _, exprs, _ = fields(body, "input expr options")
+    if not any(value_of(rows, expr).of_rows for expr in exprs):
+        raise RefusedError("select of constants alone", "constants")
+    return _with(rows, exprs, frozenset())
+
+
+def _with(rows: Rows, exprs: Any, coded: frozenset[str]) -> Rows:
+    stale = rows.stale
+    for expr in exprs:
+        value = value_of(rows, expr)
+        coded = coded | {value.name} if value.coded else coded - {value.name}
+        if expr != {"Column": value.name}:
+            stale |= rows.bounded & {value.name}
+    return replace(rows, coded=coded, stale=stale)
+
+
+def _group_by(rows: Rows, body: Any) -> Rows:
+    names = "input keys predicates aggs maintain_order options apply"
+    before, keys, predicates, aggregations, _, options, apply = fields(body, names)
+    if predicates or apply is not None or any(option is not None for option in options.values()):
+        raise RefusedError("group_by with options", "")
+    values = [current_value(rows, key) for key in keys]
+    operands = [of for each in aggregations if (of := _aggregated(rows, each)) is not None]
+    for dtype in types_of(before, [*keys, *operands]):
+        if dtype.is_float() or dtype.is_nested():
+            raise RefusedError(f"{dtype} in group_by", "float")
+    coded = frozenset(value.name for value in values if value.coded)
+    return Rows(coded, frozenset(value.name for value in values))
+
+
+def _aggregated(rows: Rows, node: Any) -> Any:
+    """What is aggregated; None for the number of rows."""
+    kind, body = named(node)
+    if kind == "Alias":
+        return _aggregated(rows, body[0])
+    if kind == "Function" and body["function"] == "NullCount":
+        kind, body = "NullCount", body["input"][0]
+    elif kind == "Agg":
+        kind, body = named(body)
+        body = body["input"] if isinstance(body, dict) and "input" in body else body
+    if kind not in AGGREGATIONS:
+        raise RefusedError(kind)
+    if kind != "Len":
+        plain_value(rows, body)
+    return body
+
+
+def _limited(rows: Rows, node: Any) -> frozenset[str] | None:
+    """The columns by whose groups a predicate limits the rows of an identifier; None for another
+    predicate. OpenDP checks that `over` names the identifier.
+    """
+    kind, body = named(node)
+    if kind == "Function" and body["function"] == {"Boolean": "AllHorizontal"}:
+        return _all([_limited(rows, part) for part in body["input"]])
+    if kind != "BinaryExpr":
+        return None
+    if body["op"] == "And":
+        return _all([_limited(rows, body[side]) for side in ("left", "right")])
+    window, limit = (body[side] for side in _COMPARED.get(body["op"], ("left", "right")))
+    if body["op"] not in _COMPARED or named(window)[0] != "Over":
+        return None
+    function, by, order, mapping = fields(window["Over"], "function partition_by order_by mapping")
+    if order is not None or mapping != "GroupsToRows" or value_of(rows, limit).of_rows:
+        raise RefusedError("Over")
+    for key in by:
+        current_value(rows, key)
+    _check_numbers(rows, function)
+    return columns_of([by, function])
+
+
+def _all(parts: list[frozenset[str] | None]) -> frozenset[str] | None:
+    known = [part for part in parts if part is not None]
+    return frozenset().union(*known) if len(known) == len(parts) else None
+
+
+def _check_numbers(rows: Rows, node: Any) -> None:
+    """Check how a limit numbers the rows of an identifier, or its groups."""
+    if node == _ROW_NUMBERS:
+        return
+    kind, body = named(node)
+    if kind == "SortBy":
+        inner, by, _ = fields(body, "expr by sort_options")
+        for key in by:
+            plain_value(rows, key)
+        _check_numbers(rows, inner)
+        return
+    if kind != "Function":
+        raise RefusedError("Over")
+    (inner,), function = fields(body, "input function")
+    kind, arguments = named(function)
+    if kind == "Reverse" or (kind == "Random" and arguments["method"] == "Shuffle"):
+        _check_numbers(rows, inner)
+    elif kind == "Rank" and arguments["options"]["method"] == "Dense":
+        _check_key(rows, inner)
+    else:
+        raise RefusedError("Over")
+
+
+def _check_key(rows: Rows, node: Any) -> None:
+    """Check by what groups are numbered: values of a row, in a struct or a hash of one."""
+    kind, body = named(node)
+    if kind == "Function" and named(body["function"])[0] in ("AsStruct", "Hash"):
+        for part in body["input"]:
+            _check_key(rows, part)
+    else:
+        current_value(rows, node)
+        plain_value(rows, node)
+
+
+_STEPS: dict[str, Callable[[Rows, Any], Rows]] = {
+    "Filter": _filter,
+    "HStack": _with_columns,
+    "Select": _select,
+    "GroupBy": _group_by,
+}
+_WRITTEN = {"Filter": "filter", "HStack": "with_columns", "Select": "select", "GroupBy": "group_by"}
+#: `pl.int_range(pl.len())`
+_ROW_NUMBERS = {
+    "Function": {
+        "input": [{"Literal": {"Dyn": {"Int": 0}}}, "Len"],
+        "function": {"Range": {"IntRange": {"step": 1, "dtype": {"Literal": "Int64"}}}},
+    }
+}

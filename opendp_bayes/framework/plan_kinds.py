@@ -1,0 +1,236 @@
+"""The steps and expressions of a polars plan that are accepted, each with the reason.
+
+OpenDP checks plans too, and lets some through whose values depend on other rows. Whatever is not
+listed here is refused by `plan_gate`. Names are those that polars writes into a plan.
+`docs/guarantee.md` shows the same lists, and a test keeps them equal.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of step or expression: how a user writes it, and why it is accepted.
+
+    `by_label` says that it may be of a Categorical, because it goes by the label of the value and
+    not by its code, which is the number of labels that occurred before it in all rows.
+    """
+
+    written: str
+    reason: str
+    by_label: bool = False
+
+
+#: Each row of the result comes from one row; that of an aggregation, from the rows of one group.
+STEPS = {
+    "DataFrameScan": Kind("`context.query()`", "the rows themselves"),
+    "IR": Kind("`query.collect_schema()`", "is the same plan, with its types looked up"),
+    "Filter": Kind("`filter`", "keeps or drops a row by a value of that row, or limits rows"),
+    "HStack": Kind("`with_columns`", "adds values of the same row"),
+    "Select": Kind("`select` with a column in it", "keeps values of the same row"),
+    "GroupBy": Kind(
+        "`group_by(...).agg(...)`", "makes one row of a group: OpenDP's Bounds count it"
+    ),
+}
+
+#: The value at a row depends on that row alone.
+EXPRESSIONS = {
+    "Column": Kind("`pl.col('x')`, one by name", "is a value of the row", by_label=True),
+    "Alias": Kind("`alias`, `y=...`", "is another name", by_label=True),
+    "Literal": Kind("`pl.lit`: one number, text or Boolean", "is the same for every row"),
+    "BinaryExpr": Kind("arithmetic, comparisons, logic", "is of two values of the row"),
+    "Ternary": Kind("`fill_nan`, `pl.when`", "is one of two values of the row"),
+    "Cast": Kind(
+        "`cast` to Boolean, numbers, String, Enum, dates and times",
+        "is of one value; of a Categorical to String or Enum, which go by its label",
+        by_label=True,
+    ),
+    "Boolean.IsNull": Kind("`is_null`", "is of one value", by_label=True),
+    "Boolean.IsNotNull": Kind("`is_not_null`", "is of one value", by_label=True),
+    "Boolean.IsFinite": Kind("`is_finite`", "is of one value"),
+    "Boolean.IsInfinite": Kind("`is_infinite`", "is of one value"),
+    "Boolean.IsNan": Kind("`is_nan`", "is of one value"),
+    "Boolean.IsNotNan": Kind("`is_not_nan`", "is of one value"),
+    "Boolean.Not": Kind("`~`, `not_`", "is of one value"),
+    "Clip": Kind("`clip`", "is of one value and two limits"),
+    "Cut": Kind("`cut` at given breaks", "has the label of one value; its code is that of none"),
+    "FillNull": Kind("`fill_null` with a value", "is one of two values of the row"),
+    "Replace": Kind("`replace` by a constant mapping", "is of one value"),
+    "ReplaceStrict": Kind("`replace_strict` by a constant mapping", "is of one value"),
+    "StringExpr.Strptime": Kind(
+        "`str.to_date`, `to_datetime`, `to_time` with a format",
+        "is of one value; polars would infer a format from all of them",
+    ),
+    "TemporalExpr.Millennium": Kind("`dt.millennium`", "is of one value"),
+    "TemporalExpr.Century": Kind("`dt.century`", "is of one value"),
+    "TemporalExpr.Year": Kind("`dt.year`", "is of one value"),
+    "TemporalExpr.IsoYear": Kind("`dt.iso_year`", "is of one value"),
+    "TemporalExpr.Quarter": Kind("`dt.quarter`", "is of one value"),
+    "TemporalExpr.Month": Kind("`dt.month`", "is of one value"),
+    "TemporalExpr.Week": Kind("`dt.week`", "is of one value"),
+    "TemporalExpr.WeekDay": Kind("`dt.weekday`", "is of one value"),
+    "TemporalExpr.Day": Kind("`dt.day`", "is of one value"),
+    "TemporalExpr.OrdinalDay": Kind("`dt.ordinal_day`", "is of one value"),
+    "TemporalExpr.Hour": Kind("`dt.hour`", "is of one value"),
+    "TemporalExpr.Minute": Kind("`dt.minute`", "is of one value"),
+    "TemporalExpr.Second": Kind("`dt.second`", "is of one value"),
+    "TemporalExpr.Millisecond": Kind("`dt.millisecond`", "is of one value"),
+    "TemporalExpr.Microsecond": Kind("`dt.microsecond`", "is of one value"),
+    "TemporalExpr.Nanosecond": Kind("`dt.nanosecond`", "is of one value"),
+}
+
+#: In a filter of the form `... .over(identifier, ...) < k` alone: which rows of an identifier are
+#: kept depends on its own rows, and OpenDP's Bounds count how many that are.
+LIMITS = {
+    "Over": Kind("`truncate_per_group`, `truncate_num_groups`", "sees the rows of one identifier"),
+    "Range.IntRange": Kind("`truncate_per_group`", "numbers the rows of a group"),
+    "Reverse": Kind("`keep='last'`", "numbers them from the last"),
+    "Random": Kind("`keep='sample'`", "numbers them at random, afresh in every release"),
+    "SortBy": Kind("`keep=SortBy(...)`", "numbers them in the order of their own values"),
+    "Rank": Kind("`truncate_num_groups`", "numbers the groups, in the order of their values"),
+    "AsStruct": Kind("`truncate_num_groups` of several columns", "is the values of the group"),
+    "Hash": Kind("`truncate_num_groups(..., keep='sample')`", "is of the values of the group"),
+}
+
+#: In `group_by(...).agg(...)` alone, and of no floats, whose sum depends on the order of adding.
+AGGREGATIONS = {
+    "Len": Kind("`pl.len()`", "counts the rows of the group"),
+    "Count": Kind("`count`", "counts the values of the group"),
+    "NullCount": Kind("`null_count`", "counts the nulls of the group"),
+    "NUnique": Kind("`n_unique`", "counts the different values of the group"),
+    "Sum": Kind("`sum`", "adds the integers of the group"),
+    "Min": Kind("`min`", "is a value of the group, whatever the order of its rows"),
+    "Max": Kind("`max`", "is a value of the group, whatever the order of its rows"),
+}
+
+#: Operators of a `BinaryExpr`.
+OPERATORS = frozenset(
+    [
+        "Eq",
+        "EqValidity",
+        "NotEq",
+        "NotEqValidity",
+        "Lt",
+        "LtEq",
+        "Gt",
+        "GtEq",
+        "Plus",
+        "Minus",
+        "Multiply",
+        "Divide",
+        "TrueDivide",
+        "FloorDivide",
+        "Modulus",
+        "And",
+        "Or",
+        "Xor",
+        "LogicalAnd",
+        "LogicalOr",
+    ]
+)
+
+#: Types that a cast may have.
+TYPES = frozenset(
+    [
+        "Boolean",
+        "Int8",
+        "Int16",
+        "Int32",
+        "Int64",
+        "Int128",
+        "UInt8",
+        "UInt16",
+        "UInt32",
+        "UInt64",
+        "UInt128",
+        "Float32",
+        "Float64",
+        "String",
+        "Enum",
+        "Date",
+        "Time",
+        "Datetime",
+        "Duration",
+    ]
+)
+
+#: What a constant may be.
+CONSTANTS = frozenset(
+    [
+        "Null",
+        "Boolean",
+        "Int8",
+        "Int16",
+        "Int32",
+        "Int64",
+        "Int128",
+        "UInt8",
+        "UInt16",
+        "UInt32",
+        "UInt64",
+        "UInt128",
+        "Float32",
+        "Float64",
+        "String",
+        "StringOwned",
+        "Int",
+        "Float",
+        "Str",
+        "Date",
+        "Time",
+        "Datetime",
+        "Duration",
+    ]
+)
+
+_ORDER = "which depend on the order of the values in all rows"
+_TO_ENUM = (
+    "Use `cast(pl.Enum([...]), strict=False)` with public categories, which goes by the label"
+)
+_BEFORE = "Compute it in the frame before the Context, if each row of the result comes from one row"
+_ONE_ROW = "Keep one row of each identifier instead, with `truncate_per_group(1)`"
+
+#: The reason and the remedy for what users are likely to try; the last is for everything else.
+REFUSED = {
+    "ToPhysical": (
+        f"reads the codes of a Categorical, {_ORDER}",
+        f"{_TO_ENUM}; others have `cast`",
+    ),
+    "Categorical": (f"makes a Categorical, which has codes {_ORDER}", _TO_ENUM),
+    "codes": (f"is a Categorical, whose codes are read here, {_ORDER}", _TO_ENUM),
+    "AnonymousFunction": (
+        "is a function of your own, which may look at other rows",
+        "Apply it to the frame before the Context; OpenDP's honest-but-curious feature is then your"
+        " promise that each row of its result comes from one row",
+    ),
+    "Over": (
+        "looks at other rows",
+        "Only `truncate_per_group` and `truncate_num_groups` may, each a filter of its own",
+    ),
+    "Series": (
+        "has a value for each position, and where a row is depends on the rows before it",
+        "Use one constant, or `replace` by a mapping",
+    ),
+    "Selector": ("names columns by a rule", "Name each of them, as in `pl.col('x')`"),
+    "Strptime": ("without a format infers one from all rows", "Pass format='%Y-%m-%d' or another"),
+    "QCut": ("takes its breaks from all rows", "Use `cut` with public breaks"),
+    "FillNullWithStrategy": ("looks at other rows", "Use `fill_null` with a value"),
+    "AllHorizontal": (
+        "joins the conditions of a filter, which is not accepted",
+        "Join them by `&`, or give each a filter of its own",
+    ),
+    "First": ("depends on the order of rows", _ONE_ROW),
+    "Last": ("depends on the order of rows", _ONE_ROW),
+    "float": (
+        "is no number to group by or to add up: the last digits depend on the order of all rows",
+        "Cast it to integers first",
+    ),
+    "stale": (
+        "was computed anew, and the Bounds of the privacy unit or of an earlier step are about the"
+        " groups of the old column",
+        "Give the new column another name",
+    ),
+    "constants": ("makes one row, whatever the data", "Select a column too, or use `with_columns`"),
+    "source": ("is what it begins with", "Begin it with `context.query()`"),
+    "": ("is not among the steps that are known to look at one row alone", _BEFORE),
+}

@@ -1,0 +1,245 @@
+"""Several posterior queries in one: one budget, one composition, one debit."""
+
+import math
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+from opendp.combinators import make_composition
+from opendp.context import Context, Query
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.mod import Measurement
+
+from opendp_bayes.accounting.division import divided
+from opendp_bayes.framework.asked import Asked, ask, submitted
+from opendp_bayes.framework.boundary import require_features
+from opendp_bayes.framework.budget import as_tuple, check_query_budget, delta_of, shown
+from opendp_bayes.framework.context import released_by
+from opendp_bayes.framework.interrupts import deferred_interrupts
+from opendp_bayes.framework.question import Countable, Question
+from opendp_bayes.framework.shares_of_questions import Division, Share
+from opendp_bayes.framework.summary import described, summary_of
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.planning.expected_error import PartError
+from opendp_bayes.results.survey import Survey
+
+#: The arguments of `Question.of`, of one column and of tables and groups.
+_OF_A_COLUMN = ("column", "categories", "nulls", "unknown", "prior", "size")
+_OF_SEVERAL = ("cells", "elsewhere", "keys")
+
+
+@deferred_interrupts()
+def survey(
+    query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
+    questions: Mapping[str, Mapping[str, Any]],
+    share: Share = "equal",
+    *,
+    error: PartError = "total_variation",
+    guess_size: int | None = None,
+) -> "SurveyQuery":
+    """Ask a Context several questions of the same records for one budget; `.release()` debits the
+    Context once and returns a `Survey`, a mapping of releases.
+
+    Parameters
+    ----------
+    query : as in `posterior`. Its budget is that of all questions together.
+    questions : from the name of each question to its arguments, those of `posterior` by name:
+        `column` and what belongs to it. `by`, a column or a list of columns, asks for the posterior
+        of every group, `keys`, of a query on a frame that is not grouped itself.
+    share : `"equal"`, or a positive weight for every question by name; `"equal_errors"`, so that
+        the expected errors of all questions are equal, or `"smallest_error"`, so that their mean is
+        smallest. The budget, and its δ, are divided in proportion; no rounding makes the parts
+        exceed it.
+    error : what shares by errors go by, a field of `ExpectedError`: `"total_variation"`, of the
+        estimated probabilities; `"hellinger"`, whose smallest mean may give up a question of many
+        categories, since it is never above 1; or `"interval_width"`. For balanced proportions, as
+        in `summarize`: it depends on public sizes, priors and the budget alone.
+    guess_size : for shares by errors where the number of records is private, a public guess of it.
+
+    Raises `ValueError`/`TypeError`, with the name of the question in front, for arguments that do
+    not fit each other or the Context, before any data is read or budget spent.
+
+    >>> import opendp.prelude as dp
+    >>> import polars as pl
+    >>> import opendp_bayes as ob
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> context = dp.Context.compositor(
+    ...     data=pl.LazyFrame({"vote": [True] * 60 + [False] * 40, "member": [True, False] * 50}),
+    ...     privacy_unit=dp.unit_of(contributions=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0),
+    ...     split_evenly_over=1,
+    ... )
+    >>> both = {"categories": [True, False], "nulls": False}
+    >>> query = ob.survey(
+    ...     context.query(),
+    ...     {"vote": {"column": "vote", **both}, "members": {"column": "member", **both}},
+    ...     share={"vote": 3, "members": 1},
+    ... )
+    >>> answers = query.release()
+    >>> {name: release.epsilon for name, release in answers.items()}, answers.loss.epsilon
+    ({'vote': 0.75, 'members': 0.25}, 1.0)
+    """
+    require_features("survey")
+    if not isinstance(questions, Mapping):
+        raise TypeError(
+            "questions: must be a mapping from names to arguments of `posterior`, as in"
+            f" {{'vote': dict(column='vote')}}, not {type(questions).__name__}."
+        )
+    if not questions:
+        raise ValueError("questions: must hold at least one.")
+    division = Division(share, error, guess_size)
+    asked = {name: _asked(query, name, of) for name, of in questions.items()}
+    division.check(asked)
+    return SurveyQuery(asked, division)
+
+
+class SurveyQuery(Query):
+    """A query made by `survey`. `resolve` gives the measurement, `release` the `Survey`."""
+
+    def __init__(self, asked: Mapping[str, Asked], division: Division) -> None:
+        base = next(iter(asked.values())).base
+        super().__init__(base._chain, base._output_measure, base._d_in, base._d_out, base._context)
+        self._asked, self._division = dict(asked), division
+
+    @property
+    def questions(self) -> dict[str, Asked]:
+        """What is asked, by name."""
+        return dict(self._asked)
+
+    @deferred_interrupts()
+    def resolve(
+        self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
+    ) -> Measurement:
+        """Return the composition of the measurements of all questions, each with the smallest scale
+        whose loss is within its share of the budget of the query.
+
+        Raises `ValueError` if the query has no budget or a question finds no scale within its
+        share. The arguments are those of `Query.resolve` and are not needed.
+        """
+        parts = []
+        for name, (asked, part) in self._shared().items():
+            try:
+                parts.append(asked.measurement(part))
+            except ValueError as error:
+                raise _of_question(name, error) from None
+        measurement = make_composition(parts)
+        loss = as_tuple(measurement.map(self._d_in))
+        limits = as_tuple(self._d_out)
+        if any(spent > limit for spent, limit in zip(loss, limits, strict=True)):
+            raise ValueError(
+                f"questions: OpenDP adds their losses up to {shown(loss)}, more than the budget of"
+                f" the query, {shown(limits)}. Ask fewer questions, or in several surveys."
+            )
+        return measurement
+
+    @deferred_interrupts()
+    def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
+        """What the survey would release and debit, as a polars frame with a row for each question:
+        its name, `question`, and the columns of `PosteriorQuery.summarize`. Reads no data and
+        spends nothing.
+
+        Raises `ValueError` as `resolve` and `PosteriorQuery.summarize` do.
+        """
+        rows = []
+        for name, (asked, part) in self._shared().items():
+            mechanism = asked.fitted(part)
+            loss = asked.loss(mechanism, delta_of(self._output_measure, part))
+            row = summary_of(asked, mechanism, loss, guess_size)
+            rows.append(row.select(pl.lit(name).alias("question"), pl.all()))
+        return pl.concat(rows)
+
+    def __repr__(self) -> str:
+        lines = []
+        try:
+            for name, (asked, part) in self._shared().items():
+                mechanism = asked.fitted(part)
+                loss = asked.loss(mechanism, delta_of(self._output_measure, part))
+                lines.append(f"{name!r}: {described(asked, mechanism, loss)}")
+        except ValueError as error:
+            return f"SurveyQuery({error})"
+        return f"SurveyQuery({{{', '.join(lines)}}})"
+
+    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> Survey:
+        """Make all releases in one measurement and debit the Context once, after checking that its
+        remaining budget suffices.
+
+        Raises as `PosteriorQuery.release` does, and treats Ctrl-C alike: while a question is still
+        to be counted it stops all of them, with nothing debited.
+        """
+        return released_by(self, data, self._released)
+
+    def _released(self, context: Context) -> Survey:
+        drawn = submitted(context, self.resolve(), self._d_in)
+        releases = [
+            asked.restated(released, part)
+            for (asked, part), released in zip(self._shared().values(), drawn, strict=True)
+        ]
+        return Survey(tuple(self._asked), tuple(releases))
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The part of the budget that each question gets, by name; they add up to 1.
+
+        Shares by errors are computed when first needed. Raises `ValueError` where there are none.
+        """
+        asked, weights = self._settled
+        total = math.fsum(weights)
+        return {name: weight / total for name, weight in zip(asked, weights, strict=True)}
+
+    @cached_property
+    def _settled(self) -> tuple[dict[str, Asked], tuple[float, ...]]:
+        check_query_budget(self._d_out)
+        return self._division.settled(self._asked)
+
+    def _shared(self) -> dict[str, tuple[Asked, Any]]:
+        """Every question with its part of the budget."""
+        settled, weights = self._settled
+        limits = as_tuple(self._d_out)
+        finite = [min(limit, sys.float_info.max) for limit in limits]
+        parts = list(zip(*(divided(limit, weights) for limit in finite), strict=True))
+        return {
+            name: (asked, part if isinstance(self._d_out, tuple) else part[0])
+            for (name, asked), part in zip(settled.items(), parts, strict=True)
+        }
+
+
+def _asked(query: Any, name: str, arguments: Any) -> Asked:
+    """One question, put to the query."""
+    if type(name) is not str:
+        raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
+    if not isinstance(arguments, Mapping) or "column" not in arguments:
+        raise TypeError(
+            f"questions[{name!r}]={told(arguments)}: must be a mapping with a column, as in"
+            " dict(column='vote', categories=['yes', 'no'])."
+        )
+    given = dict(arguments)
+    by, mechanism = given.pop("by", None), given.pop("mechanism", "auto")
+    question = {key: given.pop(key) for key in (*_OF_A_COLUMN, *_OF_SEVERAL) if key in given}
+    try:
+        if by is not None:
+            query = _grouped(query, by)
+        return ask(query, Question.of(**question), mechanism, given)
+    except (TypeError, ValueError) as error:
+        raise _of_question(name, error) from None
+
+
+def _grouped(query: Any, by: Any) -> Any:
+    if isinstance(query, LazyGroupByQuery) or not hasattr(query, "group_by"):
+        raise ValueError(
+            f"by={told(by)}: belongs to a query that is not grouped itself; pass `context.query()`."
+        )
+    names = [by] if isinstance(by, str) else by
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"by={told(by)}: must be the name of a column, a str, or a list of names; compute it"
+            " in the"
+            " plan first."
+        )
+    return query.group_by(*names)
+
+
+def _of_question(name: str, error: Exception) -> Exception:
+    """The error with the question that it belongs to."""
+    return type(error)(f"questions[{name!r}]: {error}")

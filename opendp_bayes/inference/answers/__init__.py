@@ -1,0 +1,1 @@
+"""Posteriors as their users see them: means, intervals, counts, quantities and comparisons."""

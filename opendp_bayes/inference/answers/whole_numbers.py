@@ -1,0 +1,127 @@
+"""Posteriors of whole numbers: of the true counts, and of a private number of records."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.inference.answers.by_label import position_of
+from opendp_bayes.inference.laws.count_laws import CountLaws
+from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_size
+from opendp_bayes.release_format.data import Label
+
+#: Rows of draws from a generator.
+Draw = Callable[[int, np.random.Generator], Integers]
+
+
+class NumberPosterior:
+    """The posterior of one whole number, such as the number of records (`posterior.size`).
+
+    Attributes
+    ----------
+    label : what it is the number of.
+    """
+
+    def __init__(self, label: Label, law: CountLaws, draw: Draw) -> None:
+        self.label = label
+        self._law, self._draw = law, draw
+
+    def mean(self) -> float:
+        """Posterior mean."""
+        return float(self._law.mean()[0])
+
+    def std(self) -> float:
+        """Posterior standard deviation."""
+        return float(self._law.std()[0])
+
+    def interval(self, level: float = 0.95) -> tuple[int, int]:
+        """Both ends, which belong to it, of the equal-tailed credible interval: not more than
+        `(1 - level) / 2` is below it, and not more above.
+        """
+        lower, upper = ends(self._law, as_level(level))
+        return int(lower[0]), int(upper[0])
+
+    def pmf(self, values: ArrayLike) -> Floats:
+        """The probability of each value, elementwise; 0 for what is not whole."""
+        return probabilities(self._law, values)[..., 0]
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """The probability of being at most each value, elementwise."""
+        return self._law.cdf(np.asarray(values)[..., None])[..., 0]
+
+    def sample(self, size: int, seed: int | None = None) -> Integers:
+        """Draws, shape `(size,)`. A `seed` makes them repeatable."""
+        return self._draw(as_size(size, of="draws"), np.random.default_rng(seed))
+
+    def __repr__(self) -> str:
+        return f"NumberPosterior({self.label!r}: {_shown(self.mean(), self.std())})"
+
+
+class CountsPosterior:
+    """The posterior of the true counts of the records that a release was made from
+    (`posterior.counts`), integers of shape `(k,)` in the order of `categories`.
+
+    They are the finite population's: a census office asks for them, and they are known better than
+    the probabilities behind them.
+
+    Attributes
+    ----------
+    categories : the labels.
+    """
+
+    def __init__(self, categories: tuple[Label, ...], laws: CountLaws, draw: Draw) -> None:
+        self.categories = categories
+        self._laws, self._draw = laws, draw
+
+    def __getitem__(self, label: Label) -> NumberPosterior:
+        """The count of one category. Raises `KeyError` for what is none."""
+        place = position_of(label, self.categories)
+        law = self._laws.chosen(np.array([place]))
+        return NumberPosterior(label, law, lambda size, rng: self._draw(size, rng)[:, place])
+
+    def mean(self) -> Floats:
+        """Posterior means, shape `(k,)`."""
+        return self._laws.mean()
+
+    def std(self) -> Floats:
+        """Posterior standard deviations, shape `(k,)`."""
+        return self._laws.std()
+
+    def interval(self, level: float = 0.95) -> tuple[Integers, Integers]:
+        """Both ends, which belong to them, of the equal-tailed credible intervals, two arrays of
+        shape `(k,)`: not more than `(1 - level) / 2` is below, and not more above.
+        """
+        return ends(self._laws, as_level(level))
+
+    def pmf(self, values: ArrayLike) -> Floats:
+        """The probability of each value, of shape `(...)`, for every category; shape `(..., k)`."""
+        return probabilities(self._laws, values)
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """The probability of being at most each value, as `pmf`."""
+        return self._laws.cdf(np.asarray(values)[..., None])
+
+    def sample(self, size: int, seed: int | None = None) -> Integers:
+        """Draws of all counts together, shape `(size, k)`. A `seed` makes them repeatable."""
+        return self._draw(as_size(size, of="draws"), np.random.default_rng(seed))
+
+    def __repr__(self) -> str:
+        rows = zip(self.categories, self.mean(), self.std(), strict=True)
+        return f"CountsPosterior({{{', '.join(f'{c!r}: {_shown(m, s)}' for c, m, s in rows)}}})"
+
+
+def ends(laws: CountLaws, level: float) -> tuple[Integers, Integers]:
+    """The equal-tailed intervals of whole numbers."""
+    return laws.quantile((1 - level) / 2), laws.quantile((1 + level) / 2)
+
+
+def probabilities(laws: CountLaws, values: ArrayLike) -> Floats:
+    """Of values of shape `(...)`, shape `(..., m)`."""
+    wanted = np.asarray(values, dtype=np.float64)[..., None]
+    return np.where(wanted == np.floor(wanted), laws.pmf(wanted), 0.0)
+
+
+def _shown(mean: float, std: float) -> str:
+    """With two digits of the standard deviation, and no more than four decimals."""
+    decimals = 0 if std == 0 else int(np.clip(1 - np.floor(np.log10(std)), 0, 4))
+    return f"{mean:.{decimals}f} ± {std:.{decimals}f}"

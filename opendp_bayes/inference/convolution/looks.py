@@ -1,0 +1,127 @@
+"""Counts of different records of the same probabilities, each released with noise of its own: the
+weights of one category's counts, and the windows that hold what they weigh.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from opendp_bayes.inference.convolution.count_tables import check_entries
+from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Noise less probable than `exp(-_DEPTH)` of the largest is left out, unless a prior asks for it:
+#: windows grow until what is at their ends weighs less than `exp(-_LEAST)` of the largest.
+_DEPTH, _LEAST = 25.0, 30.0
+#: Points of a grid on which the weights at the ends are looked at, at most, of all data sets.
+_GRID = 1 << 12
+
+Window = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Counts with noise, and their number where it is public."""
+
+    noise: IndependentNoise
+    size: int | None
+
+    @property
+    def highest(self) -> int:
+        """No count is larger."""
+        return np.iinfo(np.int64).max // 4 if self.size is None else self.size
+
+    def middle(self, category: int) -> int:
+        """The possible count that is nearest to what was drawn."""
+        return min(max(int(self.noise.drawn[category]), 0), self.highest)
+
+    def window(self, category: int) -> Window:
+        """The least and the largest of the counts of a category that the noise leaves."""
+        look, k = self.noise, self.noise.drawn.size
+        reach = look.noise.reach(_DEPTH)
+        if not look.noised[category]:  # what the others leave
+            reach = int(np.ceil(reach * np.sqrt(k - 1)))
+        middle = self.middle(category)
+        return max(middle - reach, 0), min(middle + reach, self.highest)
+
+    def log_weights(self, category: int, counts: Integers) -> Floats:
+        """Logarithms of `f(drawn - x) / x!`."""
+        return self.noise.log_factor(category, counts) - special.gammaln(counts + 1.0)
+
+
+def widened(
+    looks: Sequence[Look], category: int, alpha: float, rates: Floats, windows: Sequence[Window]
+) -> tuple[list[Window], float]:
+    """Windows of a category's counts in all data sets that hold the weights with a further factor
+    `exp(rate x)` of the count x in each: a strong prior moves counts far from what was drawn. Also
+    the sum of the counts where they weigh most.
+
+    Raises `ValueError` where that takes too large a table.
+    """
+    found = list(windows)
+    while True:
+        check_entries(float(np.prod([last - first + 1.0 for first, last in found])))
+        peak, heights = _at_ends(looks, category, alpha, rates, found)
+        wider = [
+            (
+                max(first - (last - first + 1), 0) if lower > -_LEAST else first,
+                min(last + (last - first + 1), look.highest) if upper > -_LEAST else last,
+            )
+            for look, (first, last), (lower, upper) in zip(looks, found, heights, strict=True)
+        ]
+        if wider == found:
+            return found, peak
+        found = wider
+
+
+def _at_ends(
+    looks: Sequence[Look], category: int, alpha: float, rates: Floats, windows: list[Window]
+) -> tuple[float, list[tuple[float, float]]]:
+    """The sum of the counts of the largest weight; and for each data set the largest logarithms of
+    weights at both ends of its window, relative to that. On a grid that is fine near what was
+    drawn.
+    """
+    points = max(int(_GRID ** (1 / len(looks))), 5)
+    pairs = zip(looks, windows, strict=True)
+    axes = [_spread(look.middle(category), window, points) for look, window in pairs]
+    grid = np.meshgrid(*axes, indexing="ij", sparse=True)
+    sums = sum(grid)
+    log_weights = special.gammaln(alpha + sums)
+    for look, counts, rate in zip(looks, grid, rates.tolist(), strict=True):
+        log_weights = log_weights + look.log_weights(category, counts) + rate * counts
+    log_weights = log_weights - log_weights.max()
+    heights = []
+    for axis in range(len(axes)):
+        lower, upper = (float(np.take(log_weights, end, axis).max()) for end in (0, -1))
+        heights.append((lower, upper))
+    peak = float(np.ravel(sums)[log_weights.argmax()])
+    return peak, heights
+
+
+def _spread(middle: int, window: Window, points: int) -> Integers:
+    """Some of the counts of a window, its ends among them."""
+    first, last = window
+    if last - first < points:
+        return np.arange(first, last + 1)
+    away = np.geomspace(1, last - first + 1, points // 4).astype(np.int64)
+    even = np.linspace(first, last, points // 2).astype(np.int64)
+    every = np.unique(np.concatenate([even, middle + away, middle - away, [middle]]))
+    return every[(every >= first) & (every <= last)]
+
+
+def counts_of(windows: Sequence[Window]) -> list[Integers]:
+    """All the counts of windows."""
+    return [np.arange(first, last + 1) for first, last in windows]
+
+
+def table_of(
+    looks: Sequence[Look], category: int, alpha: float, windows: Sequence[Window]
+) -> Floats:
+    """Logarithms of the weights of a category's counts, with an axis for each data set."""
+    grid = np.meshgrid(*counts_of(windows), indexing="ij", sparse=True)
+    log_table = special.gammaln(alpha + sum(grid))
+    for look, counts in zip(looks, grid, strict=True):
+        log_table = log_table + look.log_weights(category, counts)
+    return np.asarray(log_table)

@@ -1,0 +1,106 @@
+"""Weights of the true counts, one category at a time: the noise's and the prior's."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise
+
+#: One record that does not fit costs `exp(-_STEEPEST)` where the noise is so small that it costs
+#: less: what the prior can gain by it is at most about `exp(60)`, so that neither ever happens.
+_STEEPEST = 256.0
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """What is known of every category on its own; arrays of shape `(k,)`.
+
+    The weight of a count x is `f(drawn - x) Γ(x + prior) / x!`, f the law of the noise, without its
+    first factor where a category was not `noised`. Counts that were drawn `also` with other noise
+    have a factor for each draw; the priors of these are not used.
+    """
+
+    drawn: Integers
+    noised: NDArray[np.bool_]
+    prior: Floats
+    noise: IntegerNoise
+    also: "tuple[Categories, ...]" = ()
+
+    @property
+    def looks(self) -> "tuple[Categories, ...]":
+        """Every draw with the law of its noise."""
+        return (self, *self.also)
+
+    @property
+    def columns(self) -> list[NDArray[Any]]:
+        """Arrays of shape `(k,)`: categories for which all of them agree are alike."""
+        known = [column for look in self.looks for column in (look.drawn, look.noised)]
+        return [*known, self.prior]
+
+    @property
+    def kinks(self) -> list[Integers]:
+        """Counts at which a logarithm of noise is not smooth, arrays of shape `(k,)`."""
+        return [look.drawn - kink for look in self.looks for kink in look.noise.kinks]
+
+    @property
+    def bend(self) -> float:
+        """A scale s such that the second derivative of the logarithm of all noise, but for kinks,
+        is about `-1 / s^2`.
+        """
+        smooth = [look.noise.scale for look in self.looks if not look.noise.kinks]
+        scales = np.array(smooth or [look.noise.scale for look in self.looks])
+        return float(1 / np.sqrt(np.sum(1 / scales**2)))
+
+    @property
+    def k(self) -> int:
+        """Number of categories."""
+        return int(self.prior.size)
+
+    @cached_property
+    def hardness(self) -> float:
+        """The share of the noise's logarithm that is used: 1 but for minute scales."""
+        cost = -float(self.noise.log_ratio(0, 1))
+        return 1.0 if cost <= _STEEPEST else _STEEPEST / cost
+
+    def log_weight(self, category: Integers, counts: Floats | Integers, anchor: Integers) -> Floats:
+        """The logarithm of the weight of each count of each category over that of the anchor, of
+        shape `(k,)`.
+        """
+        start = anchor[category]
+        alpha = self.prior[category]
+        prior = log_rising(counts, alpha) - log_rising(anchor, self.prior)[category]
+        return self._log_ratio(category, start, start - counts) + prior
+
+    def log_step(self, category: Integers, counts: Integers) -> Floats:
+        """The logarithm of the ratio of the weights of `counts + 1` and `counts`."""
+        prior = np.log1p((self.prior[category] - 1) / (counts + 1.0))
+        return self._log_ratio(category, counts, -1.0) + prior
+
+    def log_absolute(self, counts: Integers) -> Floats:
+        """The logarithm of the weight of one count of each category, shape `(k,)`."""
+        noise = [look.hardness * look.log_noise(counts) for look in self.looks]
+        return np.asarray(sum(noise, start=log_rising(counts, self.prior)))
+
+    def log_noise(self, counts: Integers) -> Floats:
+        """The logarithms of the probabilities of what was drawn, `also` left out, given counts of
+        shape `(..., k)`; 0 where a category was not noised.
+        """
+        return np.where(self.noised, self.noise.log_mass(self.drawn - counts), 0.0)
+
+    def chosen(self, rows: Integers) -> "Categories":
+        """Those of some categories."""
+        also = tuple(look.chosen(rows) for look in self.also)
+        return Categories(self.drawn[rows], self.noised[rows], self.prior[rows], self.noise, also)
+
+    def _log_ratio(self, category: Integers, start: Integers, step: ArrayLike) -> Floats:
+        """The logarithm of the ratio of the noise's probabilities at `start - step` and `start`."""
+        ratio = np.zeros(np.broadcast_shapes(np.shape(start), np.shape(step)))
+        for look in self.looks:
+            noise = look.hardness * look.noise.log_ratio(look.drawn[category] - start, step)
+            ratio = ratio + np.where(look.noised[category], noise, 0.0)
+        return ratio

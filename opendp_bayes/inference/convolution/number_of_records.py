@@ -1,0 +1,236 @@
+"""The number of records: public, or private with weights, and the tilt that puts the sum there."""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.tilted_counts import Windows
+from opendp_bayes.inference.laws.count_cells import NOTHING
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: The mean of the sum may be so many of its standard deviations from where it should be.
+_OFF = 0.3
+#: Deviations are not taken to be smaller than this, in records.
+_SMALLEST_DEVIATION = 1e-3
+_MOST_TILTS = 200
+#: Noise costs at least `exp(-_UNLIKELY)` beyond the largest number of records that is considered.
+_UNLIKELY = 60.0
+#: The most records of a private number, above which its weights have too few digits.
+_LARGEST = 10**15
+#: The longest range of numbers that are looked at one by one for gaps in a prior.
+_LONGEST_RANGE = 10**6
+#: So many probabilities of a prior are compared one by one to bound them.
+_FEW = 1 << 12
+#: Quantiles of a prior of the number of records between which it is smooth.
+_LEVELS = np.linspace(0.01, 0.99, 33)
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """The number of records, from `lowest` to `highest`, with a weight of each.
+
+    `log_weight` takes real numbers in this range, elementwise; `seeds` are numbers between which it
+    has no narrow peak, and where they are `all`, the only numbers that have a weight. Where
+    `lowest` is `highest` the number is public. `upper` bounds `log_weight` between two numbers.
+    """
+
+    lowest: int
+    highest: int
+    log_weight: Callable[[Floats], Floats]
+    seeds: Integers
+    all: bool = False
+    upper: Callable[[int, int], float] = lambda lowest, highest: math.inf
+
+    @property
+    def margin(self) -> int:
+        """How far the weights of counts are taken beyond the largest total, so that they have no
+        edge where a count is all there is; sums of that size are only found on coarse grids.
+        """
+        return self.highest >> 5
+
+    @property
+    def is_point(self) -> bool:
+        """Whether there is only one possible number."""
+        return self.lowest == self.highest
+
+    def between(self, lowest: float, highest: float) -> "Total":
+        """The part of it that is not below and not above; without seeds where there is none."""
+        low, high = max(self.lowest, int(lowest)), min(self.highest, int(highest))
+        inside = self.seeds[(self.seeds >= low) & (self.seeds <= high)]
+        ends = np.array([], dtype=np.int64) if self.all else np.array([low, high])
+        seeds = np.unique(np.append(inside, ends))
+        if self.all and seeds.size:
+            low, high = int(seeds[0]), int(seeds[-1])
+        return replace(self, lowest=low, highest=high, seeds=seeds)
+
+    def most(self, tilt: float) -> float:
+        """An upper bound of `log_weight(N) - tilt N`; the sign of the tilt tells which end of the
+        range it is near.
+        """
+        reach = self.highest - self.lowest
+        away = np.unique(np.minimum(np.append(0, 2 ** np.arange(reach.bit_length())), reach))
+        found = -math.inf
+        for near, far in zip(away.tolist(), [*away[1:].tolist(), reach], strict=True):
+            if tilt < 0:
+                most = self.upper(self.highest - far, self.highest - near)
+                found = max(found, most - tilt * (self.highest - near))
+            else:
+                most = self.upper(self.lowest + near, self.lowest + far)
+                found = max(found, most - tilt * (self.lowest + near))
+        return found
+
+    def pull(self, tilt: float, mean: float, deviation: float) -> float:
+        """How far, in standard deviations of the sum, its mean is below where it should be: at a
+        point, or where the weight of the sum is stationary.
+        """
+        beyond = max(self.lowest - mean, 0.0) + min(self.highest - mean, 0.0)
+        if self.is_point or beyond:
+            return beyond / deviation
+        # Where the sum hardly varies, its tilt still has to be that of the weight.
+        return (self._slope(mean) - tilt) * max(deviation, 1.0)
+
+    def _slope(self, place: float) -> float:
+        """Derivative of the logarithm of the weight, between its nearest points that are not 0."""
+        lower = max(math.floor(place) - 1, self.lowest)
+        upper = min(lower + 3, self.highest)
+        below, above = self.log_weight(np.array([lower, upper], dtype=np.float64))
+        if min(below, above) <= NOTHING / 2:
+            heights = self.log_weight(self.seeds.astype(np.float64))
+            seeds, heights = self.seeds[heights > NOTHING / 2], heights[heights > NOTHING / 2]
+            if seeds.size < 2:
+                return 0.0
+            right = int(np.clip(np.searchsorted(seeds, place), 1, seeds.size - 1))
+            lower, upper = int(seeds[right - 1]), int(seeds[right])
+            below, above = heights[right - 1], heights[right]
+        return float(above - below) / (upper - lower)
+
+
+def public(size: int, prior_total: float) -> Total:
+    """A public number of records."""
+    weight = -float(log_rising(size, prior_total))
+    return Total(size, size, lambda sizes: np.full(np.shape(sizes), weight), np.array([size]))
+
+
+def private(categories: Categories, size_prior: Any) -> Total:
+    """A private number with a prior, a frozen discrete distribution of scipy or None for every
+    number being equally probable.
+
+    Raises `ValueError` where nothing bounds the number, or only beyond 1e15.
+    """
+    concentration = float(categories.prior.sum())
+    highest = max(_highest(categories, size_prior), 0)
+    lowest, seeds = 0, [_graded(0, highest)]
+    if size_prior is not None:
+        lowest = int(min(max(size_prior.support()[0], 0), highest))
+        quantiles = _quantiles(size_prior)
+        seeds += [_graded(lowest, highest), np.clip(quantiles, lowest, highest).astype(np.int64)]
+        seeds += [highest - seed + lowest for seed in seeds[1:2]]
+
+    def log_weight(sizes: Floats) -> Floats:
+        known = 0.0 if size_prior is None else _log_prior(size_prior, sizes)
+        return np.asarray(known - log_rising(sizes, concentration))
+
+    def upper(low: int, high: int) -> float:
+        if size_prior is not None and high - low <= _FEW:
+            return float(log_weight(np.arange(low, high + 1, dtype=np.float64)).max())
+        return float(-log_rising([low, high], concentration).min())  # monotone; a probability <= 1
+
+    every = np.unique(np.clip(np.concatenate(seeds), lowest, highest))
+    near = np.unique(np.clip(np.concatenate([every, every + 1]), lowest, highest))
+    positive = near[log_weight(near.astype(np.float64)) > NOTHING / 2]
+    if not positive.size:
+        raise ValueError("size_prior: gives no number of records a probability above 0.")
+    lowest, highest = int(positive[0]), int(positive[-1])
+    if positive.size == np.sum((near >= lowest) & (near <= highest)):
+        every = np.unique(np.clip(every, lowest, highest))
+        return Total(lowest, highest, log_weight, every, upper=upper)
+    if highest - lowest > _LONGEST_RANGE:
+        raise ValueError(
+            "size_prior: has gaps in a range of more than 1e6 numbers; give a distribution whose "
+            "probabilities are positive between the ends of its support."
+        )
+    every = np.arange(lowest, highest + 1)
+    every = every[log_weight(every.astype(np.float64)) > NOTHING / 2]
+    return Total(lowest, highest, log_weight, every, all=True, upper=upper)
+
+
+def _log_prior(size_prior: Any, sizes: Floats) -> Floats:
+    """Log-probabilities of real numbers, straight from one whole number to the next."""
+    below = np.floor(sizes)
+    share = sizes - below
+    with np.errstate(all="ignore"):  # where a probability is 0
+        ends = [np.nan_to_num(size_prior.logpmf(s), nan=NOTHING) for s in (below, below + 1)]
+    left, right = (np.maximum(end, NOTHING) for end in ends)
+    return np.where(share > 0, (1 - share) * left + share * right, left)
+
+
+def _quantiles(size_prior: Any) -> list[float]:
+    """Those that scipy finds: its search fails at some levels of some laws."""
+    found = []
+    for level in _LEVELS:
+        with suppress(RuntimeError):
+            found.append(float(size_prior.ppf(level)))
+    return found
+
+
+def _highest(categories: Categories, size_prior: Any) -> int:
+    """A number of records beyond which there is nothing.
+
+    From the median m of its prior on, each record more, but for those that the noised counts ask
+    for, makes the noise larger by one: the weight falls from `m + 2 sum(drawn)` on.
+    """
+    highest = math.inf
+    for look in categories.looks:
+        if np.all(look.noised):
+            asked = float(np.maximum(look.drawn, 0).sum(dtype=np.float64))
+            highest = min(highest, 2 * asked + look.k * look.noise.reach(_UNLIKELY))
+    if math.isinf(highest) and size_prior is not None:
+        highest = float(size_prior.isf(1e-16))
+    if size_prior is not None:
+        highest = min(highest + float(size_prior.ppf(0.5)), float(size_prior.support()[1]))
+    if not highest <= _LARGEST:
+        raise ValueError(
+            "size_prior: the private number of records is not known to be below 1e15 from the "
+            "noised counts; give a frozen discrete distribution with a bounded support."
+        )
+    return math.ceil(highest)
+
+
+def _graded(lowest: int, highest: int) -> Integers:
+    """Numbers from `lowest` on whose distances from it double."""
+    reach = max(highest - lowest, 0)
+    away = 2.0 ** np.arange(0, math.log2(reach + 2) + 1)
+    return lowest + np.unique(np.append(np.minimum(away.astype(np.int64), reach), 0))
+
+
+def balanced(categories: Categories, multiplicity: Integers, total: Total, tilt: float) -> Windows:
+    """Windows tilted so that the mean of the sum is where the total is, about.
+
+    Weights times `exp(tilt x)` are the same law once the sum is given, but then it is their windows
+    that hold the probability, and their sums that are large there.
+    """
+    low, high, step = -math.inf, math.inf, 0.0
+    for turn in range(_MOST_TILTS):
+        windows = Windows.of(categories, tilt, total.highest + total.margin)
+        mean = float(multiplicity @ windows.mean)
+        deviation = max(math.sqrt(multiplicity @ windows.variance), _SMALLEST_DEVIATION)
+        pull = total.pull(tilt, mean, deviation)
+        if abs(pull) <= _OFF or high - low <= 1e-15 * abs(tilt):
+            break
+        low, high = (tilt, high) if pull > 0 else (low, tilt)
+        newton = pull / max(deviation, 1.0 if abs(pull) < 1e3 else deviation)
+        if math.isinf(high - low):
+            # Newton's step may be far too long, or too short where the sum hardly varies.
+            step = min(max(4 * step, 1 / deviation), 1e3 * max(step, 1.0))
+            tilt += math.copysign(step if turn % 2 else min(step, abs(newton)), pull)
+        elif turn % 2 and low < tilt + newton < high:
+            tilt += newton
+        else:
+            tilt = (low + high) / 2
+    return windows

@@ -1,0 +1,200 @@
+"""The counts of the union of different records, in parts that are convolved: one of public numbers
+of records, some of private ones for each share of the first release in all records.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import optimize, special
+
+from opendp_bayes.inference.convolution.count_tables import moments
+from opendp_bayes.inference.convolution.dense_tables import Convolved
+from opendp_bayes.inference.convolution.looks import Look, Window, counts_of, table_of, widened
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Newton's steps to a tilt, how far one may go and how far the mean may stay from the sum, in
+#: standard deviations.
+_MOST_TILTS, _FARTHEST, _OFF = 200, 2.0, 0.3
+#: The share of one release in a private number of records is taken at points so many of its
+#: standard deviations apart, as far as `exp(-_FAR)` of the largest weight, at most so many.
+_STEP, _FAR, _MOST_POINTS = 1.2, 16.0, 1000
+#: The next tilt puts the number of records so many standard deviations beyond what the last serves;
+#: this is tried so often, each time nearer.
+_BEYOND, _MOST_TRIES = 3.0, 30
+#: No tilt is steeper.
+_STEEPEST = 60.0
+
+
+def of_public(looks: Sequence[Look], sizes: list[int], prior: Floats) -> Convolved:
+    """The counts, given the numbers of records."""
+    wanted, concentration = np.array(sizes, dtype=float), float(prior.sum())
+    tilt = np.log(np.maximum(wanted, 1) / (wanted.sum() + concentration))
+    every = [[look.window(category) for look in looks] for category in range(prior.size)]
+    logs: list[Floats] = [np.zeros(0)] * prior.size
+    known: list[list[Window]] = [[]] * prior.size
+    for _ in range(_MOST_TILTS):
+        for category, alpha in enumerate(prior.tolist()):
+            every[category], _ = widened(looks, category, alpha, tilt, every[category])
+            if every[category] != known[category]:
+                logs[category] = table_of(looks, category, alpha, every[category])
+                known[category] = every[category]
+        counts = [counts_of(row) for row in every]
+        mean, covariance = moments(counts, logs, tilt)
+        off = (wanted - mean) / np.sqrt(np.maximum(np.diag(covariance), 1e-6))
+        if np.all(np.abs(off) < _OFF):
+            break
+        # Sums of data sets with the same probabilities go together, almost as one.
+        step = np.linalg.solve(covariance + 1e-6 * np.eye(off.size), wanted - mean)
+        tilt = tilt + step / max(1.0, np.abs(step).max(), np.abs(off).max() / _FARTHEST)
+    return Convolved(counts, logs, tilt, concentration, sizes)
+
+
+def of_private(first: Look, second: Look, prior: Floats) -> tuple[list[Convolved], Floats]:
+    """Parts of given shares p of the first release in all records, which are independent of each
+    other: `n_1! n_2! / (n + 1)!` is the integral of `p^n_1 (1 - p)^n_2` over p.
+    """
+    guesses = [float(np.maximum(look.noise.drawn, 0).sum()) + 1 for look in (first, second)]
+    start = np.log(guesses[0] / guesses[1])
+    reach = sum(float(look.noise.noise.reach(_FAR)) for look in (first, second))
+    found: dict[int, list[tuple[Convolved, float]]] = {}
+    # The narrowest that the share can be, given the largest number of records.
+    step = _STEP * 2 / np.sqrt(sum(guesses) + reach * np.sqrt(prior.size) + 4)
+
+    def at(place: int) -> float:
+        logit = start + step * place
+        log_share, log_rest = -np.logaddexp(0, -logit), -np.logaddexp(0, logit)
+        parts = _Shared((first, second), prior, float(log_share), float(log_rest)).parts()
+        found[place] = [(part, part.log_evidence + log_share + log_rest) for part in parts]
+        return float(special.logsumexp([height for _, height in found[place]]))
+
+    best = at(0)
+    for direction in (-1, 1):
+        place, height = direction, np.inf
+        while height > best - _FAR and abs(place) < _MOST_POINTS:
+            height = at(place)
+            best, place = max(best, height), place + direction
+    every = [pair for pairs in found.values() for pair in pairs]
+    heights = np.array([height for _, height in every])
+    kept = heights > heights.max() - _FAR
+    parts = [part for (part, _), keep in zip(every, kept, strict=True) if keep]
+    return parts, special.softmax(heights[kept])
+
+
+class _Shared:
+    """The counts of two data sets together, given the share of the first in all records.
+
+    The number n of records has the weight `(n + 1)! / Γ(A + n)`, A the sum of the prior. Where that
+    falls steeply, the numbers that matter are far from those of the weights of the counts alone,
+    which are tilted to put the sum there.
+    """
+
+    def __init__(
+        self, looks: tuple[Look, Look], prior: Floats, log_share: float, log_rest: float
+    ) -> None:
+        self._looks, self._prior = looks, prior
+        self._rates, self._concentration = np.array([log_share, log_rest]), float(prior.sum())
+        self._windows = [[look.window(place) for look in looks] for place in range(prior.size)]
+
+    def parts(self) -> list[Convolved]:
+        """With as many tilts as it takes to hold all numbers of records that matter."""
+        parts = [self._tilted(None)]
+        best = parts[0].log_evidence
+        for upwards in (False, True):
+            part = parts[0]
+            while (found := self._beside(part, upwards, best)) is not None:
+                parts.append(part := found)
+                best = max(best, part.log_evidence)
+        return parts
+
+    def _beside(self, part: Convolved, upwards: bool, best: float) -> Convolved | None:
+        """Numbers of records that the tilt of a part does not serve, above or below it; None where
+        they do not matter, or no tilt serves them better.
+        """
+        end = part.served[upwards]
+        if part.log_weight_of(end) < best - _FAR or end == 0 or (upwards and part.tilt[0] >= 0):
+            return None
+        away = _BEYOND * float(part.deviations[0])
+        for turn in range(_MOST_TRIES):
+            share = 0.5**turn
+            goal = end + away * share if upwards else end - min(away, end) * share
+            found = self._tilted(goal)
+            least, most = found.served
+            if upwards and least <= end + 1 and most > end:
+                return found.between(end + 1, np.inf)
+            if not upwards and most >= end - 1 and least < end:
+                return found.between(0, end - 1)
+        return None
+
+    def _tilted(self, goal: float | None) -> Convolved:
+        """With the tilt that puts the number of records on average at the goal, or without one
+        where its weight has the slope of the tilt.
+        """
+        prior, windows = list(enumerate(self._prior.tolist())), self._windows
+        guess = sum(look.middle(place) for place, _ in prior for look in self._looks)
+        tilt = np.minimum([self._slope(guess)], 0.0)
+        known: list[list[Window]] = []
+        counts: list[list[Integers]] = []
+        logs: list[Floats] = []
+        while True:
+            found = [
+                widened(self._looks, place, alpha, self._rates + tilt, windows[place])
+                for place, alpha in prior
+            ]
+            windows = [row for row, _ in found]
+            if windows == known:
+                return Convolved(
+                    counts, logs, tilt, self._concentration, None, self._log_weight_of_number
+                )
+            known, counts, logs = windows, [], []
+            for place, alpha in prior:
+                sums, log_table = self._table(place, alpha, windows[place], found[place][1], tilt)
+                counts.append([sums])
+                logs.append(log_table)
+            tilt = np.array([self._solved(counts, logs, goal)])
+
+    def _table(
+        self, category: int, alpha: float, windows: list[Window], peak: float, tilt: Floats
+    ) -> tuple[Integers, Floats]:
+        """The sums of a category's counts, and the logarithms of their weights."""
+        one, two = counts_of(windows)
+        # A common factor theta^s for the sums s keeps the larger weights where they matter.
+        rate = float(special.digamma(alpha + peak) + tilt[0])
+        parts = []
+        for look, own_rate, counts in zip(self._looks, self._rates, (one, two), strict=True):
+            parts.append(look.log_weights(category, counts) + (own_rate + rate) * counts)
+        left, right = parts
+        top = left.max() + right.max()
+        with np.errstate(divide="ignore"):
+            weights = np.log(np.convolve(np.exp(left - left.max()), np.exp(right - right.max())))
+        sums = one[0] + two[0] + np.arange(weights.size)
+        return sums, weights + top - rate * sums + special.gammaln(alpha + sums)
+
+    def _solved(
+        self, counts: list[list[Integers]], logs: list[Floats], goal: float | None
+    ) -> float:
+        """The tilt, none of which is above 0, where weights fall too slowly to bear it."""
+
+        def mean(tilt: float) -> float:
+            return float(moments(counts, logs, np.array([tilt]))[0][0])
+
+        def off(tilt: float) -> float:
+            return tilt - self._slope(mean(tilt)) if goal is None else mean(tilt) - goal
+
+        if goal is None:
+            steepest = self._slope(0.0)
+        else:
+            steepest = -1.0
+            while off(steepest) > 0 and steepest > -_STEEPEST:
+                steepest *= 2
+        if steepest >= 0 or off(0.0) <= 0:
+            return 0.0
+        return steepest if off(steepest) >= 0 else float(optimize.brentq(off, steepest, 0.0))
+
+    def _slope(self, number: float) -> float:
+        """Of the logarithm of the weight of a number of records."""
+        slope = special.digamma(number + 2) - special.digamma(self._concentration + number)
+        return float(slope)
+
+    def _log_weight_of_number(self, number: Floats) -> Floats:
+        log_weight = special.gammaln(number + 2) - special.gammaln(self._concentration + number)
+        return np.asarray(log_weight)

@@ -1,0 +1,131 @@
+"""Where the counts can be: cells of counts of every category, placed and tilted by the weights."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.laws.count_cells import Cells, LogWeight
+from opendp_bayes.inference.laws.refinement import between, refined
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+
+def modes(categories: Categories, tilt: float, last: int) -> Integers:
+    """For every category, the inner mode of the weights times `exp(tilt x)` on `0..last`, or an end
+    where there is none, shape `(k,)`.
+
+    A prior below 1 adds a mode at 0; then the inner one is at least `bend sqrt(1 - prior)`, and
+    the weight has no other beyond, for Laplace noise but its kinks.
+    """
+    rows = np.arange(categories.k)
+    start = categories.bend * np.sqrt(np.maximum(1 - categories.prior, 0))
+    low = np.minimum(np.ceil(start), last).astype(np.int64)
+    high = np.full(categories.k, last)
+    while np.any(low < high):
+        middle = low + (high - low) // 2
+        rising = categories.log_step(rows, middle) + tilt > 0
+        low, high = (
+            np.where(rising, np.minimum(middle + 1, high), low),
+            np.where(rising, high, middle),
+        )
+    return low
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """The weights of every category times `exp(tilt x)`, made probabilities, in cells.
+
+    `anchor`, of shape `(k,)`, is a count of each category relative to which its logarithms are
+    taken, `log_norm` that of the sum; `mean` and `variance` are the law's.
+    """
+
+    categories: Categories
+    tilt: float
+    anchor: Integers
+    cells: Cells
+    log_norm: Floats
+    mean: Floats
+    variance: Floats
+
+    @classmethod
+    def of(cls, categories: Categories, tilt: float, last: int) -> "Windows":
+        """Windows on `0..last`."""
+        k, rows = categories.k, np.arange(categories.k)
+        mode = modes(categories, tilt, last)
+        columns = [mode, *categories.kinks, np.zeros(k, dtype=np.int64), np.full(k, last)]
+        seeds = np.stack([np.clip(column, 0, last) for column in columns], axis=1)
+
+        def tilted(anchor: Integers) -> LogWeight:
+            def log_weight(category: Integers, counts: Floats) -> Floats:
+                along = tilt * (counts - anchor[category])
+                return categories.log_weight(category, counts, anchor) + along
+
+            return log_weight
+
+        heights = tilted(mode)(np.repeat(rows, seeds.shape[1]), seeds.ravel().astype(float))
+        anchor = seeds[rows, np.argmax(heights.reshape(seeds.shape), axis=1)]
+        cells = refined(tilted(anchor), between(seeds), k)
+        log_masses = cells.log_masses(tilted(anchor))
+        return cls(categories, tilt, anchor, cells, *_moments(cells, log_masses, anchor))
+
+    def log_probability(self, category: Integers, counts: Floats) -> Floats:
+        """The logarithm of the probability of each count of each category."""
+        along = self.tilt * (counts - self.anchor[category])
+        weight = self.categories.log_weight(category, counts, self.anchor)
+        return np.asarray(weight + along - self.log_norm[category])
+
+    def log_sum(self, multiplicity: Integers, origin: Integers) -> float:
+        """The logarithm of the sum, over all counts, of the products of weights times
+        `exp(tilt sum)`: every category is there so many times, and `origin` has weight 1.
+        """
+        rows = np.arange(multiplicity.size)
+        at_anchor = self.categories.log_weight(rows, self.anchor, origin)
+        return float(multiplicity @ (at_anchor + self.log_norm + self.tilt * self.anchor))
+
+    def within(self, lower: Integers, upper: Integers) -> "Windows":
+        """The same probabilities with cells only between bounds, of shape `(k,)`; mean and
+        variance are those of the part.
+        """
+        part = replace(self, cells=self.cells.within(lower, upper))
+        _, mean, variance = _moments(part.cells, part.log_masses, part.anchor)
+        return replace(part, mean=mean, variance=variance)
+
+    def cut(self, longest: Floats) -> "Windows":
+        """The same probabilities in cells no longer than so many counts, of shape `(k,)`."""
+        pieces = np.ceil(self.cells.length / np.maximum(longest, 1.0)[self.cells.category])
+        return replace(self, cells=self.cells.cut(pieces.astype(np.int64)))
+
+    @cached_property
+    def log_masses(self) -> Floats:
+        """Logarithms of the probabilities that the nodes of the cells stand for."""
+        return self.cells.log_masses(self.log_probability)
+
+    def chosen(self, rows: Integers) -> "Windows":
+        """Those of some rows."""
+        edges = np.searchsorted(self.cells.category, np.arange(self.categories.k + 1))
+        place = np.concatenate([np.arange(edges[row], edges[row + 1]) for row in rows])
+        category = np.repeat(np.arange(rows.size), np.diff(edges)[rows])
+        cells = Cells(category, self.cells.first[place], self.cells.last[place])
+        chosen = self.anchor[rows], cells, self.log_norm[rows], self.mean[rows], self.variance[rows]
+        return Windows(self.categories.chosen(rows), self.tilt, *chosen)
+
+    @cached_property
+    def ends(self) -> tuple[Integers, Integers]:
+        """The smallest and the largest count of each category that has a cell."""
+        edges = np.searchsorted(self.cells.category, np.arange(self.categories.k + 1))
+        return self.cells.first[edges[:-1]], self.cells.last[edges[1:] - 1]
+
+
+def _moments(cells: Cells, log_masses: Floats, anchor: Integers) -> tuple[Floats, Floats, Floats]:
+    """Logarithm of the sum of the masses, mean and variance for each category."""
+    starts = np.flatnonzero(np.diff(cells.category, prepend=-1))
+    largest = np.maximum.reduceat(log_masses.max(axis=1), starts)
+    masses = np.exp(log_masses - largest[cells.category][:, None])
+    total = np.add.reduceat(masses.sum(axis=1), starts)
+    masses /= total[cells.category][:, None]
+    away = cells.nodes - anchor[cells.category][:, None]
+    shift = np.add.reduceat((masses * away).sum(axis=1), starts)
+    spread = (masses * (away - shift[cells.category][:, None]) ** 2).sum(axis=1)
+    variance: Floats = np.add.reduceat(spread, starts)
+    return np.log(total) + largest, np.asarray(anchor + shift), variance

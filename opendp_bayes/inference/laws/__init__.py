@@ -1,0 +1,1 @@
+"""Laws that answers are read from: mixtures of Betas, laws of counts, Dirichlet-multinomials."""

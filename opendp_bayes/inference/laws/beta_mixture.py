@@ -1,0 +1,299 @@
+"""Mixtures of Beta distributions: what the probabilities of categories are, given a release."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from opendp_bayes.inference.laws.negligible import beta_squares, matters
+from opendp_bayes.mathematics.log_space import logistic
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Components that hold less than this share of the probability and of the variance are left out.
+_NEGLIGIBLE = 1e-17
+#: Entries of one block of values times components; bounds the memory of an evaluation.
+_LARGEST_BLOCK = 1 << 21
+_LARGEST_LOGIT = 745.0  # that of the smallest float above 0 is larger than its negative
+#: How close a quantile is, relative to its probability, and the most steps to it.
+_TOLERANCE, _MOST_STEPS = 1e-10, 200
+_SMALLEST = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class BetaMixtures:
+    """`m` mixtures `sum_j weights_j Beta(a_j, b_j)`, mixture i from `start_i` to `start_(i+1)`.
+
+    `a`, `b` and `weights` have shape `(c,)`, `start` has shape `(m + 1,)`; the weights of a
+    mixture sum to 1. Near 1 everything is computed from `1 - θ`, so that both ends are alike.
+    """
+
+    a: Floats
+    b: Floats
+    weights: Floats
+    start: Integers
+
+    @classmethod
+    def grouped(
+        cls,
+        a: Floats,
+        b: Floats,
+        weights: Floats,
+        group: Integers,
+        owner: Integers,
+        spread: Floats | float = 0.0,
+    ) -> "BetaMixtures":
+        """One component for each group of components, with the mean and the variance of the group;
+        shapes `(c,)`.
+
+        `owner`, ascending, is the mixture that a component belongs to, and groups of equal number
+        in two mixtures are two. `spread` is a variance of each mean, of a component that stands for
+        several. Groups of one stay what they are; mean and variance of every mixture are kept.
+        """
+        share_of, spread = np.bincount(owner, weights), np.broadcast_to(spread, a.shape)
+        squares = beta_squares(a, b, weights / share_of[owner], owner, spread)
+        kept = matters(weights, squares, owner, _NEGLIGIBLE)
+        a, b, group, owner, spread = a[kept], b[kept], group[kept], owner[kept], spread[kept]
+        weights = weights[kept] / share_of[owner]
+        order = np.lexsort((group, owner))
+        a, b, weights, spread = a[order], b[order], weights[order], spread[order]
+        owner, group = owner[order], group[order]
+        new = (np.diff(owner, prepend=-1) != 0) | (np.diff(group, prepend=group[:1] - 1) != 0)
+        place, first = np.cumsum(new) - 1, np.flatnonzero(new)
+        total = a + b
+        share = np.add.reduceat(weights, first)
+        mean = np.add.reduceat(weights * (a / total), first) / share
+        rest = np.add.reduceat(weights * (b / total), first) / share
+        within = (a / total) * (b / total) / (total + 1)
+        off = np.where(mean[place] < 0.5, a / total - mean[place], rest[place] - b / total)
+        variance = np.add.reduceat(weights * (within + spread + off**2), first) / share
+        # A spread is as large as a mean allows only where a cell ends at 0 or 1.
+        concentration = mean * rest / np.maximum(variance, _SMALLEST) - 1
+        concentration = np.maximum(concentration, 1e-6 * np.minimum(total[first], 1))
+        alone = np.append(np.diff(first), owner.size - first[-1]) == 1
+        alone &= spread[first] == 0  # not even rounded: a density at 0 is finite for a = 1 only
+        return cls(
+            np.where(alone, a[first], np.maximum(mean * concentration, _SMALLEST)),
+            np.where(alone, b[first], np.maximum(rest * concentration, _SMALLEST)),
+            share,
+            np.searchsorted(owner[first], np.arange(share_of.size + 1)),
+        )
+
+    @classmethod
+    def joined(cls, mixtures: "Sequence[BetaMixture]") -> "BetaMixtures":
+        """Several mixtures, each of them one."""
+        start = np.cumsum([0, *(one.a.size for one in mixtures)])
+        a, b = (np.concatenate([getattr(one, name) for one in mixtures]) for name in "ab")
+        return cls(a, b, np.concatenate([one.weights for one in mixtures]), start)
+
+    @property
+    def m(self) -> int:
+        """Number of mixtures."""
+        return self.start.size - 1
+
+    def __getitem__(self, mixture: int) -> "BetaMixture":
+        """One of them."""
+        part = slice(int(self.start[mixture]), int(self.start[mixture + 1]))
+        return BetaMixture(self.a[part], self.b[part], self.weights[part])
+
+    def chosen(self, mixtures: Integers) -> "BetaMixtures":
+        """Some of them, which may repeat."""
+        sizes = np.diff(self.start)[mixtures]
+        start = np.concatenate([[0], np.cumsum(sizes)])
+        place = np.arange(start[-1]) + np.repeat(self.start[mixtures] - start[:-1], sizes)
+        return BetaMixtures(self.a[place], self.b[place], self.weights[place], start)
+
+    def mean(self) -> Floats:
+        """Expected values, shape `(m,)`."""
+        return self._sums(self.weights * (self.a / (self.a + self.b)))
+
+    def variance(self) -> Floats:
+        """Variances, those within the components plus those of their means, shape `(m,)`."""
+        share, rest = self.a / (self.a + self.b), self.b / (self.a + self.b)
+        mean, other = self._sums(self.weights * share), self._sums(self.weights * rest)
+        owner = self._owner
+        off = np.where(mean[owner] < 0.5, share - mean[owner], other[owner] - rest)
+        return self._sums(self.weights * (share * rest / (self.a + self.b + 1) + off**2))
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """P(θ <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
+        return self._mixed(special.betainc, np.clip(values, 0.0, 1.0))
+
+    def pdf(self, values: ArrayLike) -> Floats:
+        """Densities, 0 outside [0, 1], at values as for `cdf`."""
+        values = np.asarray(values, dtype=np.float64)
+        log_beta = special.betaln(self.a, self.b)
+
+        def density(a: Floats, b: Floats, x: Floats) -> Floats:
+            return np.exp(special.xlogy(a - 1, x) + special.xlog1py(b - 1, -x) - log_beta)
+
+        inside = (values >= 0) & (values <= 1)
+        with np.errstate(over="ignore", divide="ignore"):  # may be infinite at 0 and at 1
+            return np.where(inside, self._mixed(density, np.where(inside, values, 0.5)), 0.0)
+
+    def quantile(self, probabilities: ArrayLike) -> Floats:
+        """Inverse of `cdf`, to 1e-10 of the nearer tail; shaped as `two_sided_quantile`."""
+        return self.two_sided_quantile(probabilities)[0]
+
+    def two_sided_quantile(self, probabilities: ArrayLike) -> tuple[Floats, Floats]:
+        """Quantiles and one minus the same, both to their own last digits, for probabilities of
+        shape `()`, `(..., 1)` or `(..., m)`; shape `(..., m)`.
+        """
+        wanted = np.asarray(probabilities, dtype=np.float64)
+        wanted = np.broadcast_to(wanted, (*wanted.shape[:-1], self.m))
+        logits = np.empty(wanted.shape)
+        for place in np.ndindex(wanted.shape[:-1]):
+            row = wanted[place]
+            below = np.flatnonzero(row <= 0.5)
+            above = np.flatnonzero(row > 0.5)
+            logits[place][below] = self.chosen(below)._lower_logit(row[below])
+            logits[place][above] = -self.chosen(above)._mirrored()._lower_logit(1 - row[above])
+        return logistic(logits), logistic(-logits)
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """The equal-tailed intervals of probability `level`, two arrays of shape `(m,)`, rounded
+        outwards: a draw that is rounded to an end is inside.
+        """
+        lower, upper = self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+        return _outwards(lower, upper)
+
+    def shortest_interval(self, level: float) -> tuple[Floats, Floats]:
+        """The shortest intervals of probability `level`, two arrays of shape `(m,)`: those of
+        highest density where the density has one mode.
+        """
+        below, above = np.zeros(self.m), np.full(self.m, 1 - level)
+        rows = np.arange(self.m)
+        for _ in range(3):
+            left = np.linspace(below, above, 9)
+            ends = [self.two_sided_quantile(p) for p in (left, np.minimum(left + level, 1))]
+            (lower, lower_rest), (upper, upper_rest) = ends
+            length = np.where(upper < 0.5, upper - lower, lower_rest - upper_rest)
+            best = np.argmin(length, axis=0)
+            below = left[np.maximum(best - 1, 0), rows]
+            above = left[np.minimum(best + 1, 8), rows]
+        return _outwards(lower[best, rows], upper[best, rows])
+
+    @cached_property
+    def _owner(self) -> Integers:
+        return np.repeat(np.arange(self.m), np.diff(self.start))
+
+    def _sums(self, values: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(values, self.start[:-1]))
+
+    def _mirrored(self) -> "BetaMixtures":
+        return BetaMixtures(self.b, self.a, self.weights, self.start)
+
+    def _mixed(self, function: special.betainc, values: ArrayLike) -> Floats:
+        values = np.asarray(values, dtype=np.float64)
+        values = np.broadcast_to(values, (*values.shape[:-1], self.m))
+        flat, block = values.reshape(-1, self.m), max(1, _LARGEST_BLOCK // self.a.size)
+        parts = [np.empty((0, self.m))]
+        for start in range(0, len(flat), block):
+            each = function(self.a, self.b, flat[start : start + block][:, self._owner])
+            parts.append(np.add.reduceat(each * self.weights, self.start[:-1], axis=1))
+        return np.concatenate(parts).reshape(values.shape)
+
+    def _lower_logit(self, wanted: Floats) -> Floats:
+        """Logits of the quantiles of probabilities up to 1/2, shape `(m,)`: Newton's steps on the
+        logarithm of the probability, kept in a bracket; minus infinity below every float.
+        """
+        low, high = np.full(self.m, -_LARGEST_LOGIT), np.full(self.m, _LARGEST_LOGIT)
+        logit = self._start(wanted)
+        found = np.where(wanted <= 0, -np.inf, np.nan)
+        active = np.flatnonzero(wanted > 0)
+        for _ in range(_MOST_STEPS):
+            if not active.size:
+                break
+            part, place = self.chosen(active) if active.size < self.m else self, logit[active]
+            cdf, slope = part._cdf_and_slope(place)
+            goal = wanted[active]
+            low[active] = np.where(cdf <= goal, place, low[active])
+            high[active] = np.where(cdf >= goal, place, high[active])
+            narrow = high[active] - low[active] <= 1e-15 * np.maximum(np.abs(place), 1)
+            done = (np.abs(cdf - goal) <= _TOLERANCE * goal) | narrow
+            with np.errstate(all="ignore"):
+                step = place - np.log(cdf / goal) * cdf / slope
+            inside = (step > low[active]) & (step < high[active])
+            logit[active] = np.where(inside, step, (low[active] + high[active]) / 2)
+            found[active[done]] = place[done]
+            active = active[~done]
+        found[active] = logit[active]  # to the rounding of the cumulative probability
+        return np.where(found <= 1 - _LARGEST_LOGIT, -np.inf, found)
+
+    def _start(self, wanted: Floats) -> Floats:
+        """Quantiles of normal distributions with the same means and variances, as logits."""
+        mean, other = self.mean(), self._sums(self.weights * (self.b / (self.a + self.b)))
+        with np.errstate(all="ignore"):
+            deviation = np.sqrt(self.variance()) * special.ndtri(np.maximum(wanted, 1e-300))
+            start = np.log(np.maximum(mean + deviation, mean / 100))
+            start -= np.log(np.maximum(other - deviation, other / 100))
+        return np.clip(np.nan_to_num(start), -_LARGEST_LOGIT, _LARGEST_LOGIT)
+
+    def _cdf_and_slope(self, logit: Floats) -> tuple[Floats, Floats]:
+        """At one logit for each mixture, and the derivative with respect to the logit."""
+        value, rest = logistic(logit)[self._owner], logistic(-logit)[self._owner]
+        cdf = special.betainc(self.a, self.b, value)
+        near = rest < 1e-3  # where the value rounds to 1 its complement keeps its digits
+        cdf[near] = 1 - special.betainc(self.b[near], self.a[near], rest[near])
+        log_value, log_rest = -np.logaddexp(0, -logit), -np.logaddexp(0, logit)
+        log_slope = self.a * log_value[self._owner] + self.b * log_rest[self._owner]
+        slope = np.exp(np.minimum(log_slope - special.betaln(self.a, self.b), 700))
+        return self._sums(self.weights * cdf), self._sums(self.weights * slope)
+
+
+def _outwards(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    ends = np.nextafter(np.minimum(lower, upper), -1), np.nextafter(np.maximum(lower, upper), 2)
+    return np.maximum(ends[0], 0.0), np.minimum(ends[1], 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class BetaMixture:
+    """`sum_j weights_j Beta(a_j, b_j)`; three arrays of shape `(c,)`, the weights sum to 1."""
+
+    a: Floats
+    b: Floats
+    weights: Floats
+
+    @classmethod
+    def grouped(
+        cls, a: Floats, b: Floats, weights: Floats, group: Integers, spread: Floats | float = 0.0
+    ) -> "BetaMixture":
+        """As `BetaMixtures.grouped`, of one mixture."""
+        owner = np.zeros(a.shape, dtype=np.int64)
+        return BetaMixtures.grouped(a, b, weights, group, owner, spread)[0]
+
+    def mean(self) -> float:
+        """Expected value."""
+        return float(self._one.mean()[0])
+
+    def variance(self) -> float:
+        """Variance, that within the components plus that of their means."""
+        return float(self._one.variance()[0])
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """P(θ <= value), elementwise."""
+        return self._one.cdf(np.asarray(values)[..., None])[..., 0]
+
+    def pdf(self, values: ArrayLike) -> Floats:
+        """Density, elementwise; 0 outside [0, 1]."""
+        return self._one.pdf(np.asarray(values)[..., None])[..., 0]
+
+    def quantile(self, probabilities: ArrayLike) -> Floats:
+        """Inverse of `cdf`, elementwise, as `BetaMixtures.quantile`."""
+        return self._one.quantile(np.asarray(probabilities)[..., None])[..., 0]
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """The equal-tailed interval of probability `level`."""
+        lower, upper = self._one.interval(level)
+        return float(lower[0]), float(upper[0])
+
+    def draw(self, size: int, rng: np.random.Generator) -> Floats:
+        """Independent draws, shape `(size,)`."""
+        component = rng.choice(self.weights.size, size, p=self.weights / self.weights.sum())
+        return rng.beta(self.a[component], self.b[component])
+
+    @cached_property
+    def _one(self) -> BetaMixtures:
+        return BetaMixtures(self.a, self.b, self.weights, np.array([0, self.a.size]))

@@ -1,0 +1,189 @@
+"""Laws of counts in cells: what the true counts are, given a release."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.inference.laws.count_cells import Cells
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+
+@dataclass(frozen=True, eq=False)
+class CountLaws:
+    """`m` laws on the non-negative integers, law i in the cells of category i.
+
+    `masses`, shape `(cells, 4)`, are those of the cells' nodes; they sum to 1 for every law. Within
+    a cell the logarithm of the probability is linear.
+    """
+
+    cells: Cells
+    masses: Floats
+
+    @classmethod
+    def of_rows(cls, rows: Integers, weights: Floats) -> "CountLaws":
+        """The laws of the columns of weighted rows of counts, shape `(m, k)`."""
+        laws = []
+        for column in rows.T:
+            counts, place = np.unique(column, return_inverse=True)
+            masses = np.zeros((counts.size, 4))
+            masses[:, 1] = np.bincount(place, weights)  # a cell of one count is its second node
+            seen = masses[:, 1] > 0
+            cells = Cells(np.zeros_like(counts), counts, counts).where(seen)
+            laws.append(cls(cells, masses[seen] / masses.sum()))
+        return cls.joined(laws)
+
+    @classmethod
+    def joined(cls, laws: "Sequence[CountLaws]") -> "CountLaws":
+        """Several laws, each of them one."""
+        sizes = [law.cells.first.size for law in laws]
+        category = np.repeat(np.arange(len(laws)), sizes)
+        first, last = (
+            np.concatenate([getattr(law.cells, name) for law in laws]) for name in ("first", "last")
+        )
+        masses = np.concatenate([law.masses for law in laws])
+        return cls(Cells(category, first, last), masses)
+
+    @classmethod
+    def mixed(cls, laws: "Sequence[CountLaws]", shares: Floats) -> "CountLaws":
+        """One law, a mixture of several, each of them one: in cells that end where theirs do."""
+        if len(laws) == 1:
+            return laws[0]
+        starts = [np.append(law.cells.first, law.cells.last + 1) for law in laws]
+        edges = np.unique(np.concatenate(starts))
+        cells = Cells(np.zeros_like(edges[1:]), edges[:-1], edges[1:] - 1)
+        flat = cells.nodes.reshape(-1, 1)
+        pmf = sum(share * law.pmf(flat) for share, law in zip(shares, laws, strict=True))
+        masses = np.reshape(pmf, cells.nodes.shape) * cells.node_weights
+        seen = masses.sum(axis=1) > 0
+        return cls(cells.where(seen), masses[seen] / masses.sum())
+
+    def chosen(self, laws: Integers) -> "CountLaws":
+        """Some of the laws, which may repeat."""
+        sizes = np.diff(self._start)[laws]
+        ends = np.cumsum(sizes)
+        place = np.arange(ends[-1]) + np.repeat(self._start[laws] - ends + sizes, sizes)
+        category = np.repeat(np.arange(len(laws)), sizes)
+        cells = Cells(category, self.cells.first[place], self.cells.last[place])
+        return CountLaws(cells, self.masses[place])
+
+    @cached_property
+    def _start(self) -> Integers:
+        last = int(self.cells.category[-1])
+        return np.searchsorted(self.cells.category, np.arange(last + 2))
+
+    @property
+    def m(self) -> int:
+        """Number of laws."""
+        return self._start.size - 1
+
+    @cached_property
+    def _slope(self) -> Floats:
+        """Change of the logarithm of the probability over each cell."""
+        low, high = np.maximum(self.masses[:, 0], 1e-300), np.maximum(self.masses[:, 3], 1e-300)
+        length = self.cells.length
+        slope = np.log(high / low) * length / np.maximum(length - 1, 1)
+        return np.where(length > 1, np.clip(slope, -600.0, 600.0), 0.0)
+
+    @cached_property
+    def _up_to(self) -> Floats:
+        """Probability of each cell and those of its law below it."""
+        mass = self.masses.sum(axis=1)
+        running = np.cumsum(mass)
+        return running - np.append(0.0, running)[self._start[:-1]][self.cells.category]
+
+    def mean(self) -> Floats:
+        """Expected counts, shape `(m,)`."""
+        return self._sums(self.masses * (self.cells.nodes - self._middle)) + self._middles
+
+    def std(self) -> Floats:
+        """Standard deviations, shape `(m,)`."""
+        away = self.cells.nodes - self._middle
+        mean = self._sums(self.masses * away)[self.cells.category][:, None]
+        return np.asarray(np.sqrt(self._sums(self.masses * (away - mean) ** 2)))
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """P(x <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
+        values = np.floor(np.asarray(values, dtype=np.float64))
+        values = np.broadcast_to(values, (*values.shape[:-1], self.m))
+        result = np.empty(values.shape)
+        mass = self.masses.sum(axis=1)
+        for law in range(self.m):
+            part = slice(self._start[law], self._start[law + 1])
+            first, last = self.cells.first[part], self.cells.last[part]
+            cell = np.maximum(np.searchsorted(first, values[..., law], side="right") - 1, 0)
+            share = (values[..., law] - first[cell] + 1) / (last - first + 1)[cell]
+            inside = _risen(self._slope[part][cell], np.clip(share, 0, 1))
+            below = self._up_to[part][cell] - mass[part][cell]
+            result[..., law] = below + mass[part][cell] * inside
+        return np.clip(result, 0.0, 1.0)
+
+    def pmf(self, values: ArrayLike) -> Floats:
+        """P(x = value) at whole numbers, shaped as for `cdf`."""
+        values = np.asarray(values, dtype=np.float64)
+        return np.maximum(self.cdf(values) - self.cdf(values - 1), 0.0)
+
+    def quantile(self, probabilities: ArrayLike) -> Integers:
+        """The smallest counts whose `cdf` is at least the probabilities, of shape `()`, `(..., 1)`
+        or `(..., m)`; shape `(..., m)`.
+        """
+        wanted = np.asarray(probabilities, dtype=np.float64)
+        wanted = np.broadcast_to(wanted, (*wanted.shape[:-1], self.m))
+        result = np.empty(wanted.shape, dtype=np.int64)
+        for law in range(self.m):
+            result[..., law] = self._placed(np.full(wanted.shape[:-1], law), wanted[..., law])[0]
+        return result
+
+    def draw(self, laws: Integers, rng: np.random.Generator) -> tuple[Integers, Floats]:
+        """One draw from each of some laws, and the logarithms of the probabilities of the draws."""
+        return self._placed(laws, rng.random(laws.shape))
+
+    def _placed(self, laws: Integers, level: Floats) -> tuple[Integers, Floats]:
+        """The counts at levels of the laws' cumulative probabilities, and their log-probability."""
+        end = self._start[laws + 1] - 1
+        level = level * self._up_to[end]  # the last is 1 but for rounding
+        # All laws in one ascending sequence: law i from i to i + 1, then corrected within the law.
+        key = self.cells.category + np.minimum(self._up_to, 1.0)
+        cell = np.searchsorted(key, laws + level * (1 - 1e-15))
+        cell = np.clip(cell, self._start[laws], end)
+        mass, slope = self.masses.sum(axis=1)[cell], self._slope[cell]
+        cell_share = 1 - (self._up_to[cell] - level) / np.maximum(mass, 1e-300)
+        length = self.cells.length[cell]
+        share = _place(slope, np.clip(cell_share, 0, 1))
+        offset = np.clip(np.ceil(share * length - 1e-9) - 1, 0, length - 1)
+        each = _risen(slope, (offset + 1) / length) - _risen(slope, offset / length)
+        log_mass = np.log(np.maximum(mass, 1e-300)) + np.log(np.maximum(each, 1e-300))
+        return self.cells.first[cell] + offset.astype(np.int64), log_mass
+
+    @cached_property
+    def _middles(self) -> Floats:
+        return self.cells.nodes[self._start[:-1], 0]
+
+    @property
+    def _middle(self) -> Floats:
+        return self._middles[self.cells.category][:, None]
+
+    def _sums(self, values: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(values.sum(axis=1), self._start[:-1]))
+
+
+def _risen(slope: Floats, share: Floats) -> Floats:
+    """The part of a cell's probability in the first `share` of its length."""
+    steep = np.abs(slope) > 1e-9
+    safe = np.where(steep, slope, 1.0)
+    # Mirrored where the slope is positive, so that nothing overflows.
+    falling = -np.abs(safe)
+    place = np.where(slope > 0, 1 - share, share)
+    part = np.expm1(falling * place) / np.expm1(falling)
+    return np.where(steep, np.where(slope > 0, 1 - part, part), share)
+
+
+def _place(slope: Floats, part: Floats) -> Floats:
+    """Inverse of `_risen`."""
+    steep = np.abs(slope) > 1e-9
+    falling = -np.abs(np.where(steep, slope, 1.0))
+    mirrored = np.where(slope > 0, 1 - part, part)
+    place = np.log1p(mirrored * np.expm1(falling)) / falling
+    return np.where(steep, np.where(slope > 0, 1 - place, place), part)

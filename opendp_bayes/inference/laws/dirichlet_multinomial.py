@@ -1,0 +1,78 @@
+"""Draws from the Dirichlet and the Dirichlet-multinomial distribution, of posteriors; never of
+releases.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Stirling's series of `ln Γ` is exact to the last digits from here on.
+_STIRLING = 24.0
+
+
+def log_rising(counts: ArrayLike, alpha: ArrayLike) -> Floats:
+    """`ln Γ(x + alpha) - ln x!`, elementwise, for real `x >= 0`: what one category contributes to
+    the Dirichlet-multinomial probability of the counts.
+
+    >>> log_rising([0, 1, 2], 3.0).round(6).tolist()
+    [0.693147, 1.791759, 2.484907]
+    """
+    x, a = np.broadcast_arrays(
+        np.asarray(counts, dtype=np.float64), np.asarray(alpha, dtype=np.float64)
+    )
+    large = np.maximum(x, _STIRLING)  # keeps the unused branch finite
+    upper, lower = large + a, large + 1
+    # The difference of two series of Stirling, its large terms taken together.
+    by_series = (large + 0.5) * np.log1p((a - 1) / lower) + (a - 1) * (np.log(upper) - 1)
+    by_series = by_series + _correction(upper) - _correction(lower)
+    small = x < _STIRLING
+    if np.any(small):
+        exact = special.gammaln(x[small] + a[small]) - special.gammaln(x[small] + 1)
+        by_series = np.array(by_series)
+        by_series[small] = exact
+    return np.asarray(by_series)
+
+
+def log_rising_factorial(a: Floats, counts: Integers) -> Floats:
+    """`ln Γ(x + a) - ln Γ(a)`, elementwise, also for `a` so large that `ln Γ(a)` has no digits left
+    for the difference.
+    """
+    large = np.maximum(a, _STIRLING)  # keeps the unused branch finite
+    upper = np.asarray(large + counts, dtype=np.float64)
+    series = counts * (np.log(upper) - 1) + (large - 0.5) * np.log1p(counts / large)
+    series += _correction(upper) - _correction(large)
+    return np.where(a < _STIRLING, special.gammaln(a + counts) - special.gammaln(a), series)
+
+
+def _correction(value: Floats) -> Floats:
+    inverse = 1 / value
+    square = inverse * inverse
+    return inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680)))
+
+
+def dirichlet(concentration: Floats, rng: np.random.Generator) -> Floats:
+    """A draw from the Dirichlet distribution of each row, shape `(draws, k)`, also for
+    concentrations that underflow a gamma variate.
+    """
+    log_gamma = (
+        np.log(rng.standard_gamma(concentration + 1))
+        - rng.standard_exponential(concentration.shape) / concentration
+    )
+    return special.softmax(log_gamma, axis=1)
+
+
+def dirichlet_multinomial(
+    size: int, prior: Floats, draws: int, rng: np.random.Generator
+) -> Integers:
+    """Counts of `size` records whose probabilities are drawn from the prior, shape `(draws, k)`."""
+    return rng.multinomial(size, dirichlet(np.tile(prior, (draws, 1)), rng))
+
+
+def log_dirichlet_multinomial(counts: Integers, prior: Floats) -> Floats:
+    """The logarithms of their probabilities, shape `(draws,)`."""
+    terms = log_rising_factorial(prior, counts) - special.gammaln(counts + 1.0)
+    size = counts.sum(axis=1)
+    whole = log_rising_factorial(prior.sum(), size) - special.gammaln(size + 1.0)
+    return np.asarray(terms.sum(axis=1) - whole)

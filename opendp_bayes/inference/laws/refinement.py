@@ -1,0 +1,120 @@
+"""Cells are halved until a weight is smooth in each of those that matter."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, LogWeight
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Cells that together hold less than about `exp(-_DEPTH)` of the weight and of its second moment
+#: are left out.
+_DEPTH = 42.0
+#: How much the logarithm of a weight may change over a cell that matters, and bend in it.
+_CHANGE, _BEND = 0.5, 0.04
+#: Cells of `exp(-_COARSER)` of both may be twice as coarse.
+_COARSER = 24.0
+
+
+def between(seeds: Integers) -> Cells:
+    """The seeds of every category, shape `(k, m)`, one cell each, and the runs between them."""
+    seeds = np.sort(seeds, axis=1)
+    k, m = seeds.shape
+    category = np.repeat(np.arange(k), 2 * m - 1)
+    first, last = np.empty((k, 2 * m - 1), dtype=np.int64), np.empty((k, 2 * m - 1), dtype=np.int64)
+    first[:, ::2] = last[:, ::2] = seeds
+    first[:, 1::2], last[:, 1::2] = seeds[:, :-1] + 1, seeds[:, 1:] - 1
+    last[:, ::2][:, 1:][np.diff(seeds, axis=1) == 0] = -1  # a seed that is there twice
+    cells = Cells(category, first.ravel(), last.ravel())
+    return cells.where(cells.first <= cells.last)
+
+
+def refined(log_weight: LogWeight, cells: Cells, k: int) -> Cells:
+    """The cells halved until the weight is smooth in each, without those that matter nothing,
+    neither for the sum of the weights nor for the second moment about the mode: a tail of no weight
+    decides the deviation of a law that is all but one count.
+
+    No cell may hold a mode of the weight in its inside.
+    """
+    found, done = _Best.of_none(k), list[Cells]()
+    left, right = (
+        log_weight(cells.category, ends.astype(float)) for ends in (cells.first, cells.last)
+    )
+    while True:
+        category, length = cells.category, cells.length
+        middle = log_weight(category, (cells.first + cells.last) / 2)
+        low, high = np.minimum(np.minimum(left, right), middle), np.maximum(left, right)
+        log_length = np.log(length)
+        found.add(cells, low + log_length, left, right)
+        deficit = found.deficit(cells, high + log_length)
+        slack = 1 + np.maximum(deficit, 0) / _COARSER
+        smooth = (np.abs(left - right) <= _CHANGE * slack) & (
+            np.abs(left + right - 2 * middle) <= _BEND * slack
+        )
+        kept = deficit <= _DEPTH
+        done.append(cells.where(kept & (smooth | (length == 1))))
+        split = kept & ~smooth & (length > 1)
+        if not np.any(split):
+            break
+        cells, left, right = _halved(log_weight, cells.where(split), left[split], right[split])
+    whole = Cells(*(np.concatenate([getattr(part, name) for part in done]) for name in _FIELDS))
+    # Cells from early rounds were kept while better ones were not yet known.
+    return whole.where(np.lexsort((whole.first, whole.category)))
+
+
+_FIELDS = ("category", "first", "last")
+
+
+@dataclass(frozen=True, eq=False)
+class _Best:
+    """Of every category: the height and the place of the mode, and logarithms of the largest mass
+    and of the largest second moment of a cell, arrays of shape `(k,)`.
+    """
+
+    height: Floats
+    place: Floats
+    mass: Floats
+    moment: Floats
+
+    @classmethod
+    def of_none(cls, k: int) -> "_Best":
+        height, mass, moment = (np.full(k, NOTHING) for _ in range(3))
+        return cls(height, np.zeros(k), mass, moment)
+
+    def add(self, cells: Cells, least: Floats, left: Floats, right: Floats) -> None:
+        """Cells of masses of `exp(least)` or more, with heights at their ends."""
+        for height, place in ((left, cells.first), (right, cells.last)):
+            np.maximum.at(self.height, cells.category, height)
+            top = height == self.height[cells.category]
+            self.place[cells.category[top]] = place[top]
+        np.maximum.at(self.mass, cells.category, least)
+        near, _ = self._log_squares(cells)
+        np.maximum.at(self.moment, cells.category, least + near)
+
+    def deficit(self, cells: Cells, most: Floats) -> Floats:
+        """How far cells of masses up to `exp(most)` are below both, in logarithms."""
+        _, far = self._log_squares(cells)
+        of_mass, of_moment = self.mass[cells.category], self.moment[cells.category]
+        return np.minimum(of_mass - most, of_moment - most - far)
+
+    def _log_squares(self, cells: Cells) -> tuple[Floats, Floats]:
+        """Logarithms of the squared distances from the mode of the nearer and the further end; one
+        record is the least.
+        """
+        away = np.abs(np.stack([cells.first, cells.last]) - self.place[cells.category])
+        away = 2 * np.log(np.maximum(away, 1.0))
+        return away.min(axis=0), away.max(axis=0)
+
+
+def _halved(
+    log_weight: LogWeight, cells: Cells, left: Floats, right: Floats
+) -> tuple[Cells, Floats, Floats]:
+    middle = cells.first + (cells.last - cells.first) // 2
+    inner = log_weight(cells.category, middle.astype(float))
+    outer = log_weight(cells.category, middle + 1.0)
+    halves = Cells(
+        np.concatenate([cells.category, cells.category]),
+        np.concatenate([cells.first, middle + 1]),
+        np.concatenate([middle, cells.last]),
+    )
+    return halves, np.concatenate([left, outer]), np.concatenate([inner, right])

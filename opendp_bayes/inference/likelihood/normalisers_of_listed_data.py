@@ -1,0 +1,136 @@
+"""The same functions of three or more counts: at every data set, listed, with a spline in
+between.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import RBFInterpolator
+from scipy.special import logsumexp
+
+from opendp_bayes.inference.likelihood.normalisers_of_two_categories import NO_COINS, POWERS
+from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.simplex import candidate_sums, candidates
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.laws import ExponentialWeights
+
+#: Data sets of which every one has its functions computed, and of more, how many have.
+_ALL, _SPREAD_NODES = 4000, 1500
+#: The most probable data sets, whose functions are computed as well.
+_PROBABLE = 1500
+#: Logarithms of widths that deviate by less are the same.
+_SAME = 1e-6
+#: Data sets out of which these are chosen.
+_POOL = 20_000
+
+
+@lru_cache(maxsize=8)
+def coin_tables(scale: float, size: int, prior: tuple[float, ...]) -> Floats:
+    """The same of every data set of three or more categories, in lexicographic order."""
+    return _tabulated(size, np.array(prior), partial(_log_sums, scale))
+
+
+def coin_sums_at(rows: Integers, scale: float, size: int, prior: Floats) -> Floats:
+    """The same of some of them, none interpolated."""
+    return _values_at(rows, size, prior, partial(_log_sums, scale))
+
+
+def _log_sums(scale: float, row: int, distances: Floats) -> Floats:
+    exponents = distances / scale
+    exponents[row] = np.inf
+    sums = []
+    for power in POWERS:  # ascending: coins that one has made too small stay so
+        exponents = exponents[exponents < -NO_COINS / power]
+        sums.append(np.exp(-power * exponents).sum())
+    return np.log(np.maximum(sums, math.exp(NO_COINS)))
+
+
+@lru_cache(maxsize=8)
+def tables(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """`ln w` and `ln Z` of every data set, in lexicographic order."""
+    alpha = np.array(prior)
+    log_widths = np.log(law.widths.widths_at(candidates(size, alpha.size), alpha))
+    return log_widths, _tabulated(size, alpha, partial(_log_normaliser, log_widths), log_widths)
+
+
+def normalisers_at(rows: Integers, log_widths: Floats, size: int, prior: Floats) -> Floats:
+    """`ln Z` of some data sets, not interpolated, given the `ln w` of all."""
+    return _values_at(rows, size, prior, partial(_log_normaliser, log_widths))
+
+
+def _log_normaliser(log_widths: Floats, row: int, distances: Floats) -> float:
+    return float(logsumexp(-distances * np.exp(-log_widths[row])))
+
+
+def most_probable(log_weights: Floats) -> Integers:
+    """The places of listed data sets, of weights of shape `(data sets,)`, whose functions are
+    computed although they are interpolated; none where all are computed.
+    """
+    if log_weights.size <= _ALL:
+        return np.empty(0, dtype=np.int64)
+    return np.argsort(-log_weights)[:_PROBABLE]
+
+
+def _values_at(
+    rows: Integers, size: int, prior: Floats, of: Callable[[int, Floats], ArrayLike]
+) -> Floats:
+    """Functions of the place of a data set and of the distances of all candidates from it, at some
+    data sets; shape `(rows, ...)`.
+    """
+    split = np.arange(size + 1)
+    gaps = [
+        gap_above(a + np.minimum.outer(split, split), np.abs(np.subtract.outer(split, split)) / 2)
+        for a in prior
+    ]
+    sums = (
+        candidate_sums([gap[count] for gap, count in zip(gaps, row, strict=True)])
+        for row in candidates(size, prior.size)[rows]
+    )
+    return np.array(
+        [
+            of(row, distance_from_divergence(each))
+            for row, each in zip(rows.tolist(), sums, strict=True)
+        ]
+    )
+
+
+def _tabulated(
+    size: int,
+    prior: Floats,
+    of: Callable[[int, Floats], ArrayLike],
+    log_widths: Floats | None = None,
+) -> Floats:
+    """The same at every data set, in lexicographic order; shape `(data sets, ...)`.
+
+    Computed for all if there are at most `_ALL`, otherwise for `_SPREAD_NODES` of them, with a
+    thin-plate spline in between: in the counts, and in `log_widths`, shape `(data sets,)`, of which
+    what is computed is a smooth function where they are none of the counts.
+    """
+    data = candidates(size, prior.size)
+    # Spreads small counts out, where the functions bend.
+    place: Floats = np.asarray(data + 0.5, dtype=np.float64) ** 0.25
+    nodes = np.arange(len(data)) if len(data) <= _ALL else _far_apart(place)
+    values = _values_at(nodes, size, prior, of)
+    if nodes.size == len(data):
+        return values
+    if log_widths is not None and log_widths[nodes].std() > _SAME:
+        place = np.column_stack([place, log_widths])
+    place = place / place[nodes].std(axis=0)
+    return RBFInterpolator(place[nodes], values, kernel="thin_plate_spline")(place)
+
+
+def _far_apart(place: Floats) -> Integers:
+    """Indices of `_SPREAD_NODES` points: the extreme ones, then always the one furthest from all
+    before, among as many as `_POOL`.
+    """
+    pool = np.unique(np.linspace(0, len(place) - 1, _POOL).astype(np.int64))
+    pool = np.union1d(pool, place.argmax(axis=0))
+    chosen = np.searchsorted(pool, place.argmax(axis=0)).tolist()
+    nearest = np.min([((place[pool] - place[pool[c]]) ** 2).sum(axis=1) for c in chosen], axis=0)
+    while len(chosen) < _SPREAD_NODES:
+        chosen.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, ((place[pool] - place[pool[chosen[-1]]]) ** 2).sum(axis=1))
+    return np.sort(pool[chosen])

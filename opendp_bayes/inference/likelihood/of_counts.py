@@ -1,0 +1,280 @@
+r"""The probability of a release as a function of the counts that it was made from, up to a factor
+that does not depend on them.
+
+Nothing here needs to be private or exact to the last digit: the release is already public. Where a
+sum over all candidates would take too long it is taken over cells (`inference.cells`), and smooth
+functions of the counts are interpolated; `docs/posterior.md` states the error and the tests measure
+it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from opendp_bayes.inference.likelihood.normalisers_of_listed_data import (
+    coin_sums_at,
+    coin_tables,
+    normalisers_at,
+    tables,
+)
+from opendp_bayes.inference.likelihood.normalisers_of_two_categories import (
+    POWER_WEIGHTS,
+    POWERS,
+    coin_curves,
+    curves,
+    distances,
+    position,
+)
+from opendp_bayes.mathematics.simplex import number_of_candidates, ranks
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, IntegerNoise
+from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
+from opendp_bayes.mechanisms.permute_and_flip import flip_quadrature
+from opendp_bayes.mechanisms.protocol import Mechanism, law_of
+
+#: Data sets of three or more categories up to which they are listed for an exponential mechanism.
+LARGEST_LIST = 200_000
+#: Data sets up to which the `log_pmf` of a mechanism that states no law is called for each.
+_LARGEST_CALLS = 2_000
+#: The largest scale of noise on the counts, which keeps sums of draws within machine integers.
+_LARGEST_SCALE = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentNoise:
+    """`prod_i f(drawn_i - x_i)` over the categories that are `noised`, f the mass of one `noise`;
+    `drawn` has shape `(k,)`.
+    """
+
+    drawn: Integers
+    noise: IntegerNoise
+    noised: tuple[bool, ...]
+
+    def log_factor(self, category: int, counts: Integers) -> Floats:
+        """`ln f(drawn_i - counts)`, elementwise; 0 where the category is not noised."""
+        if not self.noised[category]:
+            return np.zeros(np.shape(counts))
+        return self.noise.log_mass(int(self.drawn[category]) - np.asarray(counts))
+
+    def log_likelihood(self, counts: Integers) -> Floats:
+        """Sum of the factors of every row of `counts`, shape `(m, k)`; shape `(m,)`."""
+        factors = (self.log_factor(i, counts[:, i]) for i in range(self.drawn.size))
+        return np.asarray(sum(factors, start=np.zeros(len(counts))))
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """`exp(-H(posterior(x), released) / w(x)) / Z(x)`, of which the normaliser `Z(x)` is a sum over
+    all candidates.
+    """
+
+    law: ExponentialWeights
+    released: Integers
+    prior: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return int(self.released.sum())
+
+    def log_likelihood(self, counts: Integers) -> Floats:
+        """Of every row of `counts`, shape `(m, k)`; for two categories, or as few data sets as can
+        be listed.
+        """
+        key = self.law, self.size, tuple(self.prior.tolist())
+        if self.prior.size == 2:
+            place = position(counts[:, 0], self.size)
+            log_width, log_normaliser = (curve(place) for curve in curves(*key))
+        else:
+            rank = ranks(counts, self.size)
+            log_width, log_normaliser = (table[rank] for table in tables(*key))
+        return -self.distances(counts, self.released) * np.exp(-log_width) - log_normaliser
+
+    def computed(self, counts: Integers) -> Floats:
+        """The same of some of the data sets that can be listed, without interpolation."""
+        rank = ranks(counts, self.size)
+        log_widths = tables(self.law, self.size, tuple(self.prior.tolist()))[0]
+        log_normaliser = normalisers_at(rank, log_widths, self.size, self.prior)
+        exponents = self.distances(counts, self.released) * np.exp(-log_widths[rank])
+        return -exponents - log_normaliser
+
+    def distances(self, counts: Integers, other: Integers) -> Floats:
+        """Hellinger distances between posteriors, shape `(m,)`."""
+        return distances(counts, other, self.prior)
+
+
+@dataclass(frozen=True, eq=False)
+class Flipping:
+    """Permute-and-flip: `p_r` times the integral over t from 0 to 1 of `prod_{s != r} (1 - t p_s)`,
+    `p_s = exp(-H(posterior(x), s) / scale)`.
+
+    The product over the candidates other than x and r is written with power sums of their coins,
+    `ln prod (1 - t p_s) = -sum_m t^m S_m / m`, of which the later terms are an integral over m.
+    """
+
+    scale: float
+    released: Integers
+    prior: Floats
+
+    def log_likelihood(self, counts: Integers) -> Floats:
+        """Of every row of `counts`, shape `(m, k)`; for two categories, or as few data sets as can
+        be listed.
+        """
+        size, key = int(self.released.sum()), tuple(self.prior.tolist())
+        if self.prior.size == 2:
+            log_sums = coin_curves(self.scale, size, key)(position(counts[:, 0], size))
+        else:
+            log_sums = coin_tables(self.scale, size, key)[ranks(counts, size)]
+        return self._from_sums(counts, np.exp(log_sums))
+
+    def computed(self, counts: Integers) -> Floats:
+        """The same of some of the data sets that can be listed, without interpolation."""
+        size = int(self.released.sum())
+        log_sums = coin_sums_at(ranks(counts, size), self.scale, size, self.prior)
+        return self._from_sums(counts, np.exp(log_sums))
+
+    def _from_sums(self, counts: Integers, sums: Floats) -> Floats:
+        exponents = distances(counts, self.released, self.prior) / self.scale
+        coins = np.exp(-exponents)
+        points, weights, ends = flip_quadrature(sums[:, 0])
+        terms = POWER_WEIGHTS * sums * ends[:, None] ** POWERS
+        integral = np.zeros(len(counts))
+        for point, weight in zip(points, weights, strict=True):
+            t = point * ends
+            log_product = np.log1p(-t) - terms @ point**POWERS
+            integral += weight * ends * np.exp(log_product) / (1 - t * coins)
+        return np.log(integral) - exponents
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulated:
+    """A likelihood that the mechanism computes itself, for rows of counts of shape `(m, k)`."""
+
+    released: Integers
+    log_likelihood: Callable[[Integers], Floats]
+
+
+Likelihood = IndependentNoise | Weighing | Flipping | Tabulated
+
+
+def likelihood_of(
+    mechanism: Mechanism, drawn: Integers, prior: Floats, size: int | None
+) -> Likelihood:
+    """The likelihood of what a mechanism has `drawn`, shape `(k,)`, from its law.
+
+    Raises `ValueError` for noise of a scale beyond 10^12, and where a mechanism that does not state
+    its law has no other way to a likelihood (`_tabulated_likelihood`).
+    """
+    law = law_of(mechanism, size, prior)
+    if law is None:
+        return _tabulated_likelihood(mechanism, drawn, prior, size)
+    return _of_law(law, drawn, prior, size)
+
+
+def _tabulated_likelihood(
+    mechanism: Any, released: Integers, prior: Floats, size: int | None
+) -> "Tabulated":
+    """The likelihood of `released`, shape `(k,)`, under a mechanism that does not state its law.
+
+    It may have a method `log_likelihood(released, counts, prior)`: the
+    log-probability of `released` given each row of `counts`, shape `(m, k)`, up to a constant
+    common to all rows. Otherwise its `log_pmf` is called for every data set, of which there may be
+    2000. Raises `ValueError` where neither is possible.
+    """
+    if hasattr(mechanism, "log_likelihood"):
+
+        def of_plugin(counts: Integers) -> Floats:
+            result = np.asarray(mechanism.log_likelihood(released, counts, prior), dtype=np.float64)
+            if result.shape != (len(counts),) or not np.all(result < np.inf):
+                raise ValueError(
+                    f"mechanism={mechanism.name!r}: its log_likelihood returned nan, inf or the"
+                    f" shape {result.shape} for {len(counts)} rows of counts; it must return one"
+                    " number below inf for each."
+                )
+            return result
+
+        return Tabulated(released, of_plugin)
+    if size is None or number_of_candidates(size, released.size) > _LARGEST_CALLS:
+        number = (
+            "infinitely many"
+            if size is None
+            else f"{number_of_candidates(size, released.size):.3g}"
+        )
+        raise ValueError(
+            f"mechanism={mechanism.name!r}: its log_pmf would be called for {number} data sets, at"
+            f" most {_LARGEST_CALLS}. Give the mechanism a method log_likelihood(released, counts,"
+            " prior), for counts of shape (m, k) (docs: Noise-aware posterior)."
+        )
+
+    def log_likelihood(counts: Integers) -> Floats:
+        result = np.empty(len(counts))
+        for row, data in enumerate(counts):
+            support, log_p = mechanism.log_pmf(data, prior)
+            result[row] = logsumexp(log_p[(support == released).all(axis=1)])
+        return result
+
+    return Tabulated(released, log_likelihood)
+
+
+@singledispatch
+def _of_law(law: Any, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
+    raise TypeError(f"law={law!r}: has no likelihood; add a handler for its family.")
+
+
+@_of_law.register
+def _(law: AdditiveNoise, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
+    _check_scale(law.noise.scale)
+    if not all(law.noised):
+        _check_total(drawn, size)
+    return IndependentNoise(drawn, law.noise, law.noised)
+
+
+@_of_law.register
+def _(law: SimplexNoise, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
+    # Of counts with the sum of what was drawn, half of the norm on each side is noise on each.
+    _check_scale(law.scale)
+    _check_total(drawn, size)
+    return IndependentNoise(drawn, DiscreteLaplace(2 * law.scale), (True,) * prior.size)
+
+
+@_of_law.register
+def _(law: ExponentialWeights, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
+    _check_counts(drawn, size)
+    return Weighing(law, drawn, prior)
+
+
+@_of_law.register
+def _(law: Flips, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
+    _check_counts(drawn, size)
+    if prior.size > 2 and number_of_candidates(int(drawn.sum()), prior.size) > LARGEST_LIST:
+        # So many coins that all products are exponentials: their sum is what matters.
+        return Weighing(law.limit, drawn, prior)
+    return Flipping(law.scale, drawn, prior)
+
+
+def _check_scale(scale: float) -> None:
+    if scale > _LARGEST_SCALE:
+        raise ValueError(
+            f"scale={scale!r}: must be at most {_LARGEST_SCALE:.0e} records; noise of a larger"
+            " scale leaves nothing to learn from a release."
+        )
+
+
+def _check_total(drawn: Integers, size: int | None) -> None:
+    if sum(drawn.tolist()) != size:  # machine integers may overflow
+        raise ValueError(
+            f"drawn={drawn.tolist()}: must sum to size={size}, which this mechanism keeps; no run"
+            " of it draws anything else."
+        )
+
+
+def _check_counts(drawn: Integers, size: int | None) -> None:
+    if drawn.min() < 0:
+        raise ValueError(
+            f"drawn={drawn.tolist()}: must be at least 0, because this mechanism draws counts."
+        )
+    _check_total(drawn, size)

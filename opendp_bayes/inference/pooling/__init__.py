@@ -1,0 +1,1 @@
+"""Posteriors of groups that borrow strength from each other."""

@@ -1,0 +1,136 @@
+"""The groups that are pooled: those of a grouped release, or the values of some variables of a
+joint table.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opendp_bayes.inference.likelihood.of_counts import IndependentNoise, likelihood_of
+from opendp_bayes.inference.pooling.chains import Model
+from opendp_bayes.inference.pooling.hyperparameters import Priors
+from opendp_bayes.inference.pooling.public_totals import Totals
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.zero_sum import nearest_counts
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise
+from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
+from opendp_bayes.release_format.labels import distinct, identity, places_of
+
+
+@dataclass(frozen=True, eq=False)
+class PooledGroups:
+    """Counts by group and category, and what is public of their sums.
+
+    Attributes
+    ----------
+    drawn, noised : what was drawn, and where with `noise`; shape `(G, k)`.
+    sizes : the public numbers of records of the groups, or None.
+    size : the public number of all records, or None.
+    rest : what was drawn for those in no group, and whether with noise; None where there are none.
+    """
+
+    keys: tuple[Key, ...]
+    categories: tuple[Label, ...]
+    drawn: Integers
+    noised: NDArray[np.bool_]
+    noise: IntegerNoise
+    size: int | None
+    sizes: tuple[int, ...] | None = None
+    rest: tuple[int, bool] | None = None
+
+    def model(self, m_prior: Floats, kappa_prior: Any) -> Model:
+        """What the chains are told, with counts to begin with that have the public sums."""
+        rest, start, at_rest = self.rest, np.maximum(self.drawn, 0), 0
+        if self.sizes is not None:
+            start, rest = np.array([*map(nearest_counts, start, self.sizes)]), None
+        elif self.size is not None:
+            all_of = nearest_counts(np.append(start, max(rest[0], 0) if rest else 0), self.size)
+            start, at_rest = all_of[:-1].reshape(start.shape), int(all_of[-1])
+        each, (of_rest, is_noised) = self.sizes is not None, rest or (None, False)
+        totals = Totals(self.noise, self.size, each, of_rest, is_noised, at_rest)
+        priors = Priors(kappa_prior, m_prior)
+        return Model(self.drawn, self.noised, self.noise, priors, totals, start)
+
+
+def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:
+    """Of `GroupedRelease.pooled`, whose groups stand alone or are parts of one table."""
+    each = list(releases.values())
+    first, drawn = each[0], np.array([release.drawn for release in each])
+    whole = first.whole
+    likelihood = _noise_of(first if whole is None else whole)
+    noised, rest = np.ones(drawn.shape, dtype=bool), None
+    if whole is not None:
+        noised = np.array(likelihood.noised[:-1]).reshape(drawn.shape)
+        rest = whole.drawn[-1], likelihood.noised[-1]
+    return PooledGroups(
+        tuple(releases),
+        first.categories,
+        drawn,
+        noised,
+        likelihood.noise,
+        None if whole is None else whole.size,
+        None if first.group_size is None else tuple(one.group_size or 0 for one in each),
+        rest,
+    )
+
+
+def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGroups:
+    """Of `Release.pooled`: the values of the variables `by`, with those of the others as
+    categories.
+    """
+    names = [by] if isinstance(by, str) else list(by)
+    if release.whole is not None:
+        raise ValueError(
+            f"by={by!r}: this release is one group of a table of groups; pool the"
+            " `GroupedRelease`, with the posterior of each group."
+        )
+    others = [name for name in release.axes if name not in names]
+    if not names or not others or len(names) + len(others) != len(release.axes):
+        shown = ", ".join(map(repr, release.axes)) or "none, because it is not of a joint table"
+        raise ValueError(
+            f"by={by!r}: must name some variables of a joint table, each once, but not all of them;"
+            f" those of this release are {shown}."
+        )
+    keys, rows = _values(release, names)
+    categories, columns = _values(release, others)
+    shape = len(keys), len(categories)
+    if len(release.categories) != len(keys) * len(categories) or min(shape) < 2:
+        raise ValueError(
+            f"by={by!r}: needs a table with a cell for every combination of values, of at least two"
+            f" groups and two categories; there are {len(release.categories)} cells for"
+            f" {len(keys)} groups and {len(categories)} categories."
+        )
+    likelihood, at = _noise_of(release), (np.array(rows), np.array(columns))
+    drawn, noised = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
+    drawn[at], noised[at] = release.drawn, likelihood.noised
+    labels = cast(tuple[Label, ...], keys), cast(tuple[Label, ...], categories)
+    return PooledGroups(*labels, drawn, noised, likelihood.noise, release.size)
+
+
+def _values(release: ReleasedData, names: Sequence[str]) -> tuple[tuple[Any, ...], list[int]]:
+    """The values of some variables, tuples where they are several, and which one every cell has."""
+    of_axes = release.values_of_axes
+    cells = list(zip(*(cast(tuple[Value, ...], of_axes[name]) for name in names), strict=True))
+    order = [places_of(of_axes[name]) for name in names]
+    known = sorted(
+        distinct(cells),
+        key=lambda cell: [of[identity(value)] for of, value in zip(order, cell, strict=True)],
+    )
+    index = places_of(known)
+    places = [index[identity(cell)] for cell in cells]
+    return tuple(cell if len(names) > 1 else cell[0] for cell in known), places
+
+
+def _noise_of(release: ReleasedData) -> IndependentNoise:
+    """Raises `ValueError` where the law of a release is not noise on its counts."""
+    drawn, prior = np.array(release.drawn), np.array(release.prior)
+    found = likelihood_of(release.mechanism, drawn, prior, release.size)
+    if not isinstance(found, IndependentNoise):
+        raise ValueError(
+            f"pooled: needs noise on the counts, such as KNormParameters, LaplaceParameters or"
+            f" GaussianParameters, not {release.mechanism}."
+        )
+    return found

@@ -1,0 +1,89 @@
+"""The posteriors of groups that borrow strength from each other."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from opendp_bayes.inference.answers.posterior import MixturePosterior
+from opendp_bayes.inference.engines.merged import Groups, summed
+from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
+from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.grouped_components import keyed
+from opendp_bayes.inference.sampling.markov_chain import Chains
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.release_format.data import Label
+
+
+class Concentrations(Chains):
+    """Concentrations of Dirichlet distributions drawn by Markov chains, shape `(chains, draws, k)`:
+    κ m and the true counts, which `counted` has alone.
+
+    They stand for the counts and the prior of other posteriors, and their own prior is 0.
+    """
+
+    chains: Any  # real numbers, as are the rows
+    rows: Any
+
+    def __init__(self, concentrations: Any, counted: Listed) -> None:
+        super().__init__(concentrations, np.zeros(concentrations.shape[-1]))
+        self.counted = counted
+
+    @classmethod
+    def of(cls, alike: Floats, counts: Integers) -> "Concentrations":
+        """From κ m and the true counts of a group, both of shape `(chains, draws, k)`."""
+        k = counts.shape[-1]
+        rows = counts.reshape(-1, k)
+        return cls(alike + counts, Listed(rows, np.zeros(len(rows)), np.zeros(k)))
+
+    @cached_property
+    def probabilities(self) -> BetaMixtures:
+        every, draws = self.rows, len(self.rows)
+        # Sums of those before and after: the total has no digits left for what a large one leaves.
+        before = np.cumsum(np.pad(every, ((0, 0), (1, 0)))[:, :-1], axis=1)
+        after = np.cumsum(np.pad(every, ((0, 0), (0, 1)))[:, :0:-1], axis=1)[:, ::-1]
+        mixtures, weights = [], np.full(draws, 1 / draws)
+        for a, b in zip(every.T, (before + after).T, strict=True):
+            alike = keyed(a, b, weights, a, b)
+            mixtures.append(BetaMixture.grouped(alike.a, alike.b, alike.weights, alike.key))
+        return BetaMixtures.joined(mixtures)
+
+    def merged(self, groups: Groups) -> "Concentrations":
+        return Concentrations(summed(self.chains, groups), self.counted.merged(groups))
+
+    def given(self, categories: Sequence[int]) -> "Concentrations":
+        return Concentrations(self.chains[..., list(categories)], self.counted.given(categories))
+
+
+class PooledPosterior(MixturePosterior):
+    """The posterior of the category probabilities of one group, from draws of what they depend on:
+    a mixture of Dirichlets, one for each draw. It answers what the posterior of a release does.
+
+    Attributes
+    ----------
+    categories : the labels of the categories, in whose order all arrays of shape `(k,)` are.
+    concentration : of the Dirichlets, shape `(draws, k)`: κ m and the true counts.
+    diagnostics : of the Markov chains (`Diagnostics`), for the expected probabilities.
+    """
+
+    _true_counts: Concentrations
+
+    def __init__(self, categories: tuple[Label, ...], concentrations: Concentrations) -> None:
+        super().__init__(categories, (0.0,) * len(categories), concentrations)
+
+    @property
+    def concentration(self) -> Floats:
+        return np.asarray(self._true_counts.rows)
+
+    @property
+    def _counted(self) -> Listed:
+        return self._true_counts.counted
+
+    def _made(
+        self, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]
+    ) -> "PooledPosterior":
+        return PooledPosterior(categories, cast(Concentrations, true_counts))
+
+    def __repr__(self) -> str:
+        return f"PooledPosterior({{{self._estimates()}}})"

@@ -1,0 +1,1 @@
+"""Posteriors by weighted draws and Markov chains, with the diagnostics that belong to them."""

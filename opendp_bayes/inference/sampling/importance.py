@@ -1,0 +1,186 @@
+r"""The true counts by importance sampling, where they can be neither listed nor convolved: weighted
+independent draws.
+
+The posterior given the release of an exponential mechanism is a peak at the release upon a plain as
+wide as the prior, so draws come from a mixture of the prior and of laws `exp(-H(x, release) / w)`
+of every width, in shares that are adapted to the posterior. `docs/posterior.md`, "Importance
+sampling".
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+from scipy import special
+
+from opendp_bayes.display.as_table import Shown, seconded, table
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.engines.true_counts import Generator, Listed
+from opendp_bayes.inference.laws.dirichlet_multinomial import (
+    dirichlet_multinomial,
+    log_dirichlet_multinomial,
+)
+from opendp_bayes.mathematics.hellinger import hellinger_distance
+from opendp_bayes.mathematics.sensitivity import local_sensitivity, smallest_local_sensitivity
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.release_format.data import Label
+from opendp_bayes.samplers.hellinger_candidates import HellingerSampler
+
+#: Draws before the shares are first adapted, and the most.
+_FIRST_DRAWS, _MOST_DRAWS = 2000, 1 << 17
+#: The part of the draws that is spread evenly over the laws, whatever their shares have become.
+_EVEN = 0.1
+#: For data sets with small counts, where a smooth sensitivity is large: the prior is divided by
+#: this.
+SPARSER = 8.0
+#: Proposals behind the normaliser of a law: a standard error of about 2 %.
+_PROPOSALS = 1 << 13
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightDiagnostics(Shown):
+    """How far weighted draws can be trusted.
+
+    Attributes
+    ----------
+    ess : effective sample size, `1 / sum weights^2`, the same for each category, shape `(k,)`.
+    draws : number of draws.
+    log_error : standard deviation of the error of the log-likelihood over the posterior; 0 where it
+        is not interpolated.
+    categories : the labels.
+    disagreement : as of Markov chains (`Diagnostics`).
+    """
+
+    ess: Floats
+    draws: int
+    log_error: float = 0.0
+    categories: tuple[Label, ...] = ()
+    disagreement: float = 0.0
+
+    def sheet(self) -> Sheet:
+        """A row, since all categories have the same draws."""
+        row = "all categories", f"{self.ess.min():.0f}", f"{self.draws}", f"{self.log_error:.3f}"
+        headings = "weighted draws", "effective", "in all", "error of the log-likelihood"
+        return Sheet((table(headings, [row]),), notes=(seconded(self.disagreement),))
+
+
+class Weighted(Listed):
+    """Independent draws of the counts, shape `(draws, k)`, with weights."""
+
+    def __init__(self, counts: Integers, log_weights: Floats, prior: Floats) -> None:
+        super().__init__(counts, log_weights, prior)
+        ess = float(1 / (self.weights**2).sum())
+        self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts))
+
+    def _of(self, counts: Integers, prior: Floats) -> "Weighted":
+        found = self.diagnostics
+        made = Weighted(counts, self._log_weights, prior)
+        return made.checked(found.log_error, found.disagreement)
+
+    def checked(self, log_error: float, disagreement: float) -> "Weighted":
+        """The same draws, with what checks of them say."""
+        self.diagnostics = replace(self.diagnostics, log_error=log_error, disagreement=disagreement)
+        return self
+
+
+class Proposals:
+    """The prior, the prior divided by `SPARSER`, and about each centre laws `exp(-H(x, centre) /
+    w)` whose widths double up to the largest distance.
+
+    They begin with half of what one record can change at the centre or, if that is less, with the
+    `width` of the likelihood there: where a count is small one record changes much. Narrower than
+    what any record changes is of no use.
+    """
+
+    def __init__(self, centres: Integers, prior: Floats, width: float) -> None:
+        self.prior, self._priors = prior, (prior, prior / SPARSER)
+        self._size = int(centres[0].sum())
+        smallest = smallest_local_sensitivity(self._size, prior)
+        self._centres, self._widths = centres, []
+        for centre in centres:
+            narrowest = min(local_sensitivity(centre, prior) / 2, max(width, smallest / 4))
+            self._widths.append(narrowest * 2.0 ** np.arange(math.ceil(-math.log2(narrowest))))
+        self._samplers = [
+            [HellingerSampler(centre, prior, width) for width in widths.tolist()]
+            for centre, widths in zip(centres, self._widths, strict=True)
+        ]
+        self._log_normalisers = [
+            np.array([sampler.log_normaliser(_PROPOSALS) for sampler in samplers])
+            for samplers in self._samplers
+        ]
+
+    def __len__(self) -> int:
+        return 2 + sum(map(len, self._samplers))
+
+    def draw(self, numbers: Integers, rng: Generator) -> Integers:
+        """So many draws from each law, shape `(sum of numbers, k)`."""
+        first = [
+            dirichlet_multinomial(self._size, prior, int(number), rng)
+            for prior, number in zip(self._priors, numbers[:2], strict=True)
+        ]
+        return np.concatenate(
+            first
+            + [
+                sampler.draw(int(number))
+                for sampler, number in zip(chain(*self._samplers), numbers[2:], strict=True)
+            ]
+        )
+
+    def log_densities(self, counts: Integers) -> Floats:
+        """Log-probability of every row of `counts` under every law, shape `(m, len(self))`."""
+        columns = [log_dirichlet_multinomial(counts, prior)[:, None] for prior in self._priors]
+        for centre, widths, log_normalisers in zip(
+            self._centres, self._widths, self._log_normalisers, strict=True
+        ):
+            distance = hellinger_distance(self.prior + counts, self.prior + centre)
+            columns.append(-distance[:, None] / widths - log_normalisers)
+        return np.hstack(columns)
+
+
+def by_importance(
+    log_likelihood: Callable[[Integers], Floats],
+    proposals: Proposals,
+    effective: int,
+    rng: Generator,
+) -> Weighted:
+    """Draws until they have the wanted effective sample size, at most `_MOST_DRAWS`;
+    `log_likelihood` takes rows of counts, shape `(m, k)`.
+    """
+    prior = proposals.prior
+    shares = np.full(len(proposals), 1 / len(proposals))
+    drawn = np.zeros(len(proposals), dtype=np.int64)
+    counts, log_posterior, log_densities = (
+        np.empty((0, prior.size), dtype=np.int64),
+        np.empty(0),
+        np.empty((0, len(proposals))),
+    )
+    number = _FIRST_DRAWS
+    while True:
+        numbers = np.ceil(number * shares).astype(np.int64)
+        new = proposals.draw(numbers, rng)
+        drawn += numbers
+        counts, log_densities = (
+            np.concatenate([counts, new]),
+            np.concatenate([log_densities, proposals.log_densities(new)]),
+        )
+        log_posterior = np.append(
+            log_posterior, log_likelihood(new) + log_densities[len(log_posterior) :, 0]
+        )
+        # All draws together are from the mixture of the laws in the numbers drawn.
+        log_mixture = special.logsumexp(log_densities, axis=1, b=drawn)
+        result = Weighted(counts, log_posterior - log_mixture, prior)
+        ess = result.diagnostics.ess[0]
+        if ess >= effective or len(counts) >= _MOST_DRAWS:
+            return result
+        shares = (1 - _EVEN) * (
+            result.weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))
+        ) + _EVEN / len(proposals)
+        number = math.ceil(
+            min(
+                max(1.2 * (effective / ess - 1) * len(counts), _FIRST_DRAWS),
+                len(counts),
+                _MOST_DRAWS - len(counts),
+            )
+        )

@@ -1,0 +1,226 @@
+"""The true counts by Markov chains, where they can be neither listed nor convolved.
+
+All chains of a run move at the same time, as rows of an array of counts of shape `(chains, k)`. A
+kernel is a function that moves them once, and every kernel leaves the posterior of the counts as it
+is; `docs/posterior.md` says why. What is kept are the counts after every move.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import special, stats
+
+from opendp_bayes.display.as_table import Shown, seconded, table
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.engines.true_counts import Generator, Listed
+from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet_multinomial, log_rising
+from opendp_bayes.inference.likelihood.of_counts import Tabulated
+from opendp_bayes.inference.sampling.second_opinion import disagreement
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.release_format.data import Label
+
+Kernel = Callable[[Integers, Generator], Integers]
+
+_CHAINS = 64
+#: Moves of every chain in the first run. A run is doubled until it has the wanted effective draws,
+#: at most so many times.
+_FIRST_RUN, _DOUBLINGS = 100, 8
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnostics(Shown):
+    """How far Markov chains can be trusted, for the expected probability of each category given the
+    counts.
+
+    Attributes
+    ----------
+    r_hat : rank-normalised split R-hat of each category, shape `(k,)`; above 1.01 the chains have
+        not met.
+    ess : bulk effective sample size of each category, shape `(k,)`.
+    chains : number of chains.
+    draws : draws kept of each chain, after as many as a quarter of all were dropped.
+    categories : the labels.
+    disagreement : by how many standard errors the mean of a category differs, at most, from that of
+        other draws, from laws about the highest point of the posterior that was found; None where
+        there were no others.
+    """
+
+    r_hat: Floats
+    ess: Floats
+    chains: int
+    draws: int
+    categories: tuple[Label, ...] = ()
+    disagreement: float | None = None
+
+    @classmethod
+    def of(cls, values: Floats) -> "Diagnostics":
+        """Of values of all draws, shape `(chains, draws, k)`."""
+        found = [r_hat_and_ess(values[..., i]) for i in range(values.shape[-1])]
+        r_hat, ess = zip(*found, strict=True)
+        return cls(np.array(r_hat), np.array(ess), *values.shape[:2])
+
+    def sheet(self) -> Sheet:
+        """A row for each category."""
+        rows = [
+            (str(label), f"{r_hat:.4f}", f"{ess:.0f}")
+            for label, r_hat, ess in zip(self.categories, self.r_hat, self.ess, strict=True)
+        ]
+        note = f"{self.chains} chains of {self.draws} draws"
+        if self.disagreement is not None:
+            note += f"; {seconded(self.disagreement)}"
+        return Sheet((table(("category", "R-hat", "effective draws"), rows),), notes=(note,))
+
+
+class Chains(Listed):
+    """Counts drawn by Markov chains, shape `(chains, draws, k)`."""
+
+    def __init__(self, chains: Integers, prior: Floats) -> None:
+        rows = chains.reshape(-1, prior.size)
+        super().__init__(rows, np.zeros(len(rows)), prior)
+        self.chains = chains
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """Of the expected probabilities."""
+        expected = self._prior + self.chains
+        expected = expected / expected.sum(axis=-1, keepdims=True)
+        return Diagnostics.of(expected)
+
+    def _of(self, counts: Integers, prior: Floats) -> "Chains":
+        made = Chains(counts.reshape(*self.chains.shape[:2], prior.size), prior)
+        return made.seconded(self.diagnostics.disagreement)
+
+    def seconded(self, disagreement: float | None) -> "Chains":
+        """The same chains, with what a second look says."""
+        self.diagnostics = replace(self.diagnostics, disagreement=disagreement)
+        return self
+
+
+def run(kernel: Kernel, start: Integers, prior: Floats, effective: int, rng: Generator) -> Chains:
+    """Move chains from `start`, shape `(chains, k)`, until every category has `effective` draws or
+    the run has been doubled `_DOUBLINGS` times.
+    """
+    state = start
+    kept: list[Integers] = []
+    moves = _FIRST_RUN
+    for _ in range(_DOUBLINGS + 1):
+        while len(kept) < moves:
+            state = kernel(state, rng)
+            kept.append(state)
+        chains = Chains(np.stack(kept[moves // 4 :], axis=1), prior)
+        if np.min(chains.diagnostics.ess) >= effective and np.max(chains.diagnostics.r_hat) < 1.01:
+            break
+        moves *= 2
+    return chains
+
+
+def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Generator) -> Chains:
+    """Metropolis-Hastings on the counts: some records moved from a category to another, or, in
+    every second move, all counts drawn from the prior.
+
+    Raises `ValueError` if a chain finds no data set that the release is possible for.
+    """
+    size = int(likelihood.released.sum())
+    start = dirichlet_multinomial(size, prior, _CHAINS, rng)
+    known, from_prior = likelihood.log_likelihood(start), False  # at the current counts
+
+    def move(counts: Integers, rng: Generator) -> Integers:
+        nonlocal known, from_prior
+        from_prior = not from_prior
+        if from_prior:
+            proposed, log_prior_ratio = dirichlet_multinomial(size, prior, _CHAINS, rng), 0.0
+        else:
+            proposed = _some_moved(counts, size, rng)
+            log_prior_ratio = (log_rising(proposed, prior) - log_rising(counts, prior)).sum(axis=1)
+        there = likelihood.log_likelihood(proposed)
+        # A chain at an impossible data set goes anywhere.
+        log_ratio = np.where(
+            known == -np.inf, 0.0, there - np.maximum(known, np.finfo(np.float64).min)
+        )
+        accepted = rng.standard_exponential(_CHAINS) > -(log_prior_ratio + log_ratio)
+        known = np.where(accepted, there, known)
+        return np.where(accepted[:, None], proposed, counts)
+
+    chains = run(move, start, prior, effective, rng)
+    if np.any(known == -np.inf):
+        raise ValueError(
+            f"counts={likelihood.released.tolist()}: the mechanism's log_likelihood is -inf"
+            " wherever a chain has been. Check it, or use fewer categories or records."
+        )
+    return chains.seconded(
+        disagreement(
+            chains,
+            float(chains.diagnostics.ess.min()),
+            likelihood.log_likelihood,
+            likelihood.released,
+            prior,
+            rng,
+        )
+    )
+
+
+def _some_moved(counts: Integers, size: int, rng: Generator) -> Integers:
+    """In each chain some of `size` records, of every order of magnitude, moved from a category to
+    another; none where that has fewer.
+    """
+    chains, k = counts.shape
+    rows = np.arange(chains)
+    leave = rng.integers(k, size=chains)
+    enter = (leave + rng.integers(1, k, size=chains)) % k
+    number = np.ceil(size ** rng.random(chains)).astype(np.int64)
+    proposed = counts.copy()
+    proposed[rows, leave] -= number
+    proposed[rows, enter] += number
+    possible = proposed[rows, leave] >= 0
+    return np.where(possible[:, None], proposed, counts)
+
+
+def r_hat_and_ess(values: Floats) -> tuple[float, float]:
+    """Rank-normalised split R-hat and bulk effective sample size of draws of shape `(chains,
+    draws)`.
+
+    Source: Vehtari, Gelman, Simpson, Carpenter and Buerkner, "Rank-normalization, folding, and
+    localization: an improved R-hat" (2021), section 3, of the larger of the plain and the folded
+    R-hat. Draws that are all the same have R-hat 1 and count in full.
+    """
+    half = values.shape[1] // 2
+    split = np.concatenate([values[:, :half], values[:, values.shape[1] - half :]])
+    if np.ptp(split) == 0:
+        return 1.0, float(split.size)
+    scores = _normal_scores(split)
+    return max(_r_hat(scores), _r_hat(_normal_scores(np.abs(split - np.median(split))))), _ess(
+        scores
+    )
+
+
+def _normal_scores(values: Floats) -> Floats:
+    ranks = stats.rankdata(values, method="average").reshape(values.shape)
+    return special.ndtri((ranks - 0.375) / (values.size + 0.25))
+
+
+def _r_hat(values: Floats) -> float:
+    within = np.mean(np.var(values, axis=1, ddof=1))
+    between = np.var(np.mean(values, axis=1), ddof=1)
+    if within == 0:
+        return float("inf") if between > 0 else 1.0
+    length = values.shape[1]
+    return float(np.sqrt((length - 1) / length + between / within))
+
+
+def _ess(values: Floats) -> float:
+    """Geyer's initial monotone sequence of sums of two autocorrelations, over all chains."""
+    length = values.shape[1]
+    centred = values - values.mean(axis=1, keepdims=True)
+    transform = np.fft.rfft(centred, 2 * length, axis=1)
+    autocovariance = np.fft.irfft(np.abs(transform) ** 2, axis=1)[:, :length] / length
+    within = np.mean(autocovariance[:, 0]) * length / (length - 1)
+    total = within * (length - 1) / length + np.var(values.mean(axis=1), ddof=1)
+    correlation = 1 - (within - autocovariance.mean(axis=0) * length / (length - 1)) / total
+    correlation[0] = 1.0
+    pairs = correlation[: length // 2 * 2].reshape(-1, 2).sum(axis=1)
+    negative = np.flatnonzero(pairs < 0)
+    pairs = np.minimum.accumulate(pairs[: negative[0] if negative.size else pairs.size])
+    time = max(-1 + 2 * pairs.sum(), 1 / np.log10(values.size))
+    return float(values.size / time)

@@ -1,0 +1,110 @@
+"""Checks of draws by what cannot share their blind spots: optimisation, and other proposals.
+
+Chains agree with each other, and weights look even, where a peak was missed that none of them saw.
+So the posterior of the counts is climbed from the release, from the prior's mean and from data sets
+with empty categories, and drawn again from laws about the highest point that was found and about
+the release.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from opendp_bayes.inference.engines.true_counts import Generator, Listed
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.sampling.importance import Proposals, Weighted, by_importance
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Effective draws of the second look, and below which it says nothing.
+_LOOKS, _FEWEST = 1000, 50
+#: Steps of a climb.
+_STEPS = 40
+#: Starts with one category that holds all records, at most.
+_CORNERS = 4
+
+LogLikelihood = Callable[[Integers], Floats]
+
+
+def disagreement(
+    found: Listed,
+    ess: float,
+    log_likelihood: LogLikelihood,
+    released: Integers,
+    prior: Floats,
+    rng: Generator,
+) -> float:
+    """By how many standard errors the mean probability of a category differs, at most, between
+    draws that are worth `ess` independent ones and those of the second look; 0 where it is worth
+    too few itself.
+    """
+    top = climbed(log_likelihood, starts(found, released, prior), prior)
+    # About the release as well, where the posterior may have a narrower peak than at its top.
+    proposals = Proposals(np.unique([top, released], axis=0), prior, 1.0)
+    second = by_importance(log_likelihood, proposals, min(_LOOKS, int(ess)), rng)
+    other = float(second.diagnostics.ess[0])
+    if other < _FEWEST:
+        return 0.0
+    means, squares = zip(expected(found, ess, prior), expected(second, other, prior), strict=True)
+    return float(np.max(np.abs(means[0] - means[1]) / np.sqrt(squares[0] + squares[1])))
+
+
+def expected(rows: Listed | Weighted, ess: float, prior: Floats) -> tuple[Floats, Floats]:
+    """Mean, over rows of counts, of the expected probabilities given them, and its squared standard
+    error.
+
+    Of weighted draws that is a sum over the draws themselves: where the heavy ones are far out, it
+    is more than the effective sample size says.
+    """
+    share = (prior + rows.rows) / (prior + rows.rows).sum(axis=1, keepdims=True)
+    mean = rows.weights @ share
+    square = (share - mean) ** 2
+    if isinstance(rows, Weighted):
+        return mean, rows.weights**2 @ square + 1e-18
+    return mean, rows.weights @ square / ess + 1e-18
+
+
+def starts(found: Listed, released: Integers, prior: Floats) -> Integers:
+    """Data sets to climb from, shape `(m, k)`."""
+    size = int(released.sum())
+    best = found.rows[np.argmax(found.weights)]
+    likely = np.argsort(-prior)[:_CORNERS]
+    corners = size * np.eye(prior.size, dtype=np.int64)[likely]
+    return np.vstack([released, best, _rounded(prior / prior.sum(), size), corners])
+
+
+def climbed(log_likelihood: LogLikelihood, starts: Integers, prior: Floats) -> Integers:
+    """The data set with the highest posterior probability that climbs from some lead to: in each
+    step the best move of 1, 4, 16, ... records, or of all, from a category to another.
+    """
+
+    def height(counts: Integers) -> Floats:
+        return log_likelihood(counts) + log_rising(counts, prior).sum(axis=1)
+
+    size, k = int(starts[0].sum()), prior.size
+    steps = np.append(4 ** np.arange(int(np.log2(size) / 2) + 1), size)
+    pairs = np.array([(i, j) for i in range(k) for j in range(k) if i != j])
+    leave, enter = np.repeat(pairs, steps.size, axis=0).T
+    number = np.tile(steps, len(pairs))
+    place, tops = starts, height(starts)
+    for _ in range(_STEPS):
+        moved = np.minimum(number, place[:, leave])  # of each start, shape (m, moves)
+        tried = np.repeat(place[:, None, :], number.size, axis=1)
+        moves = np.arange(number.size)
+        tried[:, moves, leave] -= moved
+        tried[:, moves, enter] += moved
+        heights = height(tried.reshape(-1, k)).reshape(moved.shape)
+        best = np.argmax(heights, axis=1)
+        rows = np.arange(len(place))
+        better = heights[rows, best] > tops + 1e-9
+        if not np.any(better):
+            break
+        place = np.where(better[:, None], tried[rows, best], place)
+        tops = np.where(better, heights[rows, best], tops)
+    return np.asarray(place[np.argmax(tops)])
+
+
+def _rounded(shares: Floats, size: int) -> Integers:
+    """Counts of the sum `size` near shares of it."""
+    counts = np.floor(shares * size).astype(np.int64)
+    counts[np.argmax(counts)] += size - counts.sum()
+    return counts

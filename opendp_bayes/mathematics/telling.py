@@ -1,0 +1,39 @@
+"""How errors show a value that a user gave, which may be a frame by mistake."""
+
+from collections.abc import Mapping
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+#: Longest text and longest list that are shown as they are.
+_LONGEST = 300
+_PLAIN = (bool, int, float, complex, str, Fraction, np.generic, date, type, type(None))
+_OURS = ("opendp", "opendp_bayes")
+
+
+def told(value: Any) -> str:
+    """The repr of a plain value, of a collection of few, or of an object of OpenDP's or this
+    package's; of anything else the type alone, because it may hold records: a frame, a column of
+    one, an array, rows.
+    """
+    items = (
+        [*value.keys(), *value.values()]
+        if isinstance(value, Mapping)
+        else value
+        if isinstance(value, (list, tuple, set, frozenset, range))
+        else [value]
+    )
+    plain = all(map(_is_plain, items))
+    if plain and len(items) <= _LONGEST and len(text := repr(value)) <= _LONGEST:
+        return text
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    return f"<{name}>"
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, np.character):  # a text of an array, which is a str of Python's, too
+        return False
+    return isinstance(value, _PLAIN) or type(value).__module__.split(".")[0] in _OURS

@@ -1,1 +1,0 @@
-"""A report that can be published: its specification, and the page of what was released."""

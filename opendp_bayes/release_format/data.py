@@ -1,0 +1,94 @@
+"""The data of a release: all that inference and reports read."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mechanisms.protocol import Mechanism, projected
+from opendp_bayes.release_format.promise import Promise, Promised
+
+#: What a column says of a record.
+Value = str | bool | int
+#: A category's label: a value, or, of a cell of a joint table, a tuple with one of each column.
+Label = Value | tuple[Value, ...]
+#: A group's, where None is that of the nulls; a tuple where several columns make the groups.
+Key = Value | None | tuple[Value | None, ...]
+
+
+@dataclass(frozen=True)
+class ReleasedData(Promised):
+    """What a mechanism drew, from what and under which promise. Plain data: everything here may be
+    published.
+
+    Attributes
+    ----------
+    drawn : what the mechanism drew, an integer for each category; those of added noise may be
+        negative and need not sum to the number of records.
+    categories : the category labels.
+    prior : concentration of the prior, one entry for each category.
+    mechanism : the mechanism that made the release, with its scale.
+    promise : neighbours, privacy loss and measure (`Promise`).
+    axes : the columns of a joint table, whose labels are tuples; empty where one column is asked.
+    whole, start : where this is one group of a table of groups, the release of the whole table and
+        the place of the first category in it; the noise of all groups is one draw, and `mechanism`
+        and `promise` are those of the whole.
+    group_size : of such a group, its number of records where that is public too.
+    """
+
+    drawn: tuple[int, ...]
+    categories: tuple[Label, ...]
+    prior: tuple[float, ...]
+    mechanism: Mechanism
+    promise: Promise
+    axes: tuple[str, ...] = ()
+    whole: "ReleasedData | None" = None
+    start: int = 0
+    group_size: int | None = None
+
+    @property
+    def k(self) -> int:
+        """Number of categories."""
+        return len(self.categories)
+
+    @property
+    def source(self) -> "ReleasedData | None":
+        """The table whose counts and posterior its own are a part of: of a group that shares a draw
+        and whose number of records is not public. None of anything else.
+        """
+        return self.whole if self.group_size is None else None
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """The released counts, one for each category: what was drawn, made to look like counts by
+        the mechanism's projection.
+        """
+        if self.source is not None:
+            return self.source.counts[self.start : self.start + self.k]
+        size = self.size if self.group_size is None else self.group_size
+        counts = projected(self.mechanism, np.array(self.drawn, dtype=np.int64), size)
+        return tuple(counts.tolist())
+
+    @property
+    def values_of_axes(self) -> dict[str, tuple[Label, ...]]:
+        """Of a joint table, the value of every cell, for each of the axes; empty without axes."""
+        cells: Any = self.categories
+        return {axis: tuple(cell[at] for cell in cells) for at, axis in enumerate(self.axes)}
+
+    @property
+    def concentration(self) -> Floats:
+        """Concentration of the released posterior, `prior + counts`, shape `(k,)`."""
+        return np.array(self.prior) + np.array(self.counts)
+
+
+def as_release(value: Any) -> ReleasedData:
+    """Return `value` if it is the data of one release; `TypeError` otherwise."""
+    if not isinstance(value, ReleasedData):
+        raise TypeError(
+            f"release: must be a Release, not {type(value).__name__}; of a grouped release take"
+            " that of one group, grouped[key], or where its groups were drawn at once, that of"
+            " all, grouped.whole."
+        )
+    return value

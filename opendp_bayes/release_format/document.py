@@ -1,0 +1,307 @@
+"""Releases as JSON, version 2. Version 1 held the released counts in place of what was drawn."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+
+import msgspec
+import numpy as np
+
+from opendp_bayes.accounting.stated import understated
+from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.protocol import Mechanism, projected
+from opendp_bayes.mechanisms.registry import known_mechanism
+from opendp_bayes.release_format.data import Label
+from opendp_bayes.release_format.labels import distinct
+from opendp_bayes.release_format.promise import Promise
+
+VERSION = 2
+#: Draws are integers of the machine.
+_LARGEST = 2**63
+
+D = TypeVar("D", bound="Document")
+#: What must hold, and the message where it does not.
+Rule = tuple[bool, str]
+
+
+def field_of(description: str, **constraints: Any) -> msgspec.Meta:
+    """What the JSON schema says of a field. `Document.check` checks the constraints, with messages
+    that say what to do.
+    """
+    return msgspec.Meta(description=description, extra_json_schema=constraints or None)
+
+
+NUMBERS = {"minItems": 2}
+_Bound = Annotated[float | None, field_of("An upper bound; null is infinite.", minimum=0)]
+
+
+class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A mechanism by name."""
+
+    name: Annotated[str, field_of("As `load_mechanism` knows it.")]
+    parameters: Annotated[
+        dict[str, float | str | None], field_of("Its parameters, the scale among them.")
+    ]
+
+    def value(self) -> Mechanism:
+        """The mechanism; `ValueError` if it is not known or does not take these parameters."""
+        kind = known_mechanism(self.name)
+        try:
+            return kind(**self.parameters)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"mechanism: {self.name} does not accept these parameters: {error}"
+            ) from None
+
+
+class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A privacy loss. `None` stands for infinity, which JSON does not have."""
+
+    epsilon: _Bound
+    rho: _Bound
+    range: _Bound
+    delta: Annotated[float, field_of("Goes with epsilon.", minimum=0, maximum=1)]
+    method: Annotated[str, field_of("How the bounds were found.")]
+
+    @classmethod
+    def of(cls, loss: PrivacyLoss) -> "LossDocument":
+        """The loss with null for infinity."""
+        epsilon, rho, spread = (
+            None if bound == math.inf else bound for bound in (loss.epsilon, loss.rho, loss.range)
+        )
+        return cls(epsilon=epsilon, rho=rho, range=spread, delta=loss.delta, method=loss.method)
+
+    def value(self) -> PrivacyLoss:
+        """The loss with infinity for null."""
+        epsilon, rho, spread = (
+            math.inf if bound is None else bound for bound in (self.epsilon, self.rho, self.range)
+        )
+        return PrivacyLoss(epsilon, rho, spread, self.delta, self.method)
+
+
+class Written(Protocol):
+    """What every release has, and its document holds."""
+
+    @property
+    def categories(self) -> tuple[Label, ...]: ...
+    @property
+    def axes(self) -> tuple[str, ...]: ...
+    @property
+    def prior(self) -> tuple[float, ...]: ...
+    @property
+    def mechanism(self) -> Mechanism: ...
+    @property
+    def promise(self) -> Promise: ...
+
+
+class _Header(msgspec.Struct):
+    """What every document begins with, of whichever version it is."""
+
+    format: str
+    version: int
+
+
+class Document(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
+    """What the documents of all kinds of release share."""
+
+    #: The kind in words, and in the field `format`.
+    kind: ClassVar[str]
+    name: ClassVar[str]
+
+    format: Annotated[str, field_of("What the document is.")]
+    version: Annotated[int, field_of("Of the format.", const=VERSION)]
+    categories: Annotated[
+        list[str | bool | int | list[str | bool | int]],
+        field_of("Labels; of a joint table, a value of each axis.", uniqueItems=True, **NUMBERS),
+    ]
+    prior: Annotated[
+        list[Annotated[float, field_of("Of one category.", exclusiveMinimum=0)]],
+        field_of("Concentration of the prior.", **NUMBERS),
+    ]
+    mechanism: Annotated[MechanismDocument, field_of("Made the release.")]
+    size: Annotated[
+        int | None, field_of("The public number of records; null where it is private.", minimum=1)
+    ]
+    d_in: Annotated[
+        int,
+        field_of(
+            "Records changed, or added and removed, between the data sets that `loss` is for.",
+            minimum=1,
+        ),
+    ]
+    loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
+    measure: Annotated[str, field_of("The OpenDP measure of the release.")]
+    axes: Annotated[list[str], field_of("The columns of a joint table.", uniqueItems=True)] = []
+    truncated: Annotated[
+        bool, field_of("Whether rows of each identifier were limited before they were counted.")
+    ] = False
+
+    @classmethod
+    def write(cls, release: Written, **fields: Any) -> str:
+        """The JSON of a release, with the fields that only its kind has."""
+        mechanism, promise = release.mechanism, release.promise
+        document = cls(
+            format=cls.name,
+            version=VERSION,
+            categories=_lists(release.categories),
+            axes=list(release.axes),
+            prior=list(release.prior),
+            mechanism=MechanismDocument(name=mechanism.name, parameters=asdict(mechanism)),
+            size=promise.size,
+            d_in=promise.d_in,
+            loss=LossDocument.of(promise.loss),
+            measure=promise.measure,
+            truncated=promise.truncated,
+            **fields,
+        )
+        return msgspec.json.encode(document).decode()
+
+    @classmethod
+    def read(cls: type[D], text: str | bytes) -> D:
+        """The document, with every constraint on its values checked; `ValueError` that names the
+        field and what is wrong with it.
+        """
+        if not isinstance(text, (str, bytes)):
+            raise TypeError(f"text: must be str or bytes, not {type(text).__name__}.")
+        try:
+            header = msgspec.json.decode(text, type=_Header)
+            if (header.format, header.version) == (cls.name, 1):
+                raise ValueError(
+                    "version=1: does not hold what the mechanism drew, which the posterior needs;"
+                    " read it with the package version that wrote it, or release anew."
+                )
+            document = msgspec.json.decode(text, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"text: is not a {cls.kind} in JSON: {error}") from None
+        document.check()
+        return document
+
+    def check(self) -> None:
+        """Raise `ValueError` for values that no release has."""
+        for rules in (self._of_format, self.of_draws, self._of_promise):
+            for holds, message in rules():
+                if not holds:
+                    raise ValueError(message)
+
+    def of_draws(self) -> list[Rule]:
+        """What only this kind of document must fulfil."""
+        return []
+
+    def _of_format(self) -> list[Rule]:
+        k, axes = len(self.categories), len(self.axes)
+        labels = distinct(as_labels(self.categories))
+        tables = [len(label) if isinstance(label, list) else 0 for label in self.categories]
+        return [
+            (self.format == self.name, f"format={self.format!r}: must be {self.name!r}."),
+            (
+                self.version == VERSION,
+                f"version={self.version}: this package reads version {VERSION}; use the package"
+                " version that wrote it.",
+            ),
+            (
+                k >= 2 and len(labels) == k,
+                f"categories={self.categories!r}: must be at least 2 different labels.",
+            ),
+            (
+                set(tables) <= {axes} and len(set(self.axes)) == axes,
+                f"axes={self.axes!r}: must be different, and every category a list with a value of"
+                " each; without axes, every category is one value.",
+            ),
+        ]
+
+    def _of_promise(self) -> list[Rule]:
+        k, bounds = len(self.categories), (self.loss.epsilon, self.loss.rho, self.loss.range)
+        return [
+            (
+                len(self.prior) == k and all(0 < p < math.inf for p in self.prior),
+                f"prior={self.prior!r}: must be {k} numbers greater than 0.",
+            ),
+            (
+                self.size is None or self.size >= 1,
+                f"size={self.size!r}: must be null or at least 1.",
+            ),
+            (self.d_in >= 1, f"d_in={self.d_in!r}: must be at least 1."),
+            (
+                all(bound is None or bound >= 0 for bound in bounds),
+                f"loss={self.loss!r}: every bound must be null or at least 0.",
+            ),
+            (
+                0 <= self.loss.delta <= 1,
+                f"loss.delta={self.loss.delta!r}: must be between 0 and 1.",
+            ),
+        ]
+
+    def shared(self) -> dict[str, Any]:
+        """The arguments that all kinds of release are constructed with."""
+        return {
+            "categories": as_labels(self.categories),
+            "axes": tuple(self.axes),
+            "prior": tuple(self.prior),
+            "mechanism": self.mechanism.value(),
+            "promise": Promise(
+                self.size, self.d_in, self.loss.value(), self.measure, self.truncated
+            ),
+        }
+
+
+class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A private release of a posterior."""
+
+    kind: ClassVar[str] = "release"
+    name: ClassVar[str] = "opendp-bayes release"
+
+    format: Annotated[str, field_of("What the document is.", const=name)]
+    drawn: Annotated[
+        list[int],
+        field_of("What the mechanism drew, one for each category; may be negative.", **NUMBERS),
+    ]
+
+    def of_draws(self) -> list[Rule]:
+        """An integer was drawn for each category."""
+        return [of_row(self.drawn, len(self.categories))]
+
+    def values(self) -> dict[str, Any]:
+        """The arguments of `Release`."""
+        values = self.shared()
+        values["mechanism"].check(size=self.size, prior=np.array(self.prior))
+        check_counts(values["mechanism"], self.drawn, self.size)
+        check_loss(values["promise"], values["mechanism"], np.array(self.prior))
+        return {"drawn": tuple(self.drawn), **values}
+
+
+def as_labels(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Labels from JSON, which has lists for tuples."""
+    return tuple(tuple(value) if isinstance(value, list) else value for value in values)
+
+
+def check_loss(promise: Promise, mechanism: Mechanism, prior: Floats) -> None:
+    """Raise `ValueError` where the mechanism loses more than is stated."""
+    for name, stated, least in understated(
+        promise.loss, mechanism, size=promise.size, prior=prior, d_in=promise.d_in
+    ):
+        raise ValueError(
+            f"loss.{name}={stated!r}: cannot be, because {mechanism!r} has at least {least:.6g} at"
+            f" d_in={promise.d_in}; the document was changed, or its loss is another release's."
+        )
+
+
+def _lists(labels: tuple[Label, ...]) -> list[Any]:
+    return [list(label) if isinstance(label, tuple) else label for label in labels]
+
+
+def of_row(drawn: list[int], k: int) -> Rule:
+    """That there is an integer of the machine for each of k categories."""
+    holds = len(drawn) == k and all(-_LARGEST <= number < _LARGEST for number in drawn)
+    return holds, f"drawn={drawn!r}: must be {k} integers from -2^63 to 2^63."
+
+
+def check_counts(mechanism: Mechanism, drawn: list[int], size: int | None) -> None:
+    """Raise `ValueError` where what was drawn does not become counts."""
+    if projected(mechanism, np.array(drawn, dtype=np.int64), size).min() < 0:
+        raise ValueError(
+            f"drawn={drawn!r}: must be at least 0, because {mechanism.name} draws counts."
+        )

@@ -1,0 +1,129 @@
+"""One rule for labels: two are the same where both their types and their values are."""
+
+import unicodedata
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+#: What the category of values that are no other category is called, where it has no other name.
+OTHER = "other"
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+def identity(label: Any) -> Hashable:
+    """Stand in for a label where it is compared or looked up.
+
+    To Python 1, 1.0 and True are equal and have one hash, and so have a text and a member of an
+    Enum of texts; labels they are different ones. A scalar of numpy is the value that it holds, and
+    a tuple is compared entry by entry.
+
+    >>> identity(1) == identity(True), identity(("a", 1)) == identity(("a", np.int64(1)))
+    (False, True)
+    """
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, tuple):
+        return tuple(map(identity, label))
+    return type(label), label
+
+
+def are_same(one: Any, other: Any) -> bool:
+    """Whether two labels are the same; also two tuples of labels, in their order."""
+    return identity(one) == identity(other)
+
+
+def place_of(label: Any, labels: Iterable[Any]) -> int | None:
+    """Where a label is among others; None if it is not."""
+    wanted = identity(label)
+    return next((at for at, known in enumerate(labels) if identity(known) == wanted), None)
+
+
+def distinct(labels: Iterable[K]) -> list[K]:
+    """Every label once, in the order in which they come first."""
+    found: dict[Hashable, K] = {}
+    for label in labels:
+        found.setdefault(identity(label), label)
+    return list(found.values())
+
+
+def places_of(labels: Iterable[Any]) -> dict[Hashable, int]:
+    """The place of every label among those that differ, by its `identity`."""
+    return {identity(label): place for place, label in enumerate(distinct(labels))}
+
+
+def in_order(given: Mapping[Any, T], labels: Sequence[Any]) -> list[T] | None:
+    """The values of a mapping in the order of the labels; None unless it has one for each label,
+    and no other.
+    """
+    values = {identity(label): value for label, value in given.items()}
+    wanted = [identity(label) for label in labels]
+    if len(values) < len(given) or values.keys() != set(wanted):
+        return None
+    return [values[label] for label in wanted]
+
+
+def look_alike(label: Any, labels: Iterable[K]) -> K | None:
+    """The first of some labels that reads like this one and is another: apart from case, from
+    blanks around it and from the type; None where there is none.
+
+    >>> look_alike("clinton", ["Dole", "Clinton"])
+    'Clinton'
+    """
+    text = _as_read(label)
+    return next(
+        (known for known in labels if _as_read(known) == text and not are_same(known, label)), None
+    )
+
+
+def spare(name: str, labels: Iterable[Any]) -> str:
+    """A name that reads like none of some labels: in brackets, as many as that takes.
+
+    >>> spare("other", ["yes", "Other"])
+    '(other)'
+    """
+    taken = set(map(_as_read, labels))
+    while _as_read(name) in taken:
+        name = f"({name})"
+    return name
+
+
+def _as_read(label: Any) -> Any:
+    if isinstance(label, tuple):
+        return tuple(map(_as_read, label))
+    return unicodedata.normalize("NFKC", str(label)).strip().casefold()
+
+
+class ByLabel(Mapping[K, T]):
+    """A mapping from labels, which tells which there are where another one is asked for.
+
+    `kind` is what the labels are called, one and several.
+    """
+
+    def __init__(self, items: Iterable[tuple[K, T]], kind: tuple[str, str]) -> None:
+        self._items = {identity(label): (label, value) for label, value in items}
+        self._kind = kind
+
+    def __getitem__(self, label: K) -> T:
+        try:
+            return self._items[identity(label)][1]
+        except (KeyError, TypeError):  # a list has no hash
+            raise absent(label, self, self._kind) from None
+
+    def __iter__(self) -> Iterator[K]:
+        return (label for label, _ in self._items.values())
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return repr(dict(self._items.values()))
+
+
+def absent(label: Any, labels: Iterable[Any], kind: tuple[str, str]) -> KeyError:
+    """What is raised for a label that is not among others."""
+    one, several = kind
+    shown = ", ".join(map(repr, labels))
+    return KeyError(f"{label!r}: is not a {one}; the {several} are {shown}.")

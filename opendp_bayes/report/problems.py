@@ -1,0 +1,93 @@
+"""What is wrong in a specification that no single field shows."""
+
+import math
+from collections.abc import Iterator
+
+from opendp_bayes.release_format.labels import distinct
+from opendp_bayes.report.specification import (
+    MOST_ROWS,
+    Column,
+    Privacy,
+    Result,
+    Specification,
+)
+
+#: Where something is wrong, as the steps to it, and what it must be.
+Problem = tuple[tuple[str | int, ...], str]
+
+
+def problems(found: Specification) -> Iterator[Problem]:
+    """What no single field shows."""
+    yield from _problems_of_privacy(found.privacy)
+    if found.privacy.shares != "weights" and any(result.share != 1 for result in found.results):
+        yield ("privacy", "shares"), "finds the shares; leave out share of the results."
+    for key, column in found.columns.items():
+        for field, problem in _problems_of_column(column):
+            yield ("columns", key, field), problem
+    for number, result in enumerate(found.results):
+        for field, problem in _problems_of_result(result, found.columns):
+            yield ("results", number, field), problem
+    if not found.results:
+        yield ("results",), "must have at least one; add a table [[results]]."
+    headings = [result.heading for result in found.results]
+    for number, heading in enumerate(headings):
+        if heading in headings[:number]:
+            yield ("results", number), f"{heading!r} is there already; give it another title."
+
+
+def _problems_of_privacy(privacy: Privacy) -> Iterator[Problem]:
+    for name in ("epsilon", "rho"):
+        if getattr(privacy, name) == math.inf:
+            yield ("privacy", name), "=inf: must be finite, such as 1.0."
+    if (privacy.epsilon is None) == (privacy.rho is None):
+        yield ("privacy",), "must have epsilon or rho, and not both, such as epsilon = 1.0."
+    if (privacy.identifier is None) != (privacy.rows_per_identifier is None):
+        yield ("privacy",), "identifier and rows_per_identifier need each other."
+    if privacy.contributions * (privacy.rows_per_identifier or 1) > MOST_ROWS:
+        yield (
+            ("privacy", "rows_per_identifier"),
+            f"times contributions must be at most {MOST_ROWS} records.",
+        )
+    if privacy.identifier is not None and privacy.size is not None:
+        yield (
+            ("privacy", "size"),
+            "does not go with an identifier: how many rows are kept of each is private. Leave it"
+            " out.",
+        )
+    needs_guess = privacy.shares != "weights" and privacy.size is None
+    if (privacy.guess_size is not None) != needs_guess:
+        yield (
+            ("privacy",),
+            "guess_size goes with shares by errors and a private number of records; they need it.",
+        )
+
+
+def _problems_of_column(column: Column) -> Iterator[tuple[str, str]]:
+    """Each with its field."""
+    categories, labels = column.categories, column.labels
+    if categories is not None and len(distinct(categories)) < len(categories):
+        yield "categories", "must all be different."
+    if labels is not None and categories is None:
+        yield "labels", "needs categories, of which each has a label; list them in the same order."
+    elif labels is not None and len(labels) != len(categories or ()):
+        yield "labels", "must be one for each of categories."
+    if column.unmatched == "drop" and column.unknown is not None:
+        yield "unmatched", "leaves out what unknown counts; leave out one of them."
+    if labels is not None and len(set(labels)) < len(labels):
+        yield "labels", "must all be different."
+
+
+def _problems_of_result(result: Result, columns: dict[str, Column]) -> Iterator[tuple[str, str]]:
+    """Each with its field."""
+    fields = dict.fromkeys(result.columns, "column")
+    if result.by is not None:
+        fields[result.by] = "by"
+    for name, field in fields.items():
+        if name not in columns:
+            yield field, f"{name!r} is not under columns; add a table [columns.{name}]."
+    if not result.columns or len(set(result.columns)) < len(result.columns):
+        yield "column", "must name at least one column, and each once."
+    if result.share == math.inf:
+        yield "share", "=inf: must be finite, such as 2."
+    if result.by in result.columns:
+        yield "by", "must be another column."

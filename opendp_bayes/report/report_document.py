@@ -1,0 +1,54 @@
+"""A report as data: what was asked for and what was released, as JSON."""
+
+import msgspec
+
+from opendp_bayes.report.specification import Specification
+from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.reading_results import release_from_json
+from opendp_bayes.results.release import Release
+
+NAME = "opendp-bayes report"
+VERSION = 1
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a report shows: the specification, a release for each of its results, and the versions
+    of the software that made them. All of it may be published.
+    """
+
+    specification: Specification
+    releases: tuple[Release | GroupedRelease, ...]
+    software: dict[str, str]
+
+    def to_json(self) -> str:
+        """The report as JSON; `Report.from_json` reads it back."""
+        document = {
+            "format": NAME,
+            "version": VERSION,
+            "software": self.software,
+            "specification": self.specification,
+            "releases": [msgspec.Raw(release.to_json().encode()) for release in self.releases],
+        }
+        return msgspec.json.encode(document).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Report":
+        """Read a report written by `to_json`; `ValueError` for anything else."""
+        try:
+            document = msgspec.json.decode(text, type=_Document)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"text: is not a report in JSON: {error}") from None
+        if (document.format, document.version) != (NAME, VERSION):
+            raise ValueError(f"format={document.format!r}: must be {NAME!r}, version {VERSION}.")
+        if len(document.releases) != len(document.specification.results):
+            raise ValueError("releases: must be one for each of the results.")
+        releases = tuple(release_from_json(bytes(release)) for release in document.releases)
+        return cls(document.specification, releases, document.software)
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    version: int
+    software: dict[str, str]
+    specification: Specification
+    releases: list[msgspec.Raw]

@@ -1,0 +1,144 @@
+"""What a report is to release: the format of a specification."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from opendp_bayes.release_format.labels import OTHER, spare
+
+Value = str | bool | int
+#: What becomes of values that are no category: one of their own, or they are left out.
+Unmatched = Literal["other", "drop"]
+Shares = Literal["weights", "equal_errors", "smallest_error"]
+#: OpenDP counts rows in 32 bits, two for each change.
+MOST_ROWS = 2**31 - 1
+_Positive = Annotated[float, msgspec.Meta(gt=0)]
+_Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+_Number = Annotated[int, msgspec.Meta(ge=1)]
+_Rows = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
+_Values = Annotated[list[Value], msgspec.Meta(min_length=1)]
+
+
+def _says(description: str) -> msgspec.Meta:
+    return msgspec.Meta(description=description)
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of the file."""
+
+
+class Privacy(_Part, frozen=True, kw_only=True):
+    """Whom the report protects, and with what budget for all results together."""
+
+    unit: Annotated[str, _says("Whom or what a privacy unit is, in words.")] = "one record"
+    epsilon: Annotated[_Positive | None, _says("Budget ε; either this or rho.")] = None
+    rho: Annotated[_Positive | None, _says("Budget ρ of zero-concentrated privacy.")] = None
+    delta: Annotated[_Share | None, _says("The δ that goes with ε or ρ.")] = None
+    shares: Annotated[
+        Shares,
+        _says(
+            "Divide the budget by the share of each result, or so that expected errors are equal,"
+            " or their mean smallest."
+        ),
+    ] = "weights"
+    size: Annotated[_Number | None, _says("The number of records, if it is public.")] = None
+    guess_size: Annotated[
+        _Number | None,
+        _says("For shares by errors, a public guess of a private number of records."),
+    ] = None
+    contributions: Annotated[
+        _Rows, _says("The most records, or identifiers, of one unit. A promise.")
+    ] = 1
+    identifier: Annotated[str | None, _says("The column that says whose a record is.")] = None
+    rows_per_identifier: Annotated[
+        _Rows | None, _says("Keep at most so many records of each identifier.")
+    ] = None
+
+
+class Column(_Part, frozen=True, kw_only=True):
+    """A column, its categories, and where other values are counted."""
+
+    categories: Annotated[
+        _Values | None,
+        _says("All categories, in order; an Enum or Boolean column has its own."),
+    ] = None
+    labels: Annotated[
+        list[str] | None, _says("What the report calls the categories, in the same order.")
+    ] = None
+    nulls: Annotated[
+        Value | None,
+        _says(
+            "Where records without a value are counted, also as a group; without it they are left"
+            " out."
+        ),
+    ] = None
+    unknown: Annotated[
+        Value | None,
+        _says("Where other values are counted, also as a group; without it, `unmatched` says so."),
+    ] = None
+    unmatched: Annotated[
+        Unmatched,
+        _says(
+            "Other values, unless `unknown` says where they are counted: a category of their own,"
+            " or left out. They are in no group."
+        ),
+    ] = "other"
+
+    @property
+    def unlisted(self) -> str | None:
+        """The category of their own that other values have; None where they have none."""
+        if self.unknown is not None or self.unmatched != "other":
+            return None
+        return spare(
+            OTHER, [*(self.categories or ()), *([] if self.nulls is None else [self.nulls])]
+        )
+
+
+class Result(_Part, frozen=True, kw_only=True):
+    """A posterior, or one for each group."""
+
+    column: Annotated[
+        str | list[str],
+        _says("The column, described under `columns`; several are one joint table."),
+    ]
+    title: Annotated[str, _says("The heading; the column unless given.")] = ""
+    text: Annotated[str, _says("A paragraph below the heading.")] = ""
+    by: Annotated[
+        str | None, _says("A posterior for each category of this column, also under `columns`.")
+    ] = None
+    prior: Annotated[
+        float | list[float], _says("Prior concentration: one number, or one for each category.")
+    ] = 1.0
+    share: Annotated[_Positive, _says("Weight of the result in the budget.")] = 1.0
+    mechanism: Annotated[str, _says("As for `posterior`.")] = "auto"
+
+    @property
+    def heading(self) -> str:
+        """What the report calls the result."""
+        columns = " × ".join(self.columns)
+        return self.title or (columns if self.by is None else f"{columns} by {self.by}")
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns whose categories are counted."""
+        return [self.column] if isinstance(self.column, str) else self.column
+
+
+class Specification(_Part, frozen=True, kw_only=True):
+    """What a report releases, of which columns, for whom and at what cost."""
+
+    title: Annotated[str, msgspec.Meta(min_length=1, description="The title of the report.")]
+    text: Annotated[str, _says("A paragraph below the title: where the data are from.")] = ""
+    separator: Annotated[str | None, _says("Between the values of a line of CSV.")] = None
+    encoding: Annotated[str | None, _says("Of the text of CSV; UTF-8 unless given.")] = None
+    privacy: Privacy
+    columns: Annotated[dict[str, Column], _says("By name.")]
+    results: Annotated[list[Result], _says("In the order of the report.")]
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a specification."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **msgspec.json.schema(Specification),
+    }

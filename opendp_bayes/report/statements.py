@@ -1,0 +1,200 @@
+"""What a report says in sentences: the promise, what is counted where, and the methods."""
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from opendp_bayes.display.wording import (
+    at_most,
+    change,
+    group_name,
+    listed,
+    where_counted,
+    without_scale,
+)
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.release_format.labels import are_same, place_of, spare
+from opendp_bayes.report.report_document import Report
+from opendp_bayes.report.specification import Column, Result, Specification
+
+#: For the ε that a ρ implies, an example of a δ.
+DELTA = 1e-6
+#: What the report calls a category of its own for the values that are no category.
+NOT_LISTED = "no listed value"
+_HELLINGER = "on the Hellinger distance of posteriors"
+_MECHANISMS = {
+    "laplace_parameters": "{noise} Laplace noise on the counts",
+    "gaussian_parameters": "discrete Gaussian noise on the counts",
+    "knorm_parameters": "K-norm noise on the counts",
+    "hellinger_exponential": f"the exponential mechanism {_HELLINGER}",
+    "permute_and_flip": f"permute-and-flip {_HELLINGER}",
+}
+
+
+def named(column: Column | None, value: Any) -> str:
+    """What the report calls a category, or all values that are none."""
+    if column is not None and column.labels is not None:
+        for known, label in zip(column.categories or (), column.labels, strict=True):
+            if are_same(known, value):
+                return str(label)
+    if column is not None and column.unlisted is not None and are_same(column.unlisted, value):
+        return spare(NOT_LISTED, column.labels or column.categories or ())
+    return group_name(value)
+
+
+def notes(specification: Specification, result: Result, categories: Sequence[Any]) -> Iterator[str]:
+    """Where records that are in no category are counted, and what limits the counts. `categories`
+    are those of the release.
+    """
+    names = [*result.columns, *([result.by] if result.by is not None else [])]
+    #: By what becomes of the records, the columns without a value, and with another.
+    fates: dict[str, tuple[list[str], list[str]]] = {}
+    for at, name in enumerate(names):
+        column, grouping = specification.columns[name], name == result.by
+        own = [cell[at] if len(result.columns) > 1 else cell for cell in categories]
+        unknown = column.unknown
+        if unknown is None and not grouping and place_of(column.unlisted, own) is not None:
+            unknown = column.unlisted
+        # A column without `categories` has those of its type, which are all that it can hold.
+        private = specification.privacy.size is None
+        left = column.categories is not None and (
+            grouping or (private and column.unmatched == "drop")
+        )
+        for which, label, can_occur in (
+            (0, column.nulls, private or grouping),
+            (1, unknown, left),
+        ):
+            if label is not None:
+                fate = f"are counted as “{named(column, label)}”"
+            elif can_occur:
+                fate = "are in no group" if grouping else "are left out"
+            else:
+                continue
+            fates.setdefault(fate, ([], []))[which].append(name)
+    if fates:
+        yield where_counted(fates, "Records", say_columns=len(names) > 1)
+    privacy = specification.privacy
+    if privacy.rows_per_identifier is not None:
+        limit = privacy.rows_per_identifier
+        counted = "1 record" if limit == 1 else f"{limit} records"
+        yield (
+            f"At most {counted} of each {privacy.identifier} {'is' if limit == 1 else 'are'}"
+            " counted: the probabilities are those of the records kept, not of all."
+        )
+
+
+def prior_of(release: Any) -> str:
+    """The concentration of the prior."""
+    prior = release.prior
+    if len(set(prior)) == 1:
+        return f"{prior[0]:.6g} per category"
+    return f"({', '.join(f'{entry:.6g}' for entry in prior)})"
+
+
+def total(report: Report) -> dict[str, str]:
+    """The losses of all releases together, as text."""
+    return {name: at_most(_sum(report, name)) for name in ("epsilon", "rho", "delta")}
+
+
+def _sum(report: Report, name: str) -> float:
+    losses = [getattr(release, name) for release in report.releases]
+    finite = all(map(math.isfinite, losses))
+    return float(sum(map(Fraction, losses))) if finite else math.inf
+
+
+def promise(report: Report) -> dict[str, str]:
+    """What is promised, in words; `factor` of ε, or the `epsilon` that ρ implies with `delta`."""
+    privacy, first, sums = report.specification.privacy, report.releases[0], total(report)
+    said = {
+        "loss": f"ε = {sums['epsilon']}" if privacy.rho is None else f"ρ = {sums['rho']}",
+        "unit": privacy.unit,
+        "change": change(first.d_in, first.size),
+        "otherwise": "without" if first.size is None else "with other values instead",
+        "factor": "",
+        "epsilon": "",
+        "delta": "",
+        "size": (
+            "The number of records is private."
+            if privacy.size is None
+            else f"The number of records, {privacy.size}, is public."
+        ),
+    }
+    if privacy.delta is not None:
+        said["loss"] += f", δ = {sums['delta']}"
+    if privacy.rho is not None:
+        rho, delta = _sum(report, "rho"), _sum(report, "delta") + DELTA
+        said["epsilon"] = at_most(rho + 2 * math.sqrt(rho * math.log(1 / DELTA)))
+        said["delta"] = at_most(delta)
+    elif (epsilon := _sum(report, "epsilon")) < math.log(1e12):  # else it says nothing
+        said["factor"] = at_most(math.exp(epsilon))
+    return said
+
+
+def methods(report: Report, level: float) -> str:
+    """A paragraph for a publication."""
+    said, specification = promise(report), report.specification
+    versions = " and ".join(f"{name} {version}" for name, version in report.software.items())
+    concentrated = "zero-concentrated " if specification.privacy.rho is not None else ""
+    headings = [result.heading for result in specification.results]
+    together = "All results together have" if len(headings) > 1 else "The result has"
+    mechanisms = _mechanisms(headings, [release.mechanism for release in report.releases])
+    priors = _by_result(headings, [prior_of(release) for release in report.releases])
+    return (
+        f"Category probabilities were released under {concentrated}differential privacy with"
+        f" {versions}. The privacy unit is {said['unit']}: data sets that differ by"
+        f" {said['change']} are neighbours. {said['size']} {together} a privacy loss of at most"
+        f" {said['loss']}; bounds are certified and rounded up. The mechanism was {mechanisms}."
+        f" Estimates are means and equal-tailed {100 * level:.6g} % credible intervals of the"
+        " posterior given the released values, which takes the randomness of the release into"
+        f" account. The prior was Dirichlet with concentration {priors}."
+        f"{''.join(_limits(report))}"
+    )
+
+
+def _mechanisms(headings: Sequence[str], mechanisms: Sequence[Mechanism]) -> str:
+    """The mechanisms by their plain names, where they have one, with their scales."""
+    kinds = [_kind(mechanism) for mechanism in mechanisms]
+    scales = [f"{mechanism.scale:.4g}" for mechanism in mechanisms]
+    if len(set(kinds)) == 1:
+        return f"{kinds[0]}, of scale {_by_result(headings, scales)}"
+    pairs = zip(kinds, scales, strict=True)
+    return _by_result(headings, [f"{kind}, of scale {scale}," for kind, scale in pairs])
+
+
+def _kind(mechanism: Mechanism) -> str:
+    known = _MECHANISMS.get(mechanism.name)
+    if known is None or getattr(mechanism, "sensitivity", "global") != "global":
+        return without_scale(mechanism)
+    return known.format(noise=getattr(mechanism, "noise", ""))
+
+
+def _by_result(headings: Sequence[str], texts: Sequence[str]) -> str:
+    """Texts, each with the results that it is about, or one that is about all."""
+    if len(set(texts)) == 1:
+        return texts[0]
+    return "; ".join(
+        f"{text} for {_quoted(headings, [other == text for other in texts])}"
+        for text in dict.fromkeys(texts)
+    )
+
+
+def _limits(report: Report) -> Iterator[str]:
+    """The notes of all results, each with those that it is about, unless it is about all."""
+    specification, results = report.specification, report.specification.results
+    of_results = [
+        list(notes(specification, result, release.categories))
+        for result, release in zip(results, report.releases, strict=True)
+    ]
+    for note in dict.fromkeys(note for of in of_results for note in of):
+        about = [note in of for of in of_results]
+        if all(about):
+            yield f" {note}"
+        else:
+            where = _quoted([result.heading for result in results], about)
+            yield f" In {where}, {note[0].lower()}{note[1:]}"
+
+
+def _quoted(headings: Sequence[str], wanted: Sequence[bool]) -> str:
+    chosen = [f"“{name}”" for name, want in zip(headings, wanted, strict=True) if want]
+    return listed(chosen, "and")

@@ -1,0 +1,180 @@
+"""Groups that borrow strength from each other: what the analyst holds."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from opendp_bayes.display.as_table import Shown
+from opendp_bayes.display.sheet import Body, Column, Sheet, Table
+from opendp_bayes.display.wording import group_name
+from opendp_bayes.inference.estimates import estimate_of
+from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of, draws_of
+from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
+from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
+from opendp_bayes.mathematics.validation import Floats, Integers, as_prior, as_size
+from opendp_bayes.release_format.data import Key
+from opendp_bayes.release_format.labels import absent, place_of
+from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.results.pooled_figures import plot_pooled
+from opendp_bayes.results.sheets import promised
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+#: The median of the prior of κ, in records, which is log-logistic.
+_MEDIAN = 10.0
+#: Fewer effective draws are warned about, or a larger R-hat.
+_FEWEST_EFFECTIVE, _LARGEST_R_HAT = 50, 1.1
+
+
+class Pooled(Shown, Mapping[Key, PooledPosterior]):
+    """A mapping from each group to its `PooledPosterior`, made by `GroupedRelease.pooled` and
+    `Release.pooled`.
+
+    Attributes
+    ----------
+    categories : the labels of the categories.
+    kappa : draws of κ, in records that the other groups are worth to one; shape `(draws,)`.
+    m : draws of the mean probabilities, shape `(draws, k)`.
+    drawn : what the mechanism drew for every group, shape `(G, k)`.
+    promise : what the release promises that this is computed from (`Promise`).
+    diagnostics : of the chains (`Diagnostics`): R-hat and effective draws of ln κ first, then of
+        every entry of m.
+    """
+
+    def __init__(self, of: PooledGroups, promise: Promise, a: Floats, counts: Integers) -> None:
+        self.promise = promise
+        self._groups, self.categories, self.drawn = of.keys, of.categories, of.drawn
+        self._a, self._counts = a, counts
+        every = a.reshape(-1, a.shape[-1])
+        self.kappa = every.sum(axis=1)
+        self.m = every / self.kappa[:, None]
+        self.diagnostics = replace(diagnostics_of(a), categories=("ln κ", *self.categories))
+
+    def __getitem__(self, key: Key) -> PooledPosterior:
+        place = place_of(key, self._groups)
+        if place is None:
+            raise absent(key, self._groups, ("group", "groups"))
+        counts = self._counts[..., place, :]
+        return PooledPosterior(self.categories, Concentrations.of(self._a, counts))
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._groups)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A polars frame with a row for every group and category: `mean`, `std`, and the ends
+        `lower` and `upper` of the equal-tailed interval of probability `level`.
+
+        `group` and `category` are text. Raises `ValueError` unless `0 < level < 1`.
+        """
+        import polars as pl
+
+        parts = []
+        for key, one in self.items():
+            lower, upper = one.interval(level)
+            parts.append(
+                pl.DataFrame(
+                    {
+                        "group": [group_name(key)] * len(self.categories),
+                        "category": list(map(group_name, self.categories)),
+                        "mean": one.mean(),
+                        "std": one.std(),
+                        "lower": lower,
+                        "upper": upper,
+                    }
+                )
+            )
+        return pl.concat(parts)
+
+    def plot(self, columns: int = 3, *, level: float = 0.95) -> "Figure":
+        """A picture for every category, `columns` to a row, or for the first of two, on one scale:
+        the pooled mean and interval of probability `level` of every group, beside its share of what
+        was drawn; the line and the band are where the groups are on average, m. Returns a
+        matplotlib `Figure`.
+
+        Raises `ImportError` without matplotlib, which the extra `plot` installs, and `ValueError`
+        unless `0 < level < 1`.
+        """
+        return plot_pooled(self, self.m, self.drawn, columns=columns, level=level)
+
+    def sheet(self, level: float = 0.95) -> Sheet:
+        """What tables show: means and intervals of probability `level` for every group, how alike
+        the groups are, the guarantee of the release and the diagnostics. Raises `ValueError` unless
+        `0 < level < 1`.
+        """
+        bodies = []
+        for key, one in self.items():
+            shown = estimate_of(one, level).shown()
+            rows = zip(map(group_name, self.categories), *shown, strict=True)
+            bodies.append(Body(tuple(rows), group=group_name(key)))
+        columns = (
+            *(Column(name, number=False) for name in ("Group", "Category")),
+            *(Column(name) for name in ("Pooled\nmean", f"{100 * level:.6g} %\ninterval")),
+        )
+        ends = [0.5, (1 - level) / 2, (1 + level) / 2]
+        middle, low, high = map(_records, np.quantile(self.kappa, ends))
+        notes = (
+            *promised(self.promise, "All groups together: "),
+            f"The others are worth {middle} records to a group ({100 * level:.6g} %: {low} to"
+            f" {high}).",
+            f"Markov chains: R-hat {self.diagnostics.r_hat.max():.3f}, effective draws"
+            f" {self.diagnostics.ess.min():.0f}.",
+        )
+        return Sheet((Table(columns, tuple(bodies)),), notes)
+
+    def __rich__(self) -> Any:
+        from opendp_bayes.display import terminal  # which needs rich, of the extra `cli`
+
+        return terminal.rendered(self.sheet())
+
+    def __repr__(self) -> str:
+        low, middle, high = np.quantile(self.kappa, [0.025, 0.5, 0.975])
+        return (
+            f"Pooled({len(self)} groups, kappa={middle:.3g} (95 %: {low:.3g} to {high:.3g}),"
+            f" R-hat {self.diagnostics.r_hat.max():.3f}, ESS {self.diagnostics.ess.min():.0f})"
+        )
+
+
+def _records(number: float) -> str:
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def pooled(
+    groups: PooledGroups,
+    promise: Promise,
+    *,
+    m_prior: ArrayLike = 1.0,
+    kappa_prior: Any = None,
+    effective_draws: int = 100,
+    seed: int | None = 0,
+) -> Pooled:
+    """`GroupedRelease.pooled` and `Release.pooled`."""
+    prior = as_prior(m_prior, len(groups.categories), "m_prior")
+    kappa_prior = stats.fisk(1.0, scale=_MEDIAN) if kappa_prior is None else kappa_prior
+    support = getattr(kappa_prior, "support", lambda: (-1.0, 0.0))()
+    if not callable(getattr(kappa_prior, "logpdf", None)) or support[0] < 0:
+        raise ValueError(
+            f"kappa_prior={kappa_prior!r}: must be a frozen continuous distribution on positive"
+            " numbers, such as scipy.stats.gamma(2, scale=10)."
+        )
+    effective = as_size(effective_draws, "effective_draws", "draws")
+    model = groups.model(prior, kappa_prior)
+    found = Pooled(groups, promise, *draws_of(model, effective, np.random.default_rng(seed)))
+    ess, r_hat = found.diagnostics.ess.min(), found.diagnostics.r_hat.max()
+    if ess < min(effective, _FEWEST_EFFECTIVE) or r_hat > _LARGEST_R_HAT:
+        warnings.warn(
+            f"the chains of kappa and m have not met: effective sample size {ess:.0f}, R-hat"
+            f" {r_hat:.3f} (docs: Groups that borrow strength). Ask for more effective_draws, or"
+            " give a narrower kappa_prior.",
+            stacklevel=3,
+        )
+    return found

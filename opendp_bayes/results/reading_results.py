@@ -1,0 +1,28 @@
+"""A release of whichever kind, from its JSON."""
+
+import msgspec
+
+from opendp_bayes.release_format.grouped_document import GroupedReleaseDocument
+from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import Release
+
+
+class _Format(msgspec.Struct):
+    format: str = ""
+
+
+def format_of(text: str | bytes) -> str:
+    """What a document says that it is; empty where it is none."""
+    try:
+        return msgspec.json.decode(text, type=_Format).format
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+
+
+def release_from_json(text: str | bytes) -> Release | GroupedRelease:
+    """The release that `to_json` wrote, of one posterior or of groups.
+
+    Raises `ValueError` for anything else, as `from_json` of the kind does.
+    """
+    kind = GroupedRelease if format_of(text) == GroupedReleaseDocument.name else Release
+    return kind.from_json(text)

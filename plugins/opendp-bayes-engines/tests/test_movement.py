@@ -1,0 +1,122 @@
+"""One unit moves no more counts than the map says: by brute force over random plans, in every
+engine, in sessions as far from the usual as they go.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import dask
+import dask.dataframe as dd
+import narwhals as nw
+import numpy as np
+import opendp.prelude as dp
+import pandas as pd
+import polars as pl
+import pytest
+from contexts import made
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+from random_plans import TEXTS, Said, conditions, rows, texts
+from sessions import ON_DUCKDB, fill, make_hostile, new
+from test_sessions import sessions_end  # noqa: F401
+
+from opendp_bayes.extend.framework import Question, Variable
+from opendp_bayes_engines.engines import held
+from opendp_bayes_engines.expressions import read
+from opendp_bayes_engines.steps import Truncate
+
+ROWS = rows(seed=3, size=40).with_columns(person=pl.int_range(40) % 9)
+VARIABLE = Variable("asked", [*TEXTS[:6], "NO"], "null", "unknown")
+
+
+def frame_of(engine: str, given: pl.DataFrame) -> Any:
+    if engine in ON_DUCKDB:
+        connection, frame = new(engine)
+        fill(connection, given)
+        make_hostile(connection)
+        return frame()
+    if engine == "dask":
+        pandas = given.to_pandas(types_mapper=pd.ArrowDtype)
+        with dask.config.set({"dataframe.convert-string": False}):
+            return dd.from_pandas(pandas.sample(frac=1, random_state=1), npartitions=5)
+    if engine == "ibis on polars":
+        import ibis
+
+        return ibis.polars.connect({"rows": given.lazy()}).table("rows")
+    return given.lazy()
+
+
+def counts(engine: str, given: pl.DataFrame, plan: Callable[[Any], Any], **unit: Any) -> Any:
+    """What a plan counts, and how far one unit may move that."""
+    frame = frame_of(engine, given)
+    size = None if "contributions" in unit else len(given)
+    query = plan(made(frame, **unit).query())
+    if query._plan is not None and query._space[1] == dp.symmetric_distance():
+        size = None  # it is private after a filter
+    chain, _ = query.counts_of(Question((VARIABLE,), size=size))
+    each = 1 if size is None else 2  # records that change leave one category and enter another
+    return np.array(chain(held(frame)[0])), lambda units: each * chain.map(units)
+
+
+def distance(one: Any, other: Any) -> int:
+    return int(np.abs(one - other).sum())
+
+
+@pytest.mark.parametrize("engine", [*ON_DUCKDB, "dask", "polars", "ibis on polars"])
+@settings(
+    max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
+)
+@given(condition=conditions(2), value=texts(2), limit=st.integers(1, 3), at=st.integers(0, 39))
+def test_a_unit_moves_what_the_map_says(
+    engine: str, condition: Said, value: Said, limit: int, at: int
+) -> None:
+    schema = held(ROWS.lazy())[1]
+    assume(read(condition.expr, schema, "condition").reads)
+
+    def computed(query: Any) -> Any:
+        return query.with_columns(asked=value.expr.cast(nw.String))
+
+    def filtered(query: Any) -> Any:
+        return computed(query.filter(condition.expr))
+
+    def truncated(query: Any) -> Any:
+        return computed(query.truncate_per_group(limit)).filter(condition.expr)
+
+    without = ROWS[[row for row in range(40) if row != at]]
+    changed = pl.concat(
+        [
+            without,
+            ROWS[at].with_columns(
+                label=pl.lit("E").cast(ROWS.schema["label"]),
+                text=pl.lit("no"),
+                number=None,
+                flag=~pl.col("flag"),
+            ),
+        ]
+    )
+    nobody = ROWS.filter(pl.col("person") != at % 9)
+    for plan, other, unit in (
+        (computed, without, {"contributions": 1}),
+        (filtered, without, {"contributions": 3}),
+        (computed, changed, {"changes": 1}),
+        (filtered, changed, {"changes": 1}),
+        (truncated, nobody, {"contributions": 1, "identifier": "person"}),
+    ):
+        here, bound = counts(engine, ROWS, plan, **unit)
+        there, _ = counts(engine, other, plan, **unit)
+        assert distance(here, there) <= bound(1)
+        assert bound(2) == 2 * bound(1)
+
+
+def test_a_truncation_that_reads_others_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of rows in all instead of for each person moves more than its map says."""
+    monkeypatch.setattr(Truncate, "apply", lambda self, frame: frame.head(self.rows * 4))
+
+    def plan(query: Any) -> Any:
+        return query.truncate_per_group(1).with_columns(asked=nw.col("text"))
+
+    unit = {"contributions": 1, "identifier": "person"}
+    ordered = ROWS.sort("person")
+    here, bound = counts("polars", ordered, plan, **unit)
+    there, _ = counts("polars", ordered.filter(pl.col("person") != 0), plan, **unit)
+    assert distance(here, there) > bound(1)

@@ -1,0 +1,213 @@
+"""The tables of a notebook, read with an HTML parser."""
+
+from html.parser import HTMLParser
+
+import pytest
+from releases import changed, promise
+
+from opendp_bayes import (
+    GroupedRelease,
+    HellingerExponential,
+    LaplaceParameters,
+    PrivacyLoss,
+    Release,
+    plan,
+)
+from opendp_bayes.display import notebook
+
+RELEASE = Release(
+    drawn=(12, 3, 5),
+    categories=("<script>alert('a & b')</script>", True, 3),
+    prior=(1.0, 0.5, 2.0),
+    mechanism=LaplaceParameters(2.0),
+    promise=promise(20),
+)
+
+GROUPED = GroupedRelease(
+    groups=("<north>", None),
+    drawn=((12, 3), (0, 5)),
+    categories=("a & b", 3),
+    prior=(1.0, 0.5),
+    mechanism=LaplaceParameters(2.0, total="private"),
+    promise=promise(None, PrivacyLoss(0.5, 0.125, 1.0)),
+)
+
+
+class Page(HTMLParser):
+    """The cells of every row and the text below; checks that tags are closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.scopes: list[str] = []
+        self.rows: list[list[str]] = []
+        self.paragraph = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag == "th":
+            self.scopes.append(dict(attrs)["scope"] or "")
+        if tag == "br":
+            return
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "table" in self.open:
+            self.rows[-1][-1] += data
+        else:
+            self.paragraph += data
+
+
+def test_rows_have_what_the_posteriors_say() -> None:
+    page = Page(RELEASE._repr_html_())
+    assert page.rows[0] == [
+        "Category",
+        "Released count",
+        "Posterior mean",
+        "95\xa0% interval",
+        "Plug-in 95\xa0% (ignores noise)",
+    ]
+    frame = RELEASE.to_frame()
+    for row, (label, *shown) in zip(frame.iter_rows(named=True), page.rows[1:], strict=True):
+        assert label == row["category"]
+        assert shown == [
+            str(row["count"]),
+            f"{row['mean']:.3f}",
+            f"{row['lower']:.3f} to {row['upper']:.3f}",
+            f"{row['plug_in_lower']:.3f} to {row['plug_in_upper']:.3f}",
+        ]
+
+
+def test_the_paragraph_has_guarantee_mechanism_and_how_to_read_it() -> None:
+    paragraph = Page(RELEASE._repr_html_()).paragraph
+    assert paragraph.startswith(
+        "ε = 1 for data sets that differ by 1 record changed. The number of records, 20, is public."
+        " Mechanism: LaplaceP"
+    )
+    assert "takes the released counts for the data" in paragraph
+
+
+def test_nothing_comes_from_elsewhere_and_labels_are_text() -> None:
+    text = RELEASE._repr_html_()
+    page = Page(text)
+    assert page.rows[1][0] == "<script>alert('a & b')</script>"
+    assert page.tags == {"div", "table", "thead", "tbody", "tr", "th", "td", "code", "br"}
+    assert page.attributes == {"style", "scope"}
+    assert "url(" not in text
+    assert "http" not in text
+
+
+def test_the_level_is_in_headings_and_intervals() -> None:
+    text = notebook.rendered(RELEASE.sheet(0.5))
+    lower, upper = RELEASE.posterior.interval(0.5)
+    assert Page(text).rows[0][3:] == ["50\xa0% interval", "Plug-in 50\xa0% (ignores noise)"]
+    assert f"{lower[0]:.3f} to {upper[0]:.3f}" in text
+    with pytest.raises(ValueError, match=r"level=2: must be between 0 and 1"):
+        RELEASE.sheet(2)
+
+
+def test_a_posterior_that_takes_long_is_not_waited_for() -> None:
+    release = changed(RELEASE, mechanism=HellingerExponential(0.5))
+    page = Page(release._repr_html_())
+    assert [len(row) for row in page.rows] == [3] * 4
+    assert "call release.posterior, then show the release again" in page.paragraph
+    assert "posterior" not in vars(release)
+    assert release.posterior is not None
+    assert [len(row) for row in Page(release._repr_html_()).rows] == [5] * 4
+
+
+def test_without_a_noise_aware_posterior_the_paragraph_says_why() -> None:
+    page = Page(changed(RELEASE, mechanism=HellingerExponential(0.5), size=None)._repr_html_())
+    assert "There is no noise-aware posterior of this release" in page.paragraph
+
+
+def test_every_header_says_what_it_heads() -> None:
+    assert Page(RELEASE._repr_html_()).scopes == ["col"] * 5 + ["row"] * 3
+    assert Page(GROUPED._repr_html_()).scopes == ["col"] * 5 + ["rowgroup", "row", "row"] * 2
+
+
+def test_a_grouped_release_has_a_row_for_every_group_and_category() -> None:
+    page = Page(GROUPED._repr_html_())
+    assert page.rows[0] == [
+        "Group",
+        "Category",
+        "Released count",
+        "Posterior mean",
+        "95\xa0% interval",
+    ]
+    assert [row[0] for row in page.rows[1:]] == [
+        "<north>",
+        "3",
+        "(null)",
+        "3",
+    ], "the header of a group stands for all of its rows"
+    for row, shown in zip(GROUPED.to_frame().iter_rows(named=True), page.rows[1:], strict=True):
+        assert shown[-4:] == [
+            row["category"],
+            str(row["count"]),
+            f"{row['mean']:.3f}",
+            f"{row['lower']:.3f} to {row['upper']:.3f}",
+        ]
+    assert page.paragraph.startswith(
+        "All groups together: ε = 0.5 for data sets that differ by 1 record added or removed."
+    )
+
+
+def test_posteriors_of_groups_that_take_long_together_are_not_waited_for() -> None:
+    many = changed(
+        GROUPED,
+        groups=tuple(range(200)),
+        drawn=((50,) * 20,) * 200,
+        categories=tuple(range(20)),
+        prior=(1.0,) * 20,
+    )
+    page = Page(many._repr_html_())
+    assert page.rows[0] == ["Group", "Category", "Released count"]
+    assert "call to_frame() of this release, then show it again" in page.paragraph
+    assert all("posterior" not in vars(release) for release in many.values())
+
+
+def test_a_plan_has_a_row_for_every_mechanism_that_can_be_used() -> None:
+    mechanisms = [LaplaceParameters(1.0, total="private"), HellingerExponential(1.0)]
+    found = plan(
+        size=None,
+        guess_size=90,
+        prior=[1.0, 1.0],
+        epsilon=1.0,
+        mechanisms=mechanisms,
+        proportions=[0.3, 0.7],
+    )
+    page = Page(found._repr_html_())
+    assert page.rows[0] == [
+        "Mechanism, best first",
+        "Scale",
+        "ε",
+        "ρ (zCDP)",
+        *(f"Error, {name}" for name in found.proportions),
+    ]
+    ((name, scale, epsilon, _, *errors),) = page.rows[1:]
+    assert (name, scale, epsilon) == ("LaplaceParameters(discrete, private)", "1", "1")
+    assert errors == [
+        f"{error.hellinger:.4f}{'*' * (error.method == 'simulated')}"
+        for error in found.rows[0].errors.values()
+    ]
+    refused = f"HellingerExponential: {found.rows[1].refused}"
+    for part in (
+        f"Recommended: {found.reason}",
+        "Plan for ε = 1. A private number of records, guessed to be 90",
+        refused,
+    ):
+        assert part in page.paragraph

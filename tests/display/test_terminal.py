@@ -1,0 +1,135 @@
+"""Releases as tables and sentences."""
+
+import io
+import math
+import subprocess
+import sys
+
+import pytest
+from releases import changed, promise
+from rich.console import Console
+from scipy import stats
+
+from opendp_bayes import HellingerExponential, LaplaceParameters, PrivacyLoss, Release
+from opendp_bayes.display import terminal
+from opendp_bayes.inference.noise_aware import is_quick
+
+RELEASE = Release(
+    drawn=(7, 0, 3),
+    categories=("[red]yes", "no", 3),
+    prior=(1.0, 0.5, 1.0),
+    mechanism=LaplaceParameters(scale=2.0),
+    promise=promise(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0)),
+)
+
+
+def rendered(renderable: object, width: int = 80) -> str:
+    file = io.StringIO()
+    Console(file=file, width=width, force_terminal=False).print(renderable)
+    return file.getvalue()
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.split("  ") if cell.strip()]
+
+
+def test_a_row_has_count_mean_and_both_intervals() -> None:
+    lines = rendered(terminal.rendered(RELEASE.sheet())).splitlines()
+    row = next(line for line in lines if "yes" in line)
+    lower, upper = RELEASE.posterior.interval(0.95)
+    low, high = stats.beta(8, 4.5).interval(0.95)
+    mean = RELEASE.posterior.mean()[0]
+    assert cells(row) == [
+        "[red]yes",
+        "7",
+        f"{mean:.3f}",
+        f"{lower[0]:.3f} to {upper[0]:.3f}",
+        f"{low:.3f} to {high:.3f}",
+    ]
+    assert upper[0] - lower[0] > high - low
+    assert any("(ignores noise)" in line for line in lines)
+
+
+def test_the_level_is_in_the_headings_and_in_the_intervals() -> None:
+    shown = rendered(terminal.rendered(RELEASE.sheet(level=0.5)))
+    low, high = stats.beta(8, 4.5).interval(0.5)
+    lower, upper = RELEASE.posterior.interval(0.5)
+    assert " 50 %" in shown
+    assert "Plug-in 50 %" in shown
+    assert f"{low:.3f} to {high:.3f}" in shown
+    assert f"{lower[0]:.3f} to {upper[0]:.3f}" in shown
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, math.nan])
+def test_an_impossible_level_is_refused(level: float) -> None:
+    with pytest.raises(ValueError, match=r"level=.*: must be between 0 and 1"):
+        terminal.rendered(RELEASE.sheet(level=level))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_report_fits_and_its_title_is_not_markup(width: int) -> None:
+    shown = rendered(terminal.rendered(RELEASE.sheet(title="[bold]vote")), width)
+    assert shown.startswith("[bold]vote")
+    assert max(map(len, shown.splitlines())) <= width
+    assert "LaplaceParameters(scale=2, noise='discrete'" in shown.replace("\n", " ")
+    assert "ε = 1 for data sets" in shown
+
+
+def test_seven_long_labels_fit_a_terminal() -> None:
+    label = "Independent-Independent"
+    release = changed(
+        RELEASE, drawn=(1,) * 7, categories=(*"abcdef", label), prior=(1.0,) * 7, size=7
+    )
+    assert label in rendered(terminal.rendered(release.sheet()), 80)
+
+
+def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
+    label = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
+    release = changed(
+        RELEASE, drawn=(191_000, 40_000, 95_000), categories=(label, "b", "c"), size=326_000
+    )
+    shown = rendered(terminal.rendered(release.sheet()), 80)
+    assert "…" not in shown
+    assert "".join(line[1:21].strip() for line in shown.splitlines()[4:]).startswith(label)
+    interval = release.to_frame().row(1, named=True)
+    assert f"{interval['lower']:.4f} to {interval['upper']:.4f}" in shown
+
+
+def test_a_report_waits_for_a_posterior_that_takes_long() -> None:
+    release = changed(RELEASE, mechanism=HellingerExponential(0.5))
+    assert not is_quick(release)
+    assert (
+        cells(
+            next(
+                line
+                for line in rendered(terminal.rendered(release.sheet())).splitlines()
+                if "yes" in line
+            )
+        )[2]
+        == f"{release.posterior.mean()[0]:.3f}"
+    )
+
+
+def test_without_a_noise_aware_posterior_a_report_says_why() -> None:
+    shown = rendered(
+        terminal.rendered(changed(RELEASE, mechanism=HellingerExponential(0.5), size=None).sheet()),
+        200,
+    )
+    low, high = stats.beta(8, 4.5).interval(0.95)
+    assert "There is no noise-aware posterior of this release: drawn=" in shown
+    assert cells(next(line for line in shown.splitlines() if "yes" in line)) == [
+        "[red]yes",
+        "7",
+        f"{low:.3f} to {high:.3f}",
+    ]
+
+
+def test_reports_need_neither_opendp_nor_polars() -> None:
+    check = (
+        "import sys, opendp_bayes.display.terminal; print(sorted({'opendp', 'polars'} &"
+        " sys.modules.keys()))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert result.stdout.strip() == "[]"

@@ -1,0 +1,89 @@
+"""Plans that OpenDP 0.16 accepts, whose values depend on other rows.
+
+Run as a script, in a process of its own because one keeps the codes of categories that it has seen:
+without the gate, what they count of a thousand records, or of one more.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+
+from opendp_bayes.framework import query_plan
+from opendp_bayes.framework.query_plan import counts_of_frame
+from opendp_bayes.framework.question import Question
+
+C = pl.col
+SCHEMA = {"p": pl.Int64, "x": pl.Float64, "s": pl.String, "i": pl.Int64}
+CUT = C("x").cut([1.0])
+CATEGORICAL = C("s").cast(pl.Categorical)
+B = {"column": "b", "categories": [0, 1], "nulls": 0, "unknown": 0}
+
+#: With what is asked of them and what the gate says.
+LEAKS: dict[str, tuple[Callable[[Any], Any], dict[str, Any], str]] = {
+    "cut to codes": (
+        lambda of: of.with_columns(b=CUT.to_physical()),
+        B,
+        "with_columns: to_physical reads the codes of a Categorical, .* Use `cast\\(pl.Enum",
+    ),
+    "cut as integer": (
+        lambda of: of.with_columns(b=CUT.cast(pl.Int64)),
+        B,
+        "with_columns: 'x' is a Categorical, whose codes are read here",
+    ),
+    "two steps": (
+        lambda of: of.with_columns(bin=CUT).select(b=C("bin").cast(pl.Int32)),
+        B,
+        "select: 'bin' is a Categorical, whose codes are read here",
+    ),
+    "filter": (
+        lambda of: of.filter(CUT.to_physical() == 0).with_columns(b=C("i") * 0),
+        B,
+        "filter: to_physical reads the codes of a Categorical",
+    ),
+    "group": (
+        lambda of: of.with_columns(g=CUT.to_physical(), b=C("i") * 0).group_by("g"),
+        B | {"keys": [0, 1]},
+        "with_columns: to_physical reads the codes of a Categorical",
+    ),
+    "text as integer": (
+        lambda of: of.with_columns(b=CATEGORICAL.cast(pl.Int64)),
+        B,
+        "with_columns: categorical makes a Categorical, which has codes which depend on the order",
+    ),
+}
+
+
+def counted(
+    frame: Any, plan: Callable[[Any], Any], arguments: dict[str, Any], unit: Any = None
+) -> list[int]:
+    """The counts of a plan before noise."""
+    data = pl.LazyFrame(frame, schema=SCHEMA)
+    context = dp.Context.compositor(
+        data=data,
+        privacy_unit=unit or dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    transformation, _ = counts_of_frame(plan(context.query()), Question.of(**arguments))
+    counts: list[int] = transformation(data).tolist()
+    return counts
+
+
+def _without_the_gate(which: str) -> dict[str, list[int]]:
+    query_plan.check_plan = lambda *arguments: None  # type: ignore[assignment]
+    dp.enable_features("contrib", "honest-but-curious")
+    one = {"p": [9], "x": [2.0], "s": ["b"], "i": [1]} if which == "one more" else {}
+    many = {"p": [1] * 1000, "x": [0.5] * 1000, "s": ["a"] * 1000, "i": [0] * 1000}
+    frame = {name: one.get(name, []) + many[name] for name in many}
+    return {name: counted(frame, plan, asked) for name, (plan, asked, _) in LEAKS.items()}
+
+
+if __name__ == "__main__":
+    import warnings
+
+    warnings.simplefilter("ignore")
+    sys.stdout.write(json.dumps(_without_the_gate(sys.argv[1])))

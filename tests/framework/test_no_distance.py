@@ -1,0 +1,135 @@
+"""A privacy unit of no records, for which every scale is private enough, is refused wherever a
+scale would be found for it.
+"""
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from opendp.context import Query
+from opendp.mod import OpenDPException
+
+import opendp_bayes as ob
+
+Bound = dp.polars.Bound
+DATA = pl.LazyFrame(
+    {"x": [True] * 6 + [False] * 4, "g": [1, 2] * 5, "id": list(range(5)) * 2},
+    schema={"x": pl.Boolean, "g": pl.Int64, "id": pl.Int64},
+)
+BOOLEAN = {"column": "x", "nulls": False}
+NO_RECORDS = r"query: its privacy unit has no records \(d_in=0\), so nothing would be protected"
+#: Units, and the limits of a plan, by which a unit has no records.
+NOTHING = {
+    "contributions": ({"contributions": 0}, None, None),
+    "changes": ({"changes": 0}, None, 10),
+    "a Bound on the whole": ({"contributions": [Bound(per_group=0)]}, None, None),
+    "no records per group": (
+        {"contributions": [Bound(by=["g"], per_group=0, num_groups=3)]},
+        None,
+        None,
+    ),
+    "no groups": ({"contributions": [Bound(by=["g"], per_group=2, num_groups=0)]}, None, None),
+    "one of several Bounds": (
+        {"contributions": [Bound(per_group=4), Bound(by=["g"], per_group=2, num_groups=0)]},
+        None,
+        None,
+    ),
+    "no identifiers": ({"contributions": 0, "identifier": "id"}, 2, None),
+    "no identifiers changed": ({"changes": 0, "identifier": "id"}, 2, None),
+    "no rows of an identifier": ({"contributions": 1, "identifier": "id"}, 0, None),
+}
+LOSSES = [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}]
+
+
+def query(name, loss=LOSSES[0]):
+    unit, rows, _ = NOTHING[name]
+    made = dp.Context.compositor(
+        data=DATA,
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(**loss),
+        split_evenly_over=1,
+    ).query()
+    return made if rows is None else made.truncate_per_group(rows)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("name", NOTHING)
+def test_a_query_for_no_records_is_refused(name, loss):
+    with pytest.raises(ValueError, match=NO_RECORDS):
+        ob.posterior(query(name, loss), size=NOTHING[name][2], **BOOLEAN)
+
+
+@pytest.mark.parametrize("name", NOTHING)
+@pytest.mark.parametrize("mechanism", ["gaussian_parameters", ob.LaplaceParameters(1e-9)])
+def test_whatever_the_mechanism(name, mechanism):
+    with pytest.raises(ValueError, match=NO_RECORDS):
+        ob.posterior(query(name), size=NOTHING[name][2], mechanism=mechanism, **BOOLEAN)
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_so_are_surveys_and_groups(name):
+    size = NOTHING[name][2]
+    with pytest.raises(ValueError, match=rf"questions\['all'\]: {NO_RECORDS}"):
+        ob.survey(query(name), {"all": {**BOOLEAN, "size": size}})
+    with pytest.raises(ValueError, match=NO_RECORDS):
+        ob.posterior(query(name).group_by("g"), keys=[1, 2], size=size, **BOOLEAN)
+
+
+class Counting:
+    """A query of a plugin, whose unit has a number of records."""
+
+    def __init__(self, d_in):
+        context = dp.Context.compositor(
+            data=DATA, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1)
+        )
+        base = context.query(epsilon=0.5)._query
+        self.base = Query(base._chain, base._output_measure, d_in, base._d_out, base._context)
+
+    def counts_of(self, question):
+        counts = ob.make_categorical_counts(*self.base._chain, **BOOLEAN)
+        return counts, self.base
+
+
+def test_the_refusal_is_where_queries_of_plugins_pass():
+    assert ob.posterior(Counting(1), **BOOLEAN).resolve().param == 2.0
+    with pytest.raises(ValueError, match=NO_RECORDS):
+        ob.posterior(Counting(0), **BOOLEAN)
+    for wrong in (-1, True, 0.5, float("nan")):
+        with pytest.raises((TypeError, ValueError, OpenDPException)):
+            ob.posterior(Counting(wrong), **BOOLEAN)
+
+
+FOUND_FOR_A_DISTANCE = {
+    "calibrate": lambda d_in: ob.calibrate(
+        ob.LaplaceParameters(1.0), size=10, prior=[1.0, 1.0], epsilon=1.0, d_in=d_in
+    ),
+    "calibrate to rho": lambda d_in: ob.calibrate(
+        ob.GaussianParameters(1.0), size=None, prior=[1.0, 1.0], rho=0.1, d_in=d_in
+    ),
+    "plan": lambda d_in: ob.plan(size=10, prior=[1.0, 1.0], epsilon=1.0, d_in=d_in),
+    "smallest_epsilon": lambda d_in: ob.smallest_epsilon(
+        0.2, size=100, prior=[1.0, 1.0], d_in=d_in
+    ),
+    "smallest_size": lambda d_in: ob.smallest_size(0.2, epsilon=1.0, prior=[1.0, 1.0], d_in=d_in),
+}
+
+
+@pytest.mark.parametrize("name", FOUND_FOR_A_DISTANCE)
+def test_no_scale_is_found_for_a_distance_of_none(name):
+    find = FOUND_FOR_A_DISTANCE[name]
+    assert find(1) is not None
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match=rf"d_in={wrong}: must be between 1 and"):
+            find(wrong)
+    with pytest.raises(TypeError, match="d_in=True: must be a whole number, not bool"):
+        find(True)
+
+
+def test_a_map_at_a_distance_of_none_is_none_all_the_same():
+    counts = ob.make_categorical_counts(
+        dp.domain_of(DATA, infer=True), dp.symmetric_distance(), **BOOLEAN
+    )
+    posterior = counts >> ob.then_dirichlet_multinomial(prior=1.0)
+    measurement = posterior >> ob.then_laplace_parameters(dp.max_divergence(), 1.0)
+    assert counts.map(0) == 0
+    assert measurement.map(0) == 0.0
+    assert ob.exact_loss(ob.LaplaceParameters(1.0), size=4, prior=[1, 1], d_in=0).epsilon == 0.0

@@ -1,0 +1,97 @@
+"""Several threads that ask one Context."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+
+THREADS = 8
+DATA = pl.LazyFrame({"x": [True] * 60_000 + [False] * 40_000})
+
+
+def context(**split):
+    return dp.Context.compositor(
+        data=DATA,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        **split,
+    )
+
+
+def in_threads(work):
+    ready = threading.Barrier(THREADS)
+
+    def started(number):
+        ready.wait()
+        try:
+            return work(number)
+        except ValueError as error:
+            return error
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(started, range(THREADS)))
+
+
+def release(query):
+    return ob.posterior(query, "x", nulls=False).release()
+
+
+def test_a_divided_budget_is_answered_in_every_thread():
+    whole = context(split_evenly_over=THREADS)
+    releases = in_threads(lambda _: release(whole.query()))
+    assert [one.epsilon for one in releases] == [1 / THREADS] * THREADS
+    assert whole.current_privacy_loss() == [1 / THREADS] * THREADS
+    assert len({one.drawn for one in releases}) > 1
+
+
+def test_a_filter_never_answers_more_than_its_budget_nor_locks():
+    """Each of eight asks for a quarter: four get it, four are told why not, and what is left after
+    that can still be spent. Without the lock a thread passes the check of another's turn, and the
+    filter refuses everything after.
+    """
+    whole = context()
+    found = in_threads(lambda _: release(whole.query(epsilon=0.25)))
+    refused = [one for one in found if isinstance(one, ValueError)]
+    assert len(refused) == 4
+    for error in refused:
+        assert "exceeds what is left of the Context's budget" in str(error)
+    assert whole.current_privacy_loss() == pytest.approx(1.0)
+    whole = context()
+    found = in_threads(lambda _: release(whole.query(epsilon=0.3)))
+    assert sum(isinstance(one, ValueError) for one in found) == THREADS - 3
+    assert release(whole.query(epsilon=0.05)).epsilon <= 0.05
+
+
+def test_what_opendp_is_asked_meanwhile_gets_a_message():
+    whole = context()
+    inside, leave = threading.Event(), threading.Event()
+
+    def slow(_):
+        inside.set()
+        leave.wait(30)
+        return 0
+
+    counts = dp.t.make_user_transformation(
+        *whole.accountant.input_space,
+        dp.atom_domain(T="i64"),
+        dp.absolute_distance(T="i64"),
+        slow,
+        lambda d_in: d_in,
+    )
+    thread = threading.Thread(target=whole, args=(counts >> dp.m.then_laplace(10.0),))
+    thread.start()
+    assert inside.wait(30)
+    try:
+        with pytest.raises(
+            ValueError, match=r"is answering another query .* one at a time; nothing"
+        ):
+            release(whole.query(epsilon=0.5))
+    finally:
+        leave.set()
+        thread.join()
+    assert release(whole.query(epsilon=0.5)).epsilon == 0.5
+    assert whole.current_privacy_loss() == pytest.approx(0.6)

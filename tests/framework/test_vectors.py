@@ -1,0 +1,183 @@
+"""Counts in OpenDP's own spaces: distances against every neighbour, and chains to its
+measurements.
+"""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from opendp.mod import OpenDPException
+
+import opendp_bayes as ob
+from opendp_bayes.mathematics.rounding import sqrt_up
+
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+MO = ("L1Distance<i64>", "L2Distance<f64>", "LInfDistance<i64>")
+NORMS = dict(zip(MO, (1, 2, math.inf), strict=True))
+AB = pl.Enum(["a", "b"])
+SCHEMA = {"x": AB, "y": pl.Boolean, "g": pl.Enum(["p", "q"])}
+DOMAIN = dp.domain_of(pl.LazyFrame(schema=SCHEMA), infer=True)
+POLICY = {"nulls": ob.DROP}
+#: What is counted, by add/remove; with a public size nulls need a category.
+COUNTED = {
+    "one column": (ob.make_categorical_counts, {"column": "x"}),
+    "a joint table": (ob.make_categorical_counts, {"column": ["x", "y"]}),
+    "some cells": (
+        ob.make_categorical_counts,
+        {"column": ["x", "y"], "cells": [("a", True), ("b", False)], "elsewhere": ("a", True)},
+    ),
+    "groups": (ob.make_grouped_counts, {"by": "g", "keys": ["p"], "column": "x"}),
+}
+NULLS = {"x": "a", "y": True}
+RECORDS = list(product(["a", "b"], [True, False], ["p", "q"]))
+
+
+def counts_of(name, size):
+    make, arguments = COUNTED[name]
+    columns = arguments["column"]
+    asked = [columns] if isinstance(columns, str) else columns
+    nulls = ob.DROP if size is None else {column: NULLS[column] for column in asked}
+    metric = dp.symmetric_distance() if size is None else dp.change_one_distance()
+    return make(DOMAIN, metric, nulls=nulls, size=size, **arguments)
+
+
+def frame(rows):
+    return pl.LazyFrame(rows, schema=SCHEMA, orient="row")
+
+
+def neighbours(size, d_in):
+    """All pairs of data sets at a distance of at most `d_in`, without what they have in common;
+    for a public size both have as many records, and no more differ than there are.
+    """
+    every = [rows for n in range(d_in + 1) for rows in product(RECORDS, repeat=n)]
+    for one, other in product(every, repeat=2):
+        if size is None and len(one) + len(other) <= d_in:
+            yield one, other
+        if size is not None and len(one) == len(other) <= size:
+            yield one, other
+
+
+def moved(counts, size, d_in):
+    """By how much the counts of each pair of neighbours differ."""
+
+    def count(rows):
+        common = [RECORDS[0]] * (0 if size is None else size - len(rows))
+        return np.array(counts(frame([*rows, *common])))
+
+    pairs = list(neighbours(size, d_in))
+    known = {rows: count(rows) for rows in {rows for pair in pairs for rows in pair}}
+    return [known[one] - known[other] for one, other in pairs]
+
+
+DISTANCES = [(None, 1), (None, 2), (3, 1), (3, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize(("size", "d_in"), DISTANCES)
+def test_a_map_is_the_largest_distance_of_all_neighbours(name, size, d_in):
+    counts = counts_of(name, size)
+    differences = moved(counts, size, d_in)
+    for metric, order in NORMS.items():
+        claimed = (counts >> ob.then_count_vector(MO=metric)).map(d_in)
+        largest = max(float(np.linalg.norm(difference, order)) for difference in differences)
+        assert claimed == pytest.approx(largest, rel=1e-12), metric
+    squared = max(int(difference @ difference) for difference in differences)
+    assert (
+        Fraction((counts >> ob.then_count_vector(MO="L2Distance<f64>")).map(d_in)) ** 2 >= squared
+    )
+
+
+@pytest.mark.parametrize(("size", "d_in"), DISTANCES)
+def test_so_is_that_of_a_map_of_counts(size, d_in):
+    counts = counts_of("one column", size)
+    differences = moved(counts, size, d_in)
+    assert (counts >> ob.then_count_map()).map(d_in) == (
+        max(np.count_nonzero(difference) for difference in differences),
+        max(np.abs(difference).sum() for difference in differences),
+        max(np.abs(difference).max() for difference in differences),
+    )
+
+
+def test_the_root_is_rounded_up():
+    for value in [*range(2000), 2 * 3**40, 2 * (2**62) ** 2, 2**53 + 1, 10**30 + 1]:
+        root = sqrt_up(value)
+        assert Fraction(root) ** 2 >= value
+        if value:
+            assert Fraction(math.nextafter(math.nextafter(root, 0.0), 0.0)) ** 2 < value
+    assert any(Fraction(math.sqrt(value)) ** 2 < value for value in range(2000)), "to nearest"
+
+
+#: Of OpenDP's measurements of scale 2, the metric, and the loss at distance `d` by its own formula,
+#: where one record adds or changes so much in L1, L2 and the largest count.
+CHAINS = {
+    "Laplace": (MO[0], dp.m.then_laplace(2.0), lambda l1, l2, largest: l1 / 2),
+    "Gaussian": (MO[1], dp.m.then_gaussian(2.0), lambda l1, l2, largest: l2**2 / 8),
+    "noisy max": (MO[2], dp.m.then_noisy_max(PURE, 2.0), lambda l1, l2, largest: largest),
+    "exponential": (MO[2], dp.m.then_noisy_max(ZCDP, 2.0), lambda l1, l2, largest: largest**2 / 8),
+    "top 2": (MO[2], dp.m.then_noisy_top_k(PURE, 2, 2.0), lambda l1, l2, largest: 2 * largest),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("counted", COUNTED)
+def test_chains_to_opendp_s_measurements_have_the_right_loss(name, counted):
+    metric, then, loss = CHAINS[name]
+    for size in (None, 9):
+        chain = counts_of(counted, size) >> ob.then_count_vector(MO=metric) >> then
+        for d_in in (0, 1, 2, 5):
+            by_hand = (d_in, d_in, d_in) if size is None else (2 * d_in, 2**0.5 * d_in, d_in)
+            assert chain.map(d_in) == pytest.approx(loss(*by_hand), rel=1e-12)
+        rows = [RECORDS[at % len(RECORDS)] for at in range(9)]
+        assert chain(frame(rows)) is not None
+
+
+def test_a_threshold_follows_a_map_of_counts():
+    """Every label is a key, so that the loss of the keys that OpenDP adds is not needed."""
+    for size, epsilon in ((None, 2.0), (9, 4.0)):
+        counts = counts_of("one column", size)
+        chain = counts >> ob.then_count_map() >> dp.m.then_laplace_threshold(1.0, 6)
+        assert chain.map(2)[0] == epsilon
+        rows = [("a", True, "p")] * 9
+        with_all = counts >> ob.then_count_map()
+        assert with_all(frame(rows)) == {"a": 9, "b": 0}
+        assert set(chain(frame(rows))) <= {"a", "b"}
+
+
+def test_keys_are_of_the_type_of_the_labels():
+    of_booleans = ob.make_categorical_counts(
+        DOMAIN, dp.symmetric_distance(), column="y", nulls=True
+    )
+    assert (of_booleans >> ob.then_count_map())(frame([("a", True, "p")])) == {True: 1, False: 0}
+    for name in ("a joint table", "groups"):
+        with pytest.raises(ValueError, match="its labels must be all text, all integers or all"):
+            counts_of(name, None) >> ob.then_count_map()
+
+
+def test_bounds_and_identifiers_reach_every_metric():
+    bounded = ob.make_categorical_counts(
+        DOMAIN, dp.frame_distance(dp.symmetric_distance()), column="x", nulls="a"
+    )
+    bounds = [dp.polars.Bound(by=["g"], per_group=2, num_groups=3), dp.polars.Bound(per_group=7)]
+    for metric in MO:
+        assert (bounded >> ob.then_count_vector(MO=metric)).map(bounds) == 6
+
+
+@pytest.mark.parametrize("metric", ["L1Distance<f64>", "L2Distance<i64>", "nonsense", 3, None])
+def test_other_metrics_are_refused(metric):
+    with pytest.raises(
+        ValueError,
+        match=r"MO=.*: must be one of L1Distance<i64>, L2Distance<f64>, LInfDistance<i64>\.",
+    ):
+        counts_of("one column", None) >> ob.then_count_vector(MO=metric)
+
+
+def test_the_metric_is_spelled_as_opendp_does():
+    counts = counts_of("one column", 9)
+    for spelled in (dp.L2Distance[float], "L2Distance<float>", "L2Distance<f64>"):
+        assert (counts >> ob.then_count_vector(MO=spelled)).map(1) >= 2**0.5
+    with pytest.raises(OpenDPException, match=r"L2Distance|L1Distance"):
+        counts >> ob.then_count_vector() >> dp.m.then_gaussian(1.0)

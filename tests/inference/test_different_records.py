@@ -1,0 +1,166 @@
+"""Different records of strong and of sparse priors, against sums over all counts."""
+
+from dataclasses import replace
+
+import different_records
+import numpy as np
+import pytest
+from releases import promise
+from scipy import special
+from test_combine import brute, worst
+
+from opendp_bayes import (
+    GaussianParameters,
+    KNormParameters,
+    LaplaceParameters,
+    Release,
+    combine,
+)
+
+#: The stated error.
+ERROR = 1e-3
+LAPLACE = LaplaceParameters(1.0, total="private")
+
+
+def released(drawn, mechanism, prior, size=None):
+    labels = tuple("abcdef"[: len(drawn)])
+    return Release(tuple(drawn), labels, tuple(prior), mechanism, promise(size))
+
+
+def gaussian(scale):
+    return GaussianParameters(scale, total="private")
+
+
+def test_a_strong_prior_beside_few_records():
+    """18.9 records; where the sums are not tilted, 50.7."""
+    releases = [released(drawn, LAPLACE, (200.0, 200.0)) for drawn in [(3, 2), (9, 5)]]
+    found = combine(releases, records="different")
+    assert (found.size.mean(), found.size.std()) == pytest.approx((18.9084, 2.4919), abs=1e-3)
+    right = different_records.marginals(releases, 40)
+    assert different_records.worst(found, right) < ERROR
+    weaker = [replace(one, prior=(190.0, 200.0)) for one in releases]
+    assert different_records.worst(combine(weaker, records="different"), right) > 10 * ERROR
+
+
+def test_a_sparse_prior():
+    """Both categories say the same, to the last of the tail."""
+    prior = (0.02, 3.4)
+    releases = [
+        released((3, 14), gaussian(1.2), prior),
+        released((1, 14), gaussian(0.35), prior),
+    ]
+    found = combine(releases, records="different")
+    first, second = found["a"], found["b"]
+    for value in (float(second.mean()), 0.99999, 0.5, 1e-9):
+        together = second.cdf(value) + first.cdf(1 - value)
+        assert together == pytest.approx(1.0, abs=1e-7)
+    assert different_records.worst(found, different_records.marginals(releases, 32)) < ERROR
+
+
+CASES = {
+    "unequal": (((3, 2), (9, 5)), (LAPLACE, gaussian(0.7)), (300.0, 0.3)),
+    "far from what was drawn": (((2, 30), (25, 3)), (LAPLACE, LAPLACE), (60.0, 60.0)),
+    "sparse on both sides": (((0, 12), (-1, 5)), (LAPLACE, gaussian(0.4)), (0.05, 0.08)),
+    "three categories": (((3, 1, 2), (1, 4, 0)), (LAPLACE, LAPLACE), (0.02, 3.4, 50.0)),
+    "three, strong": (((0, 5, 2), (3, 3, 6)), (LAPLACE, gaussian(1.0)), (90.0, 40.0, 2.0)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_private_numbers_against_all_counts(name):
+    drawn, mechanisms, prior = CASES[name]
+    releases = [released(*each, prior) for each in zip(drawn, mechanisms, strict=True)]
+    right = different_records.marginals(releases, 45 if len(prior) == 2 else 22)
+    found = combine(releases, records="different")
+    assert different_records.worst(found, right) < ERROR
+    rescaled = [replace(releases[0], mechanism=replace(mechanisms[0], scale=0.9)), releases[1]]
+    assert different_records.worst(combine(rescaled, records="different"), right) > ERROR
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("seed", range(20))
+def test_random_settings_against_all_counts(k, seed):
+    rng = np.random.default_rng([seed, k])
+    prior = np.exp(rng.uniform(np.log(0.02), np.log(400 if k == 2 else 100), k))
+    releases = []
+    for _ in range(2):
+        scale = float(np.exp(rng.uniform(np.log(0.3), np.log(3.0 if k == 2 else 1.0))))
+        noise = [
+            LaplaceParameters(scale, total="private"),
+            LaplaceParameters(scale, noise="floored", total="private"),
+            gaussian(scale),
+        ][rng.integers(3)]
+        releases.append(released(rng.integers(-2, 12 if k == 2 else 6, k).tolist(), noise, prior))
+    most = 70 if k == 2 else 24
+    right = different_records.marginals(releases, most)
+    if max(weights[sums >= most].sum() for sums, _, weights in right) > 1e-6:
+        pytest.skip("the sums reach beyond what is added up")
+    assert different_records.worst(combine(releases, records="different"), right) < ERROR
+
+
+@pytest.mark.slow
+def test_hundreds_of_records_against_all_counts():
+    """The prior is worth more than the records, and the noise is wide."""
+    drawn, prior = ((60, 25), (40, 70)), (900.0, 500.0)
+    releases = [released(one, LaplaceParameters(4.0, total="private"), prior) for one in drawn]
+    right = different_records.marginals(releases, 130)
+    assert different_records.worst(combine(releases, records="different"), right) < ERROR
+
+
+PUBLIC = {
+    "strong": (((1, 9), (8, 2)), (10, 10), (200.0, 2.0), LaplaceParameters(1.0)),
+    "K-norm": (((1, 9), (8, 2)), (10, 10), (0.03, 300.0), KNormParameters(0.5)),
+    "three releases": (((0, 7), (7, 1), (9, -2)), (7, 8, 7), (150.0, 9.0), KNormParameters(0.4)),
+    "three categories": (
+        ((0, 7, 0), (1, 1, 6)),
+        (7, 8),
+        (0.02, 70.0, 300.0),
+        KNormParameters(0.5),
+    ),
+    "Gaussian": (((1, 9), (12, 2)), (10, 14), (200.0, 0.5), GaussianParameters(0.6)),
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_numbers_against_all_counts(name, monkeypatch):
+    drawn, sizes, prior, mechanism = PUBLIC[name]
+    releases = [
+        released(one, mechanism, prior, size) for one, size in zip(drawn, sizes, strict=True)
+    ]
+    if isinstance(mechanism, GaussianParameters):
+        monkeypatch.setattr("test_combine.log_probability", _of_gaussian)
+    right = brute(releases, "different")
+    assert worst(combine(releases, records="different"), *right) < ERROR / 10
+    nearly = [replace(one, prior=(prior[0] * 1.1, *prior[1:])) for one in releases]
+    assert worst(combine(nearly, records="different"), *right) > ERROR
+
+
+def _of_gaussian(release, counts):
+    return -(np.subtract(release.drawn, counts) ** 2).sum() / 2 / release.mechanism.scale**2
+
+
+def test_public_numbers_that_a_prior_moves_far_from_what_was_drawn():
+    """Of 1000 records 3 were seen in a category that the prior expects 990 of: the noise gives way,
+    by hundreds.
+    """
+    prior, size, scale = (200.0, 2.0), 1000, 1.0
+    releases = [
+        released((seen, size - seen), KNormParameters(scale), prior, size) for seen in (3, 990)
+    ]
+    posterior = combine(releases, records="different")
+    x = np.arange(size + 1)
+    logs = [
+        -np.abs(x - seen) / scale - special.gammaln(x + 1) - special.gammaln(size - x + 1)
+        for seen in (3, 990)
+    ]
+    both = x[:, None] + x
+    log_weights = logs[0][:, None] + logs[1]
+    log_weights += special.gammaln(prior[0] + both)
+    log_weights += special.gammaln(prior[1] + 2 * size - both)
+    weights = special.softmax(log_weights)
+    counts = (weights * both).sum()
+    spread = np.sqrt((weights * (both - counts) ** 2).sum())
+    assert abs(counts - 993) > 100
+    assert posterior.counts.mean()[0] == pytest.approx(counts, abs=1e-6 * spread)
+    assert posterior.counts.std()[0] == pytest.approx(spread, rel=1e-6)

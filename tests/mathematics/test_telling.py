@@ -1,0 +1,99 @@
+"""What an error shows of a value that may be a frame by mistake."""
+
+import datetime
+import inspect
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.extend import told
+
+VALUE = "a value of a row"
+ROWS: dict[str, Any] = {
+    "frame": pl.DataFrame({"a": [VALUE] * 3}),
+    "series": pl.Series("a", [VALUE] * 3),
+    "pandas": pl.DataFrame({"a": [VALUE] * 3}).to_pandas(),
+    "array": np.array([VALUE] * 3),
+    "records": [{"a": VALUE}] * 3,
+    "tuples": [(VALUE,)] * 3,
+}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, True, 3, 0.5, "a", Fraction(1, 3), datetime.date(2020, 1, 1), int, np.int64(3)),
+        *([1, 2], ("a", 1), {"a": 0.5}, {1}, range(3), []),
+        *(ob.LaplaceParameters(scale=1.0), ob.DROP),
+    ],
+)
+def test_plain_values_are_shown(value: Any) -> None:
+    assert told(value) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (ROWS["frame"], "<polars.dataframe.frame.DataFrame>"),
+        (ROWS["series"], "<polars.series.series.Series>"),
+        (ROWS["array"], "<numpy.ndarray>"),
+        (ROWS["records"], "<list>"),
+        (ROWS["tuples"], "<list>"),
+        ([1] * 1000, "<list>"),
+        ("x" * 1000, "<str>"),
+        ({"a": [1]}, "<dict>"),
+        (b"x", "<bytes>"),
+        (np.str_(VALUE), "<numpy.str_>"),
+        ([*ROWS["array"]], "<list>"),
+    ],
+)
+def test_others_are_shown_by_their_type(value: Any, shown: str) -> None:
+    assert told(value) == shown
+
+
+GOOD = {"k": 3, "scale": 1.0, "n": 10, "epsilon": 1.0, "categories": ["a", "b"], "prior": 1.0}
+
+
+def _calls() -> Iterator[tuple[str, Callable[..., Any], str, dict[str, Any]]]:
+    """Every function of the package, each of its arguments, and plain values for the others."""
+    for name in ob.__all__:
+        function = getattr(ob, name)
+        if not callable(function) or (
+            isinstance(function, type) and issubclass(function, BaseException)
+        ):
+            continue
+        try:
+            given = inspect.signature(function).parameters.values()
+        except ValueError:
+            continue
+        named = [one for one in given if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+        needed = {one.name: GOOD.get(one.name, 1) for one in named if one.default is one.empty}
+        for one in named:
+            yield name, function, one.name, needed
+
+
+def test_no_function_shows_rows_that_it_is_given() -> None:
+    dp.enable_features("contrib", "honest-but-curious")
+    tried, shown = 0, set()
+    for name, function, argument, others in _calls():
+        for rows in ROWS.values():
+            try:
+                function(**{**others, argument: rows})
+            except Exception as error:  # noqa: BLE001 - whichever it is, and from whomever
+                tried += 1
+                if VALUE in str(error):
+                    shown.add((name, argument))
+    assert tried > 500
+    assert shown == set()
+
+
+@pytest.mark.parametrize("pair", [(ROWS["array"], [1.0]), ([1.0], ROWS["array"])])
+def test_distances_of_texts_are_refused(pair: tuple[Any, Any]) -> None:
+    with pytest.raises(TypeError, match="a, b: must be numbers, or arrays of them"):
+        ob.hellinger_distance(*pair)

@@ -1,0 +1,271 @@
+"""One rule of equality for labels, by type and value, wherever they are compared or looked up."""
+
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+from itertools import combinations, product
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from matplotlib import pyplot
+from releases import promise
+
+import opendp_bayes as ob
+from opendp_bayes.release_format.labels import (
+    ByLabel,
+    are_same,
+    distinct,
+    identity,
+    in_order,
+    look_alike,
+    place_of,
+    places_of,
+)
+
+
+class Answer(str, Enum):
+    YES = "yes"
+
+
+#: Everything that Python could take for another of these.
+DIFFERENT = [
+    *(1, True, 1.0, Decimal(1), "1", "yes", Answer.YES, None, date(2020, 1, 1)),
+    *(
+        datetime(2020, 1, 1),
+        ("yes", 1),
+        ("yes", True),
+        ("yes",),
+        (("yes", 1), 2),
+        (("yes", True), 2),
+    ),
+]
+NUMBERS = [(True, np.bool_(True)), (1, np.int64(1)), ("yes", np.str_("yes"))]
+CELLS = ((1, "yes"), (1, "no"), (True, "yes"), (True, "no"))
+TABLE = ob.Release(
+    (40, 10, 3, 7), CELLS, (1.0,) * 4, ob.KNormParameters(0.01), promise(60), ("region", "vote")
+)
+GROUPED = ob.GroupedRelease(
+    groups=(1, 2),
+    drawn=((30, 1), (2, 20)),
+    categories=("yes", "no"),
+    prior=(1.0, 1.0),
+    mechanism=ob.KNormParameters(2.0),
+    promise=promise(60),
+    rest=7,
+)
+
+
+# --- the rule
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(DIFFERENT, 2)))
+def test_labels_of_different_types_differ(one, other):
+    assert not are_same(one, other)
+    assert distinct([one, other, one]) == [one, other]
+    assert [type(label) for label in distinct([one, other, one])] == [type(one), type(other)]
+    assert (place_of(other, [one]), place_of(other, [one, other])) == (None, 1)
+    assert places_of([one, other]) == {identity(one): 0, identity(other): 1}
+    both = ByLabel([(one, "first"), (other, "second")], ("label", "labels"))
+    assert (both[one], both[other], len(both)) == ("first", "second", 2)
+
+
+@pytest.mark.parametrize(("value", "of_numpy"), NUMBERS)
+def test_a_scalar_of_numpy_is_the_value_that_it_holds(value, of_numpy):
+    assert are_same(value, of_numpy)
+    assert are_same((value, 2), (of_numpy, 2))
+
+
+def test_values_of_a_mapping_in_the_order_of_labels():
+    assert in_order({"b": 2, "a": 1}, ["a", "b"]) == [1, 2]
+    for given in ({"a": 1}, {"a": 1, "b": 2, "c": 3}, {"a": 1, Answer.YES: 2}):
+        assert in_order(given, ["a", "b"]) is None
+    assert in_order({True: 1}, [1]) is None
+
+
+def test_a_mapping_by_label_says_which_there_are():
+    known = ByLabel([(1, "one"), ("a", "A")], ("word", "words"))
+    assert list(known) == [1, "a"]
+    assert repr(known) == "{1: 'one', 'a': 'A'}"
+    assert True not in known
+    for label in (True, 1.0, [1]):
+        with pytest.raises(KeyError, match="is not a word; the words are 1, 'a'"):
+            known[label]
+
+
+def test_labels_that_read_alike():
+    known = ["Clinton", "Café", 1, ("North", "yes")]
+    for label, meant in {
+        "clinton": "Clinton",
+        " Clinton ": "Clinton",
+        "CAFE\u0301": "Café",
+        "1": 1,
+        ("north ", "YES"): ("North", "yes"),
+    }.items():
+        assert look_alike(label, known) == meant
+    for label in ("Clinton", "Clintons", 1, True, "", ("yes", "north")):
+        assert look_alike(label, known) is None
+
+
+# --- where labels are counted
+
+
+def counts_of(frame, **arguments):
+    count = ob.make_categorical_counts(
+        dp.domain_of(frame, infer=True), dp.symmetric_distance(), **arguments
+    )
+    return dict(
+        zip(map(identity, count.output_domain.descriptor.categories), count(frame), strict=True)
+    )
+
+
+def test_a_cell_elsewhere_of_another_type_is_another_cell():
+    """It counted `(True, True)`, the cell for all others, as `(1, True)`."""
+    frame = pl.LazyFrame({"a": [0, 0, 1, 1, 1], "b": [True, False, True, True, False]})
+    found = counts_of(
+        frame,
+        column=["a", "b"],
+        categories={"a": [0, 1]},
+        nulls={"a": 0, "b": True},
+        unknown={"a": 0},
+        cells=[(1, True), (0, True)],
+        elsewhere=(True, True),
+    )
+    assert found == {identity((1, True)): 2, identity((0, True)): 1, identity((True, True)): 2}
+
+
+def test_a_bucket_of_another_type_has_cells_of_its_own():
+    frame = pl.LazyFrame({"a": [1, 2, None, None], "b": [True, False, True, True]})
+    found = counts_of(
+        frame,
+        column=["a", "b"],
+        categories={"a": [1, 2]},
+        nulls={"a": True, "b": True},
+        unknown={"a": 2},
+    )
+    wanted = [1, 0, 0, 1, 2, 0]
+    cells = product([1, 2, True], [True, False])
+    assert found == dict(zip(map(identity, cells), wanted, strict=True))
+
+
+def query(frame, **unit):
+    return dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    ).query()
+
+
+FRAME = pl.LazyFrame({"a": [0, 1], "b": [0, 1], "vote": ["yes", "no"]})
+VOTE = {"categories": ["yes", "no"], "nulls": "no", "unknown": "no"}
+
+
+def test_keys_of_several_columns_are_of_the_types_of_the_columns():
+    """`(True, 0)` was the group of `(1, 0)`, under the name `(True, 0)`."""
+    grouped = query(FRAME, contributions=1).group_by("a", "b")
+    with pytest.raises(TypeError, match="True does not fit a column of type Int64"):
+        ob.posterior(grouped, "vote", keys=[(1, 1), (True, 0)], **VOTE)
+
+
+def test_a_prior_by_label_is_of_these_labels():
+    integers = {"categories": [0, 1], "nulls": 0, "unknown": 0}
+    with pytest.raises(ValueError, match="must have one entry for each of 0, 1"):
+        ob.posterior(query(FRAME, contributions=1), "a", **integers, prior={0: 1.0, True: 2.0})
+
+
+def test_questions_and_shares_have_texts_as_names():
+    asked = {"column": "vote", **VOTE}
+    with pytest.raises(TypeError, match="must be a str, not Answer"):
+        ob.survey(query(FRAME, contributions=1), {Answer.YES: asked})
+    with pytest.raises(ValueError, match="must have a weight for each of 'yes'"):
+        ob.survey(query(FRAME, contributions=1), {"yes": asked}, share={Answer.YES: 1})
+
+
+# --- where results are looked up
+
+
+def test_values_of_a_table_of_different_types_stay_apart():
+    marginal = TABLE.posterior.marginal("region")
+    assert [type(label) for label in marginal.categories] == [int, bool]
+    assert marginal.mean() == pytest.approx([52 / 64, 12 / 64], abs=0.01)
+    of_true = TABLE.posterior.conditional("vote", region=True)
+    assert of_true.mean() == pytest.approx([4 / 12, 8 / 12], abs=0.01)
+    with pytest.raises(ValueError, match=r"region=1\.0: is not a value of it; those are 1, True"):
+        TABLE.posterior.conditional("vote", region=1.0)
+
+
+def test_a_picture_of_a_table_has_a_row_for_each():
+    axes = TABLE.plot()
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "True"]
+    pyplot.close(axes.figure)
+
+
+def test_groups_of_a_table_of_different_types_stay_apart():
+    pooled = TABLE.pooled("region", effective_draws=20)
+    assert pooled[1].mean()[0] > 0.6 > pooled[True].mean()[0]
+    with pytest.raises(KeyError, match="is not a group; the groups are 1, True"):
+        pooled[1.0]
+
+
+@pytest.mark.parametrize("key", [True, 1.0, "1", [1]])
+def test_a_group_is_found_by_its_own_label_only(key):
+    with pytest.raises(KeyError, match="is not a group; the groups are 1, 2"):
+        GROUPED[key]
+    assert GROUPED[np.int64(1)] == GROUPED[1]
+
+
+def test_sizes_are_of_the_groups():
+    assert GROUPED.with_sizes({2: 20, 1: 31}).sizes == (31, 20)
+    with pytest.raises(ValueError, match="for each group, 1, 2"):
+        GROUPED.with_sizes({True: 31, 2: 20})
+
+
+def test_a_document_may_have_groups_of_different_types():
+    made = replace(GROUPED, groups=(1, True))
+    read = ob.GroupedRelease.from_json(made.to_json())
+    assert [type(group) for group in read] == [int, bool]
+    assert (read[1].drawn, read[True].drawn) == ((30, 1), (2, 20))
+    assert dict(zip(map(identity, read), read.values(), strict=True)).keys() == {
+        identity(1),
+        identity(True),
+    }
+
+
+def test_a_category_is_found_by_its_own_label_only():
+    release = ob.Release((3, 5), (0, 1), (1.0, 1.0), ob.LaplaceParameters(1.0), promise(8))
+    posterior = release.posterior
+    assert posterior[np.int64(1)].mean() == posterior[1].mean()
+    for label in (True, 1.0, "1", Answer.YES):
+        with pytest.raises(KeyError, match="is not a category; the categories are 0, 1"):
+            posterior[label]
+        with pytest.raises(KeyError, match="is not a category"):
+            posterior.counts[label]
+        with pytest.raises(ValueError, match="is not a category"):
+            posterior.given([0, label])
+
+
+def test_functions_of_categories_get_each_by_its_own_label():
+    release = ob.Release(
+        (30, 5, 2), (0, 1, True), (1.0,) * 3, ob.KNormParameters(0.01), promise(37)
+    )
+    posterior = release.posterior
+    mean = posterior.quantity(lambda p: p[1]).mean()
+    assert mean == pytest.approx(6 / 40, abs=0.01)
+    of_true = posterior.quantity(lambda p: p[True]).mean()
+    assert of_true == pytest.approx(3 / 40, abs=0.01)
+    cumulative = posterior.cumulative()
+    assert cumulative[0].mean() == pytest.approx(31 / 40, abs=0.01)
+    with pytest.raises(KeyError, match="is not a quantity; the quantities are 0, 1"):
+        cumulative[True]
+
+
+def test_releases_of_labels_of_other_types_are_not_read_together():
+    numbers = ob.Release((3, 5), (0, 1), (1.0, 1.0), ob.LaplaceParameters(1.0), promise(8))
+    booleans = replace(numbers, categories=(False, True))
+    with pytest.raises(ValueError, match="release all with the same categories"):
+        ob.combine([numbers, booleans], records="different")
+    with pytest.raises(ValueError, match="compare posteriors of the same categories"):
+        numbers.posterior.compare(booleans.posterior)

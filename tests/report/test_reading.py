@@ -1,0 +1,119 @@
+"""What is read of a specification, and in which line something is wrong."""
+
+import pytest
+
+from opendp_bayes.report.lines import SpecificationError
+from opendp_bayes.report.specification_text import read_specification
+
+TEXT = """\
+title = "Votes"  # a comment
+
+[privacy]
+epsilon = 1.0
+
+[columns.vote]
+categories = ["a", "b"]
+
+[columns."age group"]
+categories = [1, 2]
+labels = ["young", "old"]
+unknown = "other"
+
+[[results]]
+column = "vote"
+
+[[results]]
+column = ["vote", "age group"]
+share = 2
+prior = 0.5
+"""
+
+
+def test_what_is_written_is_read() -> None:
+    found = read_specification(TEXT)
+    assert (found.title, found.privacy.epsilon, found.privacy.contributions) == ("Votes", 1.0, 1)
+    assert found.columns["age group"].labels == ["young", "old"]
+    assert [result.heading for result in found.results] == ["vote", "vote × age group"]
+    assert [result.columns for result in found.results] == [["vote"], ["vote", "age group"]]
+
+
+LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("epsilon = 1.0", "epsilon = ", r"is not TOML: .*line 4"),
+        ("epsilon = 1.0", "epsilon = 0", r"line 4: privacy\.epsilon: must be a number > 0, not 0"),
+        ("epsilon = 1.0", "epsilon = 'x'", r"line 4: privacy\.epsilon: must be a number, not 'x'"),
+        ("epsilon = 1.0", "", r"line 3: privacy: must have epsilon or rho, and not both"),
+        ("epsilon = 1.0", "epsilon = 1.0\nrho = 1", r"line 3: privacy: must have epsilon or rho"),
+        ("epsilon = 1.0", "eps = 1.0", r"line 4: privacy\.eps: is not a field; must be one of un"),
+        ("epsilon = 1.0", "rho = 1.0\ndelta = 1", r"line 5: privacy\.delta: must be a number < 1"),
+        (
+            "epsilon = 1.0",
+            "rho = 1.0\nsize = 0",
+            r"line 5: privacy\.size: must be a whole number >= 1",
+        ),
+        ("epsilon = 1.0", 'rho = 1\nidentifier = "id"', r"line 3: privacy: identifier and rows_"),
+        (
+            "epsilon = 1.0",
+            'rho = 1\nshares = "equal"',
+            r"line 5: privacy\.shares: must be one of 'we",
+        ),
+        ("epsilon = 1.0", 'rho = 1\nshares = "equal_errors"', r"line 3: privacy: guess_size goes"),
+        ("epsilon = 1.0", "rho = 1\nguess_size = 9", r"line 3: privacy: guess_size goes with"),
+        (
+            "epsilon = 1.0",
+            'rho = 1\nshares = "smallest_error"\nguess_size = 9',
+            r"line 5: privacy\.shares: finds the shares; leave out share",
+        ),
+        ("epsilon = 1.0", "epsilon = inf", r"line 4: privacy\.epsilon=inf: must be finite"),
+        (
+            "epsilon = 1.0",
+            "epsilon = 1.0\ncontributions = 2147483648",
+            r"line 5: privacy\.contributions: must be a whole number <= 2147483647, not 2147483648",
+        ),
+        (
+            "epsilon = 1.0",
+            'rho = 1\nidentifier = "id"\nrows_per_identifier = 65536\ncontributions = 65536',
+            r"line 6: privacy\.rows_per_identifier: times contributions must be at most 2147483647",
+        ),
+        ("[privacy]\nepsilon", "privacy.epsilom", r"line 3: privacy\.epsilom: is not a field"),
+        ("[privacy]\nepsilon = 1.0", "privacy.size = 9", r"line 3: privacy: must have epsilon or"),
+        ("[privacy]\nepsilon = 1.0", "privacy = { eps = 1.0 }", r"line 3: privacy\.eps: is not a"),
+        ("epsilon = 1.0", LIMITED, r"line 7: privacy\.size: does not go with an identifier"),
+        ('["a", "b"]', '"ab"', r"line 7: columns\.vote\.categories: must be a list, not 'ab'"),
+        ("[1, 2]", "[1, 2.5]", r"line 10: columns\.age group\.categories\[1\]: must be text or"),
+        ("[1, 2]", "[1, 1]", r"line 10: columns\.age group\.categories: must all be different"),
+        ('unknown = "other"', "unknown = 1979-05-27", r"line 12: .*, not a date or time\."),
+        (
+            "[1, 2]",
+            "[]",
+            r"line 10: columns\.age group\.categories: must be a list of length >= 1, not an e",
+        ),
+        ('["young", "old"]', '["young"]', r"line 11: .*labels: must be one for each of categor"),
+        ("categories = [1, 2]\n", "", r"line 10: .*labels: needs categories, of which each has"),
+        ('["young", "old"]', '["y", "y"]', r"line 11: .*labels: must all be different"),
+        ('column = "vote"', 'column = "vot"', r"line 15: results\[0\]\.column: 'vot' is not under"),
+        ('column = "vote"', "", r"line 14: results\[0\]: must have column"),
+        ('column = "vote"', 'column = "vote"\nby = "town"', r"line 16: .*by: 'town' is not under"),
+        ('column = "vote"', 'column = "vote"\nby = "vote"', r"line 16: .*by: must be another"),
+        ("share = 2", "share = 0", r"line 19: results\[1\]\.share: must be a number > 0"),
+        ("share = 2", "share = inf", r"line 19: results\[1\]\.share=inf: must be finite"),
+        ("prior = 0.5", "prior = true", r"line 20: .*prior: must be a number or a list, not true"),
+        ('"Votes"', '""', r"line 1: title: must be text of length >= 1, not ''"),
+        ("share = 2", 'title = "vote"', r"line 17: results\[1\]: 'vote' is there already"),
+        ('["vote", "age group"]', '["vote", "vote"]', r"line 18: .*column: must name at least"),
+        ("title =", "titel =", r"line 1: titel: is not a field; must be one of title, te"),
+    ],
+)
+def test_an_error_has_its_line(old: str, new: str, message: str) -> None:
+    assert old in TEXT
+    with pytest.raises(SpecificationError, match=message):
+        read_specification(TEXT.replace(old, new, 1))
+
+
+def test_a_report_of_nothing_is_refused() -> None:
+    with pytest.raises(SpecificationError, match="must have at least one"):
+        read_specification("results = []\n" + TEXT[: TEXT.index("[[results]]")])

@@ -1,0 +1,39 @@
+"""The format of specifications: its JSON Schema, and the page that documents it."""
+
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from opendp_bayes.report.specification import Column, Privacy, Result, json_schema
+from opendp_bayes.report.specification_text import read_specification, tomllib
+
+
+def example() -> str:
+    """The specification of the page."""
+    page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
+    (found,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    return found
+
+
+def test_the_schema_accepts_what_is_read_and_refuses_what_is_not() -> None:
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(tomllib.loads(example()), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(tomllib.loads(example().replace("share", "chair")), schema)
+
+
+def test_the_example_of_the_page_is_one() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
+    found = read_specification(example())
+    assert [result.heading for result in found.results] == [
+        "Expected vote",
+        "party by vote",
+        "vote × party",
+    ]
+    for field in ("title", "separator", *Privacy.__struct_fields__, *Column.__struct_fields__):
+        assert f"`{field}`" in page, field
+    for field in Result.__struct_fields__:
+        assert f"`{field}`" in page, field

@@ -1,0 +1,63 @@
+"""A wheel says what a package index shows: the licence, links, and a description that stands alone.
+
+The installed metadata are those of a wheel; `make` installs again when a `pyproject.toml` changes.
+"""
+
+import re
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LICENSE = (ROOT / "LICENSE").read_text("utf-8")
+NAMES = ["opendp-bayes", *sorted(path.name for path in (ROOT / "plugins").glob("opendp-*"))]
+
+
+def test_every_package_is_looked_at() -> None:
+    assert len(NAMES) == len(set(NAMES)) == 4
+
+
+@pytest.fixture(params=NAMES)
+def package(request: pytest.FixtureRequest) -> Distribution:
+    return distribution(request.param)
+
+
+def description(package: Distribution) -> str:
+    """The README as a package index shows it."""
+    metadata = package.metadata
+    return str(metadata.get_payload() or metadata["Description"])  # type: ignore[attr-defined]
+
+
+def relative(page: str) -> list[str]:
+    """Where links and pictures lead that have no host, which are broken on a package index."""
+    return re.findall(r"\]\(((?!https://)[^)]*)\)", page)
+
+
+def test_the_licence_is_inside(package: Distribution) -> None:
+    assert package.metadata["License-Expression"] == "MIT"
+    assert package.read_text("licenses/LICENSE") == LICENSE
+
+
+def test_links_and_promises_are_stated(package: Distribution) -> None:
+    urls = package.metadata.get_all("Project-URL") or []
+    assert urls
+    assert all(re.fullmatch(r"\w+, https://\S+", url) for url in urls)
+    assert package.metadata["Requires-Python"] == ">=3.10"
+
+
+def test_the_description_stands_alone(package: Distribution) -> None:
+    page = description(package)
+    assert page.startswith(f"# {package.name}\n")
+    assert relative(page) == []
+    assert not re.search("blue|orange", page), "a caption without its picture"
+
+
+def test_relative_links_are_noticed() -> None:
+    """Negative control: the README of the repository has both, and paths stay in words."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert {"docs/images/penguins.png", "docs/tutorial.md"} <= set(relative(readme))
+    assert "Tutorial (`docs/tutorial.md`): a survey" in description(distribution("opendp-bayes"))
+    paths = re.findall(r" \(`([\w./]+)`\)", description(distribution("opendp-bayes")))
+    assert len(paths) > 15
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
