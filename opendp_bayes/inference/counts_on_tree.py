@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from opendp_bayes.inference.beta_mixture import BetaMixture, BetaMixtures
-from opendp_bayes.inference.cells import NOTHING, Cells
-from opendp_bayes.inference.count_laws import CountLaws
+from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
+from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.draws_by_pairs import DrawsByPairs
-from opendp_bayes.inference.merged import Groups, Merged
-from opendp_bayes.inference.negligible import matters
+from opendp_bayes.inference.engines.merged import Groups, Merged
+from opendp_bayes.inference.laws.negligible import matters
 from opendp_bayes.inference.part_of_total import (
     NO_FADE,
     Beside,
@@ -28,10 +28,10 @@ from opendp_bayes.inference.part_of_total import (
     cells_between,
 )
 from opendp_bayes.inference.sums_by_pairs import SumLaws
-from opendp_bayes.inference.refinement import refined
-from opendp_bayes.inference.totals import Total, balanced, private, public
-from opendp_bayes.inference.weights import Categories
-from opendp_bayes.inference.windows import Windows
+from opendp_bayes.inference.laws.refinement import refined
+from opendp_bayes.inference.convolution.number_of_records import Total, balanced, private, public
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.tilted_counts import Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 

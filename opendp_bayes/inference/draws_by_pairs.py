@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from opendp_bayes.inference.cells import NOTHING
-from opendp_bayes.inference.count_laws import CountLaws
+from opendp_bayes.inference.laws.count_cells import NOTHING
+from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.part_of_total import cells_between, cells_from
-from opendp_bayes.inference.refinement import refined
+from opendp_bayes.inference.laws.refinement import refined
 from opendp_bayes.inference.sums_by_pairs import SumLaws, SumsByPairs
 from opendp_bayes.mathematics.validation import Floats, Integers
 
