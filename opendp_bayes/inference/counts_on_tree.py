@@ -6,7 +6,7 @@ count, given the sum, needs the law of the sum of the others, which `sums_by_pai
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,9 +35,13 @@ from opendp_bayes.inference.convolution.tilted_counts import Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
-#: Tilts put the sum so many of its deviations apart; two of them fade into each other over so many
-#: deviations of the narrower on each side. Those that weigh less than `exp(-_DEPTH)` are left out.
-_APART, _RAMP, _DEPTH = 7.0, 1.2, 28.0
+#: Two tilts put the sum at least, about and at most so many times the sum of both deviations apart,
+#: and fade into each other over so many deviations of the narrower on each side.
+_APART, _RAMP = (2.2, 3.2, 4.0), 1.2
+#: Numbers of records are reached by a tilt within so many deviations of its mean.
+_REACHED = 4.0
+#: Tilts that weigh less than `exp(-_DEPTH)` are left out.
+_DEPTH = 24.0
 #: What one tilt does not reach weighs less than `exp(-_HELD)`.
 _HELD = 18.0
 #: The most tilts of a private number of records.
@@ -94,11 +98,15 @@ class CountsOnTree:
         self._row = np.array([index.setdefault(key, len(index)) for key in keys])
         self._first = np.unique(self._row, return_index=True)[1]
         self._origin = np.clip(categories.drawn[self._first], 0, total.highest)
-        best = balanced(categories.chosen(self._first), np.bincount(self._row), self._total, 0.0)
-        self._tilts = [(best, NO_FADE)]
+        self._times = np.bincount(self._row)
+        if self._total.all:
+            self._tilts = self._listed()
+            self._parts = self._made(())
+            return
+        best = self._tilted(self._balanced(self._total, 0.0))
+        self._tilts = [(best.windows, NO_FADE)]
         self._parts = self._made(())
-        listed = self._total.is_point or self._total.all
-        if not listed and not self._parts[0].holds_all(_HELD):
+        if not self._total.is_point and not self._parts[0].holds_all(_HELD):
             self._tilts = self._covering(best)
             self._parts = self._made(())
 
@@ -112,42 +120,64 @@ class CountsOnTree:
             for windows, fade in self._tilts
         ]
         best = max(part.log_evidence for part in parts)
-        return [part for part in parts if part.log_evidence > best - _DEPTH]
+        return [part for part in parts if part.log_evidence >= best - _DEPTH]
 
-    def _covering(self, best: Windows) -> list[tuple[Windows, Fade]]:
-        """Tilts that hold all that the number of records weighs, each with where it is used."""
-        total, rows = self._total, self.categories.chosen(self._first)
-        times = np.bincount(self._row)
+    def _balanced(self, total: "Total | _Goal", tilt: float) -> Windows:
+        return balanced(self.categories.chosen(self._first), self._times, total, tilt)
 
-        def place(windows: Windows) -> tuple[float, float, float]:
-            mean = float(times @ windows.mean)
-            deviation = math.sqrt(max(float(times @ windows.variance), 1.0))
-            at = np.array([min(max(mean, total.lowest), total.highest)])
-            weight = windows.log_sum(times, self._origin) + float(total.log_weight(at)[0])
-            return mean, deviation, weight - windows.tilt * float(at[0])
+    def _tilted(self, windows: Windows) -> "_Tilted":
+        mean = float(self._times @ windows.mean)
+        deviation = math.sqrt(max(float(self._times @ windows.variance), 1.0))
+        return _Tilted(windows, mean, deviation, windows.log_sum(self._times, self._origin))
 
-        found = [(best, *place(best))]
-        top = found[0][3]
-        for sign in (-1, 1):
-            windows, mean, deviation, _ = found[0] if sign < 0 else start
-            start = found[0]
-            while len(found) < _MOST_PARTS:
-                beyond = (total.lowest, mean) if sign < 0 else (mean, total.highest)
-                gap = total.between(*beyond)
-                bound = windows.log_sum(times, self._origin) + gap.most(windows.tilt)
-                goal = mean + sign * _APART * deviation
-                goal = max(goal, mean / 4) if sign < 0 else goal
-                if bound < top - _DEPTH or goal < 0.02 or not total.lowest - 1 < goal < total.highest:
-                    break
-                windows = balanced(rows, times, _Goal(goal, total.highest), windows.tilt)
-                before = mean
-                mean, deviation, height = place(windows)
-                top = max(top, height)
-                if sign * (mean - before) < 0.1:
-                    break
-                found.append((windows, mean, deviation, height))
-        found.sort(key=lambda each: each[1])
+    def _listed(self) -> list[tuple[Windows, Fade]]:
+        """Tilts that reach every number of records that has a weight."""
+        total, found, tilt = self._total, list[_Tilted](), 0.0
+        numbers = total.seeds
+        while numbers.size:
+            _check_number(len(found), self.categories)
+            windows = self._balanced(_Goal(int(numbers[0]), total.highest), tilt)
+            found.append(self._tilted(windows))
+            tilt = windows.tilt
+            reached = max(found[-1].mean + _REACHED * found[-1].deviation, float(numbers[0]))
+            numbers = numbers[numbers > reached]
         return _faded(found)
+
+    def _covering(self, best: "_Tilted") -> list[tuple[Windows, Fade]]:
+        """Tilts that reach all numbers of records that weigh anything."""
+        total = self._total
+        top, found = best.height(total), [best]
+        for sign in (-1, 1):
+            last, step = best, 2 * _APART[1] / best.deviation
+            while True:
+                end = total.lowest if sign < 0 else total.highest
+                beyond = (end, last.mean) if sign < 0 else (last.mean, end)
+                bound = last.log_sum + total.between(*beyond).most(last.windows.tilt)
+                if bound < top - _DEPTH or sign * (end - last.mean) < _REACHED * last.deviation:
+                    break
+                _check_number(len(found), self.categories)
+                before, last = last, self._apart(last, sign * step)
+                step = abs(last.windows.tilt - before.windows.tilt)
+                step *= before.deviation / last.deviation
+                top = max(top, last.height(total))
+                found.append(last)
+        return _faded(sorted(found, key=lambda each: each.mean))
+
+    def _apart(self, start: "_Tilted", step: float) -> "_Tilted":
+        """A tilt, about a step from another, whose sums overlap a little with those of the other."""
+        rows, last = self.categories.chosen(self._first), self._total.highest + self._total.margin
+        near, far = 0.0, math.inf
+        while True:
+            found = self._tilted(Windows.of(rows, start.windows.tilt + step, last))
+            apart = abs(found.mean - start.mean) / (found.deviation + start.deviation)
+            near, far = (abs(step), far) if apart < _APART[0] else (near, abs(step))
+            narrow = far - near <= 1e-12 * (abs(start.windows.tilt) + far)
+            if _APART[0] <= apart <= _APART[2] or narrow:
+                return found
+            wanted = abs(step) * min(max(_APART[1] / max(apart, 1e-3), 1 / 8), 8)
+            if not near < wanted < far:
+                wanted = (near + far) / 2
+            step = math.copysign(wanted, step)
 
     # -- answers ------------------------------------------------------------------------------
 
@@ -398,14 +428,38 @@ def _tabulated(total: Total) -> Total:
     table = total.log_weight(sums)
 
     def upper(lowest: int, highest: int) -> float:
-        return float(table[lowest - total.lowest : highest - total.lowest + 1].max())
+        part = table[max(lowest - total.lowest, 0) : max(highest - total.lowest + 1, 0)]
+        return float(part.max(initial=NOTHING))
 
     return replace(total, log_weight=lambda sizes: np.interp(sizes, sums, table), upper=upper)
 
 
-def _faded(found: list[tuple[Windows, float, float, float]]) -> list[tuple[Windows, Fade]]:
+@dataclass(frozen=True, eq=False)
+class _Tilted:
+    """Windows of a tilt: mean and deviation of the sum of all, and the logarithm of all weights."""
+
+    windows: Windows
+    mean: float
+    deviation: float
+    log_sum: float
+
+    def height(self, total: Total) -> float:
+        """Logarithm of about what the numbers near the mean weigh."""
+        at = min(max(self.mean, total.lowest), total.highest)
+        return self.log_sum + float(total.log_weight(np.array([at]))[0]) - self.windows.tilt * at
+
+
+def _check_number(parts: int, categories: Categories) -> None:
+    if parts >= _MOST_PARTS:
+        raise ValueError(
+            f"prior: its concentration, {categories.prior.sum():g}, is too large for this "
+            "uncertain a private number of records; give a narrower size_prior."
+        )
+
+
+def _faded(found: "list[_Tilted]") -> list[tuple[Windows, Fade]]:
     """Tilts with where they are used: they fade into each other between their means."""
-    means, deviations = (np.array([each[i] for each in found]) for i in (1, 2))
+    means, deviations = (np.array([getattr(x, name) for x in found]) for name in _PLACES)
     left, right = deviations[:-1], deviations[1:]
     middles = (means[:-1] * right + means[1:] * left) / (left + right)
     gaps = np.diff(np.concatenate([[-np.inf], middles, [np.inf]]))
@@ -413,9 +467,12 @@ def _faded(found: list[tuple[Windows, float, float, float]]) -> list[tuple[Windo
     ends = np.column_stack([middles - ramps, middles + ramps])
     borders = [(-math.inf, -math.inf), *map(tuple, ends.tolist()), (math.inf, math.inf)]
     return [
-        (windows, Fade(*below, *above))
-        for (windows, *_), below, above in zip(found, borders[:-1], borders[1:], strict=True)
+        (each.windows, Fade(*below, *above))
+        for each, below, above in zip(found, borders[:-1], borders[1:], strict=True)
     ]
+
+
+_PLACES = ("mean", "deviation")
 
 
 class _Goal:
@@ -457,7 +514,7 @@ def _grouped(
     a, b, weights, alpha, others, row = (
         each[order] for each in (a, b, weights, alpha, others, row)
     )
-    width = np.floor(np.log(1 / a + 1 / b) / _NEARLY)
+    width = np.floor(np.logaddexp(-np.log(a), -np.log(b)) / _NEARLY)
     deviation = np.minimum(np.exp((width + 0.5) * _NEARLY / 2), _WIDEST)
     place = np.floor(np.log(a / b) / (_NEAR * deviation))
     small = [
