@@ -25,6 +25,7 @@ from opendp_bayes.inference.part_of_total import (
     Beside,
     Fade,
     PartOfTotal,
+    bin_of,
     cells_between,
 )
 from opendp_bayes.inference.sums_by_pairs import SumLaws
@@ -35,17 +36,22 @@ from opendp_bayes.inference.convolution.tilted_counts import Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
-#: Two tilts put the sum at least, about and at most so many times the sum of both deviations apart,
-#: and fade into each other over so many deviations of the narrower on each side.
+#: Two tilts put the sum at least, about and at most twice so many deviations apart (the geometric
+#: mean of both), and fade into each other over so many deviations of the narrower on each side.
 _APART, _RAMP = (2.2, 3.2, 4.0), 1.2
+#: Sums are not taken to vary less, in squared records.
+_SMALLEST_VARIANCE = 0.06
 #: Numbers of records are reached by a tilt within so many deviations of its mean.
 _REACHED = 4.0
 #: Tilts that weigh less than `exp(-_DEPTH)` are left out.
-_DEPTH = 24.0
+_DEPTH = 20.0
 #: What one tilt does not reach weighs less than `exp(-_HELD)`.
 _HELD = 18.0
 #: The most tilts of a private number of records.
 _MOST_PARTS = 300
+#: Of the laws of counts, cells that hold less than `exp(-_SEEN)` are left out; the logarithm changes
+#: by so much over others.
+_SEEN, _CHANGE = 32.0, 1.0
 #: The share of a cell that is longer than its Beta is wide, at most.
 _LARGEST_SHARE = 1 / 200
 #: Parts of the weight and of the variance that are left out.
@@ -127,7 +133,7 @@ class CountsOnTree:
 
     def _tilted(self, windows: Windows) -> "_Tilted":
         mean = float(self._times @ windows.mean)
-        deviation = math.sqrt(max(float(self._times @ windows.variance), 1.0))
+        deviation = math.sqrt(max(float(self._times @ windows.variance), _SMALLEST_VARIANCE))
         return _Tilted(windows, mean, deviation, windows.log_sum(self._times, self._origin))
 
     def _listed(self) -> list[tuple[Windows, Fade]]:
@@ -169,7 +175,8 @@ class CountsOnTree:
         near, far = 0.0, math.inf
         while True:
             found = self._tilted(Windows.of(rows, start.windows.tilt + step, last))
-            apart = abs(found.mean - start.mean) / (found.deviation + start.deviation)
+            apart = abs(found.mean - start.mean) / 2
+            apart /= math.sqrt(found.deviation * start.deviation)
             near, far = (abs(step), far) if apart < _APART[0] else (near, abs(step))
             narrow = far - near <= 1e-12 * (abs(start.windows.tilt) + far)
             if _APART[0] <= apart <= _APART[2] or narrow:
@@ -203,7 +210,8 @@ class CountsOnTree:
             with np.errstate(divide="ignore"):
                 return np.maximum(np.log(found), NOTHING)
 
-        cells = refined(log_weight, self._start(parts, nodes, beside), nodes.size)
+        start = self._start(parts, nodes, beside)
+        cells = refined(log_weight, start, nodes.size, _SEEN, _CHANGE)
         law = _law(cells, log_weight)
         cells = self._cut(law, alpha, others)
         law = _law(cells, log_weight)
@@ -226,7 +234,8 @@ class CountsOnTree:
             for each in seeds[: 1 if np.all(single) else 2]:
                 row.append(np.repeat(np.arange(nodes.size), each.shape[1]))
                 first.append(each.ravel())
-        return cells_between(np.concatenate(row), np.concatenate(first), low, high)
+        narrow = np.min([shape.narrow for shape in shapes], axis=0)
+        return cells_between(np.concatenate(row), np.concatenate(first), low, high, narrow)
 
     def _cut(self, law: CountLaws, alpha: Floats, others: Floats) -> Cells:
         """Cells that hold little where they are longer than their Betas are wide."""
@@ -259,7 +268,7 @@ class CountsOnTree:
             known = rest.completions(row, nodes)
             scale = np.exp(rest.log_scale - top) * laws.density(row, nodes)
             found.append((known.point, known.weight * scale[known.point], known.mean, known.variance))
-        point, weight, mean, variance = (np.concatenate(each) for each in zip(*found, strict=True))
+        point, weight, mean, variance = _united(found, others[row])
         weight *= (masses / np.maximum(np.bincount(point, weight, nodes.size), 1e-300))[point]
         b = others[row][point] + np.maximum(mean, 0)
         a, b = _matched(a[point], b, variance)
@@ -288,7 +297,8 @@ class CountsOnTree:
             np.concatenate([np.append(p.size_cells.first, p.size_cells.last + 1) for p in self._parts])
         )
         if self._total.all:
-            cells = self._parts[0].size_cells
+            starts = edges[np.isin(edges, self._total.seeds)]
+            cells = Cells(np.zeros_like(starts), starts, starts)
         else:
             cells = Cells(np.zeros_like(edges[1:]), edges[:-1], edges[1:] - 1)
 
@@ -492,6 +502,25 @@ def _law(cells: Cells, log_weight: Any) -> CountLaws:
     masses = np.exp(log_masses - top[cells.category][:, None])
     total = np.add.reduceat(masses.sum(axis=1), start)
     return CountLaws(cells, masses / total[cells.category][:, None])
+
+
+def _united(
+    found: list[tuple[Integers, Floats, Floats, Floats]], others: Floats
+) -> tuple[Integers, Floats, Floats, Floats]:
+    """Parts of what completes each point, those of all tilts that are alike together."""
+    point, weight, mean, variance = (np.concatenate(each) for each in zip(*found, strict=True))
+    if len(found) == 1:
+        return point, weight, mean, variance
+    bins = bin_of(np.maximum(mean, 0), others[point])
+    key = point * (int(bins.max()) + 1) + bins
+    used = np.flatnonzero(np.bincount(key))
+    place = np.zeros(used[-1] + 1, dtype=np.int64)
+    place[used] = np.arange(used.size)
+    place = place[key]
+    whole = np.maximum(np.bincount(place, weight), _SMALLEST)
+    middle = np.bincount(place, weight * mean) / whole
+    spread = np.bincount(place, weight * (variance + (mean - middle[place]) ** 2)) / whole
+    return used // (int(bins.max()) + 1), whole, middle, spread
 
 
 def _matched(a: Floats, b: Floats, variance: Floats) -> tuple[Floats, Floats]:

@@ -17,7 +17,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 #: these differ by for the first one left out, which has one point below it and three above.
 _BESIDE = ((1, 9 / 16), (3, -1 / 16))
 _FIRST = (-4 / 16, 6 / 16, -4 / 16, 1 / 16)
-#: Relative to the largest mass, the error of a transform.
+#: Relative to the Euclidean norms of what it multiplies, the error of a transform.
 _ROUNDING = 1e-15
 
 
@@ -127,13 +127,14 @@ def added(first: Lattices, second: Lattices) -> Lattices:
     length = fft.next_fast_len(points, real=True)
     transformed = fft.rfft(first.masses, length) * fft.rfft(second.masses, length)
     masses = fft.irfft(transformed, length)[:, :points]
-    return Lattices(first.origin + second.origin, first.step, without_rounding(masses))
+    masses = without_rounding(masses, first.masses, second.masses)
+    return Lattices(first.origin + second.origin, first.step, masses)
 
 
-def without_rounding(masses: Floats) -> Floats:
-    """Masses without what is within the error of a transform."""
-    least = _ROUNDING * np.abs(masses).max(axis=-1, keepdims=True)
-    return np.where(np.abs(masses) > least, masses, 0.0)
+def without_rounding(masses: Floats, first: Floats, second: Floats) -> Floats:
+    """Sums of products of two arrays, by transforms, without what is within the error of these."""
+    norms = [np.sqrt(np.sum(x**2, axis=-1, keepdims=True)) for x in (first, second)]
+    return np.where(np.abs(masses) > _ROUNDING * norms[0] * norms[1], masses, 0.0)
 
 
 def quantiles(laws: Lattices, levels: int = 24) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import fft, special
 
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
-from opendp_bayes.inference.lattices import Lattices, quantiles
+from opendp_bayes.inference.lattices import Lattices, quantiles, without_rounding
 from opendp_bayes.inference.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.laws.refinement import refined
 from opendp_bayes.inference.sums_by_pairs import Shape, SumLaws, SumsByPairs
@@ -31,6 +31,8 @@ _NEGLIGIBLE = 1e-13
 _REACH = 6.5
 #: So many points of a lattice from 0 on are too few to tell small counts apart.
 _FIRST = 16
+#: Of numbers that begin cells, so many to a narrow deviation are enough.
+_CLOSE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,9 +385,9 @@ class Smooth(Beside):
             sizes = begin[:, None] + step[some, None] * np.arange(needed, dtype=np.float64)
             inside = (sizes >= part.listed[0].min()) & (sizes <= part.listed[0].max())
             weights = np.where(inside, np.exp(part.log_size(sizes) - log_scale), 0.0)
-            weights = fft.rfft(weights, length)[:, None]
             transformed = fft.rfft(factors[some], length).conj()
-            mixed = fft.irfft(weights * transformed, length)[..., :points]
+            mixed = fft.irfft(fft.rfft(weights, length)[:, None] * transformed, length)
+            mixed = without_rounding(mixed[..., :points], weights[:, None], factors[some])
             found[:, some] = mixed.swapaxes(0, 1)
         laws = [Lattices(origin, step, each) for each in found]
         small = masses[:, :_FIRST].sum(axis=1) * (whole.origin == 0) * (others < 2 * step)
@@ -426,12 +428,25 @@ def cells_from(seeds: Floats, low: Floats, high: Floats) -> Cells:
     return cells_between(rows, seeds.ravel(), low, high)
 
 
-def cells_between(row: Integers, first: Floats, low: Floats, high: Floats) -> Cells:
-    """Cells of rows that begin at numbers in any order, and at the lowest of each."""
-    row = np.append(row, np.arange(low.size))
-    first = np.append(first, low)
-    kept = (row >= 0) & (first >= low[row]) & (first <= high[row])
+def cells_between(
+    row: Integers, first: Floats, low: Floats, high: Floats, narrow: Floats | None = None
+) -> Cells:
+    """Cells of rows that begin at numbers in any order, and at the lowest of each.
+
+    Numbers that are close together count once: that is, by a share of the `narrow` deviation of a
+    row and of what is left to 0.
+    """
+    kept = (row >= 0) & (first > low[row]) & (first <= high[row])
     row, start = row[kept], np.floor(first[kept]).astype(np.int64)
+    bucket = start
+    if narrow is not None:
+        unit = np.maximum(narrow[row], 1 / _CLOSE)
+        away = start / unit
+        near = np.log(np.maximum(away, 1e-12)) * _CLOSE
+        bucket = np.where(away < 1, near, (away - 1) * _CLOSE).astype(np.int64)
+    _, chosen = np.unique(np.stack([row, bucket]), axis=1, return_index=True)
+    row = np.append(row[chosen], np.arange(low.size))
+    start = np.append(start[chosen], np.floor(low).astype(np.int64))
     order = np.lexsort((start, row))
     row, start = row[order], start[order]
     new = (np.diff(row, prepend=-1) != 0) | (np.diff(start, prepend=-1) != 0)
