@@ -234,7 +234,7 @@ class CountsOnTree:
             for each in seeds[: 1 if np.all(single) else 2]:
                 row.append(np.repeat(np.arange(nodes.size), each.shape[1]))
                 first.append(each.ravel())
-        narrow = np.min([shape.narrow for shape in shapes], axis=0)
+        narrow = np.max([shape.narrow for shape in shapes], axis=0)
         return cells_between(np.concatenate(row), np.concatenate(first), low, high, narrow)
 
     def _cut(self, law: CountLaws, alpha: Floats, others: Floats) -> Cells:

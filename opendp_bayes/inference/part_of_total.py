@@ -1,7 +1,7 @@
 """Counts whose sum is public, or private and near where one tilt puts it."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,8 +31,12 @@ _NEGLIGIBLE = 1e-13
 _REACH = 6.5
 #: So many points of a lattice from 0 on are too few to tell small counts apart.
 _FIRST = 16
-#: Of numbers that begin cells, so many to a narrow deviation are enough.
-_CLOSE = 1.0
+#: Where they have this probability.
+_FEW = 1e-6
+#: Numbers of records of which all weigh less than `exp(-_FAINT)` of the best need not be smooth.
+_FAINT = 14.0
+#: Of numbers that begin cells, one to a narrow deviation is enough, or to this share of the number.
+_CLOSE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +178,20 @@ class PartOfTotal:
         narrow = longest > 1 and self.deviation < _FEW_STEPS * longest
         if self.total.is_point or self.total.all or narrow:
             return Listed.of(self, rests, others)
+        if longest > 1 and self._is_near_none(rests.whole, others):
+            return Spelled.of(self, rests, others)
         return Smooth.of(self, rests, self.sums.inside.shape.of(nodes), others)
+
+    def _is_near_none(self, rest: Lattices, others: Floats) -> bool:
+        """Whether steps are too long to tell apart numbers of records near 0, where their weight
+        bends, or what the other categories have, where that is next to nothing.
+        """
+        sizes, log_weights = self.listed
+        log_weights = log_weights + np.log(self._whole.density(np.zeros_like(sizes, int), sizes))
+        lowest = float(sizes[log_weights > log_weights.max() - _FAINT].min())
+        smooth = lowest / max(math.sqrt(self.concentration) / 2, _FIRST)
+        few = rest.masses[:, :_FIRST].sum(axis=1) * (rest.origin == 0) * (others < 2 * rest.step)
+        return bool(np.any((rest.step > max(smooth, 1.0)) | (few > _FEW)))
 
 
 def bin_of(rest: Floats, others: Floats) -> Integers:
@@ -343,15 +360,9 @@ class Smooth(Beside):
     """`sum_r rest(r) weight(x + r)` on lattices with the steps of the rest, each bin of r apart."""
 
     def __init__(
-        self,
-        laws: list[Lattices],
-        centres: Floats,
-        units: Floats,
-        log_scale: float,
-        near_none: Callable[[], "Spelled"] | None,
+        self, laws: list[Lattices], centres: Floats, units: Floats, log_scale: float
     ) -> None:
         self._laws, self._centres, self._units, self.log_scale = laws, centres, units, log_scale
-        self._near_none = near_none
 
     @classmethod
     def of(cls, part: PartOfTotal, rests: SumLaws, shape: Shape, others: Floats) -> "Smooth":
@@ -390,9 +401,7 @@ class Smooth(Beside):
             mixed = without_rounding(mixed[..., :points], weights[:, None], factors[some])
             found[:, some] = mixed.swapaxes(0, 1)
         laws = [Lattices(origin, step, each) for each in found]
-        small = masses[:, :_FIRST].sum(axis=1) * (whole.origin == 0) * (others < 2 * step)
-        spelled = (lambda: Spelled.of(part, rests, others)) if np.any(small > 1e-6) else None
-        return cls(laws, centres, units, log_scale, spelled if np.any(step > 1) else None)
+        return cls(laws, centres, units, log_scale)
 
     def seeds(self, shape: Shape) -> Floats:
         whole = self._laws[0]
@@ -405,8 +414,6 @@ class Smooth(Beside):
         return np.maximum(sum(law.read(row, counts) for law in self._laws[::3]), 0.0)
 
     def completions(self, row: Integers, counts: Floats) -> Completions:
-        if self._near_none is not None:
-            return self._near_none().completions(row, counts)
         found = []
         total = self.weights(row, counts)
         for place in range(len(self._laws) // 3):
@@ -433,17 +440,16 @@ def cells_between(
 ) -> Cells:
     """Cells of rows that begin at numbers in any order, and at the lowest of each.
 
-    Numbers that are close together count once: that is, by a share of the `narrow` deviation of a
-    row and of what is left to 0.
+    Of numbers that are closer together than the `narrow` deviation of a row only one is used.
     """
     kept = (row >= 0) & (first > low[row]) & (first <= high[row])
     row, start = row[kept], np.floor(first[kept]).astype(np.int64)
     bucket = start
     if narrow is not None:
-        unit = np.maximum(narrow[row], 1 / _CLOSE)
+        unit = np.maximum(narrow[row], 1.0)
         away = start / unit
-        near = np.log(np.maximum(away, 1e-12)) * _CLOSE
-        bucket = np.where(away < 1, near, (away - 1) * _CLOSE).astype(np.int64)
+        near = np.log(np.maximum(away, 1e-12)) / _CLOSE
+        bucket = np.floor(np.where(away < 1, near, away - 1)).astype(np.int64)
     _, chosen = np.unique(np.stack([row, bucket]), axis=1, return_index=True)
     row = np.append(row[chosen], np.arange(low.size))
     start = np.append(start[chosen], np.floor(low).astype(np.int64))
