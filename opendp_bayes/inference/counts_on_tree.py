@@ -138,16 +138,17 @@ class CountsOnTree:
 
     def _listed(self) -> list[tuple[Windows, Fade]]:
         """Tilts that reach every number of records that has a weight."""
-        total, found, tilt = self._total, list[_Tilted](), 0.0
+        total, found, tilt, border = self._total, list[tuple[Windows, Fade]](), 0.0, -math.inf
         numbers = total.seeds
         while numbers.size:
             _check_number(len(found), self.categories)
-            windows = self._balanced(_Goal(int(numbers[0]), total.highest), tilt)
-            found.append(self._tilted(windows))
-            tilt = windows.tilt
-            reached = max(found[-1].mean + _REACHED * found[-1].deviation, float(numbers[0]))
+            made = self._tilted(self._balanced(_Goal(int(numbers[0]), total.highest), tilt))
+            reached = max(made.mean + _REACHED * made.deviation, float(numbers[0]))
             numbers = numbers[numbers > reached]
-        return _faded(found)
+            end = float(numbers[0]) - 0.5 if numbers.size else math.inf
+            found.append((made.windows, Fade(border, border, end, end)))
+            tilt, border = made.windows.tilt, end
+        return found
 
     def _covering(self, best: "_Tilted") -> list[tuple[Windows, Fade]]:
         """Tilts that reach all numbers of records that weigh anything."""
