@@ -14,12 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.number_of_records import Total, balanced, private, public
+from opendp_bayes.inference.convolution.tilted_counts import Windows
+from opendp_bayes.inference.draws_by_pairs import DrawsByPairs
+from opendp_bayes.inference.engines.merged import Groups, Merged
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.draws_by_pairs import DrawsByPairs
-from opendp_bayes.inference.engines.merged import Groups, Merged
 from opendp_bayes.inference.laws.negligible import matters
+from opendp_bayes.inference.laws.refinement import refined
 from opendp_bayes.inference.part_of_total import (
     NO_FADE,
     Beside,
@@ -29,10 +33,6 @@ from opendp_bayes.inference.part_of_total import (
     cells_between,
 )
 from opendp_bayes.inference.sums_by_pairs import SumLaws
-from opendp_bayes.inference.laws.refinement import refined
-from opendp_bayes.inference.convolution.number_of_records import Total, balanced, private, public
-from opendp_bayes.inference.convolution.noised_categories import Categories
-from opendp_bayes.inference.convolution.tilted_counts import Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
@@ -49,8 +49,8 @@ _DEPTH = 20.0
 _HELD = 18.0
 #: The most tilts of a private number of records.
 _MOST_PARTS = 300
-#: Of the laws of counts, cells that hold less than `exp(-_SEEN)` are left out; the logarithm changes
-#: by so much over others.
+#: Of the laws of counts, cells that hold less than `exp(-_SEEN)` are left out; over others the
+#: logarithm changes by so much.
 _SEEN, _CHANGE = 32.0, 1.0
 #: The share of a cell that is longer than its Beta is wide, at most.
 _LARGEST_SHARE = 1 / 200
@@ -109,7 +109,8 @@ class CountsOnTree:
             self._tilts = self._listed()
             self._parts = self._made(())
             return
-        best = self._tilted(self._balanced(self._total, 0.0))
+        rows = categories.chosen(self._first)
+        best = self._tilted(balanced(rows, self._times, self._total, 0.0))
         self._tilts = [(best.windows, NO_FADE)]
         self._parts = self._made(())
         if not self._total.is_point and not self._parts[0].holds_all(_HELD):
@@ -119,17 +120,11 @@ class CountsOnTree:
     def _made(self, groups: Sequence[Sequence[int]]) -> list[PartOfTotal]:
         concentration = float(self.categories.prior.sum())
         parts = [
-            PartOfTotal(
-                windows, self._row, self._total, self._origin, concentration, fade,
-                [list(group) for group in groups],
-            )
+            PartOfTotal(windows, self._row, self._total, self._origin, concentration, fade, groups)
             for windows, fade in self._tilts
         ]
         best = max(part.log_evidence for part in parts)
         return [part for part in parts if part.log_evidence >= best - _DEPTH]
-
-    def _balanced(self, total: "Total | _Goal", tilt: float) -> Windows:
-        return balanced(self.categories.chosen(self._first), self._times, total, tilt)
 
     def _tilted(self, windows: Windows) -> "_Tilted":
         mean = float(self._times @ windows.mean)
@@ -139,10 +134,11 @@ class CountsOnTree:
     def _listed(self) -> list[tuple[Windows, Fade]]:
         """Tilts that reach every number of records that has a weight."""
         total, found, tilt, border = self._total, list[tuple[Windows, Fade]](), 0.0, -math.inf
-        numbers = total.seeds
+        rows, numbers = self.categories.chosen(self._first), total.seeds
         while numbers.size:
             _check_number(len(found), self.categories)
-            made = self._tilted(self._balanced(_Goal(int(numbers[0]), total.highest), tilt))
+            goal = total.goal(float(numbers[0]))
+            made = self._tilted(balanced(rows, self._times, goal, tilt))
             reached = max(made.mean + _REACHED * made.deviation, float(numbers[0]))
             numbers = numbers[numbers > reached]
             end = float(numbers[0]) - 0.5 if numbers.size else math.inf
@@ -171,7 +167,7 @@ class CountsOnTree:
         return _faded(sorted(found, key=lambda each: each.mean))
 
     def _apart(self, start: "_Tilted", step: float) -> "_Tilted":
-        """A tilt, about a step from another, whose sums overlap a little with those of the other."""
+        """A tilt, about a step from another, whose sums overlap a little with those of this."""
         rows, last = self.categories.chosen(self._first), self._total.highest + self._total.margin
         near, far = 0.0, math.inf
         while True:
@@ -213,9 +209,9 @@ class CountsOnTree:
 
         start = self._start(parts, nodes, beside)
         cells = refined(log_weight, start, nodes.size, _SEEN, _CHANGE)
-        law = _law(cells, log_weight)
+        law = CountLaws.of(cells, log_weight)
         cells = self._cut(law, alpha, others)
-        law = _law(cells, log_weight)
+        law = CountLaws.of(cells, log_weight)
         return law, self._mixtures(law, own, beside, alpha, others)
 
     def _start(self, parts: list[PartOfTotal], nodes: Integers, beside: list[Beside]) -> Cells:
@@ -253,7 +249,12 @@ class CountsOnTree:
         return cells.where(seen).cut(pieces)
 
     def _mixtures(
-        self, law: CountLaws, own: list[SumLaws], beside: list[Beside], alpha: Floats, others: Floats
+        self,
+        law: CountLaws,
+        own: list[SumLaws],
+        beside: list[Beside],
+        alpha: Floats,
+        others: Floats,
     ) -> BetaMixtures:
         """Of the probabilities, given the laws of their counts."""
         cells, used = law.cells, law.cells.used
@@ -268,15 +269,15 @@ class CountsOnTree:
         for laws, rest in zip(own, beside, strict=True):
             known = rest.completions(row, nodes)
             scale = np.exp(rest.log_scale - top) * laws.density(row, nodes)
-            found.append((known.point, known.weight * scale[known.point], known.mean, known.variance))
+            weight = known.weight * scale[known.point]
+            found.append((known.point, weight, known.mean, known.variance))
         point, weight, mean, variance = _united(found, others[row])
         weight *= (masses / np.maximum(np.bincount(point, weight, nodes.size), 1e-300))[point]
         b = others[row][point] + np.maximum(mean, 0)
         a, b = _matched(a[point], b, variance)
         seen = weight > 0
-        return _grouped(
-            *(x[seen] for x in (a, b, weight)), *(x[point][seen] for x in (alpha[row], others[row], row))
-        )
+        point, row = point[seen], row[point[seen]]
+        return _grouped(a[seen], b[seen], weight[seen], alpha[row], others[row], row)
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
@@ -294,9 +295,8 @@ class CountsOnTree:
         if self._total.is_point:
             return CountLaws.of_rows(np.array([[self._total.lowest]]), np.ones(1))
         top = max(part.log_evidence for part in self._parts)
-        edges = np.unique(
-            np.concatenate([np.append(p.size_cells.first, p.size_cells.last + 1) for p in self._parts])
-        )
+        every = [part.size_cells for part in self._parts]
+        edges = np.unique(np.concatenate([np.append(c.first, c.last + 1) for c in every]))
         if self._total.all:
             starts = edges[np.isin(edges, self._total.seeds)]
             cells = Cells(np.zeros_like(starts), starts, starts)
@@ -304,11 +304,10 @@ class CountsOnTree:
             cells = Cells(np.zeros_like(edges[1:]), edges[:-1], edges[1:] - 1)
 
         def log_weight(row: Integers, sizes: Floats) -> Floats:
-            return np.asarray(
-                special.logsumexp([part.log_total(row, sizes) - top for part in self._parts], axis=0)
-            )
+            found = [part.log_total(row, sizes) - top for part in self._parts]
+            return np.asarray(special.logsumexp(found, axis=0))
 
-        return _law(cells, log_weight)
+        return CountLaws.of(cells, log_weight)
 
     @cached_property
     def log_evidence(self) -> float:
@@ -407,10 +406,10 @@ class CountsOnTree:
         for part, number in zip(parts, numbers, strict=True):
             if not number:
                 continue
-            law = _law(part.size_cells, part.log_total)
+            law = CountLaws.of(part.size_cells, part.log_total)
             sizes = law.draw(np.zeros(number, dtype=np.int64), rng)[0]
-            drawn = DrawsByPairs(part.sums).of(sizes, wanted.tolist(), rng)
-            own = {node: iter(each) for node, each in drawn.items()}
+            sums = DrawsByPairs(part.sums).of(sizes, wanted.tolist(), rng)
+            own = {node: iter(each) for node, each in sums.items()}
             found.append(np.stack([next(own[node]) for node in wanted.tolist()], axis=1))
         drawn = np.concatenate(found)
         return drawn if len(found) == 1 else rng.permutation(drawn)
@@ -486,25 +485,6 @@ def _faded(found: "list[_Tilted]") -> list[tuple[Windows, Fade]]:
 _PLACES = ("mean", "deviation")
 
 
-class _Goal:
-    """A number that the sum is to have in the mean."""
-
-    def __init__(self, goal: float, highest: int) -> None:
-        self.goal, self.highest, self.margin = goal, highest, highest >> 5
-
-    def pull(self, tilt: float, mean: float, deviation: float) -> float:
-        return (self.goal - mean) / deviation
-
-
-def _law(cells: Cells, log_weight: Any) -> CountLaws:
-    log_masses = cells.log_masses(log_weight)
-    start = np.flatnonzero(np.diff(cells.category, prepend=-1))
-    top = np.maximum.reduceat(log_masses.max(axis=1), start)
-    masses = np.exp(log_masses - top[cells.category][:, None])
-    total = np.add.reduceat(masses.sum(axis=1), start)
-    return CountLaws(cells, masses / total[cells.category][:, None])
-
-
 def _united(
     found: list[tuple[Integers, Floats, Floats, Floats]], others: Floats
 ) -> tuple[Integers, Floats, Floats, Floats]:
@@ -530,7 +510,9 @@ def _matched(a: Floats, b: Floats, variance: Floats) -> tuple[Floats, Floats]:
     off = variance / total**2
     share, rest = a / total, b / total
     mean, other = share * (1 + off), np.maximum(rest - share * off, _SMALLEST)
-    spread = share * rest / (total + 1) + share**2 * off
+    # Of `share rest / (total + 1)`, the second derivative with respect to b.
+    bend = np.maximum(1 + off * (6 - 3 / np.maximum(rest, _SMALLEST)), 0.5)
+    spread = share * rest / (total + 1) * bend + share**2 * off
     more = np.maximum(mean * other / np.maximum(spread, _SMALLEST) - 1, 1e-6)
     exact = variance <= 0
     return np.where(exact, a, mean * more), np.where(exact, b, other * more)
@@ -541,9 +523,8 @@ def _grouped(
 ) -> BetaMixtures:
     """Mixtures of the rows, with Betas put together that are nearly the same."""
     order = np.argsort(row, kind="stable")
-    a, b, weights, alpha, others, row = (
-        each[order] for each in (a, b, weights, alpha, others, row)
-    )
+    a, b, weights, alpha = a[order], b[order], weights[order], alpha[order]
+    others, row = others[order], row[order]
     width = np.floor(np.logaddexp(-np.log(a), -np.log(b)) / _NEARLY)
     deviation = np.minimum(np.exp((width + 0.5) * _NEARLY / 2), _WIDEST)
     place = np.floor(np.log(a / b) / (_NEAR * deviation))

@@ -6,8 +6,8 @@ import numpy as np
 
 from opendp_bayes.inference.laws.count_cells import NOTHING
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.part_of_total import cells_between, cells_from
 from opendp_bayes.inference.laws.refinement import refined
+from opendp_bayes.inference.part_of_total import cells_between, cells_from
 from opendp_bayes.inference.sums_by_pairs import SumLaws, SumsByPairs
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -31,16 +31,13 @@ class DrawsByPairs:
         self._seeds = self._laws.seeds()
         counts = sums.inside.windows.cells
         row = np.append(np.repeat(self._nodes, self._seeds.shape[1]), counts.category)
-        first = np.append(self._seeds.ravel(), counts.first)
+        first = np.append(self._seeds.ravel(), counts.first.astype(np.float64))
         cells = refined(self._log_density, cells_between(row, first, low, high), self._nodes.size)
         log_masses = cells.log_masses(self._log_density)
         start = np.flatnonzero(np.diff(cells.category, prepend=-1))
-        self._log_peak = np.maximum.reduceat(
-            np.max(log_masses - np.log(np.maximum(cells.node_weights, 1e-300)), axis=1), start
-        )
-        masses = np.exp(log_masses - np.maximum.reduceat(log_masses.max(axis=1), start)[cells.category][:, None])
-        total = np.add.reduceat(masses.sum(axis=1), start)
-        self._proposals = CountLaws(cells, masses / total[cells.category][:, None])
+        heights = log_masses - np.log(np.maximum(cells.node_weights, 1e-300))
+        self._log_peak = np.maximum.reduceat(np.max(heights, axis=1), start)
+        self._proposals = CountLaws.of(cells, self._log_density)
 
     def of(
         self, sizes: Integers, wanted: Sequence[int], rng: np.random.Generator
@@ -54,11 +51,9 @@ class DrawsByPairs:
             if not nodes:
                 continue
             rows = [(node, each) for node in nodes for each in found.pop(node)]
-            node = np.repeat([row[0] for row in rows], sizes.size)
             sums = np.concatenate([row[1] for row in rows])
             pairs = np.array([self._plan.children(n) for n in (row[0] for row in rows)])
             first, second = (np.repeat(side, sizes.size) for side in pairs.T)
-            del node
             taken = self._split(first, second, sums, rng).reshape(len(rows), -1)
             left = sums.reshape(len(rows), -1) - taken
             for (one, two), own, other in zip(pairs.tolist(), taken, left, strict=True):
@@ -115,12 +110,7 @@ class DrawsByPairs:
             seeds = np.concatenate([self._seeds[left], total[:, None] - self._seeds[right]], axis=1)
             ends = np.zeros(total.size), np.maximum(total, 0).astype(np.float64)
             cells = refined(log_weight, cells_from(np.floor(seeds), *ends), total.size)
-            log_masses = cells.log_masses(log_weight)
-            begin = np.flatnonzero(np.diff(cells.category, prepend=-1))
-            top = np.maximum.reduceat(log_masses.max(axis=1), begin)
-            masses = np.exp(log_masses - top[cells.category][:, None])
-            whole = np.add.reduceat(masses.sum(axis=1), begin)
-            laws = CountLaws(cells, masses / whole[cells.category][:, None])
+            laws = CountLaws.of(cells, log_weight)
             here = (which.ravel() >= start) & (which.ravel() < start + _ROWS)
             drawn[here] = laws.draw(which.ravel()[here] - start, rng)[0]
         return drawn

@@ -2,19 +2,20 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy import fft, special
 
-from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
-from opendp_bayes.inference.lattices import Lattices, quantiles, without_rounding
-from opendp_bayes.inference.plan_of_sums import PlanOfSums
-from opendp_bayes.inference.laws.refinement import refined
-from opendp_bayes.inference.sums_by_pairs import Shape, SumLaws, SumsByPairs
 from opendp_bayes.inference.convolution.number_of_records import Total
 from opendp_bayes.inference.convolution.tilted_counts import Windows
+from opendp_bayes.inference.lattices import Lattices, quantiles, without_rounding
+from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
+from opendp_bayes.inference.laws.refinement import refined
+from opendp_bayes.inference.plan_of_sums import PlanOfSums
+from opendp_bayes.inference.sums_by_pairs import Shape, SumLaws, SumsByPairs
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Numbers of records are listed where their deviation is below so many steps of a lattice.
@@ -80,13 +81,13 @@ class PartOfTotal:
         origin: Integers,
         concentration: float,
         fade: Fade = NO_FADE,
-        groups: list[list[int]] | None = None,
+        groups: Sequence[Sequence[int]] = (),
     ) -> None:
         self.windows, self.total, self._fade = windows, total, fade
         self.concentration = concentration
         multiplicity = np.bincount(row)
         self._constant = windows.log_sum(multiplicity, origin)
-        plan = PlanOfSums.of(row, np.sqrt(windows.variance), groups or [])
+        plan = PlanOfSums.of(row, np.sqrt(windows.variance), groups)
         self.plan = plan
         lowest = max(float(total.lowest), fade.first)
         highest = min(float(total.highest), fade.fourth)
@@ -158,8 +159,9 @@ class PartOfTotal:
         mean, deviation = shape.mean[root], np.sqrt(shape.variance[root])
         ends = mean + _REACH * deviation * np.array([-1.0, 1.0])
         inside = (ends > self._ends[0]) & (ends < self._ends[1])
-        heights = self.log_total(np.zeros(2, dtype=np.int64), np.round(ends)) + np.log(deviation + 1)
-        return bool(np.all(~inside | (heights < self.log_evidence - depth)))
+        heights = self.log_total(np.zeros(2, dtype=np.int64), np.round(ends))
+        least = self.log_evidence - depth - np.log(deviation + 1)
+        return bool(np.all(~inside | (heights < least)))
 
     @cached_property
     def deviation(self) -> float:
@@ -200,9 +202,8 @@ def bin_of(rest: Floats, others: Floats) -> Integers:
     """
     whole = rest + others
     many = 1 / _ALIKE
-    return np.where(whole < many, whole, many * (1 + np.log(np.maximum(whole, many) / many))).astype(
-        np.int64
-    )
+    large = many * (1 + np.log(np.maximum(whole, many) / many))
+    return np.where(whole < many, whole, large).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,9 +283,7 @@ class Pairs(Beside):
 class Listed(Pairs):
     """`sum_j weight_j rest(n_j - x)` over listed numbers of records."""
 
-    def __init__(
-        self, rests: SumLaws, sizes: Floats, log_weights: Floats, others: Floats
-    ) -> None:
+    def __init__(self, rests: SumLaws, sizes: Floats, log_weights: Floats, others: Floats) -> None:
         super().__init__(others, float(log_weights.max()))
         self._rests, self._sizes = rests, sizes
         self._weights = np.exp(log_weights - self.log_scale)
@@ -330,7 +329,9 @@ class Spelled(Pairs):
             with np.errstate(divide="ignore"):
                 return np.maximum(np.log(rests.density(row, sums)), NOTHING)
 
-        cells = refined(log_weight, cells_from(rests.seeds(), np.zeros(size), high), size)
+        cells = refined(
+            log_weight, cells_from(rests.seeds(), np.zeros(size), high.astype(np.float64)), size
+        )
         used = cells.used
         row = np.broadcast_to(cells.category[:, None], used.shape)[used]
         masses = np.exp(cells.log_masses(log_weight)[used])

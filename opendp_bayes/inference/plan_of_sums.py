@@ -23,9 +23,7 @@ class PlanOfSums:
     _known: dict[tuple[int, int], int] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, row: Integers, width: Floats, groups: Sequence[Iterable[int]] = ()
-    ) -> "PlanOfSums":
+    def of(cls, row: Integers, width: Floats, groups: Sequence[Iterable[int]] = ()) -> "PlanOfSums":
         """Sum of all categories, of which `row` tells the leaf, shape `(k,)`.
 
         `width`, of each leaf, brings alike ones together. Every group of categories is a node of

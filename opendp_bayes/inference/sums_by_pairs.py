@@ -4,14 +4,14 @@ Every law is held where it is and as finely as it needs: in steps of about a ten
 thing in it, with finer lattices near 0, where counts with a prior below 1 have a peak.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from opendp_bayes.inference.convolution.tilted_counts import Windows
 from opendp_bayes.inference.lattices import Lattices, added, quantiles, spread
 from opendp_bayes.inference.plan_of_sums import PlanOfSums
-from opendp_bayes.inference.convolution.tilted_counts import Windows
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Steps are no longer than this share of the narrowest deviation in a law.
@@ -53,8 +53,8 @@ class Shape:
         cells = windows.cells
         near = cells.nodes <= narrow[cells.category][:, None] / 8
         masses = np.sum(np.exp(windows.log_masses) * near, axis=1)
-        zero = np.bincount(cells.category, masses, low.size)
-        zero = np.where(windows.categories.prior < 1, zero, 0.0)
+        few = np.bincount(cells.category, masses, low.size)
+        zero = np.where(windows.categories.prior < 1, few, 0.0)
         below, above = windows.mean - low, high - windows.mean
         return cls(windows.mean, windows.variance, low, high, below, above, narrow, zero)
 
@@ -88,10 +88,7 @@ class Shape:
         """The same, cut off at bounds."""
         new_low = np.minimum(np.maximum(self.low, np.floor(low)), self.high)
         new_high = np.maximum(np.minimum(self.high, np.ceil(high)), new_low)
-        return Shape(
-            self.mean, self.variance, new_low, new_high,
-            self.below, self.above, self.narrow, self.zero,
-        )
+        return replace(self, low=new_low, high=new_high)
 
     @property
     def step(self) -> Integers:
@@ -144,9 +141,7 @@ class LawTable:
         self._rows: dict[int, Row] = {}
         self._near: dict[tuple[int, int], Floats] = {}
 
-    def add(
-        self, nodes: Integers, first: "tuple[LawTable, Integers]", second: "tuple[LawTable, Integers]"
-    ) -> None:
+    def add(self, nodes: Integers, first: "_Laws", second: "_Laws") -> None:
         """Put in the laws of sums, whose shapes are known."""
         (one, left), (two, right) = first, second
         step = self.shape.of(nodes).step
@@ -159,7 +154,8 @@ class LawTable:
             ):
                 self._rows[node] = row[0], row[1], row[2][:size]
         fine = 1
-        while np.any(some := (step > fine) & (self.shape.low[nodes] < fine * _ZOOM)):
+        while np.any(close := (step > fine) & (self.shape.low[nodes] < fine * _ZOOM)):
+            some = np.flatnonzero(close)
             law = added(one.close(left[some], fine), two.close(right[some], fine))
             for node, masses in zip(nodes[some].tolist(), law.masses, strict=True):
                 self._near[fine, node] = masses[:_ZOOM]
@@ -224,9 +220,7 @@ class LawTable:
         masses[~alone], masses[alone] = sums.masses, counts.masses
         return Lattices(origin, step, masses)
 
-    def _sums_on(
-        self, nodes: Integers, origin: Integers, step: Integers, points: int
-    ) -> Lattices:
+    def _sums_on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
         """Laws of sums: handed on to longer steps, and read between their points for shorter."""
         rows = Lattices.gathered([self._rows[node] for node in nodes.tolist()])
         made = rows.on(origin, np.maximum(step, rows.step), points)
@@ -238,15 +232,18 @@ class LawTable:
             made.masses[short] = read.reshape(sums.shape) * step[short, None]
         return Lattices(origin, step, made.masses)
 
-    def _counts_on(self, count: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
+    def _counts_on(self, row: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
         """Laws of single counts, in cells that the steps do not jump over."""
-        windows = self.windows.chosen(count)
+        windows = self.windows.chosen(row)
         cells = windows.cells.within(origin, origin + step * points)
         cells = cells.cut(np.ceil(cells.length / (2.0 * step[cells.category])).astype(np.int64))
         used = cells.used
         category = np.broadcast_to(cells.category[:, None], used.shape)[used]
         masses = np.exp(cells.log_masses(windows.log_probability)[used])
         return spread(category, cells.nodes[used], masses, origin, step, points)
+
+
+_Laws = tuple[LawTable, Integers]
 
 
 def _alike(points: Integers) -> Iterator[Integers]:
