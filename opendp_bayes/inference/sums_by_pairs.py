@@ -236,7 +236,7 @@ class LawTable:
         """Laws of single counts, in cells that the steps do not jump over."""
         windows = self.windows.chosen(row)
         cells = windows.cells.within(origin, origin + step * points)
-        cells = cells.cut(np.ceil(cells.length / (2.0 * step[cells.category])).astype(np.int64))
+        cells = cells.cut(np.ceil(cells.length / step[cells.category]).astype(np.int64))
         used = cells.used
         category = np.broadcast_to(cells.category[:, None], used.shape)[used]
         masses = np.exp(cells.log_masses(windows.log_probability)[used])
