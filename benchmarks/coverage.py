@@ -36,16 +36,25 @@ noise, which has none, that of $\\rho = \\varepsilon^2 / 2$. Where the number of
 it is $n$ in every simulation, and the posterior has the default prior on it, under which every
 number is equally probable.
 
-Shares are over all categories of at least {DRAWS} simulations; of {FEW_DRAWS[3]} ($k = 3$) and
-{FEW_DRAWS[7]} ($k = 7$) where a posterior takes longer: where the number of records is private, and
-for an exponential mechanism with too many data sets to list. The standard error of a
-nominal 95 % is at most 1.3, 2.2 and 3.4, of a nominal 50 % at most 2.9, 5.0 and 7.9, in percent;
-the categories of one simulation are not independent, but an average over them has a smaller error
-than one of them.
+Shares are over all categories of at least {DRAWS} simulations, or {FEW_DRAWS[3]} ($k = 3$) and
+{FEW_DRAWS[7]} ($k = 7$) where a posterior takes longer. It does where the number of records is
+private, and for an exponential mechanism with too many data sets to list. With {DRAWS},
+{FEW_DRAWS[3]} and {FEW_DRAWS[7]} simulations the standard error of a nominal 95 % is at most 1.3,
+2.2 and 3.4 percent, and of a nominal 50 % at most 2.9, 5.0 and 7.9. The categories of one
+simulation are not independent, but an average over them has a smaller error than one of them.
 
 The posterior probability of lying below the truth is uniform if the posterior is right. "Uniform"
 is the smallest p-value, over the categories, of Kolmogorov's test of that.
 
+"""
+REFUSED = """## Refused
+
+These mechanisms refuse: nearly every release
+[would ignore the data](limits.md#many-candidates), or permute-and-flip would have to list more than
+$10^6$ candidates.
+
+| mechanism | $k$ | $n$ | ε |
+|---|---|---|---|
 """
 
 
@@ -112,15 +121,11 @@ def page(lines: dict[Cell, str | None], before: str) -> str:
             ]
         )
     refused = [
-        f"{cell.mechanism}, $k = {cell.k}$, $n = {cell.size}$, ε = {cell.epsilon}"
+        f"| {cell.mechanism} | {cell.k} | {cell.size} | {cell.epsilon} |"
         for cell in CELLS
         if not cell.runs()
     ]
-    why = (
-        "nearly every release [would ignore the data](limits.md#many-candidates), or"
-        " permute-and-flip would have to list more than $10^6$ candidates"
-    )
-    return text + f"## Refused\n\nHere a mechanism refuses, because {why}: {'; '.join(refused)}.\n"
+    return text + REFUSED + "\n".join(refused) + "\n"
 
 
 if __name__ == "__main__":

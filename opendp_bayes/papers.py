@@ -23,6 +23,11 @@ def lap(epsilon: float, k: int) -> LaplaceParameters:
     """lapMech, LSDim: floored Laplace noise of scale `k / epsilon` on all but the last of `k`
     categories.
 
+    Parameters
+    ----------
+    epsilon : the papers' ε, positive.
+    k : number of categories, at least 2.
+
     Raises `ValueError`/`TypeError` for an ε that is not positive or less than two categories.
     Source: tailoring paper, section 4.1.1; Algorithm 2 of "Private mechanisms".
 
@@ -37,8 +42,14 @@ def lap_truncated(epsilon: float, k: int) -> LaplaceParameters:
     """The variation of lapMech that the tailoring paper's boxes show: where the noised counts sum
     to more than the number of records, they are truncated so that they sum to it.
 
-    In which way is not said there; here each keeps at most what those before it leave. The same as
-    `lap` for two categories. Raises as `lap`. Source: tailoring paper, section 7.2.2.
+    Parameters
+    ----------
+    epsilon : the papers' ε, positive.
+    k : number of categories, at least 2.
+
+    The paper does not say in which way; here each count keeps at most what those before it leave.
+    For two categories the release is that of `lap`. Raises `ValueError`/`TypeError` for an ε that
+    is not positive or less than two categories. Source: tailoring paper, section 7.2.2.
 
     >>> from opendp_bayes import papers
     >>> candidates, log_p = papers.lap_truncated(epsilon=1.0, k=3).log_pmf([1, 1, 0], 1.0)
@@ -51,10 +62,16 @@ def lap_truncated(epsilon: float, k: int) -> LaplaceParameters:
 
 
 def ilap(epsilon: float, k: int) -> LaplaceParameters:
-    """ilapMech, LSHist: the same with scale `1 / epsilon` for two categories and `2 / epsilon` for
-    more.
+    """ilapMech, LSHist: floored Laplace noise on all but the last of `k` categories, of scale `1 /
+    epsilon` for two categories and `2 / epsilon` for more.
 
-    Raises as `lap`. Source: tailoring paper, section 4.1.2; Algorithm 3 of "Private mechanisms".
+    Parameters
+    ----------
+    epsilon : the papers' ε, positive.
+    k : number of categories, at least 2.
+
+    Raises `ValueError`/`TypeError` for an ε that is not positive or less than two categories.
+    Source: tailoring paper, section 4.1.2; Algorithm 3 of "Private mechanisms".
 
     >>> from opendp_bayes import papers
     >>> papers.ilap(epsilon=1.0, k=3).scale
@@ -64,12 +81,17 @@ def ilap(epsilon: float, k: int) -> LaplaceParameters:
 
 
 def ehd(epsilon: float, size: int, prior: ArrayLike) -> HellingerExponential:
-    """expMech, EHD: the exponential mechanism with the global sensitivity of `size` records under
-    `prior`, shape `(k,)`.
+    """expMech, EHD: the exponential mechanism with the global sensitivity.
 
-    The papers' constant for it, `sqrt(1 - pi/4)`, is that of a prior of ones with three or more
-    categories or one record. Raises `ValueError`/`TypeError` for arguments that are not valid.
-    Source: tailoring paper, section 4.2.1; Algorithm 4 of "Private mechanisms".
+    Parameters
+    ----------
+    epsilon : the papers' ε, positive.
+    size : the public number of records, at least 1.
+    prior : the prior concentration, shape `(k,)`.
+
+    The papers' constant for the sensitivity, `sqrt(1 - pi/4)`, is that of a prior of ones with
+    three or more categories or one record. Raises `ValueError`/`TypeError` for arguments that are
+    not valid. Source: tailoring paper, section 4.2.1; Algorithm 4 of "Private mechanisms".
 
     >>> from opendp_bayes import papers
     >>> round(papers.ehd(epsilon=1.0, size=100, prior=[1.0, 1.0]).scale, 5)
@@ -80,7 +102,12 @@ def ehd(epsilon: float, size: int, prior: ArrayLike) -> HellingerExponential:
 
 
 def ehdl(epsilon: float) -> HellingerExponential:
-    """expMech^local, EHDL: with the local sensitivity of the data, which no proof makes private.
+    """expMech^local, EHDL: the exponential mechanism with the local sensitivity of the data, which
+    no proof makes private.
+
+    Parameters
+    ----------
+    epsilon : the papers' ε, positive.
 
     Raises `ValueError`/`TypeError` for an ε that is not positive. Source: tailoring paper, section
     4.2.2; Algorithm 5 of "Private mechanisms".
@@ -93,7 +120,13 @@ def ehdl(epsilon: float) -> HellingerExponential:
 
 
 def ehds(epsilon: float, gamma: float = 1.0) -> SmoothHellingerExponential:
-    """expMech^smoo, EHDS: with the γ-smooth sensitivity and scale `2 (1 + gamma) / epsilon`.
+    """expMech^smoo, EHDS: the exponential mechanism with the γ-smooth sensitivity and scale `2 (1 +
+    gamma) / epsilon`.
+
+    Parameters
+    ----------
+    epsilon : the papers' ε, positive.
+    gamma : the γ of the smooth sensitivity, positive.
 
     Raises `ValueError`/`TypeError` for an ε or γ that is not positive. Source: tailoring paper,
     Definition 4 (γ = 1); Algorithm 6 of "Private mechanisms".
@@ -109,6 +142,12 @@ def ehds(epsilon: float, gamma: float = 1.0) -> SmoothHellingerExponential:
 def beta(epsilon: float, delta: float, size: int) -> SmoothHellingerExponential:
     """The (ε, δ) mechanism of the notes: scale `2 / epsilon` and the β-smooth sensitivity with `β =
     ln(1 - ε / (2 ln(δ / (2 (size + 1)))))`, for two categories.
+
+    Parameters
+    ----------
+    epsilon : the papers' ε, positive.
+    delta : the notes' δ, between 0 and 1.
+    size : the public number of records, at least 1.
 
     Its proof there does not hold; the tailoring paper's figures can have shown no other mechanism
     as EHDS (`docs/papers.md`). Raises `ValueError`/`TypeError` for arguments that are not valid.

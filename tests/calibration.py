@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes.mechanisms.protocol import drawn_by
+from opendp_bayes.mechanisms.protocol import check_informative, drawn_by
 
 Floats = NDArray[np.float64]
 LEVELS = (0.5, 0.9, 0.95)
@@ -83,7 +83,9 @@ class Cell:
         """
         prior = np.ones(self.k)
         try:
-            self.scaled(prior).check(size=self.size if self.public else None, prior=prior)
+            check_informative(
+                self.scaled(prior), size=self.size if self.public else None, prior=prior
+            )
         except ValueError:
             return False
         return True

@@ -1,5 +1,5 @@
-"""Exact privacy accounting: what a mechanism really loses, from its own probabilities. Depends on
-public quantities only, never on data.
+"""Compute exact privacy losses of mechanisms from their own probabilities. Depends on public
+quantities only, never on data.
 
 `divergences` compares pairs of distributions; `two_categories`, `enumeration` and `noise` produce
 the pairs of a mechanism; `exact` turns them into certified bounds, `calibration` solves for the

@@ -57,24 +57,29 @@ def calibrate(
     proportions: ArrayLike | None = None,
     tune: bool = True,
 ) -> M:
-    """The mechanism with the smallest scale whose loss is within the one asked for.
+    """Return the mechanism with the smallest scale whose loss is within the one asked for.
 
     Parameters
     ----------
     mechanism : a mechanism value; its scale does not matter.
-    size, prior, d_in : as in `exact_loss`; `d_in` at least 1, since at 0 every scale would do.
-    epsilon, delta, rho : the loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone (ε = 0),
-        or `rho` (zero-concentrated).
+    size : the public number of records, or None where it is private (add/remove neighbours).
+    prior : the prior concentration, a positive number for every category, shape `(k,)`.
+    epsilon, delta, rho : the privacy loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone
+        (ε = 0), or `rho` (zero-concentrated). `epsilon` and `rho` are positive, `delta` is between
+        0 and 1.
     accounting : `"exact"` computes the loss where that takes at most a few seconds and uses the
         proven bound otherwise; `"proven"` always uses the proven bound; `"thorough"` computes the
         loss also where that takes minutes, for `epsilon` alone and `d_in` of 1.
-    proportions : the analyst's guess of the category proportions, public, shape `(k,)`; equal ones
+    d_in : records changed, or added and removed; a whole number of at least 1. At 0 every scale
+        would do.
+    proportions : the analyst's public guess of the category proportions, shape `(k,)`; equal ones
         unless given.
-    tune : whether the γ or β of `SmoothHellingerExponential` is chosen too, so that the expected
-        Hellinger error at `proportions` is smallest. The result shows the value chosen. False keeps
+    tune : True chooses the γ or β of `SmoothHellingerExponential` too, so that the expected
+        Hellinger error at `proportions` is smallest; the result shows the value chosen. False keeps
         that of `mechanism`.
 
-    Raises `ValueError` if no scale is private enough, or for arguments that are not valid.
+    Raises `ValueError` if no scale is private enough, and `ValueError`/`TypeError` for arguments
+    that are not valid.
 
     Source: `docs/mechanisms.md`, "Calibration".
 
@@ -151,8 +156,8 @@ def fitted(
 
 
 def smallest_scale(mechanism: M, loss: Callable[[Mechanism], float], slack: float = _SLACK) -> M:
-    """The mechanism at the smallest scale where `loss`, relative to what is allowed, is at most 1,
-    by regula falsi on logarithms.
+    """Find the mechanism at the smallest scale where `loss`, relative to the loss allowed, is at
+    most 1, by regula falsi on logarithms.
 
     The loss there is at least `1 - slack` where it is continuous. A loss is nearly proportional to
     a power of the scale, so a few evaluations suffice. The scale returned was itself evaluated.
@@ -210,8 +215,8 @@ def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, sla
 def relative_loss(
     *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
 ) -> RelativeLoss:
-    """The loss of a mechanism divided by the one asked for, so at most 1 if it is private enough.
-    `calibrate` says what may be given.
+    """Make the function from a mechanism to its loss divided by the one asked for: at most 1 if it
+    is private enough. The arguments are those that `calibrate` accepts.
     """
     if (epsilon is None and delta is None) == (rho is None):
         raise ValueError(

@@ -25,17 +25,25 @@ def privacy_loss_distribution(
     d_in: int = 1,
     interval: float = 5e-3,
 ) -> Any:
-    """A `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution` that dominates the
-    mechanism; it composes with others by `compose`.
+    """Return a `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution` that dominates
+    the mechanism; it composes with others by `compose`.
+
+    Parameters
+    ----------
+    mechanism : a mechanism value.
+    size : the public number of records, or None where it is private (add/remove neighbours).
+    prior : the prior concentration, a positive number for every category, shape `(k,)`.
+    d_in : records changed, or added and removed; a whole number of at least 0.
+    interval : spacing of the privacy losses, positive; a smaller one is tighter and takes more
+        time.
 
     No single pair of neighbours need be the worst at every ε. So the distribution is not that of a
-    pair but one whose δ, at every ε, is at least the certified profile, that is the largest over
-    all pairs: through the profile at multiples of `interval` runs a convex function of `exp(ε)`,
-    and every such function is the profile of a pair of distributions. Parameters are those of
-    `exact_loss`; a smaller `interval` is tighter and takes more time.
+    pair, but one whose δ is at least the certified profile at every ε. That profile is the largest
+    over all pairs. Through it at multiples of `interval` runs a convex function of `exp(ε)`, and
+    every such function is the profile of a pair of distributions.
 
-    Raises `ImportError` without the package `dp-accounting`, and `ValueError` for a mechanism
-    whose loss has no finite bound, pure or with δ = 1e-20.
+    Raises `ImportError` without the package `dp-accounting`, and `ValueError` for a mechanism whose
+    loss has no finite bound, pure or with δ = 1e-20.
 
     Source: `docs/proofs.md`, "Exact composition"; Zhu, Dong and Wang, "Optimal accounting of
     differential privacy via characteristic function"; Doroshenko et al., "Connect the dots".

@@ -61,8 +61,8 @@ class Pairs(Protocol):
 
     @property
     def method(self) -> str:
-        """How the distributions were computed: "exact", or "windowed" where far outcomes were
-        lumped together.
+        """Method by which the distributions were computed: "exact", or "windowed" where far
+        outcomes were lumped together.
         """
         ...
 
@@ -100,7 +100,7 @@ def _one_sided(log_p: Floats, ratio: Floats, epsilon: float) -> Floats:
 
 def largest_concentrated(block: Block, log_error: float, known: float) -> float:
     """Certified bound on the largest concentrated loss of the pairs, or `known` where that is more:
-    for each pair, the smaller of `concentrated` and what its range gives.
+    for each pair, the smaller of `concentrated` and the bound by its range.
 
     The range costs little, so divergences are computed for the pairs of the largest ranges first,
     and no more for those whose range alone gives less than was found.

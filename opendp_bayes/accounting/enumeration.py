@@ -1,9 +1,9 @@
 r"""Any number of categories: all pairs of data sets over all candidates, one pair for each orbit of
 the permutations that keep the prior.
 
-Exchanging categories of equal prior maps a mechanism on posteriors to itself, so the first data set
-of a pair may be taken with its counts descending among them, and the second one not before the
-first in lexicographic order of such arrangements (the reversed pair is examined too).
+Exchanging categories of equal prior maps a mechanism on posteriors to itself. So the first data set
+of a pair may be taken with its counts descending among them, and the second not before the first in
+the lexicographic order of such arrangements. The reversed pair is examined too.
 """
 
 from collections.abc import Iterator
@@ -77,8 +77,8 @@ def work(size: int, prior: tuple[float, ...], distance: int) -> int:
 
 
 def _arrangements(size: int, prior: tuple[float, ...]) -> int:
-    """How many data sets have their counts descending among categories of equal prior: partitions,
-    by their generating function.
+    """Number of data sets whose counts descend among categories of equal prior: it counts
+    partitions, by their generating function.
     """
     ways = [1] + [0] * size
     for same in _classes(prior):

@@ -85,8 +85,8 @@ def exact_loss(
 
 
 def is_accounted(mechanism: Mechanism) -> bool:
-    """Whether the loss of the mechanism can be computed; otherwise its `proven_loss` is all there
-    is.
+    """True if the loss of the mechanism can be computed, as for every mechanism built in; of any
+    other only its `proven_loss` is known.
     """
     return type(mechanism) in registry.BUILT_IN
 
@@ -99,7 +99,9 @@ def worst_pair(mechanism: Mechanism, *, size: int, prior: ArrayLike) -> WorstPai
 
 
 def bad_pairs(mechanism: Mechanism, *, size: int, prior: ArrayLike) -> tuple[WorstPair, ...]:
-    """The same, and where there are many candidates some of the next worst, unlike each other."""
+    """Neighbours with the largest exact ε, and where there are many candidates some of the next
+    worst, unlike each other; empty where `worst_pair` is None.
+    """
     mechanism, _, concentration, _ = checked(mechanism, size, prior, 1)
     pairs = _pairs(mechanism, size, concentration, 1, LARGEST_WORK)
     if pairs is None or isinstance(pairs, WORST_OF_NOISE):
@@ -233,7 +235,9 @@ def _examine(
 def _examine_large(
     law: ExponentialWeights, size: int, prior: tuple[float, ...], log_error: float
 ) -> _Findings:
-    """The same, where comparing all candidates for all pairs would take too long."""
+    """Bound the losses at distance 1 by the worst pair of a search, where comparing all candidates
+    for all pairs would take too long.
+    """
     found = large_simplex.worst_pair(law, size, prior)
     error = Fraction(log_error) + Fraction(large_simplex.SUM_ERROR)
     spread = round_up(Fraction(found.spread) + 4 * error)

@@ -66,7 +66,7 @@ class GaussianPair:
         return log_p
 
     def _sum(self, crossing: Fraction) -> float:
-        """Over the s beyond the crossing, where L exceeds ε, as far as they matter."""
+        """Sum over the s beyond the crossing, where L exceeds ε, as far as they matter."""
         t, rate = math.sqrt(self._variance), float(self._shift / self._variance)
         reach = math.ceil(_REACH * t) + 1
         first = math.floor(crossing) + 1

@@ -1,4 +1,5 @@
-"""From a law to the pairs of distributions that stand for all neighbours: one handler a family.
+"""Turn a law into the pairs of distributions that stand for all neighbours: one handler for each
+family of laws.
 
 Work is the number of probabilities to compare. Where it exceeds what the caller allows, or nothing
 is known, there are no pairs, and only a proven bound is to be had.
@@ -37,7 +38,7 @@ _OF_LOGARITHMS = 2.0**-36
 
 
 class Setting(NamedTuple):
-    """What is public: the number of records (None where private), the prior, and a distance."""
+    """The public setting: the number of records (None where private), the prior, and a distance."""
 
     size: int | None
     prior: tuple[float, ...]

@@ -44,8 +44,8 @@ def feasible_loss(
     accounting: Accounting = "exact",
     renyi: bool = True,
 ) -> PrivacyLoss:
-    """What the constructors use: `exact_loss` where it takes at most a few seconds, otherwise the
-    proven bound.
+    """Return the loss that the constructors use: `exact_loss` where it takes at most a few seconds,
+    otherwise the proven bound.
 
     With `delta > 0`, `epsilon` and `delta` of the result hold together. Without `renyi`, `rho`
     follows from the range alone, which takes less time.
@@ -68,8 +68,17 @@ def feasible_loss(
 def privacy_profile(
     mechanism: Mechanism, *, size: int | None, prior: ArrayLike, d_in: int = 1
 ) -> "PrivacyProfile":
-    """The privacy profile of a mechanism: a function from ε to a certified δ such that the release
-    is (ε, δ)-private; arguments of `exact_loss`.
+    """Return the privacy profile of a mechanism: a function from ε to a certified δ such that the
+    release is (ε, δ)-private.
+
+    Parameters
+    ----------
+    mechanism : a mechanism value.
+    size : the public number of records, or None where it is private (add/remove neighbours).
+    prior : the prior concentration, a positive number for every category, shape `(k,)`.
+    d_in : records changed, or added and removed; a whole number of at least 0.
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism.
 
     >>> from opendp_bayes import HellingerExponential, privacy_profile
     >>> profile = privacy_profile(HellingerExponential(scale=0.5), size=10, prior=[1.0, 1.0])
@@ -103,8 +112,8 @@ class PrivacyProfile:
 
     @property
     def method(self) -> str:
-        """How δ is obtained: `"exact"` or `"windowed"`, or `"proven"` where it follows from the
-        bounds in `loss` alone.
+        """Method by which δ is obtained: `"exact"` or `"windowed"`, or `"proven"` where it follows
+        from the bounds in `loss` alone.
         """
         return "proven" if self._pairs is None else self._pairs[0].method
 

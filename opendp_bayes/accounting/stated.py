@@ -1,6 +1,4 @@
-"""Whether a stated privacy loss can be that of a mechanism: what a document says, against what the
-mechanism loses at least.
-"""
+"""Compare the privacy loss that a document states with the least loss that its mechanism has."""
 
 import math
 from collections.abc import Sequence
@@ -30,13 +28,22 @@ def understated(
     prior: ArrayLike,
     d_in: int,
 ) -> Sequence[tuple[str, float, float]]:
-    """The bounds of a stated loss that the mechanism exceeds: name, stated value, and what it loses
-    at least.
+    """List the bounds of a stated loss that the mechanism exceeds: name, stated value, and the
+    least loss that the mechanism has.
 
-    `size`, `prior` and `d_in` are as for `exact_loss`. The losses of noise on the counts are
-    attained, at any distance; those of other mechanisms are computed for one record, where that
-    takes an instant, which is a lower bound of any distance. Nothing is said of a mechanism that is
-    not accounted for exactly.
+    Parameters
+    ----------
+    loss : the stated loss.
+    mechanism : a mechanism value.
+    size : the public number of records, or None where it is private (add/remove neighbours).
+    prior : the prior concentration, a positive number for every category, shape `(k,)`.
+    d_in : records changed, or added and removed; a whole number of at least 0.
+
+    The losses of noise on the counts are attained, at any distance. Those of other mechanisms are
+    computed for one record, where that takes an instant, which is a lower bound of any distance.
+    Nothing is said of a mechanism that is not accounted for exactly.
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism.
     """
     mechanism, size, concentration, d_in = checked(mechanism, size, prior, d_in)
     distance = d_in if size is None else min(d_in, size)

@@ -1,5 +1,5 @@
-"""Calibration to the exact loss beyond what a few seconds allow: the scale is found with the pairs
-of neighbours that were worst so far, and then all pairs are looked at; a pair that is worse joins
+"""Calibrate to the exact loss where that takes more than a few seconds: find the scale with the
+pairs of neighbours that were worst so far, and then look at all pairs. A pair that is worse joins
 them, and the search begins again.
 """
 

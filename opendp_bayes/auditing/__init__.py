@@ -1,3 +1,1 @@
-"""An audit of a mechanism: what it claims, against its own probabilities and against draws of its
-sampler.
-"""
+"""Audit a mechanism: its claims, against its own probabilities and against draws of its sampler."""

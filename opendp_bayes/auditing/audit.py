@@ -55,16 +55,18 @@ def audit(
 
     Parameters
     ----------
-    mechanism, size, prior : as in `exact_loss`. Neighbours differ by one record.
+    mechanism : a mechanism value. Neighbours differ by one record.
+    size : the public number of records, or None where it is private (add/remove neighbours).
+    prior : the prior concentration, a positive number for every category, shape `(k,)`.
     epsilon : the claim; unless given, the bound of `exact_loss`.
-    deltas : further values of δ, between 0 and 1; what is claimed there is the smaller of `epsilon`
-        and the certified profile.
+    deltas : further values of δ, between 0 and 1; the claim there is the smaller of `epsilon` and
+        the certified profile.
     draws : number of draws for each data set.
     confidence : a mechanism that keeps its claims and draws from its law fails with probability at
         most `1 - confidence` (half of it for *draws*, by Clopper-Pearson bounds; half for *fit*, by
         the chi-square approximation).
-    sample : what draws, in place of `mechanism.sample`: called with counts, prior and a number, it
-        returns so many independent releases, shape `(number, k)`.
+    sample : a sampler to use in place of `mechanism.sample`: called with counts, prior and a
+        number, it returns so many independent releases, shape `(number, k)`.
     progress : called with the step, the amount done and the amount there is.
 
     Uses no data: data sets are made up. Raises `ValueError`/`TypeError` for arguments that are not
@@ -147,8 +149,8 @@ def _law_and_pairs(
 
 
 class _Tests(NamedTuple):
-    """What the draws for one pair of neighbours say: the largest ε refuted and what it comes to for
-    a sampler that follows the law, for each δ, and the fits.
+    """Findings for one pair of neighbours: for each δ the largest ε refuted, the largest ε that a
+    sampler of the stated law would let the test refute, and the fits.
     """
 
     refuted: Floats

@@ -1,4 +1,4 @@
-"""Draws of a mechanism's sampler: what they refute, and whether they follow a law."""
+"""Test draws of a mechanism's sampler: the losses that they refute, and their fit to a law."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ _UNSEEN = 1e-9
 
 
 class Sampler(Protocol):
-    """Called with counts and prior of k categories, and a number: so many independent releases,
-    shape `(number, k)`.
+    """A sampler: called with counts and prior of k categories and a number, it returns as many
+    independent releases, shape `(number, k)`.
     """
 
     def __call__(self, counts: ArrayLike, prior: ArrayLike, size: int, /) -> Integers: ...
@@ -39,7 +39,7 @@ def draws_of(
     draws: int,
     tell: Callable[[int], None],
 ) -> Integers:
-    """So many draws for one data set, shape `(draws, k)`; `tell` hears how many are done."""
+    """Draw `draws` times for one data set, shape `(draws, k)`; `tell` hears how many are done."""
     parts, done = [], 0
     while done < draws:
         part = min(max(-(-draws // _CHUNKS), _SMALLEST_CHUNK), draws - done)
@@ -70,9 +70,9 @@ def refuted_by(
 ) -> Floats:
     """The largest ε refuted by draws from two neighbours, for each δ, in either order.
 
-    A quarter of the draws orders the outcomes by how they tell the data sets apart, a quarter
-    chooses an order and where to cut it, and the other half, on which nothing depends so far, tests
-    the event. Three more orders are tried: the stated log-ratio and the two of `_nearness`.
+    A quarter of the draws orders the outcomes by how well they tell the data sets apart, and a
+    quarter chooses an order and where to cut it. The other half, on which nothing depends so far,
+    tests the event. Three more orders are tried: the stated log-ratio and the two of `_nearness`.
     """
     outcomes, place = np.unique(np.concatenate([p, q]), axis=0, return_inverse=True)
     place = place.ravel()
@@ -110,8 +110,8 @@ def refuted_by(
 def refutable_under(
     laws: tuple[Law | None, Law | None], draws: int, deltas: Sequence[float], level: float
 ) -> Floats:
-    """What `refuted_by` gives for the best event under the stated laws, if it happens as often as
-    they say; 0 without them.
+    """Largest ε that `refuted_by` would refute for the best event, if events happen exactly as
+    often as the stated laws say, for each δ; 0 without them.
     """
     best = np.zeros(len(deltas))
     if laws[0] is None or laws[1] is None:
@@ -134,8 +134,8 @@ def refutable_under(
 
 
 def _cuts(seen: Floats | Integers) -> Integers:
-    """Where to cut an order of outcomes that were seen so often up to each, shape `(c,)`: at some
-    places, closer together at the beginning.
+    """Choose cuts of an order of outcomes from the cumulative number of times they were seen, shape
+    `(c,)`: a limited number, closer together at the beginning.
     """
     return np.unique(
         np.minimum(np.searchsorted(seen, np.geomspace(1, seen[-1], _CUTS)), len(seen) - 1)

@@ -1,4 +1,4 @@
-"""What an audit finds, and what tables show of it."""
+"""Results of an audit, and the tables that show them."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -31,7 +31,7 @@ LOG_ERROR = 2.0**-40
 
 @dataclass(frozen=True)
 class Claim:
-    """An ε claimed at one δ, and what the draws say of it.
+    """An ε claimed at one δ, with the ε that the draws refute and could refute.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class LawCheck:
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether the draws for one data set follow the stated law.
+    """Goodness of fit of the draws for one data set to the stated law.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Audit:
-    """What `audit` found; plain data.
+    """Results of `audit`; plain data.
 
     Attributes
     ----------
@@ -123,8 +123,8 @@ class Audit:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """The checks that fail, among `"accounting"`, `"law"`, `"draws"` and `"fit"`. What rounding
-        may add to a loss is forgiven.
+        """Names of the checks that fail, among `"accounting"`, `"law"`, `"draws"` and `"fit"`. A
+        difference that rounding explains is forgiven.
         """
         found = {
             "accounting": (
@@ -138,12 +138,12 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether no check refutes the claim."""
+        """True if no check refutes the claim."""
         return not self.failures
 
     @property
     def certified(self) -> bool:
-        """Whether a certified bound, of the exact accounting or of the mechanism's `proven_loss`,
+        """True if a certified bound, of the exact accounting or of the mechanism's `proven_loss`,
         is within the claim.
 
         An audit can pass without: then nothing refutes the claim and nothing proves it.
@@ -151,8 +151,8 @@ class Audit:
         return self.exact.epsilon <= self.epsilon
 
     def sheet(self) -> Sheet:
-        """What tables show of the audit: its losses, the profile with what the draws refute, the
-        four checks, and the verdict.
+        """Sheet of the audit: its losses, the profile with the ε that the draws refute, the four
+        checks, and the verdict.
         """
         return audit_sheet(self)
 

@@ -1,4 +1,4 @@
-"""From a specification to its releases, in one Context that holds the budget of all of them."""
+"""Turn a specification into its releases, in one Context that holds the budget of all of them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ def survey_of(found: Source, asked: Specification) -> SurveyQuery:
 
 
 def where_counted(survey: SurveyQuery, asked: Specification) -> Iterator[str]:
-    """Of every result, where records that are in no category will be counted."""
+    """Yield a sentence for each result that says where records in no category will be counted."""
     for result, question in zip(asked.results, survey.questions.values(), strict=True):
         _, in_groups = groups_and_labels(question.space.categories)
         said = " ".join(notes(asked, result, in_groups or question.space.categories))
@@ -177,8 +177,9 @@ def _categories(name: str, column: Column, dtype: pl.DataType) -> list[Any]:
 def _policies(
     name: str, column: Column, categories: list[Any], covered: bool
 ) -> tuple[Label | None, Label | None]:
-    """Where nulls and other values are counted, None where they are left out or, `covered` by the
-    categories, cannot occur. Raises `FieldError` for a new category that reads like another.
+    """Labels under which nulls and other values are counted: None where they are left out or,
+    `covered` by the categories, cannot occur. Raises `FieldError` for a new category that reads
+    like another.
     """
     labels = list(categories)
     for field, label in (("nulls", column.nulls), ("unknown", column.unknown)):

@@ -1,4 +1,4 @@
-"""`opendp-bayes audit`: what a mechanism claims, against what it loses."""
+"""`opendp-bayes audit`: compare the claims of a mechanism with its losses."""
 
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any

@@ -140,8 +140,8 @@ def _survey_releases(survey: "pl.DataFrame") -> Iterator[tuple[str, "Release"]]:
 
 
 def _context(scan: "pl.LazyFrame", schema: "pl.Schema", unit: Any, *, releases: int) -> Any:
-    """A Context that allows that many releases at ε = 1 each. Its domain says what the data sets
-    document: no value is missing.
+    """Open a Context that allows `releases` releases at ε = 1 each. Its domain says, as the data
+    sets document, that no value is missing.
     """
     import polars as pl
     from opendp.context import Context, loss_of

@@ -1,5 +1,5 @@
-"""How a command fails: one line on standard error; exit code 2 where an option is wrong, 1 where
-the release could not be made, 3 where it could not be written, 130 for Ctrl-C.
+"""Let a command fail with one line on standard error. Exit code 2 means that an option is wrong, 1
+that the release could not be made, 3 that it could not be written, 130 Ctrl-C.
 """
 
 import re

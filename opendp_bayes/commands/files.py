@@ -104,7 +104,7 @@ class Source:
 
 
 def source(path: Path, separator: str | None, encoding: str | None = None) -> Source:
-    """How FILE is to be read, by its extension; standard input is CSV.
+    """Choose how to read FILE by its extension; standard input is CSV.
 
     Exits with a message for an unknown extension and a path that is no file, and raises
     `ValueError` for a separator or an encoding that does not fit.

@@ -151,7 +151,7 @@ def _named(
 
 
 def _listed(options: list[str]) -> dict[str, str]:
-    """What is listed of each column."""
+    """Parse the options COLUMN=a,b,c into the text after the equals sign, by column."""
     found: dict[str, str] = {}
     for option in options:
         name, equals, values = option.partition("=")
@@ -173,7 +173,7 @@ def _lines(
     reading: dict[str, str | None],
     epsilon: float,
 ) -> Iterator[str]:
-    """The specification. What is still to be decided is a comment."""
+    """Write the specification; decisions that are left to the user are comments."""
     import polars as pl
 
     from opendp_bayes.commands.files import countable_type

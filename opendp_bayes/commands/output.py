@@ -1,4 +1,4 @@
-"""Where results go: standard output, and files that are there whole or not at all.
+"""Write results to standard output, and to files that are there whole or not at all.
 
 A release has been paid for once it was made. From then on it is not lost, whatever fails: a disk, a
 pipe, the posterior, or the patience of whoever waits for it.
@@ -79,11 +79,11 @@ class Kept:
         return self
 
     def hold(self, text: str) -> None:
-        """Remember the JSON of what was released so far, to be kept if the block fails."""
+        """Remember the JSON of the releases made so far, to be kept if the block fails."""
         self._unsaved = text
 
     def keep(self, text: str) -> None:
-        """Keep the JSON of what was released, all of it."""
+        """Keep the JSON of all releases."""
         self.hold(text)
         if self._file is not None:
             with written(self._file.path):
@@ -137,7 +137,7 @@ class NewFile:
             os.rename(file.name, self.path)  # a file system without links
 
     def close(self) -> None:
-        """Remove what is there under the other name."""
+        """Remove the file under the other name, if there is one."""
         with suppress(OSError):
             self._file.close()
         with suppress(OSError):
@@ -184,7 +184,7 @@ def _reason(error: OSError) -> str:
 
 
 def _discard_standard_output() -> None:
-    """Let the interpreter not fail a second time at its end, with what is left in the buffer."""
+    """Let the interpreter not fail a second time at its end, with the rest of the buffer."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

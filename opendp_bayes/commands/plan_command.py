@@ -1,4 +1,6 @@
-"""`opendp-bayes plan`: what each mechanism would cost and be worth, before any budget is spent."""
+"""`opendp-bayes plan`: compare the cost and the error of each mechanism, before any budget is
+spent.
+"""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""How far a long command is, on a terminal."""
+"""Show the progress of a long command on a terminal."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -29,7 +29,7 @@ def bar(first: str, *, quiet: bool) -> Iterator[Progress]:
 
 
 def waiting(what: str) -> AbstractContextManager[Any]:
-    """What is being done, on the terminal's standard error, for as long as it takes."""
+    """Show on the terminal's standard error `what` is being done, for as long as it takes."""
     from rich.console import Console
 
     return Console(stderr=True).status(what)

@@ -1,4 +1,4 @@
-"""From the options of `opendp-bayes release` to a query in a Context of its own."""
+"""Turn the options of `opendp-bayes release` into a query in a Context of its own."""
 
 import csv
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ _MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 3
 
 @dataclass(frozen=True)
 class Asked:
-    """What the options of `opendp-bayes release` ask for, checked as far as that needs no file;
-    `categories`, `nulls` and `unknown` by the columns for which they were given.
+    """The options of `opendp-bayes release`, checked as far as that needs no file; `categories`,
+    `nulls` and `unknown` by the columns for which they were given.
     """
 
     columns: tuple[str, ...]
@@ -72,7 +72,7 @@ class Asked:
 
     @property
     def title(self) -> str:
-        """What the release is of."""
+        """Title of the release: its columns, and the column that it is grouped by."""
         title = " × ".join(self.columns)
         return title if self.group_by is None else f"{title} by {self.group_by}"
 
@@ -84,7 +84,9 @@ class Asked:
 
 
 def by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:
-    """What an option says of each column: of one column as it is, of several as COLUMN=..."""
+    """Assign the values of an option to the columns: one column takes the value as it is, several
+    take COLUMN=...
+    """
     if len(columns) == 1:
         if given is not None and len(given) > 1:
             fail(f"{option}: is given more than once; give it once.")
@@ -157,12 +159,14 @@ class Counted:
     covered: bool
 
     def bucket(self, label: Label | None) -> Label:
-        """Nothing is left for a bucket that was not asked for, so it may be any category."""
+        """Return the label of a bucket. No record is left for a bucket that was not asked for, so
+        it may be any category.
+        """
         return self.categories[0] if label is None else label
 
 
 def _counted(name: str, dtype: pl.DataType, asked: Asked) -> Counted:
-    """What the options say of a column."""
+    """Resolve the options that concern one column of the file."""
     labels = labels_of("--categories ", asked.categories.get(name), name, dtype)
     nulls, unknown = (_bucket(given.get(name), labels) for given in (asked.nulls, asked.unknown))
     if asked.size is not None and nulls is None:

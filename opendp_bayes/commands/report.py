@@ -70,7 +70,8 @@ def report(
     in the documentation (Reports), and --schema prints it.
 
     Exit code: 0 if the report was made, 1 if a release failed while data was read, 2 for a wrong
-    specification or wrong options, 3 if it was made and could not be written where it was to go.
+    specification or wrong options. It is 3 if the report was made and could not be written where it
+    was to go.
 
     Examples, of which the first two make the files for the others:
 
@@ -109,7 +110,7 @@ def _again(path: Path) -> "Report":
 
 
 def _made(specification: Path, data: Path, output: Path) -> "Report":
-    """Everything that the specification asks for, released and kept."""
+    """Release everything that the specification asks for, and keep it."""
     from importlib.metadata import version
 
     from opendp_bayes.commands.answers import field_errors, survey_of, where_counted

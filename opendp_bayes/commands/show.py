@@ -87,7 +87,7 @@ def show(
 
 
 def _releases(text: bytes) -> "list[tuple[str, Release | GroupedRelease | Survey]]":
-    """What the file of a release, a survey or a report holds, with titles."""
+    """Read the releases in the file of a release, a survey or a report, with a title for each."""
     from opendp_bayes.report.report_document import NAME, Report
     from opendp_bayes.results import survey
     from opendp_bayes.results.reading_results import format_of, release_from_json

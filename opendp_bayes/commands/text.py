@@ -106,7 +106,7 @@ def header_of(text: TextIO) -> str:
 
 
 def read_all(text: TextIO, copy: Path | None) -> None:
-    """Decode what is left of a text, and append it to a copy in UTF-8 where there is one."""
+    """Decode the rest of a text, and append it to a copy in UTF-8 where there is one."""
     if copy is None:
         shutil.copyfileobj(text, _Nowhere(), _BLOCK)
         return

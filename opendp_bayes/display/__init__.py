@@ -1,3 +1,3 @@
-"""How results are shown: sentences, tables for the terminal and for notebooks. Reads results, never
+"""Display results: sentences, and tables for the terminal and for notebooks. Reads results, never
 data.
 """

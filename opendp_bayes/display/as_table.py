@@ -12,7 +12,7 @@ class Shown:
     """Something with a sheet: the same table at a prompt and in a notebook."""
 
     def sheet(self) -> Sheet:
-        """What tables show of it."""
+        """Sheet with the answer's tables."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -41,5 +41,5 @@ def figure(value: float, spread: float) -> str:
 
 
 def seconded(disagreement: float) -> str:
-    """What a second look at draws says."""
+    """State in a sentence how far a second look at draws differs."""
     return f"other draws differ by {disagreement:.1f} standard errors at most."

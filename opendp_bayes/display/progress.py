@@ -1,4 +1,4 @@
-"""How a computation that takes longer than a second says how far it is."""
+"""Report the progress of a computation that takes longer than a second."""
 
 from typing import Protocol
 

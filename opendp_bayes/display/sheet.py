@@ -1,4 +1,4 @@
-"""What a result shows of itself: tables, sentences around them and a verdict, without any layout.
+"""Content of a result's display: tables, sentences around them and a verdict, without any layout.
 
 `report.terminal` and `report.notebook` show a sheet; they know no result.
 """
@@ -54,7 +54,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and bodies; the first cell of a row, after the group, says what it is about."""
+    """Columns and bodies; the first cell of a row, after the group, names its subject."""
 
     columns: tuple[Column, ...]
     bodies: tuple[Body, ...]
@@ -62,7 +62,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What it comes to: a word, and the sentence that it stands before."""
+    """The verdict on a result: a word, and the sentence that it stands before."""
 
     word: str
     text: str
@@ -71,7 +71,7 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a result shows of itself.
+    """Everything that a result displays of itself, without layout.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ def group_name(group: Key) -> str:
 def where_counted(
     fates: Mapping[str, tuple[list[str], list[str]]], records: str, *, say_columns: bool
 ) -> str:
-    """A sentence on what becomes of records, for every fate with the columns without a value, and
+    """Write a sentence on the fate of records: for every fate, the columns without a value and
     those with another value, whose records have it.
 
     >>> where_counted({"are left out": (["a"], [])}, "Rows", say_columns=False)
@@ -39,7 +39,9 @@ def where_counted(
 
 
 def _of_records(nulls: list[str], unknown: list[str], say_columns: bool) -> str:
-    """Which records have no value in a column of `nulls`, or another one in one of `unknown`."""
+    """Describe the records that have no value in a column of `nulls`, or a value that is no
+    category in a column of `unknown`.
+    """
 
     def of(names: list[str]) -> str:
         return f" of {listed(names, 'or')}" if say_columns else ""
@@ -58,8 +60,8 @@ def listed(parts: Sequence[str], last: str) -> str:
 
 
 def guarantee(promise: Promise) -> str:
-    """What a release promises, in sentences: privacy loss, neighbours, whether the number of
-    records is public.
+    """State the promise of a release in sentences: privacy loss, neighbours, and whether the number
+    of records is public.
 
     Bounds are rounded up to four significant digits.
 
@@ -111,7 +113,7 @@ def without_scale(mechanism: Mechanism) -> str:
 
 
 def change(d_in: int, size: int | None) -> str:
-    """By what neighbouring data sets at a distance differ.
+    """Describe the difference between neighbouring data sets at a distance.
 
     >>> change(2, None), change(1, 100)
     ('2 records added or removed', '1 record changed')
@@ -121,7 +123,7 @@ def change(d_in: int, size: int | None) -> str:
 
 
 def at_most(bound: float) -> str:
-    """The bound rounded up, so that what is printed still holds; the float 0.2 is 0.2, though it is
+    """Round a bound up for display, so that it still holds; the float 0.2 is 0.2, though it is
     1e-17 more in binary.
     """
     return (

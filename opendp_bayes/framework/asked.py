@@ -79,8 +79,8 @@ class Asked:
 
     @property
     def truncated(self) -> bool:
-        """Whether the plan limits the rows of each identifier, as it must where the privacy unit is
-        one.
+        """True if the plan limits the rows of each identifier, as it must where the privacy unit is
+        an identifier.
         """
         metric = self.chain.input_metric
         inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
@@ -140,8 +140,8 @@ class Asked:
         return replace(loss)  # a value that nobody can change for others
 
     def restated(self, released: R, budget: Any) -> R:
-        """A release of the measurement for `budget`, which promises for one record, with what is
-        promised to one privacy unit of the Context.
+        """Restate a release of the measurement for `budget`, which promises for one record, with
+        the promise to one privacy unit of the Context.
         """
         mechanism = deepcopy(released.mechanism)  # a key of caches, so out of reach
         loss = self.loss(mechanism, self._delta(budget))
@@ -203,8 +203,12 @@ def _lock_of(context: Context) -> Any:
 
 
 def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
-    """What a measurement releases, debited from the Context, after checking that its remaining
-    budget suffices.
+    """Release a measurement on the data of the Context and debit it, after checking that the
+    remaining budget suffices.
+
+    Raises `ValueError` where it does not. If reading the data fails, raises `ReleaseError` with a
+    message that does not depend on them. Threads are answered one at a time: another release
+    between the check and the debit would make a filter refuse everything after.
 
     Raises `ValueError` where it does not, and `ReleaseError` if reading the data fails, with a
     message that does not depend on them. Of several threads one at a time is answered: between the

@@ -41,7 +41,7 @@ class Space(Protocol):
 
 
 def require_features(caller: str) -> None:
-    """Raise `ValueError` saying what to type unless the OpenDP features that user-defined
+    """Raise `ValueError` with the line to type unless the OpenDP features that user-defined
     components need are enabled.
     """
     missing = [feature for feature in _FEATURES if feature not in GLOBAL_FEATURES]

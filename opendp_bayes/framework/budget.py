@@ -1,4 +1,6 @@
-"""What is spent: a privacy loss in OpenDP's measures, and what is left of a Context's budget."""
+"""Express privacy losses in OpenDP's measures, and check them against the remaining budget of a
+Context.
+"""
 
 import math
 import sys
@@ -18,8 +20,8 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
 
 def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...]]:
-    """How a privacy loss is expressed in an OpenDP measure; `ValueError` for a measure that is not
-    supported.
+    """Choose the function that expresses a privacy loss in an OpenDP measure; `ValueError` for a
+    measure that is not supported.
     """
     expressions: list[tuple[Measure, Callable[[PrivacyLoss], tuple[float, ...]]]] = [
         (max_divergence(), lambda loss: (loss.epsilon,)),

@@ -1,5 +1,5 @@
-"""`then_x` of a constructor `make_x`: what OpenDP chains by `>>`, refused where a map would not
-hold.
+"""Make `then_x` of a constructor `make_x`, for chains by `>>`; refuse chains in which a map would
+not hold.
 """
 
 from collections.abc import Callable

@@ -81,7 +81,7 @@ class CategoricalColumn:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether some records are not counted."""
+        """True if some records are not counted."""
         return len(self.labels) in (self.nulls, self.unknown)
 
     @property
@@ -159,7 +159,9 @@ _FROM_A_MARGIN = (
 
 
 def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> list[Any]:
-    """At least one of something: what was given, or what the type of the column says publicly."""
+    """Categories or keys of a column, at least one: those given, or those that the type of the
+    column makes public.
+    """
     if categories is None and dtype == pl.Boolean:
         return [True, False]
     if categories is None:
@@ -196,7 +198,7 @@ def _check_fits(label: Any, dtype: pl.DataType, shown: str) -> None:
 
 
 def covers(dtype: pl.DataType, categories: tuple[Value, ...]) -> bool:
-    """Whether the type excludes values outside the categories."""
+    """True if the type excludes values outside the categories."""
     if isinstance(dtype, pl.Enum):
         return set(dtype.categories.to_list()) <= set(categories)
     return dtype == pl.Boolean and len(categories) == 2

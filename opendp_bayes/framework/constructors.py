@@ -29,12 +29,29 @@ def make_laplace_parameters(
     noise: Literal["discrete", "floored"] = "discrete",
     total: Literal["remainder", "truncated", "bounded", "private"] | None = None,
 ) -> Measurement:
-    """Release a posterior whose counts carry integer Laplace noise of `scale` records;
-    `LaplaceParameters` says what `noise` and `total` mean.
+    """Release a posterior whose counts carry independent integer Laplace noise
+    (`LaplaceParameters`).
 
-    `total` is `"remainder"` under change-one neighbours and `"private"` under add/remove unless
-    given. Discrete noise is drawn by OpenDP's own `make_laplace`. The map is `moved d_in / scale`
-    with the number of noised counts that one record moves, which is exact.
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
+        `make_beta_binomial`.
+    output_measure : `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of
+        either, or `smoothed_max_divergence()`.
+    scale : positive number, in records.
+    noise : `"discrete"` (two-sided geometric, drawn by OpenDP's own `make_laplace`) or `"floored"`,
+        the papers' `floor(Laplace(scale))`.
+    total : treatment of the number of records. `"remainder"`: the last count is not noised and
+        takes the records that the others leave. `"truncated"`: likewise, and each count keeps at
+        most what those before it leave. `"bounded"`: all counts are noised and clamped to [0, n].
+        `"private"`: all counts are noised and clamped to be non-negative. Unless given,
+        `"remainder"` where the number of records is public and `"private"` where it is not.
+
+    The map is `moved d_in / scale` under `max_divergence()`, with the number of noised counts that
+    one record moves, which is exact.
+
+    Raises `ValueError`/`TypeError` for a scale, option, space or measure that does not fit, and
+    where `total` needs a public number of records and it is private.
     """
     space = descriptor_of(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
@@ -50,11 +67,22 @@ def make_laplace_parameters(
 def make_knorm_parameters(
     input_domain: Domain, input_metric: Metric, output_measure: Measure, scale: float
 ) -> Measurement:
-    """Release a posterior whose counts carry K-norm noise of `scale` records changed;
-    `KNormParameters` says what it is.
+    """Release a posterior whose counts carry K-norm noise, which keeps the number of records
+    (`KNormParameters`).
 
-    The map is `d_in / scale` for any number of categories, which is exact. Change-one neighbours
-    only: the number of records is kept.
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
+        `make_beta_binomial`, with a public number of records (change-one neighbours).
+    output_measure : `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of
+        either, or `smoothed_max_divergence()`.
+    scale : positive number, in records changed.
+
+    The map is `d_in / scale` under `max_divergence()`, for any number of categories, which is
+    exact.
+
+    Raises `ValueError`/`TypeError` for a scale, space or measure that does not fit, and where the
+    number of records is private.
     """
     return make_mechanism(input_domain, input_metric, output_measure, KNormParameters(scale))
 
@@ -68,13 +96,28 @@ def make_gaussian_parameters(
     total: Literal["private"] | None = None,
     delta: float = 0.0,
 ) -> Measurement:
-    """Release a posterior whose counts carry discrete Gaussian noise of `scale` records, drawn by
-    OpenDP's own `make_gaussian`; `GaussianParameters` says what `total` means.
+    """Release a posterior whose counts carry discrete Gaussian noise, drawn by OpenDP's own
+    `make_gaussian` (`GaussianParameters`).
+
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
+        `make_beta_binomial`.
+    output_measure : `zero_concentrated_divergence()`, `approximate(...)` of it or of
+        `max_divergence()`, or `smoothed_max_divergence()`.
+    scale : positive number, in records: the standard deviation, except for scales well below 1.
+    total : None releases the nearest counts that sum to a public number of records, and clamps
+        counts to be non-negative where the number is private. `"private"` clamps them in either
+        case.
+    delta : the δ that the privacy map uses, greater than 0 and below 1; required under
+        `approximate(max_divergence())`, 0 elsewhere.
 
     Under `zero_concentrated_divergence()` the map is `d_in^2 / scale^2` for records changed and
     half of that for records added or removed, which is exact. Under `approximate(max_divergence())`
-    it uses `delta`, which must be given: the ε of the noise's own profile. `ValueError` under
-    `max_divergence()`, where no Gaussian noise is private.
+    it is the ε of the noise's own profile at `delta`.
+
+    Raises `ValueError`/`TypeError` for a scale, option, space or measure that does not fit, and
+    under `max_divergence()`, where no Gaussian noise is private.
     """
     return make_mechanism(
         input_domain, input_metric, output_measure, GaussianParameters(scale, total), delta=delta
@@ -91,11 +134,25 @@ def make_hellinger_exponential(
     accounting: Accounting = "exact",
 ) -> Measurement:
     """Release a posterior with probability proportional to `exp(-H / scale)` (EHD), or `exp(-H /
-    (scale LS(x)))` (EHDL).
+    (scale LS(x)))` (EHDL); H is the Hellinger distance to the true posterior.
 
-    With `accounting="exact"` the map is the mechanism's own loss, where that is feasible
-    (`make_mechanism`); otherwise it is `2 d_in GS / scale` plus the sampler's error for EHD, and
-    infinite for EHDL. Change-one neighbours only.
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
+        `make_beta_binomial`, with a public number of records (change-one neighbours).
+    output_measure : `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of
+        either, or `smoothed_max_divergence()`.
+    scale : positive number by which H is divided; without unit.
+    sensitivity : `"global"` (EHD) or `"local"` (EHDL), where H is divided by the local sensitivity
+        too.
+    accounting : `"exact"`, the mechanism's own loss where computing it takes at most a few seconds,
+        otherwise the proven bound; or `"proven"`, always the proven bound.
+
+    The proven bound is `2 d_in GS / scale` plus the sampler's error for EHD, and infinite for EHDL;
+    `d_in` counts records changed.
+
+    Raises `ValueError`/`TypeError` for a scale, option, space or measure that does not fit, and
+    where the number of records is private.
     """
     return make_mechanism(
         input_domain,
@@ -117,13 +174,28 @@ def make_smooth_hellinger_exponential(
     delta: float = 0.0,
     accounting: Accounting = "exact",
 ) -> Measurement:
-    """Release a posterior with probability proportional to `exp(-H / (scale S(x)))` for the
-    γ-smooth (γ = 1 unless given) or β-smooth S.
+    """Release a posterior with probability proportional to `exp(-H / (scale S(x)))` for a smooth
+    sensitivity S; H is the Hellinger distance to the true posterior.
 
-    With `accounting="exact"` the map is the mechanism's own loss, where that is feasible
-    (`make_mechanism`); otherwise it is `d_in (1 + sqrt(1 + gamma^2)) / scale` plus the sampler's
-    error, or the bound proved for β. Under `approximate(max_divergence())` it may use `delta`.
-    Change-one neighbours only.
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
+        `make_beta_binomial`, with a public number of records (change-one neighbours).
+    output_measure : `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of
+        either, or `smoothed_max_divergence()`.
+    scale : positive number by which H is divided; without unit.
+    gamma : positive number that makes S γ-smooth; 1 unless `beta` is given.
+    beta : positive number that makes S β-smooth; at most one of the two is given.
+    delta : the δ that the privacy map uses, at least 0 and below 1; 0 except under
+        `approximate(max_divergence())`.
+    accounting : `"exact"`, the mechanism's own loss where computing it takes at most a few seconds,
+        otherwise the proven bound; or `"proven"`, always the proven bound.
+
+    The proven bound is `d_in (1 + sqrt(1 + gamma^2)) / scale` plus the sampler's error, or the
+    bound proved for β; `d_in` counts records changed.
+
+    Raises `ValueError`/`TypeError` for a scale, option, space or measure that does not fit, and
+    where the number of records is private.
     """
     mechanism = SmoothHellingerExponential(scale, gamma, beta)
     return make_mechanism(
@@ -139,14 +211,26 @@ def make_permute_and_flip(
     *,
     accounting: Accounting = "exact",
 ) -> Measurement:
-    """Release a posterior by permute-and-flip on the Hellinger score: EHD of the same scale and ε,
-    with less error; see `PermuteAndFlip`.
+    """Release a posterior by permute-and-flip on the Hellinger score: the ε of EHD at the same
+    scale, with less error (`PermuteAndFlip`).
 
-    Drawn by OpenDP's own `make_noisy_max` on `make_hellinger_scores`. With `accounting="exact"` the
-    map is the mechanism's own loss, where that is feasible (`make_mechanism`); otherwise it is `2
-    d_in GS / scale` and the error of the scores under `max_divergence()`, and half the square of
-    that under `zero_concentrated_divergence()`, where EHD costs a quarter as much. Change-one
-    neighbours only.
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
+        `make_beta_binomial`, with a public number of records (change-one neighbours).
+    output_measure : `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of
+        either, or `smoothed_max_divergence()`.
+    scale : positive number by which the Hellinger distance is divided; without unit.
+    accounting : `"exact"`, the mechanism's own loss where computing it takes at most a few seconds,
+        otherwise the proven bound; or `"proven"`, always the proven bound.
+
+    Drawn by OpenDP's own `make_noisy_max` on `make_hellinger_scores`. The proven bound is `2 d_in
+    GS / scale` and the error of the scores under `max_divergence()`. Under
+    `zero_concentrated_divergence()` it is half the square of that, where EHD costs a quarter as
+    much.
+
+    Raises `ValueError`/`TypeError` for a scale, space or measure that does not fit, where the
+    number of records is private, and where there are too many candidates to enumerate.
     """
     return make_mechanism(
         input_domain, input_metric, output_measure, PermuteAndFlip(scale), accounting=accounting

@@ -85,8 +85,8 @@ def posterior(
     """Ask a Context for the posterior of the category probabilities of one column; `.release()`
     debits the Context and returns a `Release`.
 
-    Of a list of columns, the posterior of the cells of their joint table is asked for, whose labels
-    are tuples (`posterior.marginal`, `posterior.conditional`). After `query.group_by(column)` the
+    A list of columns asks for the posterior of the cells of their joint table, whose labels are
+    tuples (`posterior.marginal`, `posterior.conditional`). After `query.group_by(column)` the
     posterior of every group is asked for at once, for the budget of one query, and `.release()`
     returns a `GroupedRelease`.
 
@@ -94,16 +94,40 @@ def posterior(
     ----------
     query : `context.query()`, with any plan of the user's own after it (filter, with_columns,
         casts, truncation by identifier, then `group_by`); or a `Countable` of a plugin.
-    keys : of a query per group, the public groups, as in `make_grouped_counts`.
-    column, categories, size, nulls, unknown, cells, elsewhere : as in `make_categorical_counts`.
+    column : the column whose categories are counted: Enum, String, Categorical, integer or Boolean.
+        A list of them asks for their joint table, whose labels are tuples with one value of each
+        column, the last column changing fastest.
+    categories : the public labels, in the order of the counts. Not needed for an Enum column, which
+        carries its own, or a Boolean one. For a joint table, a mapping from columns to their
+        labels.
+    keys : for a query per group, the public groups, as values of the columns that the query is
+        grouped by, tuples where these are several. None among the values makes the nulls a group
+        too, the last if there is one such column. Not needed for Enum columns, which carry their
+        own. Rows with any other value are in no group: they are counted in a cell of their own,
+        which no grouped release contains.
     prior : a positive number for every category, or one for each, buckets included: in the order of
         the categories, or as a mapping from their labels.
-    mechanism : `"auto"`, which chooses by public things only: discrete Laplace noise where the
-        number of rows is private or there are two categories, otherwise K-norm noise; Gaussian
-        noise where its expected error is smaller, as under most budgets in ρ; and where the public
-        number of rows is small, what has the smallest expected error (`docs/choosing.md`);
-        the name of a built-in or installed mechanism; or a mechanism value, which is used as it is
-        and must fit into the budget. Otherwise the scale is found from the budget of the query.
+    size : the number of records, where it is public: required where the privacy unit changes
+        records (and wherever a margin says `invariant="lengths"`), refused otherwise. With groups,
+        the number of all records; those of the groups are private.
+    nulls : label of the category in which nulls are counted: one of the categories, or a new one,
+        which is appended. Required if the column is nullable.
+    unknown : label of the category in which values outside the categories are counted, in like
+        manner. Required unless the column's type excludes them. For a joint table, `nulls` and
+        `unknown` are a label for every column, or a mapping from columns to labels. `DROP` leaves
+        such records out, where their number is private.
+    cells : for a joint table, the cells that are counted, as tuples of labels, in the order of the
+        counts; by default every combination of labels. Leave out only combinations that are
+        publicly known to be impossible.
+    elsewhere : the cell in which the records of all other combinations are counted: one of `cells`,
+        or a new one, which is appended. Required if `cells` leaves any combination out, since a
+        record may be there all the same.
+    mechanism : the name of a built-in or installed mechanism, whose scale is found from the budget
+        of the query; or a mechanism value, which is used as it is and must fit into the budget.
+        `"auto"` chooses by public things only. It takes discrete Laplace noise where the number of
+        rows is private or there are two categories, otherwise K-norm noise. It takes Gaussian noise
+        where its expected error is smaller, as under most budgets in ρ. Where the public number of
+        rows is small, it takes the mechanism with the smallest expected error (`docs/choosing.md`).
     **options : parameters of the mechanism named, other than its scale, for example `gamma=0.2`.
         Without any, `smooth_hellinger_exponential` uses the γ with the smallest expected error for
         equal proportions (`calibrate`).
@@ -141,8 +165,8 @@ class ReleaseInterrupted(KeyboardInterrupt):
 
 
 def released_by(query: Query, data: Any, make: Callable[[Context], S]) -> S:
-    """What `make` releases and debits from the Context of the query, with Ctrl-C held back, as
-    `PosteriorQuery.release` says.
+    """Let `make` release and debit from the Context of the query, with Ctrl-C held back as
+    described at `PosteriorQuery.release`.
     """
     context: Context | None = query._context
     if data is not None or context is None:
@@ -182,19 +206,25 @@ class PosteriorQuery(Query, Generic[R]):
         return self._asked.measurement(self._d_out)
 
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
-        """What the query would release and debit, as a polars frame of one row. Reads no data and
-        spends nothing.
+        """Describe the release that the query would make and its debit, as a polars frame of one
+        row. Reads no data and spends nothing.
 
-        Columns: `column` and `aggregate`, what is asked; `nulls` and `unknown`, the label under
-        which records without a value and with another one are counted, or that they are left out
-        or cannot occur; `mechanism` and its `scale`; `neighbours`
-        and `d_in`, the records that one privacy unit changes, or adds and removes; `epsilon`,
-        `delta` and `rho`, certified upper bounds of the loss for one unit; `debits`, what the
-        Context would debit, in its measure; and `interval_width`, the expected width of a 95 %
-        interval for balanced proportions, mean over categories (within a group, where there are
-        groups, of equal sizes and without other rows), as in `plan`. It needs the number of
-        records: where that is private, `guess_size`, a public guess that nothing else depends on;
-        otherwise it is null.
+        Parameters
+        ----------
+        guess_size : a public guess of the number of records, where that is private; nothing but
+            `interval_width` depends on it. Without it that column is null.
+
+        The columns are:
+
+        * `column` and `aggregate`: the question;
+        * `nulls` and `unknown`: the label under which records without a value and with another one
+          are counted, or that they are left out or cannot occur;
+        * `mechanism` and its `scale`;
+        * `neighbours` and `d_in`: the records that one privacy unit changes, or adds and removes;
+        * `epsilon`, `delta` and `rho`: certified upper bounds of the loss for one unit;
+        * `debits`: the debit of the Context, in its measure;
+        * `interval_width`: the expected width of a 95 % interval for balanced proportions, mean
+          over categories. Groups are taken to be of equal sizes, without other rows.
 
         Raises `ValueError` as `resolve` does, or for a guess of a public number of records.
 

@@ -53,29 +53,30 @@ def make_categorical_counts(
     input_domain : a `LazyFrameDomain`; or a `VectorDomain` of text, integers or booleans, each of
         which is a record.
     input_metric : `symmetric_distance()`, `change_one_distance()`, or
-        `frame_distance(symmetric_distance())` with Bounds, which is what `make_stable_lazyframe`
-        gives after a plan, after truncation by identifier included. Of a vector,
+        `frame_distance(symmetric_distance())` with Bounds; `make_stable_lazyframe` gives the latter
+        after a plan, after truncation by identifier included. For a vector,
         `insert_delete_distance()` and `hamming_distance()` too.
-    column : an Enum, String, Categorical, integer or Boolean column; or a list of them, whose
-        joint table is counted. Its labels are tuples with one value of each column, the last
-        column changing fastest. Left out for a vector.
-    categories : the public category labels, in the order of the counts. Not needed for an Enum
-        column, which carries its own, or a Boolean one. Of a joint table, a mapping from columns to
-        their labels.
+    column : the column whose categories are counted: Enum, String, Categorical, integer or Boolean.
+        A list of them asks for their joint table, whose labels are tuples with one value of each
+        column, the last column changing fastest. Left out for a vector.
+    categories : the public labels, in the order of the counts. Not needed for an Enum column, which
+        carries its own, or a Boolean one. For a joint table, a mapping from columns to their
+        labels.
     size : the number of records, where it is public: required under `change_one_distance()` (and
         wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
         change-one; without it, add/remove. A `VectorDomain` with a size brings it along.
     nulls : label of the category in which nulls are counted: one of the categories, or a new one,
         which is appended. Required if the column is nullable.
-    unknown : the same for values outside the categories. Required unless the column's type excludes
-        them. For a joint table, `nulls` and `unknown` are a label for every column, or a mapping
-        from columns to labels. `DROP` leaves such records out, where their number is private.
-    cells : of a joint table, the cells that are counted, as tuples of labels, in the order of the
-        counts; by default every combination of labels. Leave out only what is publicly known to
-        be impossible.
-    elsewhere : the cell in which the records of all other combinations are counted, which may be
-        there all the same: one of `cells`, or a new one, which is appended. Required if `cells`
-        leaves any combination out.
+    unknown : label of the category in which values outside the categories are counted, in like
+        manner. Required unless the column's type excludes them. For a joint table, `nulls` and
+        `unknown` are a label for every column, or a mapping from columns to labels. `DROP` leaves
+        such records out, where their number is private.
+    cells : for a joint table, the cells that are counted, as tuples of labels, in the order of the
+        counts; by default every combination of labels. Leave out only combinations that are
+        publicly known to be impossible.
+    elsewhere : the cell in which the records of all other combinations are counted: one of `cells`,
+        or a new one, which is appended. Required if `cells` leaves any combination out, since a
+        record may be there all the same.
 
     The output is an int64 array of shape `(k,)` in a space whose identity includes categories, size
     and neighbour relation. The stability map returns the number of records changed, or added and
@@ -142,7 +143,7 @@ _ATOMS = {
 def _make_counts_of_vector(
     domain: Domain, metric: Metric, question: Question, made_by: str
 ) -> Transformation:
-    """The same from a vector, whose elements are the records; OpenDP lets no null in."""
+    """Count the categories of a vector, whose elements are the records; OpenDP lets no null in."""
     public_size = cast(VectorDomain, domain).size
     dtype = _ATOMS.get(str(domain.carrier_type).removeprefix("Vec<").removesuffix(">"))
     if dtype is None:
@@ -174,12 +175,16 @@ def counting(
     count: Callable[[Any], Integers],
     made_by: str,
 ) -> Transformation:
-    """The transformation to `space` by a function that counts each row once, in one of the
+    """Make the transformation to `space` by a function that counts each row once, in one of the
     categories that its own values decide, with its stability map (`docs/proofs.md`, "Counts").
 
     Parameters
     ----------
-    domain, metric : of the data, whatever holds them; the metric as in `make_categorical_counts`.
+    domain : the domain of the data, whatever holds them.
+    metric : a metric that bounds a number of records: `symmetric_distance()`,
+        `change_one_distance()`, `frame_distance(symmetric_distance())`, `insert_delete_distance()`
+        or `hamming_distance()`.
+    space : the space of the counts, with categories, public size and neighbours.
     count : from the data to int64 counts of shape `(k,)`. It is guarded.
     made_by : the name that messages give.
 
@@ -212,7 +217,7 @@ then_categorical_counts = to_then(make_categorical_counts)
 
 
 def _is_of_changes(metric: Metric) -> bool:
-    """Whether a metric counts records that change, between data of equal size."""
+    """True if a metric counts records that change, between data of equal size."""
     return metric in (change_one_distance(), hamming_distance())
 
 

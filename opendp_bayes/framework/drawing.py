@@ -1,4 +1,4 @@
-"""What a measurement draws: by OpenDP's own samplers where the law is one of theirs, otherwise by
+"""Draw for a measurement: with OpenDP's own samplers where the law is one of theirs, otherwise with
 the mechanism's.
 """
 
@@ -46,11 +46,19 @@ def drawer(mechanism: Mechanism, *, size: int | None, prior: Floats) -> Drawer:
 def measured_sampler(
     mechanism: Mechanism, *, size: int | None, prior: ArrayLike
 ) -> Callable[[ArrayLike, ArrayLike, int], Integers]:
-    """The sampler that a measurement of `mechanism` has, for `audit(..., sample=)`.
+    """Return the sampler that a measurement of `mechanism` has, for `audit(..., sample=)`.
 
-    `size` is the public number of records, or None where it is private; `prior` has shape `(k,)`.
-    The result is called as `mechanism.sample` is, with counts, prior and the number of releases.
-    Raises `ValueError` without the OpenDP features that a measurement needs.
+    Parameters
+    ----------
+    mechanism : a mechanism value.
+    size : the public number of records, or None where it is private.
+    prior : the prior concentration, shape `(k,)`.
+
+    The result is called as `mechanism.sample` is, with counts, prior and the number of releases. It
+    returns these, shape `(number, k)`.
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism,
+    and `ValueError` without the OpenDP features that a measurement needs.
 
     >>> from opendp_bayes import LaplaceParameters, audit, measured_sampler
     >>> mechanism, setting = LaplaceParameters(2.0), {"size": 10, "prior": [1.0, 1.0]}
@@ -102,8 +110,8 @@ def _noisy_max(scale: float, size: int, prior: Floats) -> Drawer:
 
 
 def _checked(draws: Integers, as_counts: bool, number: int, k: int) -> Integers:
-    """Draws, checked: a mechanism from a plugin may return anything. Only what is drawn before a
-    projection may be negative; refusing that would tell what was drawn.
+    """Check draws: a mechanism from a plugin may return anything. Only draws before a projection
+    may be negative; refusing these would tell what was drawn.
     """
     shape = (number, k)
     valid = isinstance(draws, np.ndarray) and draws.shape == shape and draws.dtype.kind in "iu"

@@ -1,5 +1,5 @@
-"""The mechanism of a query: a value as it is, or what a name and its options describe at the
-smallest scale that fits the budget.
+"""The mechanism of a query: a value as it is, or the one of a name and its options at the smallest
+scale that fits the budget.
 """
 
 from collections.abc import Callable
@@ -112,7 +112,9 @@ def _private_options(name: str) -> dict[str, Option]:
 
 
 def _noises_every_count(mechanism: str | Mechanism) -> bool:
-    """Whether a mechanism, or one of that name with its usual options, does."""
+    """True if the mechanism, or the one of that name with its usual options, adds independent noise
+    to every count.
+    """
     if not isinstance(mechanism, str):
         return isinstance(mechanism, Mechanism) and noises_every_count(mechanism)
     if mechanism == "auto":

@@ -37,21 +37,44 @@ def make_grouped_counts(
 
     Parameters
     ----------
+    input_domain : a `LazyFrameDomain`.
+    input_metric : `symmetric_distance()`, `change_one_distance()`, or
+        `frame_distance(symmetric_distance())` with Bounds; `make_stable_lazyframe` gives the latter
+        after a plan, after truncation by identifier included.
     by : the column that says which group a record is in, or a list of them; Enum, String,
         Categorical, integer or Boolean.
-    keys : the public groups, as values of `by`, tuples where that is a list; with None among the
-        values, the nulls are a group too (of one column, the last). Not needed for Enum columns,
-        which carry their own. Rows with any other value are in no group: they are counted in a cell
-        of their own, which no grouped release contains.
-    column, categories, size, nulls, unknown, cells, elsewhere : as in `make_categorical_counts`.
-        `size` is the number of all records; those of the groups are private. Where they are public
-        too, state them afterwards: `GroupedRelease.with_sizes`.
+    keys : the public groups, as values of `by`, tuples where that is a list. None among the values
+        makes the nulls a group too, the last if there is one such column. Not needed for Enum
+        columns, which carry their own. Rows with any other value are in no group: they are counted
+        in a cell of their own, which no grouped release contains.
+    column : the column whose categories are counted: Enum, String, Categorical, integer or Boolean.
+        A list of them asks for their joint table, whose labels are tuples with one value of each
+        column, the last column changing fastest.
+    categories : the public labels, in the order of the counts. Not needed for an Enum column, which
+        carries its own, or a Boolean one. For a joint table, a mapping from columns to their
+        labels.
+    size : the number of all records, where it is public: required under `change_one_distance()`
+        (and wherever a margin says `invariant="lengths"`), refused otherwise. The numbers of
+        records of the groups are private. Where they are public too, state them afterwards:
+        `GroupedRelease.with_sizes`.
+    nulls : label of the category in which nulls are counted: one of the categories, or a new one,
+        which is appended. Required if the column is nullable.
+    unknown : label of the category in which values outside the categories are counted, in like
+        manner. Required unless the column's type excludes them. For a joint table, `nulls` and
+        `unknown` are a label for every column, or a mapping from columns to labels. `DROP` leaves
+        such records out, where their number is private.
+    cells : for a joint table, the cells that are counted, as tuples of labels, in the order of the
+        counts; by default every combination of labels. Leave out only combinations that are
+        publicly known to be impossible.
+    elsewhere : the cell in which the records of all other combinations are counted: one of `cells`,
+        or a new one, which is appended. Required if `cells` leaves any combination out, since a
+        record may be there all the same.
 
     The output is an int64 array with an entry for every cell, group by group, and a last one for
-    the rows that are in no group. The stability map is that of `make_categorical_counts`: every row
-    is in one cell (`docs/proofs.md`, "Groups"). What follows is `make_dirichlet_multinomial`, a
-    mechanism, and `grouped_release`. Where the number of records is private, the mechanism must
-    noise every count: `make_laplace_parameters` with `total="private"`.
+    the rows that are in no group. The stability map returns the number of records changed, or added
+    and removed, since every row is in one cell (`docs/proofs.md`, "Groups"). It is followed by
+    `make_dirichlet_multinomial`, a mechanism, and `grouped_release`. Where the number of records is
+    private, the mechanism must noise every count: `make_laplace_parameters` with `total="private"`.
 
     Raises `ValueError`/`TypeError` for a column, key, metric or policy that does not fit.
     """
@@ -71,12 +94,15 @@ def make_grouped_counts(
 
 
 def grouped_release(input_domain: Domain) -> Function:
-    """Post-processing from the release of all cells to a `GroupedRelease`. The cell of the rows in
-    no group stays in it as `rest` where the number of all records is public.
+    """Split the release of all cells into a `GroupedRelease`, as post-processing. The cell of the
+    rows in no group stays in it as `rest` where the number of all records is public.
 
-    `input_domain` is the posterior space of the cells: `posterior >> then_laplace_parameters(...,
-    total="private") >> grouped_release(posterior.output_domain)`. Raises `ValueError` for another
-    domain.
+    Parameters
+    ----------
+    input_domain : the posterior space of the cells, as in `posterior >>
+        then_laplace_parameters(..., total="private") >> grouped_release(posterior.output_domain)`.
+
+    Raises `ValueError` for another domain.
     """
     require_features("grouped_release")
     space = descriptor_of(

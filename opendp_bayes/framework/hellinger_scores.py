@@ -22,15 +22,19 @@ def make_hellinger_scores(input_domain: Domain, input_metric: Metric) -> Transfo
     """Score every candidate posterior `r` of the same size by `-H(posterior, r)`: a float64 array
     of shape `(c,)`, the best score being 0.
 
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
+        `make_beta_binomial`, with a public number of records.
+
     The output space is `vector_domain(atom_domain(T=float, nan=False), size=c)` under
     `linf_distance(T=float)`, so that OpenDP's `then_noisy_max` and `then_noisy_top_k` follow:
     permute-and-flip under `max_divergence()`, the exponential mechanism under
     `zero_concentrated_divergence()`. `selected_counts` turns the index they release into counts.
     The stability map is `d_in GS`, and the error of the computed scores, rounded up.
 
-    `input_domain` and `input_metric` are the output of `make_dirichlet_multinomial` or
-    `make_beta_binomial` with a public number of records. Raises `ValueError` for anything else, and
-    where there are too many candidates to enumerate. Source: `docs/proofs.md`, "Scores".
+    Raises `ValueError` for another input, and where there are too many candidates to enumerate.
+    Source: `docs/proofs.md`, "Scores".
     """
     require_features("make_hellinger_scores")
     space, size = _scored_space(input_domain, "make_hellinger_scores")
@@ -53,12 +57,15 @@ def make_hellinger_scores(input_domain: Domain, input_metric: Metric) -> Transfo
 
 
 def selected_counts(input_domain: Domain) -> Function:
-    """Post-processing from the index of a score to the counts of its candidate, a list of k
-    integers.
+    """Turn the index of a score into the counts of its candidate, a list of k integers, as
+    post-processing.
 
-    `input_domain` is the posterior space that was scored: `posterior >> then_hellinger_scores() >>
-    dp.m.then_noisy_max(...) >> selected_counts(posterior.output_domain)`. Raises `ValueError` for
-    another domain.
+    Parameters
+    ----------
+    input_domain : the posterior space that was scored, as in `posterior >> then_hellinger_scores()
+        >> dp.m.then_noisy_max(...) >> selected_counts(posterior.output_domain)`.
+
+    Raises `ValueError` for another domain.
     """
     require_features("selected_counts")
     space, size = _scored_space(input_domain, "selected_counts")

@@ -98,7 +98,7 @@ def interruptible() -> Iterator[None]:
 
 
 def _is_in_opendp(frame: FrameType | None) -> bool:
-    """Whether code of OpenDP's runs on top of ours: it may at any time, when an object of its kind
+    """True if code of OpenDP's runs on top of ours: it may at any time, when an object of its kind
     is collected.
     """
     while frame is not None:

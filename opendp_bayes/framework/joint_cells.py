@@ -1,5 +1,5 @@
-"""In which cell each record is counted: the columns to group by, and from the sizes of their groups
-to counts.
+"""Assign each record to the cell in which it is counted: the columns to group by, and from the
+sizes of their groups to counts.
 """
 
 import secrets

@@ -63,7 +63,9 @@ def check_combinations(argument: str, columns: Sequence[str], shape: Sequence[in
 def _completed(
     cells: list[tuple[Value, ...]], index: Integers, elsewhere: Any
 ) -> tuple[tuple[Label, ...], Integers]:
-    """With a cell for the records of every combination that has none."""
+    """Complete the table with a cell for the records of every combination that has none; raise
+    `ValueError` where there is no such cell.
+    """
     if elsewhere is not None:
         elsewhere = _as_cell(elsewhere, index.ndim, "elsewhere")
         place = place_of(elsewhere, cells)

@@ -117,8 +117,8 @@ def make_mechanism(
 def _measured(
     output_measure: Measure, delta: float, accounting: Accounting
 ) -> Callable[[PrivacyLoss], tuple[float, ...]]:
-    """How a loss is expressed under a measure that goes with this δ; under a profile, what it is
-    without δ.
+    """Choose the function that expresses a loss in a measure, after checking that the measure goes
+    with this δ. Under a smoothed measure, it expresses the pure ε.
     """
     as_choice(accounting, "accounting", get_args(Accounting))
     smoothed = output_measure == smoothed_max_divergence()
@@ -133,7 +133,9 @@ def _measured(
 def _releasing(
     draw: Drawer, mechanism: Mechanism, space: PosteriorSpace, promise: Promise
 ) -> Callable[[Floats], Release]:
-    """From a posterior to a release, which holds copies that its owner may do anything to."""
+    """Make the function from a posterior to a release, which holds copies that its owner may do
+    anything to.
+    """
 
     def function(concentration: Floats) -> Release:
         _check_informative(mechanism, space)

@@ -45,8 +45,12 @@ class CheckedContext(Context):
     _file: on_disk | None = None
 
     def query(self, **kwargs: Any) -> Query | LazyFrameQuery:
-        """A query with the next share of the budget or with the loss given, as in OpenDP's
-        `Context.query`.
+        """Return a query with the next share of the budget, or with the loss given.
+
+        Parameters
+        ----------
+        kwargs : the loss of this query, by `epsilon`, `delta` and `rho`, where the Context does not
+            divide its budget itself; otherwise none.
 
         Raises `ValueError`/`TypeError` for a loss that buys nothing, and where the budget is spent.
         """
@@ -258,7 +262,7 @@ def _as_loss(given: Any) -> tuple[Measure, Any]:
 
 
 def _at_least_0(value: Any, name: str, below: float = math.inf) -> float:
-    """A number from 0 on: OpenDP's own queries for what is public take a loss of 0."""
+    """Check a number from 0 on: OpenDP's own queries for public facts take a loss of 0."""
     if type(value) in (int, float) and value == 0:
         return 0.0
     if not (isinstance(value, (int, float)) and (math.isnan(value) or value < 0)):

@@ -1,4 +1,4 @@
-"""How long a release takes, so that its time says less of the data (`docs/limits.md`, "Time")."""
+"""Pace a release, so that the time it takes says less about the data (`docs/limits.md`, "Time")."""
 
 from time import monotonic_ns, sleep
 

@@ -1,5 +1,5 @@
-"""The gate for plans: every step and expression is looked up in `plan_kinds`, and what is not found
-there is refused by name, before anything is read.
+"""The gate for plans: every step and expression is looked up in `plan_kinds`, and any other is
+refused by name, before anything is read.
 
 OpenDP 0.16 has a check of its own, which accepts category codes. They are numbered in the order in
 which labels occur, so that one record may move the counts of all others (`docs/advisories.md`).
@@ -131,7 +131,7 @@ def _group_by(rows: Rows, body: Any) -> Rows:
 
 
 def _aggregated(rows: Rows, node: Any) -> Any:
-    """What is aggregated; None for the number of rows."""
+    """Check the argument of an aggregation in a plan and return it; None for the number of rows."""
     kind, body = named(node)
     if kind == "Alias":
         return _aggregated(rows, body[0])
@@ -199,7 +199,7 @@ def _check_numbers(rows: Rows, node: Any) -> None:
 
 
 def _check_key(rows: Rows, node: Any) -> None:
-    """Check by what groups are numbered: values of a row, in a struct or a hash of one."""
+    """Check the key by which groups are numbered: values of a row, in a struct or a hash of one."""
     kind, body = named(node)
     if kind == "Function" and named(body["function"])[0] in ("AsStruct", "Hash"):
         for part in body["input"]:

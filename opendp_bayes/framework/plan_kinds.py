@@ -13,7 +13,7 @@ class Kind:
     """A kind of step or expression: how a user writes it, and why it is accepted.
 
     `by_label` says that it may be of a Categorical, because it goes by the label of the value and
-    not by its code, which is the number of labels that occurred before it in all rows.
+    not by its code. The code is the number of labels that occurred before it in all rows.
     """
 
     written: str

@@ -19,7 +19,7 @@ _SPACES |= {"BinaryExpr": "bin", "StructExpr": "struct", "Categorical": "cat", "
 
 
 class RefusedError(ValueError):
-    """What is not accepted, by name, why, and what to do.
+    """A part of a plan is refused: the message says which, why, and what to do.
 
     `name` is polars' own, whose parts are looked up in `REFUSED`; or any other text, with `why`,
     the entry there.
@@ -33,7 +33,7 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Rows:
-    """What has to be known of the rows at a step.
+    """Knowledge of the rows at one step of a plan.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Value:
 
 
 def named(node: Any) -> tuple[str, Any]:
-    """The kind of a node and what belongs to it."""
+    """Return the kind of a node and its body."""
     if isinstance(node, str):
         return node, None
     if isinstance(node, dict) and len(node) == 1:
@@ -84,7 +84,7 @@ def columns_of(node: Any) -> frozenset[str]:
 
 
 def is_coded(dtype: Any) -> bool:
-    """Whether a type as polars writes it is a Categorical or holds one."""
+    """True if a type, as polars writes it, is a Categorical or holds one."""
     return "Categorical" in json.dumps(dtype)
 
 
@@ -225,7 +225,7 @@ def _function(node: Any) -> tuple[str, Any]:
 
 
 def _shown(parts: list[str]) -> str:
-    """What polars calls a kind, as users write it: `StringExpr.Contains` is `str.contains`."""
+    """Name of a kind as users of polars write it: `StringExpr.Contains` is `str.contains`."""
     *spaces, last = (re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", part).lower() for part in parts)
     known = (_SPACES.get(part, space) for part, space in zip(parts, spaces, strict=False))
     return ".".join(filter(None, (*known, last)))

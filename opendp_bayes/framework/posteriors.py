@@ -17,14 +17,18 @@ def make_dirichlet_multinomial(
     """Update a Dirichlet prior with counts: the concentration of the posterior, `prior + counts`, a
     float64 array of shape `(k,)`.
 
-    `prior` is a positive number for every category, has shape `(k,)`, or maps the labels to
-    numbers; after `make_grouped_counts`
-    it is that of each group. The output space names categories, size, prior and neighbour relation,
-    so that pieces made for another model do not chain. Distances are kept (`docs/proofs.md`,
-    "Inference").
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_categorical_counts` or
+        `make_grouped_counts`.
+    prior : a positive number for every category, an array of shape `(k,)`, or a mapping from the
+        labels to numbers, in records. After `make_grouped_counts` it is the prior of each group.
 
-    Raises `ValueError`/`TypeError` for a prior that does not fit or an input that is not from
-    `make_categorical_counts`. Source: tailoring paper, section 2.
+    The output space names categories, size, prior and neighbour relation, so that pieces made for
+    another model do not chain. Distances are kept (`docs/proofs.md`, "Inference").
+
+    Raises `ValueError`/`TypeError` for a prior that does not fit, or an input that is not from
+    these constructors. Source: tailoring paper, section 2.
     """
     require_features("make_dirichlet_multinomial")
     counts_space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
@@ -57,10 +61,19 @@ def make_dirichlet_multinomial(
 def make_beta_binomial(
     input_domain: Domain, input_metric: Metric, *, prior: Prior
 ) -> Transformation:
-    """Update a Beta prior with the counts of two categories; `make_dirichlet_multinomial` for `k =
-    2`, whose first category is the success.
+    """Update a Beta prior with the counts of two categories, of which the first is the success: the
+    concentration of the posterior, a float64 array of shape `(2,)`.
 
-    Raises `ValueError` if there are not exactly two categories.
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_categorical_counts` with two categories.
+    prior : a positive number for both categories, an array of shape `(2,)` with the success first,
+        or a mapping from the labels to numbers, in records.
+
+    Distances are kept (`docs/proofs.md`, "Inference").
+
+    Raises `ValueError` if there are not exactly two categories, and `ValueError`/`TypeError` for a
+    prior that does not fit or an input that is not from `make_categorical_counts`.
     """
     require_features("make_beta_binomial")
     space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")

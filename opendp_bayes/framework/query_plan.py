@@ -33,7 +33,8 @@ from opendp_bayes.mathematics.telling import told
 def counts_of_frame(
     query: LazyFrameQuery | LazyGroupByQuery, question: Question
 ) -> tuple[Transformation, Query]:
-    """What `Countable.counts_of` returns, of a query on a polars frame.
+    """Turn the plan of a query on a polars frame into counts, and return these with the query that
+    the frame came from.
 
     Raises `ValueError`/`TypeError` for a plan that is not stable or a question that does not fit
     it.

@@ -1,4 +1,4 @@
-"""What is asked of the records, and the door for everything that can count them."""
+"""The question put to the records, and the protocol for everything that can count its answer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, whoever counts: as the user gave it, not checked against any data yet.
+    """The question as the user put it, whoever counts the answer; not checked against any data yet.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Question:
         unknown: Policy | None = None,
         **others: Any,
     ) -> "Question":
-        """From the arguments of `posterior`; `others` are the other attributes.
+        """Make a question of the arguments of `posterior`; `others` are the other attributes.
 
         Raises `ValueError`/`TypeError` where they do not fit each other.
         """
@@ -113,7 +113,9 @@ def _as_names(columns: Any) -> list[str]:
 
 
 def _of_columns(given: Any, names: list[str], argument: str) -> list[Any]:
-    """What is said of each column: by a mapping, None where nothing, or else of all the same."""
+    """Spread an argument over the columns: a mapping gives each its own, None where it names none;
+    any other value holds for every column.
+    """
     if not isinstance(given, Mapping):
         return [given] * len(names)
     unknown = [name for name in given if name not in names]

@@ -1,4 +1,4 @@
-"""How the budget of a survey is divided among its questions."""
+"""Divide the budget of a survey among its questions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ Share = Literal["equal", "equal_errors", "smallest_error"] | Mapping[str, float]
 
 @dataclass(frozen=True)
 class Division:
-    """What `survey` was told about the division of its budget; its arguments, checked."""
+    """The arguments of `survey` that divide its budget, checked."""
 
     share: Share
     error: PartError
@@ -40,7 +40,7 @@ class Division:
             )
 
     def check(self, asked: Mapping[str, Asked]) -> None:
-        """Raise `ValueError`/`TypeError` for what does not fit the questions."""
+        """Raise `ValueError`/`TypeError` for shares that do not fit the questions."""
         if isinstance(self.share, Mapping):
             if in_order(self.share, list(asked)) is None:
                 raise ValueError(

@@ -23,7 +23,7 @@ from opendp_bayes.release_format.labels import are_same, distinct, in_order
 
 @dataclass(frozen=True)
 class Cell:
-    """What one count of a query per group is of: the rows of one category in one group."""
+    """Label of one count of a query per group: the rows of one category in one group."""
 
     group: Key
     label: Label
@@ -31,7 +31,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class NoGroup:
-    """What the last count of a query per group is of: the rows that are in no group."""
+    """Label of the last count of a query per group: the rows that are in no group."""
 
 
 #: Of a Dirichlet distribution: a number for every category, one for each, or one for each label.

@@ -1,4 +1,4 @@
-"""What a query would release and debit, before it does: nothing is read and nothing is spent."""
+"""Describe the release that a query would make and its debit: nothing is read, nothing is spent."""
 
 import math
 
@@ -52,7 +52,7 @@ def summary_of(
 
 
 def described(asked: Asked, mechanism: Mechanism, loss: PrivacyLoss) -> str:
-    """The same in a line, without what takes time."""
+    """Describe the query in one line, without anything that takes time to compute."""
     size = "" if asked.space.size is None else f", size={asked.space.size}"
     spent = shown(loss_in(asked.base._output_measure)(loss))
     columns = [variable.column for variable in asked.question.variables]

@@ -44,19 +44,24 @@ def survey(
 
     Parameters
     ----------
-    query : as in `posterior`. Its budget is that of all questions together.
-    questions : from the name of each question to its arguments, those of `posterior` by name:
-        `column` and what belongs to it. `by`, a column or a list of columns, asks for the posterior
-        of every group, `keys`, of a query on a frame that is not grouped itself.
+    query : `context.query()`, with any plan of the user's own after it (filter, with_columns,
+        casts, truncation by identifier, then `group_by`); or a `Countable` of a plugin. Its budget
+        is that of all questions together.
+    questions : from the name of each question to a mapping of its arguments: `column`, a column or
+        a list of them, and as needed others of `posterior`. These are `categories`, `nulls`,
+        `unknown`, `prior`, `size`, `cells`, `elsewhere`, `mechanism` and its options. `by`, a
+        column or a list of columns, asks for the posterior of every group, `keys`, of a query on a
+        frame that is not grouped itself.
     share : `"equal"`, or a positive weight for every question by name; `"equal_errors"`, so that
         the expected errors of all questions are equal, or `"smallest_error"`, so that their mean is
         smallest. The budget, and its δ, are divided in proportion; no rounding makes the parts
         exceed it.
-    error : what shares by errors go by, a field of `ExpectedError`: `"total_variation"`, of the
-        estimated probabilities; `"hellinger"`, whose smallest mean may give up a question of many
-        categories, since it is never above 1; or `"interval_width"`. For balanced proportions, as
-        in `summarize`: it depends on public sizes, priors and the budget alone.
-    guess_size : for shares by errors where the number of records is private, a public guess of it.
+    error : the error that shares by errors go by, a field of `ExpectedError`: `"total_variation"`,
+        of the estimated probabilities; `"hellinger"`, whose smallest mean may give up a question of
+        many categories, since it is never above 1; or `"interval_width"`. It is the one expected at
+        balanced proportions and depends on public sizes, priors and the budget alone.
+    guess_size : a public guess of the number of records, where that is private, for shares by
+        errors.
 
     Raises `ValueError`/`TypeError`, with the name of the question in front, for arguments that do
     not fit each other or the Context, before any data is read or budget spent.
@@ -105,7 +110,7 @@ class SurveyQuery(Query):
 
     @property
     def questions(self) -> dict[str, Asked]:
-        """What is asked, by name."""
+        """The questions by name."""
         return dict(self._asked)
 
     @deferred_interrupts()
@@ -136,9 +141,9 @@ class SurveyQuery(Query):
 
     @deferred_interrupts()
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
-        """What the survey would release and debit, as a polars frame with a row for each question:
-        its name, `question`, and the columns of `PosteriorQuery.summarize`. Reads no data and
-        spends nothing.
+        """Describe the releases that the survey would make and their debits, as a polars frame with
+        a row for each question. Its columns are the name, `question`, and those of
+        `PosteriorQuery.summarize`. Reads no data and spends nothing.
 
         Raises `ValueError` as `resolve` and `PosteriorQuery.summarize` do.
         """

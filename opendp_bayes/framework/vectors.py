@@ -36,14 +36,15 @@ def make_count_vector(
 
     Parameters
     ----------
-    input_domain, input_metric : output of `make_categorical_counts` or `make_grouped_counts`.
+    input_domain, input_metric : the output space of `make_categorical_counts` or
+        `make_grouped_counts`.
     MO : the output metric, spelled as OpenDP does: `"L1Distance<i64>"`, which `then_laplace` needs;
         `"L2Distance<f64>"`, for `then_gaussian`; or `"LInfDistance<i64>"`, for `then_noisy_max` and
         `then_noisy_top_k`.
 
-    The stability map is the largest distance there is: of `d` records added or removed `d` in each
-    metric, and of `d` records changed `2 d`, `sqrt(2) d` rounded up, and `d`, where `d` is at most
-    the number of records (`docs/proofs.md`, "Vectors of counts").
+    The stability map is the largest distance there is (`docs/proofs.md`, "Vectors of counts"). For
+    `d` records added or removed it is `d` in each metric. For `d` records changed, `d` being at
+    most the number of records, it is `2 d`, `sqrt(2) d` rounded up, and `d`.
 
     Raises `ValueError` for another metric or input.
     """
@@ -71,13 +72,17 @@ def make_count_map(input_domain: Domain, input_metric: Metric) -> Transformation
     """Cast counts to a map from the labels to them, `map_domain(atom_domain(T=...),
     atom_domain(T="i64"))` under `l01inf_distance(absolute_distance(T="i64"))`.
 
-    `then_laplace_threshold` of OpenDP follows it, which has no use for a vector. Every label is
-    there, whatever its count, so that a threshold hides small counts and no key tells anything.
-    The stability map gives the counts that `d` records move, their sum, and the most that one
-    moves.
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_categorical_counts` or
+        `make_grouped_counts`, with labels that are all text, all integers or all booleans.
 
-    `input_domain` and `input_metric` are as in `make_count_vector`. Raises `ValueError` for another
-    input, or for labels that are not all text, all integers or all booleans.
+    `then_laplace_threshold` of OpenDP follows it, which has no use for a vector. Every label is
+    there, whatever its count, so that a threshold hides small counts and no key tells anything. The
+    stability map gives the number of counts that `d` records move, the sum of their movements, and
+    the largest of them.
+
+    Raises `ValueError` for another input or other labels.
     """
     require_features("make_count_map")
     space = _space(input_domain, input_metric)

@@ -10,8 +10,14 @@ def binomial_beta(*, n: int, x: int, prior: ArrayLike = 1.0) -> Floats:
     """Posterior `(a, b)` of a success probability: a Beta prior updated with `x` successes in `n`
     trials.
 
-    `prior` is `(a, b)` or one number for both. Returns an array of shape `(2,)`: successes first.
-    Raises `ValueError` unless `0 <= x <= n`.
+    Parameters
+    ----------
+    n : number of trials.
+    x : number of successes, from 0 to `n`.
+    prior : `(a, b)`, positive numbers, successes first; or one number for both.
+
+    Returns an array of shape `(2,)`: successes first. Raises `ValueError` unless `0 <= x <= n`, and
+    `ValueError`/`TypeError` for a prior that is not valid.
 
     Source: tailoring paper, section 2.
 
@@ -24,11 +30,14 @@ def binomial_beta(*, n: int, x: int, prior: ArrayLike = 1.0) -> Floats:
 
 
 def multinomial_dirichlet(*, x: ArrayLike, prior: ArrayLike = 1.0) -> Floats:
-    """Posterior concentration of category probabilities: a Dirichlet prior updated with the counts
-    `x` of shape `(k,)`.
+    """Posterior concentration of category probabilities: a Dirichlet prior updated with counts.
 
-    `prior` has shape `(k,)` or is one number for all. Returns `prior + x`. Raises `ValueError` for
-    invalid counts or prior.
+    Parameters
+    ----------
+    x : the counts, non-negative whole numbers, shape `(k,)`.
+    prior : positive numbers, shape `(k,)`, or one number for all.
+
+    Returns `prior + x`. Raises `ValueError`/`TypeError` for counts or a prior that are not valid.
 
     Source: tailoring paper, section 2.
 

@@ -52,9 +52,12 @@ def hellinger_distance(a: ArrayLike, b: ArrayLike) -> Floats:
     """Hellinger distance `sqrt(1 - BC)` between the Dirichlet distributions with concentrations `a`
     and `b`.
 
-    Parameters are arrays of positive numbers of shape `(..., k)`, category axis last; leading axes
-    broadcast. Returns an array of shape `(...)` with values in `[0, 1]`; `k = 2` is the Beta
-    distribution.
+    Parameters
+    ----------
+    a, b : positive numbers, shape `(..., k)`, category axis last; leading axes broadcast. `k = 2`
+        is the Beta distribution.
+
+    Returns an array of shape `(...)` with values in `[0, 1]`.
 
     Raises `ValueError` if the arrays have different numbers of categories or an entry is not
     positive and finite.
@@ -69,11 +72,20 @@ def hellinger_distance(a: ArrayLike, b: ArrayLike) -> Floats:
 
 
 def bhattacharyya_angle(a: ArrayLike, b: ArrayLike) -> Floats:
-    """Bhattacharyya angle `arccos(BC)` between Dirichlet distributions, in `[0, pi/2]`; arguments,
-    shapes and errors of `hellinger_distance`.
+    """Bhattacharyya angle `arccos(BC)` between the Dirichlet distributions with concentrations `a`
+    and `b`.
 
-    The angle is a metric too, the length of the shortest arc between the square roots of the
-    densities, and an increasing function of the Hellinger distance, `2 arcsin(H / sqrt(2))`.
+    Parameters
+    ----------
+    a, b : positive numbers, shape `(..., k)`, category axis last; leading axes broadcast. `k = 2`
+        is the Beta distribution.
+
+    Returns an array of shape `(...)` with values in `[0, pi/2]`. The angle is a metric too, the
+    length of the shortest arc between the square roots of the densities, and an increasing function
+    of the Hellinger distance, `2 arcsin(H / sqrt(2))`.
+
+    Raises `ValueError` if the arrays have different numbers of categories or an entry is not
+    positive and finite.
 
     >>> from opendp_bayes import bhattacharyya_angle
     >>> float(bhattacharyya_angle([2, 1], [1, 2]).round(6))
@@ -239,8 +251,8 @@ def _log_ratio(lower: Floats, d: Floats) -> Floats:
 
 
 def _stirling_rest(lower: Floats, d: Floats, log_ratio: Floats) -> Floats:
-    """What Stirling's series adds to the leading part: a quarter of the log ratio, and the gaps of
-    `z^-1`, `z^-3`, ... as far as they count.
+    """Remainder of Stirling's series beyond the leading part: a quarter of the log ratio, and the
+    gaps of `z^-1`, `z^-3`, ... as far as they count.
     """
     upper = lower + 2 * d
     middle = lower + d

@@ -43,9 +43,14 @@ def local_sensitivity(
     """Local sensitivity `LS(x) = max over neighbours x' of H(posterior(x), posterior(x'))`; 0 for
     an empty data set, which has no neighbour.
 
-    `counts` has shape `(k,)`; `prior` is a scalar or has shape `(k,)`; `distance` is `"hellinger"`
-    or `"angle"` (`bhattacharyya_angle`), which no mechanism of this package uses. Raises
-    `ValueError`/`TypeError` for other input.
+    Parameters
+    ----------
+    counts : non-negative whole numbers, shape `(k,)`.
+    prior : the prior concentration, a positive number or an array of shape `(k,)`.
+    distance : `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this
+        package uses.
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid.
 
     Source: tailoring paper, section 4.2.2; `docs/proofs.md`, "Sensitivities".
 
@@ -62,8 +67,16 @@ def local_sensitivity(
 
 
 def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hellinger") -> float:
-    """Global sensitivity: the largest local sensitivity over data sets of `size` records; `prior`
-    has shape `(k,)`.
+    """Global sensitivity: the largest local sensitivity over data sets of `size` records.
+
+    Parameters
+    ----------
+    size : the number of records, at least 1.
+    prior : the prior concentration, shape `(k,)`.
+    distance : `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this
+        package uses.
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid.
 
     Source: `docs/proofs.md`, "Sensitivities". The papers' constant `sqrt(1 - pi/4)` is the case of
     an all-ones prior with `k >= 3` or `size = 1`.
@@ -92,15 +105,24 @@ def smooth_sensitivity(
     beta: float | None = None,
     distance: Distance = "hellinger",
 ) -> float:
-    """Smooth sensitivity of `counts`, of shape `(k,)`; exactly one of `gamma` and `beta` (positive)
-    is given.
+    """Smooth sensitivity of `counts` over all data sets x' of the same size; `d(x, x')` is the
+    number of records changed.
 
     * `gamma`: `1/S(x) = min over x' of 1/LS(x') + gamma d(x, x')` (tailoring paper, Definition 3);
-    * `beta`: `S(x) = max over x' of LS(x') exp(-beta d(x, x'))` (notes, section 3.2),
+    * `beta`: `S(x) = max over x' of LS(x') exp(-beta d(x, x'))` (notes, section 3.2).
 
-    over all data sets `x'` of the same size, with `d` the number of records changed. Found without
-    enumerating data sets (`docs/proofs.md`, "Smooth sensitivity by search"). Raises `ValueError`
-    when neither or both parameters are given, or for invalid input; 0 for an empty data set.
+    Parameters
+    ----------
+    counts : non-negative whole numbers, shape `(k,)`.
+    prior : the prior concentration, a positive number or an array of shape `(k,)`.
+    gamma : positive number; S is γ-smooth.
+    beta : positive number; S is β-smooth. Exactly one of `gamma` and `beta` is given.
+    distance : `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this
+        package uses.
+
+    Found without enumerating data sets (`docs/proofs.md`, "Smooth sensitivity by search"); 0 for an
+    empty data set. Raises `ValueError` when neither or both of `gamma` and `beta` are given, and
+    `ValueError`/`TypeError` for arguments that are not valid.
 
     >>> from opendp_bayes import smooth_sensitivity
     >>> round(smooth_sensitivity([50, 50], 1.0, gamma=1.0), 6)
@@ -200,7 +222,7 @@ def _smooth(
 
 
 def _damping(gamma: float | None, beta: float | None) -> Callable[[Floats, Integers | int], Floats]:
-    """What a sensitivity at a distance counts here."""
+    """Make the function that damps local sensitivities at a distance, by `gamma` or by `beta`."""
 
     def damped(sensitivity: Floats, distances: Integers | int) -> Floats:
         if gamma is None:

@@ -35,8 +35,16 @@ class SensitivityCurves:
 def sensitivity_curves(
     size: int, prior: ArrayLike, *, gamma: float | None = None, beta: float | None = None
 ) -> SensitivityCurves:
-    """Local, smooth and global sensitivity at every data set of `size` records, with a prior of
-    shape `(k,)`; exactly one of `gamma` and `beta` as in `smooth_sensitivity`.
+    """Local, smooth and global sensitivity at every data set of `size` records.
+
+    Parameters
+    ----------
+    size : the number of records, at least 1.
+    prior : the prior concentration, shape `(k,)`.
+    gamma : positive number for a smooth sensitivity with `1/S(x) = min over x' of 1/LS(x') + gamma
+        d(x, x')`.
+    beta : positive number for one with `S(x) = max over x' of LS(x') exp(-beta d(x, x'))`. Exactly
+        one of `gamma` and `beta` is given.
 
     Raises `ValueError`/`TypeError` for arguments that are not valid or if there are too many data
     sets to list; for three or more categories also if there are more than about 8e6 / `size`.

@@ -1,4 +1,4 @@
-"""How errors show a value that a user gave, which may be a frame by mistake."""
+"""Show a value that a user gave in an error; it may be a frame, by mistake."""
 
 from collections.abc import Mapping
 from datetime import date

@@ -64,7 +64,7 @@ def noise_vectors(largest: int, k: int) -> Integers:
 
 
 def shell_size(norm: int, k: int) -> int:
-    """How many z in Z^k have sum 0 and `||z||_1 / 2 = norm`.
+    """Number of z in Z^k with sum 0 and `||z||_1 / 2 = norm`.
 
     >>> [shell_size(norm, 3) for norm in range(4)]
     [1, 6, 12, 18]
@@ -73,7 +73,7 @@ def shell_size(norm: int, k: int) -> int:
 
 
 def vectors_within(norm: int, k: int) -> int:
-    """How many z in Z^k have sum 0 and `||z||_1 / 2 <= norm`."""
+    """Number of z in Z^k with sum 0 and `||z||_1 / 2 <= norm`."""
     return _coefficient(norm, k - 1, k)
 
 

@@ -1,5 +1,5 @@
-r"""What the exponential mechanisms share: `P(r | x) ∝ exp(-H(posterior(x), r) / w(x))` over every
-posterior of the same size.
+r"""The common part of the exponential mechanisms: `P(r | x) ∝ exp(-H(posterior(x), r) / w(x))` over
+every posterior of the same size.
 
 They differ in the width `w(x)` and in what can be proved about it. The probability that the sampler
 realises is within `exp(±2 e)` of this law, where `e` is `exponent_error`; a log-likelihood ratio is
@@ -105,7 +105,7 @@ class PosteriorExponential(ABC):
         return self.sample(counts, prior, size)
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
-        """What was drawn, which is counts already."""
+        """Return the draw unchanged: it is counts already."""
         return drawn
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:

@@ -68,7 +68,7 @@ class GaussianParameters(NoisyCounts):
         as_choice(self.total, "total", (None, "private"))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
-        """Any number of records will do, public or private."""
+        """Accept any number of records, public or private."""
 
     def law(self, size: int | None, prior: Floats) -> AdditiveNoise:
         """Independent noise on all counts."""
@@ -78,7 +78,9 @@ class GaussianParameters(NoisyCounts):
         )
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
-        """The nearest counts that sum to `size`, or what was drawn clamped, shape `(..., k)`."""
+        """Project draws, shape `(..., k)`: to the nearest counts that sum to `size`, or clamped to
+        be non-negative.
+        """
         if size is None or self._is_clamped(size):
             return np.maximum(drawn, 0)
         # Python integers do not overflow.

@@ -89,7 +89,7 @@ class LaplaceParameters(NoisyCounts):
         return AdditiveNoise(kind(self.scale), noised, cut=(0, largest))
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
-        """Clamp what was drawn, shape `(..., k)`, to what counts can be. `size` is used where it is
+        """Clamp draws, shape `(..., k)`, to values that counts can have. `size` is used where it is
         public.
         """
         if self.total == "private":
@@ -141,7 +141,7 @@ class LaplaceParameters(NoisyCounts):
 
     @property
     def _keeps_the_last(self) -> bool:
-        """Whether the last count is not noised: it is what the others leave."""
+        """True if the last count is not noised but takes the records that the others leave."""
         return self.total in ("remainder", "truncated")
 
     def nominal_epsilon(self, size: int | None, prior: Floats) -> float:

@@ -1,4 +1,4 @@
-"""What mechanisms do, said once: the families of laws from which everything else follows.
+"""The families of laws by which mechanisms draw, stated once: everything else follows from them.
 
 A mechanism states its law, and accounting, inference and planning read the family, never the
 mechanism; an audit, which must not believe it, reads its probabilities and its draws. A new
@@ -46,8 +46,8 @@ class AdditiveNoise:
         return min(sum(self.noised), 1 if size is None else 2)
 
     def completed(self, noised: Integers, size: int) -> Integers:
-        """What was drawn of the noised counts, shape `(..., j)`, as an array of shape `(..., k)`: a
-        count that is not noised is what the others leave of the `size` records.
+        """Complete the draws of the noised counts, shape `(..., j)`, to an array of shape `(...,
+        k)`: a count that is not noised takes the records, of `size`, that the others leave.
         """
         drawn = np.empty((*noised.shape[:-1], len(self.noised)), dtype=np.int64)
         drawn[..., np.array(self.noised)] = noised
@@ -70,19 +70,19 @@ class Widths(Protocol):
     """The width `w(x)` of an exponential mechanism at every data set x of `size` records."""
 
     def __hash__(self) -> int:
-        """Equal values have equal widths: what is computed for one is kept."""
+        """Hash by value: equal values have equal widths, so results for one serve the other."""
         ...
 
     def width(self, counts: Integers, prior: Floats) -> float:
-        """Of one data set, shape `(k,)`."""
+        """Width at one data set, shape `(k,)`."""
         ...
 
     def widths(self, size: int, prior: Floats) -> Floats:
-        """Of every data set, in the order of `simplex.candidates`."""
+        """Widths at every data set, in the order of `simplex.candidates`."""
         ...
 
     def widths_at(self, counts: Integers, prior: Floats) -> Floats:
-        """Of every row of `counts`, shape `(m, k)`, all with the same positive sum."""
+        """Widths at every row of `counts`, shape `(m, k)`, all with the same positive sum."""
         ...
 
     def smallest_width(self, size: int, prior: Floats) -> float:

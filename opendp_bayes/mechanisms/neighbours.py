@@ -1,4 +1,4 @@
-"""Which data sets are neighbours: it follows from whether the number of records is public."""
+"""Derive the neighbouring relation from whether the number of records is public."""
 
 from typing import Literal
 
@@ -16,8 +16,8 @@ def relation_of(size: int | None) -> Relation:
 
 
 def default_total(size: int | None) -> Literal["remainder", "private"]:
-    """What becomes of the number of records, a mechanism's `total`, unless the user says: a public
-    one is kept by the last count, a private one is not.
+    """Default for a mechanism's `total`: the last count keeps a public number of records, and
+    nothing keeps a private one.
 
     >>> default_total(100)
     'remainder'

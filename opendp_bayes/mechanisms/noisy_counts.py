@@ -1,4 +1,4 @@
-"""What the mechanisms that add independent noise to counts share."""
+"""The common part of the mechanisms that add independent noise to counts."""
 
 from abc import ABC, abstractmethod
 
@@ -21,7 +21,7 @@ class NoisyCounts(ABC):
 
     @abstractmethod
     def project(self, drawn: Integers, size: int | None) -> Integers:
-        """What was drawn, shape `(..., k)`, as counts; `size` is the number of records if public.
+        """Project draws, shape `(..., k)`, to counts; `size` is the number of records if public.
 
         Post-processing, on which no loss depends.
         """

@@ -79,7 +79,7 @@ class PermuteAndFlip:
         return self.sample(counts, prior, size)
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
-        """What was drawn, which is counts already."""
+        """Return the draw unchanged: it is counts already."""
         return drawn
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
@@ -146,9 +146,11 @@ def log_permute_and_flip(exponents: Floats) -> Floats:
 
 
 def flip_quadrature(others: Floats) -> tuple[Floats, Floats, Floats]:
-    """Nodes and weights between 0 and 1, shape `(nodes,)` each, and the ends by which both are to
-    be multiplied, of the shape of `others`, for the integral over t from 0 to 1 of what is at most
+    """Quadrature for the integral over t from 0 to 1 of a function that is at most
     `exp(-others t)`.
+
+    Returns nodes and weights between 0 and 1, shape `(nodes,)` each, and the ends by which to
+    multiply both, of the shape of `others`.
     """
     points, weights = np.polynomial.legendre.leggauss(_NODES)
     ends = np.minimum(1.0, _REACH / np.maximum(others, 1e-300))

@@ -40,7 +40,7 @@ class Mechanism(Protocol):
     if TYPE_CHECKING:
 
         def __hash__(self) -> int:
-            """Equal values are one mechanism: what is computed for it is kept."""
+            """Hash by value: equal values are one mechanism, so results for one serve the other."""
             ...
 
     def check(self, *, size: int | None, prior: Floats) -> None:
@@ -92,27 +92,29 @@ def check_informative(mechanism: Mechanism, *, size: int | None, prior: Floats) 
 
 @runtime_checkable
 class Lawful(Mechanism, Protocol):
-    """A mechanism that also says what it does: built-in ones do, and others may.
+    """A mechanism that also states its law: built-in ones do, and others may.
 
     Where a mechanism has these, a release keeps what was drawn, and inference and planning follow
     from the law. Its losses do not, unless it is built in: `docs/plugins.md`.
     """
 
     def law(self, size: int | None, prior: Floats) -> Law:
-        """The law of what is drawn, for `size` records (None where private); prior `(k,)`."""
+        """Law of the draws, for `size` records (None where private); prior `(k,)`."""
         ...
 
     def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """What is drawn before it is made to look like counts, shape `(size, k)`, integers."""
+        """Draw `size` times before anything is made to look like counts: integers, shape `(size,
+        k)`.
+        """
         ...
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
-        """What was drawn, shape `(..., k)`, as the counts that are released."""
+        """Turn draws, shape `(..., k)`, into the counts that are released."""
         ...
 
 
 def is_lawful(mechanism: Mechanism) -> TypeGuard[Lawful]:
-    """Whether a mechanism states its law, and no subclass draws in another way beneath it."""
+    """True if a mechanism states its law, and no subclass draws in another way beneath it."""
     if not isinstance(mechanism, Lawful):
         return False
     return _place(mechanism, "law") <= min(
@@ -133,7 +135,7 @@ def drawn_by(mechanism: Mechanism, counts: Integers, prior: Floats, number: int 
 
 
 def projected(mechanism: Mechanism, drawn: Integers, size: int | None) -> Integers:
-    """The released counts, shape `(..., k)`; what was drawn, where a mechanism has no
+    """The released counts, shape `(..., k)`: the draws themselves where a mechanism has no
     projection.
     """
     return mechanism.project(drawn, size) if is_lawful(mechanism) else drawn
@@ -146,8 +148,8 @@ def nominal_epsilon(mechanism: Mechanism, size: int | None, prior: Floats) -> fl
 
 
 def noises_every_count(mechanism: Mechanism) -> bool:
-    """Whether the mechanism adds independent noise to every count whatever their number of records,
-    so that cells of a table, whose numbers of records are private, can be released at once.
+    """True if the mechanism adds independent noise to every count whatever their number of records.
+    Then the cells of a table, whose numbers of records are private, can be released at once.
     """
     try:
         law = law_of(mechanism, None, np.ones(2))
@@ -164,6 +166,8 @@ def default_options(kind: type[Mechanism], size: int | None) -> dict[str, str]:
 
 
 def _place(mechanism: Mechanism, method: str) -> int:
-    """How far up among its base classes the method of a mechanism is defined."""
+    """Place among the base classes of a mechanism, from the class itself on, where a method is
+    defined.
+    """
     kinds = type(mechanism).__mro__
     return next(place for place, kind in enumerate(kinds) if method in vars(kind))

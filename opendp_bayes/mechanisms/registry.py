@@ -48,8 +48,12 @@ def available_mechanisms() -> list[str]:
 
 
 def load_mechanism(name: str) -> type[Any]:
-    """Return the mechanism class registered under `name`, importing the package that provides it if
+    """Return the mechanism class registered under a name, importing the package that provides it if
     it is not built in.
+
+    Parameters
+    ----------
+    name : one of `available_mechanisms()`.
 
     Raises `ValueError` for an unknown name and `TypeError` for an entry point that is not a
     mechanism.

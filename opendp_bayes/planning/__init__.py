@@ -1,1 +1,3 @@
-"""What every mechanism costs and is worth in a public setting, before any budget is spent."""
+"""Compare the cost and the error of every mechanism in a public setting, before any budget is
+spent.
+"""

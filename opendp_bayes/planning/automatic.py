@@ -1,4 +1,4 @@
-"""What `mechanism="auto"` stands for."""
+"""Choose the mechanism for `mechanism="auto"`."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ _EXACT_CANDIDATES_OF_FLIP = 100
 
 
 def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Floats) -> Mechanism:
-    """What `mechanism="auto"` stands for: the calibrated mechanism with the smallest score of
+    """Choose the mechanism for `mechanism="auto"`: the calibrated one with the smallest score of
     `plan`, among those that have a chance of it.
 
     `fit` gives a mechanism its scale, or raises `ValueError` where it has none within the budget.
@@ -87,7 +87,7 @@ def _score(mechanism: Mechanism, prior: tuple[float, ...], records: int, private
 
 
 def _rivals(size: int | None, prior: Floats, few: bool) -> Iterator[Mechanism]:
-    """What `choose` compares with the usual noise, in the order of a plan."""
+    """Yield the mechanisms that `choose` compares with the usual noise, in the order of a plan."""
     if size is not None and (few or prior.size == 2):
         yield LaplaceParameters(1.0, "floored")
     yield GaussianParameters(1.0)

@@ -1,4 +1,4 @@
-"""What a plan finds: the mechanisms compared, with their losses and expected errors."""
+"""Results of a plan: the mechanisms compared, with their losses and expected errors."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class Plan:
-    """What `plan` found; plain data.
+    """Results of `plan`; plain data.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Plan:
 
     @property
     def reason(self) -> str:
-        """Why that one is recommended, in a sentence."""
+        """Explain in a sentence why that mechanism is recommended."""
         best, *others = self.rows
         where = (
             "at the stated proportions"
@@ -167,9 +167,8 @@ class Plan:
         ).decode()
 
     def sheet(self, *, brief: bool = False) -> Sheet:
-        """What tables show of the plan: losses and expected errors of the mechanisms that can be
-        used, those that cannot, and the recommendation. `brief` : Hellinger errors alone, in one
-        table.
+        """Sheet of the plan: losses and expected errors of the mechanisms that can be used, those
+        that cannot, and the recommendation. `brief` : Hellinger errors alone, in one table.
         """
         tables = (_brief_table(self),) if brief else _full_tables(self)
         notes = (
@@ -192,7 +191,9 @@ class Plan:
         )
 
     def _beside_the_least(self) -> tuple[str, ...]:
-        """How close the recommended mechanism comes to the least error, in a sentence."""
+        """Compare the recommended mechanism with the least error, in a sentence; empty where that
+        is not known.
+        """
         if self.least is None:
             return ()
         try:
@@ -256,8 +257,8 @@ def _full_tables(plan: Plan) -> tuple[Table, ...]:
 
 
 def _beside_the_least(plan: Plan) -> tuple[Table, ...]:
-    """Where the least error is known, how many times that the error of every mechanism is, as
-    released and after the best remapping.
+    """Compare the error of every mechanism with the least error, where that is known: the ratio of
+    the two, as released and after the best remapping.
     """
     if plan.least is None:
         return ()
@@ -290,7 +291,9 @@ def _errors(row: PlanRow, name: str) -> tuple[str, ...]:
 
 
 def ranked(rows: list[PlanRow]) -> tuple[PlanRow, ...]:
-    """By score, but first the simplest whose score is within `INDIFFERENCE` of the smallest."""
+    """Rank the rows by score, but first the simplest whose score is within `INDIFFERENCE` of the
+    smallest.
+    """
     scores = [row.score for row in rows]
     if math.isinf(min(scores)):
         raise ValueError(f"mechanisms: none can be used; the first of them, {rows[0].refused}")

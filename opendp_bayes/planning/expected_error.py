@@ -1,5 +1,5 @@
-r"""What a release is expected to be worth: its error given the true counts, and the width of an
-interval made from it.
+r"""Expected error of a release given the true counts, and expected width of an interval made from
+it.
 
 Public counts, real or guessed, go in, and never data. Where the outcomes that matter can be listed,
 every expectation is a sum over them: all outcomes of an exponential mechanism, or those of additive
@@ -31,8 +31,8 @@ PartError = Literal["hellinger", "total_variation", "interval_width"]
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """How far the released posterior is expected to be from the posterior of the true `counts`,
-    over the randomness of the mechanism.
+    """Expected distance of the released posterior from the posterior of the true `counts`, over the
+    randomness of the mechanism.
 
     Attributes
     ----------
@@ -96,8 +96,8 @@ def error_of_part(
     *,
     private: bool = False,
 ) -> float:
-    """A field of `ExpectedError`, of the probabilities of the categories in `part` divided by the
-    sum of these: those of one group among several.
+    """Compute one field of `ExpectedError` for the categories in `part`, whose probabilities are
+    divided by their sum: the error of one group among several.
 
     For a width, categories with the same count and prior are alike, so one of them stands for all.
     """

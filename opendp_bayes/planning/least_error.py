@@ -29,7 +29,7 @@ LARGEST_PROGRAM = 80
 
 @dataclass(frozen=True)
 class Standing:
-    """How a mechanism compares with the least error.
+    """Comparison of a mechanism with the least error.
 
     Attributes
     ----------
@@ -69,10 +69,11 @@ class LeastError:
     certified_worst_case: float
 
     def standing(self, mechanism: Mechanism) -> Standing:
-        """How far a mechanism, at the scale that it has, is from the least error; its releases must
-        be listed by its `log_pmf`, which raises `ValueError` where they cannot be. Whether it is
-        ε-private is not asked. Releases with another sum than `size`, which some mechanisms have,
-        are no posteriors of `size` records until they are remapped.
+        """Compare a mechanism, at the scale that it has, with the least error.
+
+        Its releases must be listed by its `log_pmf`, which raises `ValueError` where they cannot
+        be. Nothing checks that it is ε-private. Releases with another sum than `size`, which some
+        mechanisms have, are no posteriors of `size` records until they are remapped.
         """
         prior = np.array(self.prior)
         sets = candidates(self.size, prior.size)
@@ -155,7 +156,7 @@ def least_error(
 
 
 def _weights(sets: Integers, prior: Floats, average: str) -> Floats:
-    """Of the data sets in an average, shape `(c,)`; they sum to 1 or a rounding less."""
+    """Weights of the data sets in an average, shape `(c,)`; they sum to 1 or a rounding less."""
     if average == "uniform":
         weights = np.full(len(sets), 1 / len(sets))
     else:

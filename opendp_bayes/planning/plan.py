@@ -1,5 +1,5 @@
-"""A plan: what every mechanism costs and is expected to be worth in a public setting, before any
-budget is spent.
+"""Plan: compare the losses and the expected errors of every mechanism in a public setting, before
+any budget is spent.
 
 It depends on public things alone: the number of records or a guess of it, the prior, the privacy
 asked for, and proportions, made up or guessed.
@@ -50,26 +50,28 @@ def plan(
     mechanisms: Sequence[Mechanism] | None = None,
     progress: Progress = silent,
 ) -> Plan:
-    """Compare the mechanisms in a public setting: their scales, losses and expected errors, and
-    which one to use.
+    """Compare the mechanisms in a public setting, by their scales, losses and expected errors, and
+    recommend one.
 
     Parameters
     ----------
     size : the public number of records, or None where it is private (add/remove neighbours). Then
         `guess_size` is needed.
-    prior : the prior concentration, shape `(k,)`.
-    epsilon, delta, rho : the loss, as in `calibrate`.
-    d_in : records changed, or added and removed.
-    proportions : the analyst's guess of the category proportions, public, shape `(k,)`. With it,
+    prior : the prior concentration, a positive number for every category, shape `(k,)`.
+    epsilon, delta, rho : the privacy loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone
+        (ε = 0), or `rho` (zero-concentrated). `epsilon` and `rho` are positive, `delta` is between
+        0 and 1.
+    d_in : records changed, or added and removed; a whole number of at least 1.
+    proportions : the analyst's public guess of the category proportions, shape `(k,)`. With it,
         errors are compared at these proportions.
     guess_size : a guess of a private number of records, public too; no loss depends on it.
     mechanisms : mechanism values to compare, whose scales do not matter; all of this package unless
         given.
     progress : called at each step.
 
-    Errors are at balanced proportions, at skewed ones (1 : 4 for two categories, otherwise each
-    category twice as frequent as the one before), and at the edge (the first category has 1 % of
-    the records, the others are balanced).
+    Errors are at balanced proportions, at skewed ones and at the edge. Skewed are 1 to 4 for two
+    categories, otherwise each category twice as frequent as the one before. At the edge the first
+    category has 1 % of the records, and the others are balanced.
 
     Raises `ValueError`/`TypeError` for arguments that are not valid or if no mechanism can be used.
 

@@ -57,12 +57,16 @@ def release_law(
     private: bool = False,
     largest_noise: int | None = None,
 ) -> ReleaseLaw:
-    """The law of the released counts given the true `counts`, both of shape `(k,)`, from the law of
-    the mechanism; one that states none lists its own outcomes, or draws.
+    """Return the law of the released counts given the true ones, from the law of the mechanism. A
+    mechanism that states no law lists its own outcomes, or draws.
 
-    `private` : whether the number of records is, so that a projection may not use it.
-    `largest_noise` : outcomes of additive noise times squared categories up to which they are
-    listed.
+    Parameters
+    ----------
+    mechanism : a mechanism value.
+    counts : the true counts, shape `(k,)`.
+    prior : the prior concentration, shape `(k,)`.
+    private : True if the number of records is private, so that a projection may not use it.
+    largest_noise : outcomes of additive noise times squared categories up to which they are listed.
     """
     law = law_of(mechanism, None if private else int(counts.sum()), prior)
     if law is not None:

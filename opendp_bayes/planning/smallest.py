@@ -32,10 +32,23 @@ def smallest_epsilon(
     proportions: ArrayLike | None = None,
     guess_size: int | None = None,
 ) -> float:
-    """The smallest ε, within 0.1 %, at which `mechanism="auto"` has a score of at most `error`;
-    arguments of `plan`.
+    """Return the smallest ε, within 0.1 %, at which `mechanism="auto"` has a score of at most
+    `error`.
 
-    Raises `ValueError` unless `0 < error < 1`, and where it takes more than ε = 1000.
+    Parameters
+    ----------
+    error : the score asked for, an expected Hellinger distance between 0 and 1: the mean of those
+        that `plan` shows, or that at `proportions` alone.
+    size : the public number of records, or None where it is private (add/remove neighbours). Then
+        `guess_size` is needed.
+    prior : the prior concentration, a positive number for every category, shape `(k,)`.
+    d_in : records changed, or added and removed; a whole number of at least 1.
+    proportions : the analyst's public guess of the category proportions, shape `(k,)`. With it, the
+        score is the error there.
+    guess_size : a public guess of a private number of records.
+
+    Raises `ValueError` unless `0 < error < 1`, and where it takes more than ε = 1000;
+    `ValueError`/`TypeError` for other arguments that are not valid.
 
     >>> from opendp_bayes import smallest_epsilon
     >>> round(smallest_epsilon(0.05, size=1000, prior=[1.0, 1.0]), 2)
@@ -87,13 +100,25 @@ def smallest_size(
     proportions: ArrayLike | None = None,
     private: bool = False,
 ) -> int:
-    """The smallest number of records from which on `mechanism="auto"` has a score of at most
-    `error`; arguments of `plan`.
+    """Return the smallest number of records from which on `mechanism="auto"` has a score of at most
+    `error`.
 
-    `private` : whether the number is private (add/remove neighbours). With very few records the
-    prior outweighs them and the score is small too; that is passed over. Beyond, the score
-    decreases up to the rounding of counts, within which the result is smallest. Raises `ValueError`
-    unless `0 < error < 1`, and where it takes more than 10^12 records.
+    Parameters
+    ----------
+    error : the score asked for, an expected Hellinger distance between 0 and 1: the mean of those
+        that `plan` shows, or that at `proportions` alone.
+    epsilon : the budget, positive.
+    prior : the prior concentration, a positive number for every category, shape `(k,)`.
+    d_in : records changed, or added and removed; a whole number of at least 1.
+    proportions : the analyst's public guess of the category proportions, shape `(k,)`. With it, the
+        score is the error there.
+    private : True if the number of records is private (add/remove neighbours).
+
+    With very few records the prior outweighs them and the score is small too; that is passed over.
+    Beyond, the score decreases up to the rounding of counts, within which the result is smallest.
+
+    Raises `ValueError` unless `0 < error < 1`, and where it takes more than 10^12 records;
+    `ValueError`/`TypeError` for other arguments that are not valid.
 
     >>> from opendp_bayes import smallest_size
     >>> smallest_size(0.05, epsilon=1.0, prior=[1.0, 1.0])

@@ -1,3 +1,3 @@
-"""What leaves the privacy boundary: a promise and the data of a release, and their JSON. Plain
-values, which inference and reports read.
+"""Plain values that leave the privacy boundary: a promise and the data of a release, and their
+JSON. Inference and reports read them.
 """

@@ -84,7 +84,7 @@ class Combination:
     def of(
         cls, releases: Sequence[ReleasedData], records: Records, draws_may_agree: bool = False
     ) -> "Combination":
-        """Of a sequence of releases; `TypeError` where it holds anything else."""
+        """Combine a sequence of releases; `TypeError` where it holds anything else."""
         if not isinstance(releases, (list, tuple)):
             raise TypeError(f"releases={told(releases)}: must be a list of releases.")
         for place, release in enumerate(releases):

@@ -20,8 +20,8 @@ Key = Value | None | tuple[Value | None, ...]
 
 @dataclass(frozen=True)
 class ReleasedData(Promised):
-    """What a mechanism drew, from what and under which promise. Plain data: everything here may be
-    published.
+    """Draws of a mechanism, with what they were made from and under which promise. Plain data:
+    everything here may be published.
 
     Attributes
     ----------
@@ -62,8 +62,8 @@ class ReleasedData(Promised):
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """The released counts, one for each category: what was drawn, made to look like counts by
-        the mechanism's projection.
+        """The released counts, one for each category: the draws, made to look like counts by the
+        mechanism's projection.
         """
         if self.source is not None:
             return self.source.counts[self.start : self.start + self.k]
@@ -73,7 +73,7 @@ class ReleasedData(Promised):
 
     @property
     def values_of_axes(self) -> dict[str, tuple[Label, ...]]:
-        """Of a joint table, the value of every cell, for each of the axes; empty without axes."""
+        """Values of every cell of a joint table, for each of its axes; empty without axes."""
         cells: Any = self.categories
         return {axis: tuple(cell[at] for cell in cells) for at, axis in enumerate(self.axes)}
 

@@ -27,8 +27,8 @@ Rule = tuple[bool, str]
 
 
 def field_of(description: str, **constraints: Any) -> msgspec.Meta:
-    """What the JSON schema says of a field. `Document.check` checks the constraints, with messages
-    that say what to do.
+    """Description and constraints of a field in the JSON schema. `Document.check` checks the
+    constraints, with messages that say what to do.
     """
     return msgspec.Meta(description=description, extra_json_schema=constraints or None)
 
@@ -82,7 +82,7 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Written(Protocol):
-    """What every release has, and its document holds."""
+    """The part of a release that every kind has, and its document holds."""
 
     @property
     def categories(self) -> tuple[Label, ...]: ...
@@ -97,7 +97,7 @@ class Written(Protocol):
 
 
 class _Header(msgspec.Struct):
-    """What every document begins with, of whichever version it is."""
+    """The first fields of every document, of whichever version it is."""
 
     format: str
     version: int
@@ -106,7 +106,7 @@ class _Header(msgspec.Struct):
 class Document(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
-    """What the documents of all kinds of release share."""
+    """The common part of the documents of all kinds of release."""
 
     #: The kind in words, and in the field `format`.
     kind: ClassVar[str]
@@ -162,8 +162,8 @@ class Document(
 
     @classmethod
     def read(cls: type[D], text: str | bytes) -> D:
-        """The document, with every constraint on its values checked; `ValueError` that names the
-        field and what is wrong with it.
+        """Read the document and check every constraint on its values; `ValueError` that names the
+        field and its fault.
         """
         if not isinstance(text, (str, bytes)):
             raise TypeError(f"text: must be str or bytes, not {type(text).__name__}.")
@@ -188,7 +188,7 @@ class Document(
                     raise ValueError(message)
 
     def of_draws(self) -> list[Rule]:
-        """What only this kind of document must fulfil."""
+        """Rules that only this kind of document must fulfil."""
         return []
 
     def _of_format(self) -> list[Rule]:
@@ -294,13 +294,13 @@ def _lists(labels: tuple[Label, ...]) -> list[Any]:
 
 
 def of_row(drawn: list[int], k: int) -> Rule:
-    """That there is an integer of the machine for each of k categories."""
+    """Rule: there is a 64-bit integer for each of k categories."""
     holds = len(drawn) == k and all(-_LARGEST <= number < _LARGEST for number in drawn)
     return holds, f"drawn={drawn!r}: must be {k} integers from -2^63 to 2^63."
 
 
 def check_counts(mechanism: Mechanism, drawn: list[int], size: int | None) -> None:
-    """Raise `ValueError` where what was drawn does not become counts."""
+    """Raise `ValueError` where draws do not become counts."""
     if projected(mechanism, np.array(drawn, dtype=np.int64), size).min() < 0:
         raise ValueError(
             f"drawn={drawn!r}: must be at least 0, because {mechanism.name} draws counts."

@@ -31,12 +31,12 @@ def identity(label: Any) -> Hashable:
 
 
 def are_same(one: Any, other: Any) -> bool:
-    """Whether two labels are the same; also two tuples of labels, in their order."""
+    """True if two labels are equal; also two tuples of labels, in their order."""
     return identity(one) == identity(other)
 
 
 def place_of(label: Any, labels: Iterable[Any]) -> int | None:
-    """Where a label is among others; None if it is not."""
+    """Find a label among others: its place, or None if it is not there."""
     wanted = identity(label)
     return next((at for at, known in enumerate(labels) if identity(known) == wanted), None)
 
@@ -123,7 +123,7 @@ class ByLabel(Mapping[K, T]):
 
 
 def absent(label: Any, labels: Iterable[Any], kind: tuple[str, str]) -> KeyError:
-    """What is raised for a label that is not among others."""
+    """Make the error for a label that is not among others."""
     one, several = kind
     shown = ", ".join(map(repr, labels))
     return KeyError(f"{label!r}: is not a {one}; the {several} are {shown}.")

@@ -1,4 +1,4 @@
-"""What a release promises to the records that it was made from."""
+"""The promise that a release makes to the records that it was made from."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
@@ -11,7 +11,7 @@ P = TypeVar("P", bound="Promised")
 
 @dataclass(frozen=True)
 class Promise:
-    """Between which data sets a privacy loss holds, and what it is. All of it is public.
+    """A privacy loss, and the data sets between which it holds. All of it is public.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Promised:
         return self.promise.rho
 
     def with_promise(self: P, promise: Promise) -> P:
-        """The same release with what it promises stated for another distance or measure."""
+        """Copy the release with its promise stated for another distance or measure."""
         return replace(self, promise=promise)
 
     def __getstate__(self) -> dict[str, Any]:

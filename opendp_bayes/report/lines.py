@@ -1,4 +1,6 @@
-"""In which line of a TOML text a value is: the parsers of TOML do not say. The errors that do."""
+"""Find the line of a value in a TOML text, which the parsers of TOML do not tell, and raise errors
+with it.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +13,7 @@ _PART = re.compile(_NAME)
 
 
 class FieldError(ValueError):
-    """What is wrong in a specification with the field at `path`, the steps to it."""
+    """A field of a specification is wrong; `path` gives the steps to it."""
 
     def __init__(self, path: Sequence[str | int], problem: str) -> None:
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
@@ -21,7 +23,7 @@ class FieldError(ValueError):
 
 
 class SpecificationError(ValueError):
-    """What is wrong in a specification, with its line."""
+    """A specification is wrong; the message gives its line."""
 
 
 @contextmanager

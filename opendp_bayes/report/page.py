@@ -133,7 +133,9 @@ def _scale(highest: float) -> tuple[float, float]:
 
 
 def _names(specification: Specification, result: Result, categories: tuple[Any, ...]) -> list[str]:
-    """What the report calls the categories; the cells of a table by the values of all columns."""
+    """Names of the categories in the report; those of the cells of a table join the values of all
+    columns.
+    """
     columns = [specification.columns[name] for name in result.columns]
     if isinstance(result.column, str):
         return [named(columns[0], category) for category in categories]

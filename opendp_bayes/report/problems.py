@@ -1,4 +1,4 @@
-"""What is wrong in a specification that no single field shows."""
+"""Find problems of a specification that no single field shows."""
 
 import math
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ Problem = tuple[tuple[str | int, ...], str]
 
 
 def problems(found: Specification) -> Iterator[Problem]:
-    """What no single field shows."""
+    """Yield the problems that no single field shows."""
     yield from _problems_of_privacy(found.privacy)
     if found.privacy.shares != "weights" and any(result.share != 1 for result in found.results):
         yield ("privacy", "shares"), "finds the shares; leave out share of the results."

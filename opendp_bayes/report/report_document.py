@@ -1,4 +1,4 @@
-"""A report as data: what was asked for and what was released, as JSON."""
+"""A report as data: its specification and its releases, as JSON."""
 
 import msgspec
 
@@ -12,8 +12,8 @@ VERSION = 1
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a report shows: the specification, a release for each of its results, and the versions
-    of the software that made them. All of it may be published.
+    """A report: the specification, a release for each of its results, and the versions of the
+    software that made them. All of it may be published.
     """
 
     specification: Specification

@@ -1,4 +1,4 @@
-"""What a report is to release: the format of a specification."""
+"""The format of a specification, which says what a report is to release."""
 
 from typing import Annotated, Any, Literal
 
@@ -28,7 +28,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Privacy(_Part, frozen=True, kw_only=True):
-    """Whom the report protects, and with what budget for all results together."""
+    """The people whom the report protects, and the budget for all results together."""
 
     unit: Annotated[str, _says("Whom or what a privacy unit is, in words.")] = "one record"
     epsilon: Annotated[_Positive | None, _says("Budget ε; either this or rho.")] = None
@@ -114,7 +114,7 @@ class Result(_Part, frozen=True, kw_only=True):
 
     @property
     def heading(self) -> str:
-        """What the report calls the result."""
+        """Heading of the result in the report."""
         columns = " × ".join(self.columns)
         return self.title or (columns if self.by is None else f"{columns} by {self.by}")
 
@@ -125,7 +125,7 @@ class Result(_Part, frozen=True, kw_only=True):
 
 
 class Specification(_Part, frozen=True, kw_only=True):
-    """What a report releases, of which columns, for whom and at what cost."""
+    """Specification of a report: its results, their columns, the privacy unit and the budget."""
 
     title: Annotated[str, msgspec.Meta(min_length=1, description="The title of the report.")]
     text: Annotated[str, _says("A paragraph below the title: where the data are from.")] = ""

@@ -1,4 +1,4 @@
-"""A specification from its TOML text, and what is wrong in it in the words of TOML."""
+"""Read a specification from its TOML text, and state its errors in the words of TOML."""
 
 import re
 import sys
@@ -56,7 +56,7 @@ def read_specification(text: str) -> Specification:
 
 
 def _field_error(message: str, document: Any) -> FieldError:
-    """What msgspec says, about the field itself and in words."""
+    """Turn a message of msgspec into an error about the field itself, in words."""
     what, _, where = message.partition(" - at `$")
     path = tuple(_steps(where.rstrip("`"), document))
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", what):

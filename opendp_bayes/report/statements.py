@@ -1,4 +1,4 @@
-"""What a report says in sentences: the promise, what is counted where, and the methods."""
+"""Write the sentences of a report: the promise, where records are counted, and the methods."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ _MECHANISMS = {
 
 
 def named(column: Column | None, value: Any) -> str:
-    """What the report calls a category, or all values that are none."""
+    """Name in the report of a category, or of all values that are no category."""
     if column is not None and column.labels is not None:
         for known, label in zip(column.categories or (), column.labels, strict=True):
             if are_same(known, value):
@@ -44,8 +44,8 @@ def named(column: Column | None, value: Any) -> str:
 
 
 def notes(specification: Specification, result: Result, categories: Sequence[Any]) -> Iterator[str]:
-    """Where records that are in no category are counted, and what limits the counts. `categories`
-    are those of the release.
+    """Yield sentences that say where records in no category are counted, and what limits the
+    counts. `categories` are those of the release.
     """
     names = [*result.columns, *([result.by] if result.by is not None else [])]
     #: By what becomes of the records, the columns without a value, and with another.
@@ -104,13 +104,15 @@ def _sum(report: Report, name: str) -> float:
 
 
 def promise(report: Report) -> dict[str, str]:
-    """What is promised, in words; `factor` of ε, or the `epsilon` that ρ implies with `delta`."""
+    """State the promise in words, with the `factor` of ε, or with the `epsilon` that ρ implies with
+    `delta`.
+    """
     privacy, first, sums = report.specification.privacy, report.releases[0], total(report)
     said = {
         "loss": f"ε = {sums['epsilon']}" if privacy.rho is None else f"ρ = {sums['rho']}",
         "unit": privacy.unit,
         "change": change(first.d_in, first.size),
-        "otherwise": "without" if first.size is None else "with other values instead",
+        "otherwise": "left out" if first.size is None else "different",
         "factor": "",
         "epsilon": "",
         "delta": "",

@@ -1,1 +1,3 @@
-"""What the analyst holds: releases, their pictures and frames. Reads what was drawn, never data."""
+"""Results in the analyst's hands: releases, their pictures and frames. Reads what was drawn, never
+data.
+"""

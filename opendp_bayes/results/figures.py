@@ -86,7 +86,7 @@ def plot_posterior(
 
 
 def pyplot() -> Any:
-    """`matplotlib.pyplot`. Raises `ImportError` that says what to install."""
+    """Import `matplotlib.pyplot`. Raises `ImportError` with the extra to install."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:

@@ -1,6 +1,4 @@
-"""What the analyst holds of a query per group: one release for each group, which cost one query
-together.
-"""
+"""The result of a query per group: one release for each group, which cost one query together."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -121,8 +119,8 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         return ByLabel(releases, ("group", "groups"))
 
     def with_sizes(self, sizes: Mapping[Key, int]) -> "GroupedRelease":
-        """The same release with the number of records of every group stated, where these are
-        public too, as a margin by the grouping columns with `invariant="lengths"` declares.
+        """Copy the release with the number of records of every group stated, where these are public
+        too, as a margin by the grouping columns with `invariant="lengths"` declares.
 
         The posterior of a group then knows how many records it has, is mostly narrower, and does
         not depend on the other groups (`docs/proofs.md`, "Groups"). Nothing is drawn anew, and the
@@ -171,25 +169,27 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         effective_draws: int = 100,
         seed: int | None = 0,
     ) -> Pooled:
-        """The posterior of every group in a model in which groups are alike as far as the release
-        says so: their probabilities are drawn from one `Dirichlet(kappa * m)`. A mapping from each
-        group to a `PooledPosterior`, with `kappa`, `m` and `diagnostics`.
+        """Pool the groups: estimate each together with the others, alike as far as the release says
+        so. The probabilities of all groups are drawn from one `Dirichlet(kappa * m)`.
+
+        Returns a mapping from each group to a `PooledPosterior`, with `kappa`, `m` and
+        `diagnostics`.
 
         Parameters
         ----------
-        m_prior : concentration of the Dirichlet prior of m, one number or one for each category.
-            The release's own `prior`, of a group alone, is not used.
+        m_prior : concentration of the Dirichlet prior of m, one positive number or one for each
+            category. The release's own `prior`, which is for a group alone, is not used.
         kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
             default `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
-        effective_draws : of ln κ and every entry of m, from four Markov chains, unless 5500 sweeps
-            do not suffice.
-        seed : of the chains.
+        effective_draws : the number of effective draws of ln κ and of every entry of m, from four
+            Markov chains, unless 5500 sweeps do not suffice.
+        seed : of the chains; None for another at each call.
 
         The true counts are unknown, and so are the numbers of records of the groups, except where
-        `with_sizes` stated them: of all that agree with what is public, each is equally probable
-        before. The privacy of the release is not touched. Raises `ValueError`/`TypeError` for
-        priors that are none, and where the draw is not noise on counts; warns where the chains have
-        not met.
+        `with_sizes` stated them: among all that agree with public knowledge, each is equally
+        probable before. The privacy of the release is not touched. Raises `ValueError`/`TypeError`
+        for priors that are not valid, and where the draw is not noise on counts; warns where the
+        chains have not met.
 
         Source: `docs/pooling.md`.
         """
@@ -234,8 +234,8 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         )
 
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
-        """What tables show of the release: counts, means and intervals of probability `level` for
-        every group, and the guarantee.
+        """Sheet of the release: counts, means and intervals of probability `level` for every group,
+        and the guarantee.
 
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
         Raises `ValueError` unless `0 < level < 1`.

@@ -25,7 +25,9 @@ _LINE = 26
 def plot_pooled(
     groups: Mapping[Key, PooledPosterior], m: Floats, drawn: Integers, *, columns: int, level: float
 ) -> "Figure":
-    """`Pooled.plot`, of groups, draws of m, shape `(draws, k)`, and what was drawn, `(G, k)`."""
+    """Draw `Pooled.plot` from groups, draws of m, shape `(draws, k)`, and the draws of the
+    mechanism, `(G, k)`.
+    """
     level, columns = as_level(level), as_size(columns, "columns", "columns")
     plt = pyplot()
     categories = next(iter(groups.values())).categories

@@ -1,4 +1,4 @@
-"""Groups that borrow strength from each other: what the analyst holds."""
+"""The analyst's result of pooling: groups that borrow strength from each other."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -96,10 +96,12 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         return pl.concat(parts)
 
     def plot(self, columns: int = 3, *, level: float = 0.95) -> "Figure":
-        """A picture for every category, `columns` to a row, or for the first of two, on one scale:
-        the pooled mean and interval of probability `level` of every group, beside its share of what
-        was drawn; the line and the band are where the groups are on average, m. Returns a
-        matplotlib `Figure`.
+        """Draw a picture for every category, `columns` to a row, or for the first of two, on one
+        scale.
+
+        Each shows the pooled mean and interval of probability `level` of every group, beside its
+        share of the mechanism's draws. The line and the band are where the groups are on average,
+        m. Returns a matplotlib `Figure`.
 
         Raises `ImportError` without matplotlib, which the extra `plot` installs, and `ValueError`
         unless `0 < level < 1`.
@@ -107,9 +109,9 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         return plot_pooled(self, self.m, self.drawn, columns=columns, level=level)
 
     def sheet(self, level: float = 0.95) -> Sheet:
-        """What tables show: means and intervals of probability `level` for every group, how alike
-        the groups are, the guarantee of the release and the diagnostics. Raises `ValueError` unless
-        `0 < level < 1`.
+        """Sheet of the pooled posteriors: means and intervals of probability `level` for every
+        group, how alike the groups are, the guarantee of the release and the diagnostics. Raises
+        `ValueError` unless `0 < level < 1`.
         """
         bodies = []
         for key, one in self.items():

@@ -12,7 +12,7 @@ class _Format(msgspec.Struct):
 
 
 def format_of(text: str | bytes) -> str:
-    """What a document says that it is; empty where it is none."""
+    """Read the format that a document states; empty where it states none."""
     try:
         return msgspec.json.decode(text, type=_Format).format
     except (msgspec.DecodeError, UnicodeDecodeError):

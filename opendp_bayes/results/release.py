@@ -1,4 +1,4 @@
-"""What the analyst holds: a release with its posteriors, tables, pictures and JSON."""
+"""The analyst's result: a release with its posteriors, tables, pictures and JSON."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ class Release(InferredRelease):
     promise : between which data sets the privacy loss holds, and what it is (`Promise`); its parts
         are also `size`, `d_in`, `loss`, `measure`, `relation`, `epsilon`, `delta` and `rho`.
     axes : the columns of a joint table, whose labels are tuples; empty where one column is asked.
-    whole, start : of one group of a table of groups, as in `GroupedRelease`: the release of all
-        groups, whose mechanism and promise it has, and the place of its first category in it.
+    whole, start : for one group of a table of groups, the release of all groups, whose mechanism
+        and promise it has, and the place of its first category in it; None and 0 elsewhere.
     group_size : the number of records of that group, where it is public too.
     """
 
@@ -80,20 +80,28 @@ class Release(InferredRelease):
         effective_draws: int = 100,
         seed: int | None = 0,
     ) -> Pooled:
-        """Of a joint table, the posterior of every group of records with the same values of the
-        variables `by`, where groups borrow strength from each other: a mapping from each group to a
-        `PooledPosterior` of the other variables, with `kappa`, `m` and `diagnostics`.
+        """Pool the groups of a joint table: estimate each together with the others, so that they
+        borrow strength. A group is all records with the same values of the variables `by`.
+
+        Returns a mapping from each group to a `PooledPosterior` of the other variables, with
+        `kappa`, `m` and `diagnostics`.
 
         Parameters
         ----------
         by : one variable of the table, or several, whose groups are tuples; the values of the
             others are the categories, tuples where they are several.
-        m_prior, kappa_prior, effective_draws, seed : as for `GroupedRelease.pooled`.
+        m_prior : concentration of the Dirichlet prior of m, one positive number or one for each
+            category. The release's own `prior`, which is for a group alone, is not used.
+        kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
+            default `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
+        effective_draws : the number of effective draws of ln κ and of every entry of m, from four
+            Markov chains, unless 5500 sweeps do not suffice.
+        seed : of the chains; None for another at each call.
 
-        Of all numbers of records of the groups that add up to a public `size`, each is equally
-        probable before. Raises `ValueError`/`TypeError` for what is no such table, variable or
-        prior, for a table without some of its cells, and where the draw is not noise on counts;
-        warns where the chains have not met.
+        Among all numbers of records of the groups that add up to a public `size`, each is equally
+        probable before. Raises `ValueError`/`TypeError` for a variable or prior that does not
+        fit, and for a release that is no joint table, leaves out cells of it or is not noise on
+        counts. Warns where the chains have not met.
 
         Source: `docs/pooling.md`.
         """
@@ -135,8 +143,8 @@ class Release(InferredRelease):
         return pl.DataFrame({**labels, **results})
 
     def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
-        """What tables show of the release: counts, means and intervals of probability `level`, and
-        the guarantee.
+        """Sheet of the release: counts, means and intervals of probability `level`, and the
+        guarantee.
 
         Computes `posterior`, which may take seconds, or without `wait` only where that is quick;
         where it is missing or refused, a note says why. Raises `ValueError` unless `0 < level < 1`.

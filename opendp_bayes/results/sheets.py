@@ -1,4 +1,4 @@
-"""The sheets of releases: what their tables show, on the terminal and in a notebook."""
+"""Sheets of releases: their tables on the terminal and in a notebook."""
 
 from collections.abc import Mapping
 
@@ -85,7 +85,7 @@ def grouped_sheet(
 
 
 def promised(promise: Promise, whose: str = "") -> list[Note]:
-    """What is promised, and what that leaves of the records."""
+    """State the promise, and the limit on the rows of an identifier where there is one."""
     return [f"{whose}{guarantee(promise)}", *([TRUNCATED] if promise.truncated else [])]
 
 
@@ -94,7 +94,7 @@ def _by(mechanism: Mechanism) -> Note:
 
 
 def _named(release: InferredRelease) -> list[Column]:
-    """The columns that say which category a row is of: one, or one for each axis of a table."""
+    """Name the columns that show the category of a row: one, or one for each axis of a table."""
     return [Column(axis, number=False) for axis in release.axes] or [_CATEGORY]
 
 

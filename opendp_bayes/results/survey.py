@@ -1,4 +1,4 @@
-"""What the analyst holds of a survey: a release for each question, paid for together."""
+"""The analyst's result of a survey: a release for each question, paid for together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -59,7 +59,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
     @property
     def loss(self) -> PrivacyLoss:
         """Certified upper bounds on the privacy loss of all releases together, for one privacy
-        unit: the sums of those of each, rounded up.
+        unit: the sums of their bounds, rounded up.
         """
         losses = [release.loss for release in self.releases]
         return PrivacyLoss(
@@ -115,8 +115,8 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         return pl.concat(frames)
 
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
-        """What tables show of the survey: one for each question, with counts, means and intervals
-        of probability `level`, and the guarantee of each and of all together.
+        """Sheet of the survey: a table for each question, with counts, means and intervals of
+        probability `level`, and the guarantee of each and of all together.
 
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
         Raises `ValueError` unless `0 < level < 1`.
@@ -190,7 +190,9 @@ def _as_text(label: Any) -> str:
 
 
 def _headed(table: Table, name: str) -> Table:
-    """The table with the name of its question before every row; that of groups before the group."""
+    """Put the name of its question before every row of a table, and before the group where there is
+    one.
+    """
     if any(body.group is not None for body in table.bodies):
         first, columns = Column("Question, group", number=False), table.columns[1:]
     else:

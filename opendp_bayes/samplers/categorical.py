@@ -53,9 +53,9 @@ class ExactCategorical:
         """Return one index.
 
         Levels (groups of candidates whose weights share a power of two) are resolved `_HEAD`
-        halvings at a time. What lies below the levels resolved so far weighs less than a slot of
-        known size, so a draw that lands in the slot goes one stage down or, if it lands beyond what
-        is really there, starts again: a rejection sampler whose law does not depend on where the
+        halvings at a time. All candidates below the levels resolved so far weigh less than a
+        slot of known size. A draw that lands in the slot goes one stage down, and starts again if
+        it lands beyond their weight. The law of this rejection sampler does not depend on where the
         stages are cut.
         """
         while True:

@@ -54,7 +54,7 @@ class Coins:
         self._high = np.empty(number, dtype=np.int64)
 
     def flip(self, index: Integers) -> NDArray[np.bool_]:
-        """Whether each of these coins, shape `(m,)`, shows heads; independent of each other."""
+        """Flip these coins, shape `(m,)`, independently of each other; True for heads."""
         for i in np.unique(index[self._low[index] < 0]).tolist():
             self._low[i], self._high[i] = exp_enclosure(self._exponent(i), _COIN_BITS)
         words = (random_words(index.size) >> np.uint64(64 - _COIN_BITS)).astype(np.int64)
@@ -70,7 +70,9 @@ def distance_coins(distances: Floats, scale: Fraction) -> Coins:
 
 
 def _is_below_exp(word: int, x: Fraction) -> bool:
-    """Whether a uniform number whose first `_COIN_BITS` bits are `word` is below `exp(-x)`."""
+    """Decide if a uniform number whose first `_COIN_BITS` bits are `word` is below `exp(-x)`, with
+    more random bits as needed.
+    """
     if x == 0:
         return True
     bits = _COIN_BITS

@@ -110,8 +110,8 @@ class HellingerSampler:
         return result
 
     def log_normaliser(self, proposals: int) -> float:
-        """The logarithm of the sum of f over every r, estimated from so many proposals by the mean
-        of their probabilities of acceptance.
+        """Estimate the logarithm of the sum of f over every r, from `proposals` proposals, by the
+        mean of their probabilities of acceptance.
         """
         accepted, made = 0.0, 0
         while made < proposals or accepted == 0:
@@ -128,13 +128,13 @@ class HellingerSampler:
         )
 
     def _accepted(self, number: int) -> Integers:
-        """Those of `number` proposals that are accepted, in order."""
+        """Return the accepted ones of `number` proposals, in order."""
         moves, log_acceptance = self._inside(number)
         return self._counts + moves[log_uniforms(len(moves)) < log_acceptance]
 
     def _inside(self, number: int) -> tuple[Integers, Floats]:
-        """Those of `number` proposals that are inside the simplex, as moves, and the logarithms of
-        their probabilities of acceptance.
+        """Return the proposals, of `number`, that are inside the simplex, as moves, and the
+        logarithms of their probabilities of acceptance.
         """
         term = np.searchsorted(self._ends, terms.leading_bits(random_words(number)), side="right")
         moves, log_density = self._proposals(term)
@@ -155,8 +155,8 @@ class HellingerSampler:
         return log_f + log_share - self._log_integers[term] - self._log_unit - log_density
 
     def _proposals(self, term: Integers) -> tuple[Integers, Floats]:
-        """What each proposal adds to the counts, shape `(proposals, k)`, and the logarithm of the
-        integer weight of that, shape `(proposals,)`.
+        """Draw a move of the counts for each proposal, shape `(proposals, k)`; return it with the
+        logarithm of its integer weight, shape `(proposals,)`.
 
         A block is drawn by its weight, and a distance in it, whose number is a power of two, by
         random bits; the last category takes the rest.

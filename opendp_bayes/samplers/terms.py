@@ -90,8 +90,8 @@ def integer_weights(logs: Floats) -> Integers:
 
 
 def log_scale(weights: Integers | Floats) -> float:
-    """Of what `integer_weights` shares out before it rounds up: less than `2^BITS` by more than
-    that adds.
+    """Logarithm of the total that `integer_weights` shares out before it rounds up: below `2^BITS`
+    by more than rounding up adds.
     """
     return math.log((1 << BITS) - 8 * weights.shape[-1])
 

@@ -1,9 +1,11 @@
 """The table of what planted mistakes came to: `docs/mutants.md`."""
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import tomllib
@@ -29,8 +31,8 @@ the code that privacy and inference rest on, one at a time, with
 [cosmic-ray](https://cosmic-ray.readthedocs.io): an exchanged operator or comparison, a number one
 larger or smaller, a negated condition, an empty loop, a missing decorator. `tests/mutants/` says
 which tests belong to a module. They are run once with coverage and once more as they are, after
-they were collected; then each mistake is made in a process that is forked from there, and meets
-those that run its line, the quick ones first, until one fails or they come to {patience:.0f}
+they were collected. Each mistake is then made in a process that is forked from there. It meets the
+tests that run its line, the quick ones first, until one fails or they come to {patience:.0f}
 seconds. What they leave unnoticed, and an import runs too, they meet again with the mistake in
 place from the start. A mistake takes about half a second. A run that is stopped goes on where it
 was; what no test noticed is tried again in the next, and everything in a module that has changed.
@@ -181,7 +183,7 @@ def written(found: list[Tried], missing: list[str], patience: float, seconds: fl
         missing=f"Not in this sample: {', '.join(f'`{each}`' for each in missing)}.\n"
         if missing
         else "",
-        note=rounds["note"],
+        note=_wrapped(rounds["note"]),
         rounds="\n".join(_round(each) for each in rounds["round"]),
     )
     rows = [each.row for each in found] + [whole.row.replace("`", "")]
@@ -221,8 +223,17 @@ def _listed(title: str, entries: list[tuple[str, tuple[str, str]]]) -> list[str]
         return []
     lines = ["", f"## {title}", ""]
     for module, (line, reason) in entries:
-        lines.append(f"- `{Path(module).name}`: `{line}`: {reason}")
+        lines.append(_wrapped(f"- `{Path(module).name}`: `{line}`: {reason}", "  "))
     return lines
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """Lines of at most 100 columns, as on every page; code is not broken."""
+    held = re.sub("`.*?`", lambda code: code[0].replace(" ", "\0"), text)
+    lines = fill(
+        held, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return lines.replace("\0", " ")
 
 
 def _shown(spec: MutationSpec, result: WorkResult) -> str:

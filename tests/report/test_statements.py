@@ -201,16 +201,16 @@ def promised(privacy: str, **losses: Any) -> str:
 
 def test_the_promise_is_that_of_its_neighbours() -> None:
     private = promised('epsilon = 1.0\nunit = "one answer"')
-    assert "with one answer, and without, is bounded for all data sets" in private
-    assert "differ by 1 record added or removed" in private
-    assert "ε = 0.5 for one answer. The" in private, "of one result, not of all together"
+    assert "If one answer had been left out, the probability of each result would change" in private
+    assert "for all data sets that differ by 1 record added or removed." in private
+    assert "ε = 0.5 for one answer. Chance" in private, "of one result, not of all together"
     public = report(
         TEXT.replace("epsilon = 1.0", "epsilon = 1.0\nsize = 9").replace(
             '["a", "b"]', '["a", "b"]\nnulls = "a"\nunknown = "a"'
         ),
         release(replace(NOISE, total="remainder"), size=9),
     )
-    assert promise(public)["otherwise"] == "with other values instead"
+    assert promise(public)["otherwise"] == "different"
     assert promise(public)["change"] == "1 record changed"
 
 
@@ -220,15 +220,15 @@ def test_the_promise_says_what_each_loss_is() -> None:
     assert "plus δ" not in pure
     assert "plus δ." in promised("epsilon = 1.0\ndelta = 1e-6", delta=1e-6)
     concentrated = promised("rho = 1.0")
-    assert (
-        "the Rényi divergence of every order α &gt; 1 between them is at most ρ α (" in concentrated
-    )
+    assert "probability in one case is at most e^ε times that in the other, plus δ," in concentrated
+    assert "of every order α &gt; 1 between the two cases is at most ρ α." in concentrated
+    assert "Rényi" not in pure
     implied = 0.125 + 2 * math.sqrt(0.125 * math.log(1e6))
     (shown,) = re.findall(r"with ε = ([\d.]+) and δ = 1e-06", concentrated)
     assert implied <= float(shown) <= implied + 1e-3
     approximate = promised("rho = 1.0\ndelta = 1e-6", delta=1e-6)
-    assert "but for events of probability at most δ (" in approximate
-    assert "and δ = 2e-06." in approximate
+    assert "but for events of probability at most δ = 1e-06." in approximate
+    assert "and δ = 2e-06. This" in approximate
 
 
 def test_a_factor_that_says_nothing_is_left_out() -> None:

@@ -1,4 +1,4 @@
-"""The engines whose frames are accepted: what has to be seen to before they count."""
+"""Engines whose frames are accepted, and the checks that each needs before it counts."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,8 @@ _Implementation = nw.Implementation
 
 
 def held(given: Any) -> tuple[Held, Schema]:
-    """A frame ready to be held by a Context, and what its columns may hold. Reads no rows.
+    """A frame ready to be held by a Context, with the public knowledge of its columns. Reads no
+    rows.
 
     Raises `ValueError`/`TypeError` for a frame whose engine is not known to count alike.
     """

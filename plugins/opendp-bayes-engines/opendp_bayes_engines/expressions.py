@@ -1,4 +1,5 @@
-"""narwhals expressions, read node by node and built again from what is known to work row by row.
+"""Read narwhals expressions node by node, and build them again from parts that are known to work
+row by row.
 
 An expression of narwhals says what it is made of. Each of its steps is looked up by name in
 `rules.RULES` and built anew there, for the types it has. What is not found there is refused:
@@ -36,7 +37,9 @@ def read(given: Any, schema: Mapping[str, Column], argument: str) -> Term:
 
 
 def _holds_others(given: Any) -> bool:
-    """Whether an expression holds what is neither one nor plain, such as a frame, in any step."""
+    """True if any step of an expression holds a value that is neither an expression nor plain, such
+    as a frame.
+    """
     if isinstance(given, nw.Expr):
         return any(
             map(

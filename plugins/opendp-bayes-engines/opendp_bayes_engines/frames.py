@@ -23,7 +23,7 @@ Found = Callable[[Frame, str, list[Any]], Frame]
 
 
 def is_in(groups: Frame, value: str, known: list[Any]) -> Frame:
-    """The categories as constants: what every engine understands."""
+    """The categories as constants, which every engine understands."""
     found = nw.col(value).is_in(known) if known else nw.lit(False)
     return groups.with_columns(found.alias(FOUND))
 
@@ -77,8 +77,8 @@ def grouped(
     schema: Schema,
     found: Found,
 ) -> Frame:
-    """Group by the values themselves, as fast as the engine can; then the groups, which are few,
-    by what may leave it.
+    """Group by the values themselves, as fast as the engine can. The groups, which are few, are
+    then grouped by the labels that may leave it.
     """
     values = {f"value_{at}": column.column for at, column in enumerate(columns)}
     groups = (

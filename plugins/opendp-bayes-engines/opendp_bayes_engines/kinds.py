@@ -1,4 +1,4 @@
-"""What a column of a frame may hold, whichever engine the frame is in."""
+"""Kinds of values that a column of a frame may hold, whichever engine the frame is in."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -35,7 +35,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Column:
-    """What is known of a column without reading it.
+    """Public knowledge of a column, without reading it.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Column:
 
 
 def column_of(dtype: DType) -> Column:
-    """What a column of a narwhals type may hold."""
+    """Describe a column of a narwhals type."""
     for integer, limits in _INTEGERS.items():
         if dtype == integer:
             return Column(Kind.INTEGER, str(dtype), limits=limits)

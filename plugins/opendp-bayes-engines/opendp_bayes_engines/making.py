@@ -1,4 +1,4 @@
-"""What the rules share: the term that an expression of other terms makes, and checks of them."""
+"""Helpers of the rules: make the term of an expression of other terms, and check terms."""
 
 import narwhals as nw
 

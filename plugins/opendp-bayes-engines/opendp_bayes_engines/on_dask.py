@@ -45,7 +45,7 @@ def on_dask(frame: Frame, schema: Schema) -> Held:
 
 
 def of_any_type(dtype: Any) -> bool:
-    """Whether a type of pandas holds any objects of Python, or texts that need not be Unicode."""
+    """True if a type of pandas holds any objects of Python, or texts that need not be Unicode."""
     if getattr(dtype, "categories", None) is not None:
         dtype = dtype.categories.dtype
     return dtype == np.dtype(object) or getattr(dtype, "storage", None) == "python"

@@ -89,8 +89,17 @@ class EngineQuery(Query):
         return EngineQuery(self._base, self.schema, self._identifier, self._plan, tuple(names))
 
     def compositor(self, *args: Any, **kwargs: Any) -> Query:
-        """A query whose `.release()` is another Context, over the frame that the plan makes, which
-        divides this query's budget. Arguments as in `Query.compositor`.
+        """Return a query whose `.release()` is another Context, over the frame that the plan makes,
+        which divides this query's budget.
+
+        Parameters
+        ----------
+        args, kwargs : handed to OpenDP's `Query.compositor`: `split_evenly_over`, a number of
+            queries, or `split_by_weights`, a weight for each; `d_out`, the loss to divide;
+            `output_measure`, the measure of the new Context; and `alpha`, the part of δ for its
+            conversion.
+
+        Raises `ValueError` after `group_by`, which must be the last step.
         """
         self._check_ungrouped()
         plain = Query(self._chain, self._output_measure, self._d_in, self._d_out, self._context)
@@ -102,8 +111,14 @@ class EngineQuery(Query):
         return nested
 
     def counts_of(self, question: Question) -> tuple[Transformation, Query]:
-        """The transformation to the counts that are asked for, and the query with the budget: the
-        door that `opendp_bayes.posterior` goes through.
+        """Make the transformation to the counts that answer a question, and return it with the
+        query that has the budget. `opendp_bayes.posterior` goes through this door.
+
+        Parameters
+        ----------
+        question : the question as the user put it.
+
+        Raises `ValueError`/`TypeError` for a question that does not fit the frame.
         """
         if self._by:
             question = replace(question, by=self._by)
@@ -139,8 +154,12 @@ class EngineContext(Context):
     identifier: str | None
 
     def query(self, **kwargs: Any) -> EngineQuery:
-        """A query, with the next share of the budget or with the loss given, as in
-        `Context.query`.
+        """Return a query with the next share of the budget, or with the loss given.
+
+        Parameters
+        ----------
+        kwargs : the loss of this query, by `epsilon`, `delta` and `rho`, where the Context does not
+            divide its budget itself; otherwise none.
         """
         base: Any = super().query(**kwargs)
         return EngineQuery(base, self.schema, self.identifier)
@@ -154,7 +173,7 @@ def context(
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
 ) -> EngineContext:
-    """An OpenDP Context over a frame of PySpark, DuckDB, Dask, Ibis, SQLFrame or polars.
+    """Open an OpenDP Context over a frame of PySpark, DuckDB, Dask, Ibis, SQLFrame or polars.
 
     Parameters
     ----------
@@ -162,7 +181,11 @@ def context(
         so that each of its rows must belong to the privacy unit by your word.
     privacy_unit : `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, with `identifier=`, the
         name of a column, where people own several rows.
-    privacy_loss, split_evenly_over, split_by_weights : as in `dp.Context.compositor`.
+    privacy_loss : the budget: `dp.loss_of(epsilon=)` or `dp.loss_of(rho=)`, with or without
+        `delta=`.
+    split_evenly_over : the number of queries that share the budget equally.
+    split_by_weights : a weight for each query, in their order. At most one of the two is given;
+        without either, each query says what it spends, `context.query(epsilon=0.5)`.
 
     Raises `ValueError`/`TypeError` for a frame or a unit that is not accepted. Reads no rows.
     """

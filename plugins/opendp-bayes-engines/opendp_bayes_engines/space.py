@@ -37,7 +37,7 @@ _IDENTIFIERS = (Kind.STRING, Kind.INTEGER, Kind.WIDE, Kind.DATE)
 
 @dataclass(frozen=True)
 class FrameSpace:
-    """Frames with given columns. `columns` has what is known of each, in order."""
+    """Frames with given columns. `columns` has the public knowledge of each, in order."""
 
     columns: Schema
 
@@ -51,7 +51,7 @@ class FrameSpace:
 
 
 def is_member(value: Any) -> bool:
-    """Whether a value is a frame as a Context holds it."""
+    """True if a value is a frame as a Context holds it."""
     return isinstance(value, (Lazy, Partitioned))
 
 

@@ -1,4 +1,4 @@
-"""The steps of a plan: what each makes of a frame, and how far apart it may bring two of them."""
+"""The steps of a plan: the frame that each makes, and how far apart it may bring two frames."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -176,7 +176,7 @@ def check_names(names: Mapping[str, Any]) -> None:
 
 
 def _key(name: str, column: Column) -> nw.Expr:
-    """What a column is ordered by: 0.0 and -0.0 are the same number."""
+    """Expression by which a column is ordered: 0.0 and -0.0 are the same number."""
     value = leaf(name, column)
     return value + 0.0 if column.kind is Kind.FLOAT else value
 

@@ -16,7 +16,7 @@ _LONGEST_TEXT = 10_000
 
 @dataclass(frozen=True)
 class Term:
-    """An expression of a frame, with what is known of it.
+    """An expression of a frame, with the public knowledge of its values.
 
     Attributes
     ----------

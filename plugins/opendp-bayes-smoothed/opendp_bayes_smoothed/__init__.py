@@ -1,5 +1,5 @@
 """Smoothed differential privacy as a plugin of `opendp_bayes`: mechanisms whose noise is sampling,
-and what they promise.
+and their promises.
 
 The names below are loaded when first used, so the mathematics can be used without importing OpenDP
 or polars.

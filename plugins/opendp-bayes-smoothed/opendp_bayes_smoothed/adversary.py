@@ -22,17 +22,28 @@ from opendp_bayes_smoothed.tails import log_tail
 
 
 def threshold_of(epsilon: float) -> float:
-    """The threshold `t = e^ε / (e^ε + 1)` that belongs to ε: the confidence in one of two values
-    whose likelihood ratio is `e^ε`.
+    """Return the threshold `t = e^ε / (e^ε + 1)` that belongs to ε: the confidence in one of two
+    values whose likelihood ratio is `e^ε`.
+
+    Parameters
+    ----------
+    epsilon : at least 0.
+
+    Raises `ValueError`/`TypeError` for another ε.
     """
     return 1 / (1 + math.exp(-as_epsilon(epsilon)))
 
 
 def adjusted_utility(laws: ArrayLike, threshold: float) -> float:
-    """`u(t, x_-i)` of any mechanism, by its definition (paper, Eq. 3).
+    """Return `u(t, x_-i)` of any mechanism, by its definition (paper, Eq. 3).
 
-    `laws` has shape `(m, outcomes)`: row X is the law of the output if the missing record is X. `0
-    < threshold < 1`.
+    Parameters
+    ----------
+    laws : probabilities, shape `(m, outcomes)`: row X is the law of the output if the missing
+        record is X.
+    threshold : t, between 0 and 1.
+
+    Raises `ValueError` for rows that are no laws, or another threshold.
 
     The output is the record, three times in four:
 
@@ -48,8 +59,14 @@ def adjusted_utility(laws: ArrayLike, threshold: float) -> float:
 
 
 def divergence(p: Sequence[float] | Floats, q: Sequence[float] | Floats, epsilon: float) -> float:
-    """`d_ε(p, q) = max_S (P(S) - e^ε Q(S))` of two laws over the same outcomes, shape `(outcomes,)`
-    each.
+    """Return `d_ε(p, q) = max_S (P(S) - e^ε Q(S))`.
+
+    Parameters
+    ----------
+    p, q : two laws over the same outcomes, shape `(outcomes,)` each.
+    epsilon : at least 0.
+
+    Raises `ValueError`/`TypeError` for rows that are no laws, or another ε.
     """
     laws = as_laws(np.array([p, q], dtype=np.float64))
     return float(np.sum(np.maximum(laws[0] - math.exp(as_epsilon(epsilon)) * laws[1], 0.0)))
@@ -79,13 +96,21 @@ def database_utility(
     *,
     replacement: Replacement = "without",
 ) -> float:
-    """The largest adjusted utility against the sampling-histogram mechanism on two categories, over
-    the neighbours of x; `t = e^ε / (e^ε + 1)`.
+    """Return the largest adjusted utility against the sampling-histogram mechanism on two
+    categories, over the neighbours of x; `t = e^ε / (e^ε + 1)`.
+
+    Parameters
+    ----------
+    counts : records of each of the two categories, shape `(2,)`, at most 10^9 in all.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    epsilon : at least 0.
+    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
     With `w = (1 - e^ε r)_+`, r the likelihood ratio, the utility for the true database x and its
     neighbour x' is `E_x[w / (1 + r)] + E_x'[w' r' / (1 + r')]`: two tails like those of the
-    profile. Arguments, size limits and rounding are those of `database_profile`; `counts` has two
-    entries, as the papers' elections have.
+    profile. Returns a certified upper bound. Raises `ValueError`/`TypeError` for arguments that are
+    not valid.
     """
     return exp_up(log_database_utility(counts, rate, epsilon, replacement=replacement))
 
@@ -97,7 +122,19 @@ def log_database_utility(
     *,
     replacement: Replacement = "without",
 ) -> float:
-    """The natural logarithm of `database_utility`."""
+    """Return the natural logarithm of the largest adjusted utility against the sampling-histogram
+    mechanism on two categories, over the neighbours of x.
+
+    Parameters
+    ----------
+    counts : records of each of the two categories, shape `(2,)`, at most 10^9 in all.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    epsilon : at least 0.
+    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid.
+    """
     array = as_counts(counts, 2)
     size = int(array.sum())
     samples, draw = samples_of(rate, size), draw_of(replacement)
@@ -113,11 +150,21 @@ def smoothed_utility(
     *,
     replacement: Replacement = "without",
 ) -> float:
-    """The smoothed utility of the adversary against the sampling-histogram mechanism on two
+    """Return the smoothed utility of the adversary against the sampling-histogram mechanism on two
     categories (paper, Justification 3): the largest expectation of `database_utility`.
 
-    Arguments are those of `smoothed_delta`. Returns an upper bound, as that does, at most twice the
-    smoothed δ. Raises `ValueError` for more than two categories.
+    Parameters
+    ----------
+    distributions : the set Π, shape `(l, 2)`: rows of probabilities of the two categories. Only the
+        vertices of their convex hull matter, and are used.
+    size : the number of records n, at least 1.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    epsilon : at least 0.
+    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
+
+    Returns an upper bound, at most twice the smoothed δ. Raises `ValueError`/`TypeError` for
+    arguments that are not valid, and for more than two categories.
 
     >>> round(smoothed_utility([[0.5, 0.5], [0.9, 0.1]], size=50, rate=0.8, epsilon=3.0), 6)
     0.347648
@@ -154,10 +201,16 @@ def _log_utility(draw: Draw, size: int, samples: int, a: Integers, epsilon: floa
 def likelihood_ratio_test(
     p: Sequence[float] | Floats, q: Sequence[float] | Floats, epsilon: float
 ) -> tuple[float, float]:
-    """The errors `(E_I, E_II)` of the test that rejects the law p where q is more than `e^ε` times
-    as likely (paper, Justification 1).
+    """Return the errors `(E_I, E_II)` of the test that rejects the law p where q is more than `e^ε`
+    times as likely (paper, Justification 1).
 
-    It has the smallest `e^ε E_I + E_II` of all tests, which is `1 - divergence(q, p, ε)`.
+    Parameters
+    ----------
+    p, q : two laws over the same outcomes, shape `(outcomes,)` each.
+    epsilon : at least 0.
+
+    It has the smallest `e^ε E_I + E_II` of all tests, which is `1 - divergence(q, p, ε)`. Raises
+    `ValueError`/`TypeError` for rows that are no laws, or another ε.
 
     >>> likelihood_ratio_test([0.75, 0.25], [0.25, 0.75], 0.5)
     (0.25, 0.25)
@@ -170,11 +223,17 @@ def likelihood_ratio_test(
 def insensitivity(
     p: Sequence[float] | Floats, q: Sequence[float] | Floats, epsilon: float
 ) -> float:
-    """The probability, under the law p, of an outcome whose probabilities under p and q have a
-    ratio from `e^-ε / 2` to `2 e^ε` (paper, Justification 2).
+    """Return the probability, under the law p, of an outcome whose probabilities under p and q have
+    a ratio from `e^-ε / 2` to `2 e^ε` (paper, Justification 2).
+
+    Parameters
+    ----------
+    p, q : two laws over the same outcomes, shape `(outcomes,)` each.
+    epsilon : at least 0.
 
     At least `1 - (2 + e^-ε) δ` if p and q are `(ε, δ)`-indistinguishable (`docs/smoothed.md`, "The
-    adversary"); the paper's `1 - 2 δ` fails.
+    adversary"); the paper's `1 - 2 δ` fails. Raises `ValueError`/`TypeError` for rows that are no
+    laws, or another ε.
 
     >>> insensitivity([0.2, 0.0999, 0.7001], [0.0999, 0.2, 0.7001], 0.0)
     0.7001

@@ -24,11 +24,19 @@ State = tuple[Floats, int]
 def average_profile(
     records: Sequence[int], levels: int, rate: float | Fraction, epsilon: float
 ) -> float:
-    """`δ_ε(x)` of the average of `T = ceil(rate n)` records drawn without replacement, which are
-    whole numbers from 0 to `levels - 1`.
+    """Return `δ_ε(x)` of the average of `T = ceil(rate n)` records drawn without replacement.
 
-    The maximum over all records that could have changed and all values they could have had instead,
-    in both directions.
+    Parameters
+    ----------
+    records : the value of every record, whole numbers from 0 to `levels - 1`, shape `(n,)`, at
+        least 2.
+    levels : number of values that a record may have.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    epsilon : at least 0.
+
+    It is the maximum over all records that could have changed and all values they could have had
+    instead, in both directions. Raises `ValueError`/`TypeError` for arguments that are not valid.
     """
     return float(average_profiles(records, levels, rate, [epsilon])[0])
 
@@ -36,11 +44,22 @@ def average_profile(
 def average_profiles(
     records: Sequence[int], levels: int, rate: float | Fraction, epsilons: Sequence[float]
 ) -> Floats:
-    """`average_profile` at several ε, shape of `epsilons`.
+    """Return `δ_ε(x)` of the average of `T = ceil(rate n)` records drawn without replacement at
+    several ε, shape of `epsilons`.
+
+    Parameters
+    ----------
+    records : the value of every record, whole numbers from 0 to `levels - 1`, shape `(n,)`, at
+        least 2.
+    levels : number of values that a record may have.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    epsilons : values of ε, each at least 0.
 
     With B the law of the sum of T of the other records and A that of T - 1, a record of value v
     gives the sum the law `(1 - T/n) B + (T/n) A(· - v)`. Sums of positive terms, exact up to
-    rounding; for figures: unlike everything else here they are not rounded up.
+    rounding; for figures: unlike everything else here they are not rounded up. Raises
+    `ValueError`/`TypeError` for arguments that are not valid.
     """
     values = np.asarray(records, dtype=np.int64)
     if values.ndim != 1 or values.size < 2 or values.min() < 0 or values.max() >= levels:
@@ -68,11 +87,20 @@ def average_profiles(
 def smoothed_average_delta(
     distributions: ArrayLike, size: int, rate: float | Fraction, epsilon: float
 ) -> float:
-    """The smoothed δ of the sampling average, by Algorithm 1, where there are few enough levels to
-    go through all histograms of the data and of the sample.
+    """Return the smoothed δ of the sampling average, by Algorithm 1, where there are few enough
+    levels to go through all histograms of the data and of the sample.
 
-    `distributions` has a column for each level. Returns an upper bound, as `anonymous_delta` does.
-    Raises `ValueError` where there are too many histograms.
+    Parameters
+    ----------
+    distributions : the set Π, shape `(l, levels)`: rows of probabilities of the values 0, 1, 2 and
+        so on.
+    size : the number of records n, at least 1.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    epsilon : at least 0.
+
+    Returns an upper bound, never exactly 0. Raises `ValueError`/`TypeError` for arguments that are
+    not valid, and where there are too many histograms.
     """
     corners = vertices(distributions)
     size, levels = as_size(size), corners.shape[1]
@@ -102,7 +130,9 @@ def _without_each(state: State, kinds: list[tuple[int, int]]) -> Iterator[tuple[
 
 
 def _added(state: State, kinds: list[tuple[int, int]]) -> State:
-    """With r records, a subset of t of them contains the last with probability t / r."""
+    """Add records of the given kinds, one by one: of r records, a subset of t contains the last
+    with probability t / r.
+    """
     laws, seen = state
     chosen = np.arange(len(laws))[:, None]
     for value, count in kinds:

@@ -15,8 +15,16 @@ from opendp_bayes_smoothed.distributions import as_distributions
 def sampling_bound(
     distributions: ArrayLike, size: int, rate: float | Fraction, epsilon: float
 ) -> float:
-    """Remark 8 for sampling without replacement, as it can be proved: `exp(-t² (T/n) f n / (2
-    max(3, 2 + t))) + m exp(-f n / 8)`, at most 1.
+    """Bound the smoothed δ of sampling without replacement by Remark 8, as it can be proved:
+    `exp(-t² (T/n) f n / (2 max(3, 2 + t))) + m exp(-f n / 8)`, at most 1.
+
+    Parameters
+    ----------
+    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories.
+    size : the number of records n, at least 1.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    epsilon : greater than `ln(n / (n - T))`.
 
     f is the smallest probability of any category in Π and `t = (1 - e^-ε) n / T - 1 > 0`. The
     paper's first exponent is `-t² f n / 6`: its proof loses the factor `T / n` of the mean in
@@ -24,7 +32,8 @@ def sampling_bound(
     categories that never occur. `docs/smoothed.md` has a counterexample to each; for a rate near 1
     and `t <= 1` the two bounds are close.
 
-    Raises `ValueError` for `t <= 0`, that is `ε <= ln(n / (n - T))`, where nothing is claimed.
+    Raises `ValueError`/`TypeError` for arguments that are not valid, and for `t <= 0`, where
+    nothing is claimed.
     """
     rows = as_distributions(distributions)
     size = as_size(size)

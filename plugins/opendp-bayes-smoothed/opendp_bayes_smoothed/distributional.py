@@ -1,10 +1,11 @@
-"""Distributional differential privacy (paper, Definition 4): what an adversary learns who knows how
-the other records are distributed, but none of them.
+"""Distributional differential privacy (paper, Definition 4): protection against an adversary who
+knows how the other records are distributed, but none of them.
 
-A mechanism is `(ε, δ, Π)`-distributionally private if some simulator, who sees all records but one
-and not the distributions, has outcomes `(ε, δ)`-close to those of the mechanism on all records,
-whatever the missing record is, and whatever the distributions of the others in Π. Smoothed
-differential privacy implies it (Proposition 9; `docs/smoothed.md`, "The adversary").
+A mechanism is `(ε, δ, Π)`-distributionally private if some simulator has outcomes `(ε, δ)`-close to
+those of the mechanism on all records. The simulator sees all records but one and not the
+distributions. This holds whatever the missing record is, and whatever the distributions of the
+others in Π. Smoothed differential privacy implies it (Proposition 9; `docs/smoothed.md`, "The
+adversary").
 """
 
 import math
@@ -32,15 +33,24 @@ _ERROR = 2.0**-35
 
 
 def distributional_delta(law: Law, distributions: ArrayLike, size: int, epsilon: float) -> float:
-    """The smallest δ for which an anonymous mechanism is `(ε, δ, Π)`-distributionally private, as
-    far as simulators are searched.
+    """Return the smallest δ for which an anonymous mechanism is `(ε, δ, Π)`-distributionally
+    private, as far as simulators are searched.
 
-    Arguments are those of `anonymous_delta`. What is returned is the δ of the simulator found,
-    rounded up, so an upper bound whichever it is. For few records (two categories, vertices and
-    outcomes: 500) that is the best of all simulators, by a linear program; for more (two
-    categories: 1000) the best of those that put a random record in the place of the missing one,
-    whose δ is at most that of `anonymous_delta`. Raises `ValueError` where there are too many
-    histograms and outcomes.
+    Parameters
+    ----------
+    law : from the counts of a database, a tuple, to the probabilities of the outcomes: the same
+        outcomes for every database, each probability within a relative 2^-35.
+    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
+        vertices of their convex hull matter, and are used.
+    size : the number of records n, at least 1.
+    epsilon : at least 0.
+
+    Returns the δ of the simulator found, rounded up, so an upper bound whichever it is. For few
+    records (two categories, vertices and outcomes: 500) that is the best of all simulators, by a
+    linear program. For more (two categories: 1000) it is the best of those that put a random record
+    in the place of the missing one, whose δ is at most that of `anonymous_delta`. Raises
+    `ValueError`/`TypeError` for arguments that are not valid, for a `law` that is none, and where
+    there are too many histograms and outcomes.
     """
     corners, epsilon = vertices(distributions), as_epsilon(epsilon)
     size, k = as_size(size), corners.shape[1]

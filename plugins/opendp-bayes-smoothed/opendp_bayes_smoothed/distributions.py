@@ -13,8 +13,16 @@ from opendp_bayes_smoothed.draws import Floats
 
 
 def preprocessed(distributions: ArrayLike, categories: Sequence[int]) -> Floats:
-    """`f(Π)` for a function of single records: `categories[i]` is the category that f gives a
-    record of category i (Proposition 6).
+    """Return `f(Π)` for a function f of single records (Proposition 6).
+
+    Parameters
+    ----------
+    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories.
+    categories : m whole numbers of at least 0: `categories[i]` is the category that f gives a
+        record of category i.
+
+    Returns rows of probabilities, shape `(l, max(2, max(categories) + 1))`. Raises `ValueError` for
+    rows that are no probabilities, and for other numbers.
     """
     rows = as_distributions(distributions)
     if len(categories) != rows.shape[1] or min(categories) < 0:
@@ -45,11 +53,16 @@ def as_distributions(distributions: ArrayLike) -> Floats:
 
 
 def vertices(distributions: ArrayLike) -> Floats:
-    """The vertices of the convex hull of Π (Proposition 7), ascending, shape `(l*, m)`.
+    """Return the vertices of the convex hull of Π (Proposition 7), ascending, shape `(l*, m)`.
+
+    Parameters
+    ----------
+    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories.
 
     Exact for two categories, where they are the two ends, and for points on a line. For more it is
     Qhull's hull; points that it finds on the boundary within rounding are kept, and so are all
-    points of a set that is flat: more points than needed cost time and change no result.
+    points of a set that is flat: more points than needed cost time and change no result. Raises
+    `ValueError` for rows that are no probabilities.
     """
     rows = np.unique(as_distributions(distributions), axis=0)
     if len(rows) <= 2:

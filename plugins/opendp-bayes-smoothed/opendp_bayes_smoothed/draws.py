@@ -1,4 +1,4 @@
-"""How records are drawn, without or with replacement: probabilities to full relative accuracy for
+"""Laws of drawing records, without or with replacement: probabilities to full relative accuracy for
 databases of any size.
 
 A draw is seen through two categories. `a` and `b` records are in them, `s` records are drawn from
@@ -98,7 +98,7 @@ DRAWS: dict[Replacement, Draw] = {"without": WithoutReplacement(), "with": WithR
 
 
 def draw_of(replacement: Replacement) -> Draw:
-    """Raises `ValueError` for what is no way to draw."""
+    """Return the draw of that name; `ValueError` for another name."""
     return DRAWS[as_choice(replacement, "replacement", ("without", "with"))]
 
 

@@ -1,5 +1,5 @@
 """The largest expectation of a function of histograms over all choices of a distribution from Π for
-every record: what Algorithm 1 of the paper computes.
+every record: Algorithm 1 of the paper.
 
 Adding a record from π maps a function f of histograms to `(A_π f)(h) = sum_i π(i) f(h + e_i)`, and
 the expectation is the product of n such operators, applied to f, at the empty histogram. The
@@ -32,13 +32,19 @@ _TOLERANCE = 2.0**-32
 def smoothed_value(
     function: Callable[[tuple[int, ...]], float], distributions: ArrayLike, size: int
 ) -> float:
-    """The largest expectation of any function of the counts of a database, with values from 0 to 1,
-    over all choices of a distribution for each of `size` records: Algorithm 1 for whatever is
-    averaged.
+    """Return the largest expectation of a function of the counts of a database over all choices of
+    a distribution from Π for each record: Algorithm 1 for any function.
 
-    `distributions` as in `smoothed_delta`. The function takes the counts as a tuple. Returns an
-    upper bound for the values as they are, relatively within about `2^-29 + n^2 2^-44`. Raises
-    `ValueError` for a value that is not between 0 and 1.
+    Parameters
+    ----------
+    function : from the counts of a database, a tuple, to a number from 0 to 1.
+    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
+        vertices of their convex hull matter, and are used.
+    size : the number of records n, at least 1.
+
+    Returns an upper bound for the values as they are, relatively within about `2^-29 + n^2 2^-44`.
+    Raises `ValueError`/`TypeError` for arguments that are not valid, for a value that is not
+    between 0 and 1, and where there are too many histograms.
 
     >>> def tie(counts):
     ...     return counts[0] == counts[1]

@@ -34,12 +34,19 @@ from opendp_bayes_smoothed.release import SmoothedRelease
 
 
 def smoothed(distributions: ArrayLike, *, size: int) -> Measure:
-    """The privacy measure of smoothed differential privacy for `size` independent records, each
-    from some distribution in Π.
+    """Make the privacy measure of smoothed differential privacy for `size` independent records,
+    each from some distribution in Π.
 
-    `distributions` has a row of category probabilities for each distribution, in the order of the
-    categories. Sets with the same convex hull give equal measures (Proposition 7). Not OpenDP's
+    Parameters
+    ----------
+    distributions : the set Π, shape `(l, m)`: a row of category probabilities for each
+        distribution, in the order of the categories.
+    size : the number of records, at least 1.
+
+    Sets with the same convex hull give equal measures (Proposition 7). Not OpenDP's
     `smoothed_max_divergence`, which is (ε, δ)-differential privacy for every ε.
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid.
     """
     require_features("smoothed")
     guarantee = SmoothedDP(
@@ -61,14 +68,18 @@ def make_sampling_histogram(
 
     Parameters
     ----------
-    input_domain, input_metric : output of `make_dirichlet_multinomial` or `make_beta_binomial`,
-        with a public number of records.
+    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
+        `make_beta_binomial`, with a public number of records.
     output_measure : `approximate(max_divergence())`, whose map is `(0, d_in T / n)` without
         replacement and `(0, 1 - (1 - d_in / n)^T)` with it; or `smoothed(Π, size=n)`, whose map is
         a `SmoothedLoss`, and whose releases are a `SmoothedRelease`.
-    rate, replacement : as in `SamplingHistogram`.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
-    Raises `ValueError` under a measure without δ, where no finite loss exists.
+    Raises `ValueError`/`TypeError` for a rate or space that does not fit, and for a measure of
+    other records or categories. Raises `ValueError` under a measure without δ, where no finite loss
+    exists.
     """
     mechanism = SamplingHistogram(rate=rate, replacement=replacement)
     _space(input_domain, mechanism)
@@ -94,11 +105,23 @@ def make_noisy_sampling_histogram(
     """Release the histogram of `T = ceil(rate n)` records drawn without replacement, with noise of
     `scale` records on every count (Algorithm 4).
 
-    The map under `max_divergence()` is `d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the
-    noise; the other OpenDP measures follow from it. Under `smoothed(Π, size=n)` the loss is that of
-    the noised histogram itself where the databases and samples are few enough to compute it (`n
-    T^3` up to 10^9 for two categories), otherwise for every database the smaller of those of the
-    sampling and of the noise; 0 from that ε on.
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
+        `make_beta_binomial`, with a public number of records.
+    output_measure : `max_divergence()`, whose map is `d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the
+        loss of the noise; another measure of OpenDP's, whose map follows from that; or `smoothed(Π,
+        size=n)`, whose map is a `SmoothedLoss`, and whose releases are a `SmoothedRelease`.
+    scale : positive number, in records.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+
+    Under `smoothed(Π, size=n)` the loss is that of the noised histogram itself where the databases
+    and samples are few enough to compute it: `n T^3` up to 10^9 for two categories. Otherwise it
+    is, for every database, the smaller of the losses of the sampling and of the noise; it is 0 from
+    the ε of the noise on.
+
+    Raises `ValueError`/`TypeError` for a scale, rate, space or measure that does not fit.
     """
     mechanism = NoisySamplingHistogram(scale, rate)
     _space(input_domain, mechanism)
@@ -115,13 +138,25 @@ def make_sampling_average(
     *,
     values: Sequence[float],
 ) -> Measurement:
-    """Release the average of `T = ceil(rate n)` values drawn without replacement (Algorithm 3), one
-    of `values` for each category, as the float nearest to it.
+    """Release the average of `T = ceil(rate n)` values drawn without replacement (Algorithm 3), as
+    the float nearest to it.
+
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
+        `make_beta_binomial`, with a public number of records.
+    output_measure : `approximate(max_divergence())`, whose map is `(0, d_in T / n)`; or
+        `smoothed(Π, size=n)`, whose map is a `SmoothedLoss`.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    values : a finite number for each category, in their order.
 
     It is a post-processing of `make_sampling_histogram`, whose maps it has. Under `smoothed(Π,
     size=n)` the loss is that of the average itself where the databases and samples are few enough
     to compute it. For values from a continuum nothing better than sampling's holds, under either
     kind of measure (Theorem 4).
+
+    Raises `ValueError`/`TypeError` for a rate, space, measure or values that do not fit.
     """
     mechanism = SamplingHistogram(rate=rate)
     space = _space(input_domain, mechanism)
@@ -170,7 +205,9 @@ def _smoothed_measurement(
     mechanism: SamplingHistogram | NoisySamplingHistogram,
     values: tuple[float, ...] = (),
 ) -> Measurement:
-    """The same release under the smoothed measure, as a `SmoothedRelease`."""
+    """Make the measurement of the mechanism under a smoothed measure, which releases a
+    `SmoothedRelease`.
+    """
     space = _space(input_domain, mechanism)
     guarantee = deepcopy(output_measure.descriptor)  # the measure hands its own to anyone
     if not (isinstance(guarantee, SmoothedDP) and repr(output_measure) == guarantee.identifier):

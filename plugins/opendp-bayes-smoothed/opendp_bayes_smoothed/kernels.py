@@ -1,4 +1,4 @@
-"""What is released of a sample's histogram: noise on every count, or the average of a value.
+"""Kernels from a sample's histogram to a release: noise on every count, or the average of a value.
 
 Each is the laws of the histogram of a sample, times a kernel: a row of probabilities for each
 histogram of the sample.
@@ -20,7 +20,7 @@ _LARGEST_MATRIX, _LARGEST_PRODUCT = 1 << 23, 1 << 30
 
 
 def feasible(size: int, samples: int, k: int, outcomes: int) -> bool:
-    """Whether the laws of all databases are few enough to be computed within about a second."""
+    """True if the laws of all databases are few enough to be computed within about a second."""
     if max(k, size) > 1 << 20:
         return False
     databases, histograms = number_of_candidates(size, k), number_of_candidates(samples, k)

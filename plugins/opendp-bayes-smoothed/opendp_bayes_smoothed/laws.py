@@ -1,10 +1,10 @@
-"""Any anonymous mechanism, from the laws of its outcome: its profile (paper, Definition 2) and what
-it is after sampling (`docs/smoothed.md`, "Any anonymous mechanism").
+"""Any anonymous mechanism, from the laws of its outcome: its profile (paper, Definition 2), also
+after sampling (`docs/smoothed.md`, "Any anonymous mechanism").
 
 A mechanism is anonymous if the law of its outcome depends on the histogram of the data alone. The
 laws of all databases of n records are the rows of one matrix, in the order of
-`opendp_bayes.extend.candidates`, and a mechanism that looks at a sample only is the matrix of the
-laws of the sample's histogram times that of what is released of each histogram.
+`opendp_bayes.extend.candidates`. A mechanism that looks at a sample only is a product of two
+matrices: the laws of the sample's histogram, and the laws of the outcome given that histogram.
 """
 
 import math
@@ -94,7 +94,7 @@ def hockey_stick(p: Floats, q: Floats, epsilon: float, error: float) -> Floats:
 
 
 def laws_of(law: Law, size: int, k: int, error: float = _OF_A_LAW) -> Laws:
-    """The laws that a callable gives, checked; `ValueError` for what is no law."""
+    """Tabulate and check the laws that a callable gives; `ValueError` for rows that are no laws."""
     number = number_of_candidates(size, k)
     if number > LARGEST_LAWS:
         raise ValueError(
@@ -128,11 +128,18 @@ def _checked(law: Law, counts: tuple[int, ...], outcomes: int | None) -> Floats:
 
 
 def anonymous_profile(law: Law, counts: ArrayLike, epsilon: float) -> float:
-    """`δ_ε(x)` of any anonymous mechanism (paper, Definition 2), from the law of its outcome.
+    """Return `δ_ε(x)` of any anonymous mechanism (paper, Definition 2), from the law of its
+    outcome.
 
-    `law` takes the counts of a database as a tuple and returns the probabilities of the outcomes,
-    the same outcomes for every database, each within a relative 2^-35. Returns an upper bound then,
-    never exactly 0. Raises `ValueError` for what is no law.
+    Parameters
+    ----------
+    law : from the counts of a database, a tuple, to the probabilities of the outcomes: the same
+        outcomes for every database, each probability within a relative 2^-35.
+    counts : records of each category, shape `(m,)`.
+    epsilon : at least 0.
+
+    Returns an upper bound, never exactly 0. Raises `ValueError`/`TypeError` for arguments that are
+    not valid, and for a `law` that is none.
 
     >>> def report(counts):
     ...     return [0.75, 0.25] if counts[0] > counts[1] else [0.25, 0.75]

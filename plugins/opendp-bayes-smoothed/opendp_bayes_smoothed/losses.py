@@ -1,4 +1,4 @@
-"""What the smoothed privacy map of a release says: for every ε a δ, and for every δ an ε.
+"""The smoothed privacy map of a release: a δ for every ε, and an ε for every δ.
 
 Of every database the smallest of what is known: the profile of the sampling, that of what is
 released of the sample, and what differential privacy promises. The smoothed δ averages these
@@ -31,8 +31,8 @@ _STEPS = 16
 
 @dataclass(frozen=True)
 class SmoothedDP:
-    """What tells two smoothed privacy measures apart: the number of records, and the vertices of
-    the convex hull of Π.
+    """Identity of a smoothed privacy measure: the number of records, and the vertices of the convex
+    hull of Π.
     """
 
     size: int
@@ -45,7 +45,7 @@ class SmoothedDP:
 
 @dataclass(frozen=True)
 class SampleRelease:
-    """One release of a sample, and what differential privacy promises for it, whatever the data.
+    """One release of a sample, and its loss under differential privacy, whatever the data.
 
     Attributes
     ----------
@@ -65,8 +65,8 @@ class SampleRelease:
     drawn: float = 1.0
 
     def log_bound(self, epsilon: float) -> float:
-        """The logarithm of what differential privacy promises: `(pure_epsilon, 0)` is `(ε, (e^p -
-        e^ε) / (e^p + 1))` for an ε below p (`docs/smoothed.md`, "Differential privacy").
+        """Logarithm of the δ of differential privacy: `(pure_epsilon, 0)` is `(ε, (e^p - e^ε) /
+        (e^p + 1))` for an ε below p (`docs/smoothed.md`, "Differential privacy").
         """
         pure = self.pure_epsilon
         if epsilon >= pure:
@@ -78,7 +78,9 @@ class SampleRelease:
         return math.log(min(noise, self.drawn)) + 2.0**-50 if min(noise, self.drawn) else -math.inf
 
     def log_profiles(self, size: int, k: int, epsilon: float) -> Floats:
-        """`ln δ_ε(x)` for each of `candidates(size, k)`, rounded up, at most what is promised."""
+        """`ln δ_ε(x)` for each of `candidates(size, k)`, rounded up, and at most the bound of
+        differential privacy.
+        """
         draw, histograms = DRAWS[self.replacement], databases(size, k)
         logs = np.minimum(
             log_profiles(draw, self.samples, histograms, epsilon), self.log_bound(epsilon)
@@ -190,7 +192,9 @@ class SmoothedLoss:
         return self.delta(epsilon) <= delta
 
     def __lt__(self, other: Any) -> bool:
-        """Whether the loss is at most a budget `(ε, δ)`: what `Measurement.check` asks."""
+        """True if the loss is at most a budget `(ε, δ)`; this is the comparison that
+        `Measurement.check` makes.
+        """
         return self._within(other)
 
     def __gt__(self, other: Any) -> bool:

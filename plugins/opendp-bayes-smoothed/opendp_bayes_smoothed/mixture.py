@@ -1,5 +1,5 @@
-"""What tells a database of three or more categories from a neighbour: the tails of two categories,
-mixed over the number s of records that are drawn from the two.
+"""Divergence between a database of three or more categories and a neighbour: the tails of two
+categories, mixed over the number s of records that are drawn from the two.
 
     d(x, x') = sum_s P(s) d_s ,   d_s the tail for s records.
 
@@ -126,8 +126,8 @@ def _log_stretch(pair: Pair, first: Integers, last: Integers) -> Floats:
 
 
 def _inner(bounds: Floats) -> slice:
-    """The stretches that count: what is below `NEGLIGIBLE` of the largest on either side is left
-    out, and so added as it is bounded.
+    """Choose the stretches that count. Those below `NEGLIGIBLE` of the largest on either side are
+    left out, and added as they are bounded.
     """
     relative = bounds - bounds.max() - math.log(NEGLIGIBLE) + math.log(len(bounds)) + 12
     counting = np.flatnonzero(relative >= min(0.0, float(relative.max())))

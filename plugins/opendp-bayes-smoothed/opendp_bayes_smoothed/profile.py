@@ -59,7 +59,19 @@ def log_database_profile(
     *,
     replacement: Replacement = "without",
 ) -> float:
-    """The natural logarithm of `database_profile`, minus infinity where the profile is 0."""
+    """Return the natural logarithm of the profile `δ_ε(x)` of the sampling-histogram mechanism,
+    minus infinity where the profile is 0.
+
+    Parameters
+    ----------
+    counts : records of each category, shape `(m,)`, at most 10^9 in all.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    epsilon : at least 0.
+    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid.
+    """
     array = as_counts(counts)
     size = int(array.sum())
     samples = samples_of(rate, size)

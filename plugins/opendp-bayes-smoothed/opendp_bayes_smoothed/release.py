@@ -1,4 +1,4 @@
-"""A release together with what smoothed differential privacy says of it."""
+"""A release together with its promise under smoothed differential privacy."""
 
 import json
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class SmoothedRelease:
 
     @property
     def loss(self) -> SmoothedLoss:
-        """What smoothed differential privacy promises, for one record changed."""
+        """Loss under smoothed differential privacy, for one record changed."""
         return loss_of(self.release.mechanism, self.guarantee)
 
     @property
@@ -42,8 +42,8 @@ class SmoothedRelease:
         return tuple(self.release.counts)
 
     def sheet(self, epsilons: Sequence[float] = EPSILONS) -> Sheet:
-        """What tables show: the counts, the smoothed δ at each of `epsilons`, and both promises in
-        words. Computing the δ may take seconds for thousands of records.
+        """Sheet of the release: the counts, the smoothed δ at each of `epsilons`, and both promises
+        in words. Computing the δ may take seconds for thousands of records.
         """
         size, corners = self.guarantee.size, self.guarantee.vertices
         labels = zip(self.release.categories, self.counts, strict=True)

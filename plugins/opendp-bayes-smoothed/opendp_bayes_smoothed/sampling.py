@@ -37,8 +37,8 @@ def draw_histogram(counts: list[int], samples: int, replacement: Replacement) ->
 
 
 def hypergeometric(a: int, b: int, s: int) -> int:
-    """How many of `s` records, drawn from `a + b` without replacement, are among the `a`; `s <= a +
-    b`.
+    """Draw the number of records among the `a`, of `s` drawn from `a + b` without replacement; `s
+    <= a + b`.
     """
     if 2 * s > a + b:
         return a - hypergeometric(a, b, a + b - s)  # those that are left behind
@@ -49,7 +49,9 @@ def hypergeometric(a: int, b: int, s: int) -> int:
 
 
 def binomial(a: int, b: int, s: int) -> int:
-    """How many of `s` records, drawn from `a + b` with replacement, are among the `a`; 0 of 0."""
+    """Draw the number of records among the `a`, of `s` drawn from `a + b` with replacement; 0 where
+    both are 0.
+    """
     if a == 0 or b == 0:
         return 0 if a == 0 else s
     mode = (s + 1) * a // (a + b)

@@ -28,19 +28,22 @@ def smoothed_delta(
     *,
     replacement: Replacement = "without",
 ) -> float:
-    """The smoothed δ of the sampling-histogram mechanism at `epsilon`.
+    """Return the smoothed δ of the sampling-histogram mechanism at `epsilon`.
 
     Parameters
     ----------
     distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
         vertices of their convex hull matter, and are used.
-    size : the number of records n.
-    rate, epsilon, replacement : as in `database_profile`.
+    size : the number of records n, at least 1.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    epsilon : at least 0.
+    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
     Returns a certified upper bound, relatively within about `2^-29 + n^2 2^-44` of the exact value;
-    two categories take about n steps, of 10^5 records a few seconds. Raises `ValueError` where
-    there are too many histograms. Where the value is below the range of floats, use
-    `log_smoothed_delta`.
+    two categories take about n steps, of 10^5 records a few seconds. Where the value is below the
+    range of floats, use `log_smoothed_delta`. Raises `ValueError`/`TypeError` for arguments that
+    are not valid, and where there are too many histograms.
 
     >>> round(smoothed_delta([[0.5, 0.5], [0.9, 0.1]], size=50, rate=0.8, epsilon=3.0), 6)
     0.347648
@@ -56,7 +59,22 @@ def log_smoothed_delta(
     *,
     replacement: Replacement = "without",
 ) -> float:
-    """The natural logarithm of `smoothed_delta`, minus infinity where it is 0."""
+    """Return the natural logarithm of the smoothed δ of the sampling-histogram mechanism, minus
+    infinity where that is 0.
+
+    Parameters
+    ----------
+    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
+        vertices of their convex hull matter, and are used.
+    size : the number of records n, at least 1.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    epsilon : at least 0.
+    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid, and where there are too many
+    histograms.
+    """
     corners = vertices(distributions)
     size, k = as_size(size), corners.shape[1]
     samples = samples_of(rate, size)
@@ -68,12 +86,19 @@ def log_smoothed_delta(
 
 
 def anonymous_delta(law: Law, distributions: ArrayLike, size: int, epsilon: float) -> float:
-    """The smoothed δ of any anonymous mechanism, from the law of its outcome: Algorithm 1.
+    """Return the smoothed δ of any anonymous mechanism, from the law of its outcome: Algorithm 1.
 
-    `law` takes the counts of a database as a tuple and returns the probabilities of the outcomes,
-    the same outcomes for every database, each within a relative 2^-35; `distributions` and `size`
-    as in `smoothed_delta`. An upper bound then, never exactly 0. Raises `ValueError` for what is no
-    law, or too many databases or outcomes.
+    Parameters
+    ----------
+    law : from the counts of a database, a tuple, to the probabilities of the outcomes: the same
+        outcomes for every database, each probability within a relative 2^-35.
+    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
+        vertices of their convex hull matter, and are used.
+    size : the number of records n, at least 1.
+    epsilon : at least 0.
+
+    Returns an upper bound, never exactly 0. Raises `ValueError`/`TypeError` for arguments that are
+    not valid, for a `law` that is none, and where there are too many databases or outcomes.
 
     >>> def report(counts):
     ...     return [0.75, 0.25] if counts[0] > counts[1] else [0.25, 0.75]
@@ -95,10 +120,22 @@ def smoothed_epsilon(
     *,
     replacement: Replacement = "without",
 ) -> float:
-    """The smallest ε, to a relative 2^-20 and rounded up, whose smoothed δ is at most `delta`;
-    infinity if there is none.
+    """Return the smallest ε, to a relative 2^-20 and rounded up, whose smoothed δ is at most
+    `delta`; infinity if there is none.
+
+    Parameters
+    ----------
+    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
+        vertices of their convex hull matter, and are used.
+    size : the number of records n, at least 1.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+    delta : greater than 0 and at most 1.
+    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
     Outcomes that a neighbour cannot have keep the smoothed δ above a positive number at every ε.
+    Raises `ValueError`/`TypeError` for arguments that are not valid, and where there are too many
+    histograms.
     """
     if not 0 < delta <= 1:
         raise ValueError(f"delta={delta!r}: must be greater than 0 and at most 1.")
@@ -129,10 +166,15 @@ def smallest_epsilon(enough: Callable[[float], bool], last: float) -> float:
 
 
 def composed(losses: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """`(ε, δ)` of several mechanisms on the same data under the same Π: the sums, rounded up
+    """Return `(ε, δ)` of several mechanisms on the same data under the same Π: the sums, rounded up
     (Proposition 5).
 
-    The mechanisms are chosen before any of their outputs is seen. δ is at most 1.
+    Parameters
+    ----------
+    losses : a pair `(ε, δ)` for each mechanism, both at least 0.
+
+    The mechanisms are chosen before any of their outputs is seen. δ is at most 1. Raises
+    `ValueError`/`TypeError` for a negative loss.
     """
     pairs = [(as_epsilon(epsilon), as_epsilon(delta, "delta")) for epsilon, delta in losses]
     epsilons, deltas = ([pair[i] for pair in pairs] for i in (0, 1))

@@ -1,4 +1,4 @@
-"""The profiles of all databases of so many records at once: what Algorithm 1 averages."""
+"""The profiles of all databases of so many records at once, which Algorithm 1 averages."""
 
 from itertools import permutations
 

@@ -1,5 +1,5 @@
-"""Upper tails of a draw from two categories, weighted by what they tell a neighbour apart by: the
-sums that every profile is made of (`docs/smoothed.md`, "The profile").
+"""Upper tails of a draw from two categories, weighted by how far they tell a neighbour apart: the
+sums that make every profile (`docs/smoothed.md`, "The profile").
 
     d = sum_k P(k) (1 - e^ε r(k))_+ ,
 

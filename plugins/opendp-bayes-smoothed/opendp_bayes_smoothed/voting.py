@@ -22,7 +22,11 @@ _LARGEST_SAMPLE = 1 << 20
 
 
 def plurality(votes: ArrayLike) -> int:
-    """The alternative with most votes, the first of those that tie.
+    """Return the alternative with most votes, the first of those that tie.
+
+    Parameters
+    ----------
+    votes : number of votes for each alternative, shape `(alternatives,)`.
 
     >>> plurality((2, 5, 5))
     1
@@ -31,8 +35,14 @@ def plurality(votes: ArrayLike) -> int:
 
 
 def rankings(alternatives: int) -> list[tuple[int, ...]]:
-    """All rankings of so many alternatives, best first, in lexicographic order: the categories of
-    the votes that `borda` and `copeland` count.
+    """List all rankings of so many alternatives, best first, in lexicographic order: the categories
+    of the votes that `borda` and `copeland` count.
+
+    Parameters
+    ----------
+    alternatives : their number, from 2 to 6.
+
+    Raises `ValueError` for another number.
 
     >>> rankings(3)[:3]
     [(0, 1, 2), (0, 2, 1), (1, 0, 2)]
@@ -43,8 +53,15 @@ def rankings(alternatives: int) -> list[tuple[int, ...]]:
 
 
 def borda(alternatives: int) -> Rule:
-    """The alternative with most points, the first of those that tie: a ranking gives its last
-    alternative none, and each one more than the next.
+    """Make the rule by which the alternative with most points wins, the first of those that tie. A
+    ranking gives its last alternative no point, and each other one more than the next.
+
+    Parameters
+    ----------
+    alternatives : their number, from 2 to 6.
+
+    The rule takes the number of votes for each of `rankings(alternatives)`, a tuple. Raises
+    `ValueError` for another number.
 
     >>> borda(3)((4, 0, 0, 3, 0, 0))
     1
@@ -55,8 +72,15 @@ def borda(alternatives: int) -> Rule:
 
 
 def copeland(alternatives: int) -> Rule:
-    """The alternative that beats most others by majority, a tie counting half; the first of those
-    that tie.
+    """Make the rule by which the alternative that beats most others by majority wins, a tie
+    counting half; the first of those that tie.
+
+    Parameters
+    ----------
+    alternatives : their number, from 2 to 6.
+
+    The rule takes the number of votes for each of `rankings(alternatives)`, a tuple. Raises
+    `ValueError` for another number.
 
     >>> copeland(3)((4, 0, 0, 3, 0, 0))
     0
@@ -78,12 +102,20 @@ def copeland(alternatives: int) -> Rule:
 def of_a_sample(
     function: Callable[[tuple[int, ...]], object], k: int, size: int, rate: float | Fraction
 ) -> Law:
-    """The law of a public function of the histogram of `T = ceil(rate n)` records drawn without
-    replacement from `size`, for `anonymous_delta` and `anonymous_profile`.
+    """Make the law of a public function of the histogram of `T = ceil(rate n)` records drawn
+    without replacement, for `anonymous_delta` and `anonymous_profile`.
 
-    `function` takes the counts of the sample, k of them, and returns anything hashable: the winner
-    of an election some of whose votes are lost, say. Outcomes are in the order in which they first
-    occur among the histograms, in lexicographic order. Raises `ValueError` where the sample has
+    Parameters
+    ----------
+    function : from the counts of the sample, a tuple of k, to anything hashable, such as the winner
+        of an election some of whose votes are lost.
+    k : number of categories.
+    size : the number of records n.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
+        for the decimal that it prints as.
+
+    Outcomes are in the order in which they first occur among the histograms, in lexicographic
+    order. Raises `ValueError`/`TypeError` for a rate that is not valid, and where the sample has
     more than 2^20 histograms.
 
     >>> law = of_a_sample(plurality, k=2, size=5, rate=0.6)

@@ -1,0 +1,121 @@
+"""Public functions describe each of their arguments, in lists that hold together on the page."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_pages import ROOT, SOURCES
+
+PACKAGES = [ROOT / "opendp_bayes", *sorted((ROOT / "plugins").glob("*/opendp_bayes_*"))]
+#: Parts whose docstrings are not held to this.
+EXEMPT = "inference"
+_ENTRY = re.compile(r"^(\S.*?) : ", re.MULTILINE)
+_ELSEWHERE = re.compile(r"\b(?:as in|as for|those of|see) `[\w.]+`")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
+
+
+def functions(path: Path) -> dict[str, ast.FunctionDef]:
+    body = ast.parse(path.read_text(encoding="utf-8")).body if path.exists() else []
+    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+
+
+def public_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The functions that the `__init__` of a package imports, by themselves or with a module."""
+    for package in PACKAGES:
+        doors = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
+        for door in ast.walk(doors):
+            if not isinstance(door, ast.ImportFrom) or f".{EXEMPT}" in str(door.module):
+                continue
+            place = package.parent.joinpath(*str(door.module).split("."))
+            for name in [alias.name for alias in door.names]:
+                if (place / f"{name}.py").exists():  # a module, with all of its functions
+                    found = functions(place / f"{name}.py")
+                    yield from ((f"{name}.{one}", found[one]) for one in found if one[0] != "_")
+                elif name in (found := functions(place.with_suffix(".py"))):
+                    yield f"{door.module}.{name}", found[name]
+
+
+PUBLIC = dict(public_functions())
+
+
+def section(docstring: str) -> str:
+    """The list of the parameters; empty without."""
+    found = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n|\Z)", docstring, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+def undescribed(function: ast.FunctionDef) -> set[str]:
+    given = function.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    listed = " ".join(_ENTRY.findall(section(ast.get_docstring(function) or "")))
+    return {name.arg for name in named if name} - set(re.findall(r"\w+", listed))
+
+
+def sent_away(docstring: str) -> list[str]:
+    """References to another function in place of a description."""
+    return _ELSEWHERE.findall(" ".join(section(docstring).split()))
+
+
+def broken(docstring: str) -> list[str]:
+    """Lines that fall out of a list: they are neither an entry nor indented below one."""
+    lists = [part for part in docstring.split("\n\n") if not part.startswith(">>>")]
+    lists = [re.sub(r"^(Parameters|Attributes)\n-+\n", "", part) for part in lists]
+    return [
+        line
+        for part in lists
+        if _ENTRY.match(part)
+        for line in part.split("\n")
+        if not _ENTRY.match(line) and not line.startswith("    ")
+    ]
+
+
+def test_all_packages_have_public_functions() -> None:
+    assert {name.split(".")[0] for name in PUBLIC} >= {
+        "opendp_bayes",
+        "papers",
+        "opendp_bayes_engines",
+        "opendp_bayes_smoothed",
+    }
+    assert len(PUBLIC) > 60
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_function_describes_each_argument(name: str) -> None:
+    assert not undescribed(PUBLIC[name])
+    assert not sent_away(ast.get_docstring(PUBLIC[name]) or "")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in SOURCES if EXEMPT not in path.parts],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_lists_hold_together(path: Path) -> None:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    docstrings = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, _DOCUMENTED)]
+    assert not [line for docstring in docstrings for line in broken(docstring)]
+
+
+BAD = '''
+def f(a, b, *, c, **options):
+    """Do.
+
+    Parameters
+    ----------
+    a, c : as in `g`.
+    b : a number
+    of records.
+    """
+'''
+
+
+def test_others_are_noticed() -> None:
+    """Negative control."""
+    function = ast.parse(BAD).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    docstring = ast.get_docstring(function) or ""
+    assert undescribed(function) == {"options"}
+    assert sent_away(docstring) == ["as in `g`"]
+    assert broken(docstring) == ["of records."]
