@@ -13,7 +13,7 @@ import polars as pl
 from opendp_bayes.framework.columns import CategoricalColumn
 from opendp_bayes.framework.groups import groups_of
 from opendp_bayes.framework.joint_tables import check_combinations, table_of
-from opendp_bayes.framework.on_disk import require_file
+from opendp_bayes.framework.on_disk import EVERY_ROW, require_file
 from opendp_bayes.framework.question import Question
 from opendp_bayes.framework.spaces import CountsSpace, GroupedCountsSpace
 from opendp_bayes.mathematics.telling import told
@@ -63,7 +63,7 @@ class Cells:
         pl.set_random_seed(secrets.randbits(64))
         values = {f"value_{at}": column.value for at, column in enumerate(self.columns)}
         groups = frame.select(**values).group_by(*values).len("number")
-        return self.counts(groups.collect(engine="streaming"))
+        return self.counts(groups.collect(engine="streaming", optimizations=EVERY_ROW))
 
 
 def cells_of(

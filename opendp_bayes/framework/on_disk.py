@@ -12,6 +12,11 @@ import polars as pl
 
 from opendp_bayes.framework.boundary import ContractError
 
+#: A filter is applied to the rows, after they were read. Polars would drop parts of a Parquet file
+#: unread by their least and largest values, which leave out NaN: one record more in a part could
+#: bring a thousand back.
+EVERY_ROW = pl.QueryOptFlags(predicate_pushdown=False)
+
 
 class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan`
     """Write a frame to a private temporary file (Arrow for Enum columns alone, otherwise Parquet)
@@ -46,10 +51,12 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
         # The quicker format for codes, the slower one for anything else.
         self._is_arrow = len(self._enums) == len(schema)
         if self._is_arrow:
-            codes.sink_ipc(self._path, compression="uncompressed")
+            sink = codes.sink_ipc(self._path, compression="uncompressed", lazy=True)
+            sink.collect(engine="streaming", optimizations=EVERY_ROW)
         else:
+            sink = codes.sink_parquet(self._path, compression="lz4", statistics=False, lazy=True)
             # The streaming writer of polars 1.36 panics on long columns of few bits a row.
-            codes.sink_parquet(self._path, compression="lz4", statistics=False, engine="in-memory")
+            sink.collect(engine="in-memory", optimizations=EVERY_ROW)
 
     @property
     def scan(self) -> pl.LazyFrame:

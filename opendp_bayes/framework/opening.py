@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any
 
 import polars as pl
@@ -26,6 +27,7 @@ from opendp.mod import (
 
 from opendp_bayes.framework.boundary import require_features
 from opendp_bayes.framework.on_disk import on_disk
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive, as_size
 
 #: OpenDP counts rows, two for each change, in 32 bits.
@@ -122,6 +124,8 @@ def context(
     require_features("context")
     privacy_unit, privacy_loss = _as_unit(privacy_unit), _as_loss(privacy_loss)
     _check_split(split_evenly_over, split_by_weights)
+    if margins is not None and not _is_sequence_of(Margin, margins):
+        raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
     data, file = _scanned(frame)
     schema = data.collect_schema()
     _check_identifier(privacy_unit[0], schema)
@@ -210,8 +214,9 @@ def _check_identifier(metric: Metric, schema: pl.Schema) -> None:
     for name in inner.identifier.meta.root_names():
         if name not in schema:
             raise ValueError(
-                f"privacy_unit: identifier={name!r} is not in the frame; its columns are"
-                f" {', '.join(map(repr, schema))}."
+                # Not which there are: of a file without a header, they are somebody's record.
+                f"privacy_unit: identifier={name!r} is not a column of the frame, which has"
+                f" {len(schema)}; its schema names them."
             )
 
 
@@ -234,7 +239,7 @@ def _as_unit(given: Any) -> tuple[Metric, Any]:
         return metric, _as_rows(distance, "contributions")
     for bound in distance:
         if not isinstance(bound, Bound):
-            raise TypeError(f"contributions: {bound!r} must be a number or a dp.polars.Bound.")
+            raise TypeError(f"contributions: {told(bound)} must be a number or a dp.polars.Bound.")
         for limit in ("per_group", "num_groups"):
             if getattr(bound, limit) is not None:
                 _as_rows(getattr(bound, limit), f"contributions: Bound.{limit}")
@@ -281,18 +286,23 @@ def _check_split(evenly: Any, weights: Any) -> None:
     if evenly is not None:
         as_size(evenly, "split_evenly_over", "queries")
     if weights is not None:
-        if isinstance(weights, str) or not isinstance(weights, Sequence) or not weights:
+        if not (_is_sequence_of(Number, weights) and weights):
             raise TypeError(
-                f"split_by_weights={weights!r}: must be a sequence of numbers, one for each query."
+                f"split_by_weights={told(weights)}: must be a sequence of numbers, one for each"
+                " query."
             )
         for at, weight in enumerate(weights):
             as_positive(weight, f"split_by_weights[{at}]")
 
 
+def _is_sequence_of(kind: type, given: Any) -> bool:
+    return isinstance(given, Sequence) and all(isinstance(each, kind) for each in given)
+
+
 def _as_pair(given: Any, name: str, example: str, kind: type) -> tuple[Any, Any]:
     is_pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], kind)
     if not is_pair:
-        raise TypeError(f"{name}={given!r}: must be what OpenDP makes, as in {example}.")
+        raise TypeError(f"{name}={told(given)}: must be what OpenDP makes, as in {example}.")
     return given[0], given[1]
 
 

@@ -38,11 +38,15 @@ EXPRESSIONS = {
     "Column": Kind("`pl.col('x')`, one by name", "is a value of the row", by_label=True),
     "Alias": Kind("`alias`, `y=...`", "is another name", by_label=True),
     "Literal": Kind("`pl.lit`: one number, text or Boolean", "is the same for every row"),
-    "BinaryExpr": Kind("arithmetic, comparisons, logic", "is of two values of the row"),
+    "BinaryExpr": Kind(
+        "arithmetic without `/`, comparisons, logic",
+        "is of two values of the row; `//` and `%` of integers alone",
+    ),
     "Ternary": Kind("`fill_nan`, `pl.when`", "is one of two values of the row"),
     "Cast": Kind(
         "`cast` to Boolean, numbers, String, Enum, dates and times",
-        "is of one value; of a Categorical to String or Enum, which go by its label",
+        "is of one value; of a Categorical to String or Enum, which go by its label, of a float to"
+        " neither",
         by_label=True,
     ),
     "Boolean.IsNull": Kind("`is_null`", "is of one value", by_label=True),
@@ -86,7 +90,9 @@ LIMITS = {
     "Range.IntRange": Kind("`truncate_per_group`", "numbers the rows of a group"),
     "Reverse": Kind("`keep='last'`", "numbers them from the last"),
     "Random": Kind("`keep='sample'`", "numbers them at random, afresh in every release"),
-    "SortBy": Kind("`keep=SortBy(...)`", "numbers them in the order of their own values"),
+    "SortBy": Kind(
+        "`keep=SortBy('x')`, one column", "numbers them in the order of their own values"
+    ),
     "Rank": Kind("`truncate_num_groups`", "numbers the groups, in the order of their values"),
     "AsStruct": Kind("`truncate_num_groups` of several columns", "is the values of the group"),
     "Hash": Kind("`truncate_num_groups(..., keep='sample')`", "is of the values of the group"),
@@ -225,10 +231,22 @@ REFUSED = {
         "is no number to group by or to add up: the last digits depend on the order of all rows",
         "Cast it to integers first",
     ),
+    "division": (
+        "rounds otherwise where a batch has one row, and which rows share one depends on all",
+        "Compare with another limit, `x >= 10` for `x / 10 >= 1`, or cast to integers and use `//`",
+    ),
+    "zero": (
+        "shows the sign of zero, which depends on whether other rows are in its batch",
+        "Use `cut` with public breaks, or cast to integers first",
+    ),
     "stale": (
         "was computed anew, and the Bounds of the privacy unit or of an earlier step are about the"
         " groups of the old column",
         "Give the new column another name",
+    ),
+    "keys": (
+        "numbers rows of other identifiers too, in polars 1.36",
+        "Sort by one column, computed from them where several decide",
     ),
     "constants": ("makes one row, whatever the data", "Select a column too, or use `with_columns`"),
     "source": ("is what it begins with", "Begin it with `context.query()`"),

@@ -13,6 +13,7 @@ import polars as pl
 from opendp_bayes.framework.boundary import silenced
 from opendp_bayes.framework.plan_kinds import CONSTANTS, EXPRESSIONS, OPERATORS, REFUSED, TYPES
 
+_DIVISIONS = ("Divide", "TrueDivide", "FloorDivide", "Modulus")
 #: How polars' namespaces are written by users.
 _SPACES = {"StringExpr": "str", "TemporalExpr": "dt", "ListExpr": "list", "ArrayExpr": "arr"}
 _SPACES |= {"BinaryExpr": "bin", "StructExpr": "struct", "Categorical": "cat", "Boolean": ""}
@@ -40,11 +41,13 @@ class Rows:
     coded : the columns that are Categorical, or hold one.
     bounded : the names of columns by whose groups Bounds were stated.
     stale : those that were computed anew since, so that these Bounds are not about their groups.
+    plan : that gives these rows, as polars writes it.
     """
 
     coded: frozenset[str]
     bounded: frozenset[str] = frozenset()
     stale: frozenset[str] = frozenset()
+    plan: Any = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ def value_of(rows: Rows, node: Any) -> Value:
     if kind in _FORMS:
         return _FORMS[kind](rows, body)
     if kind != "Function":
-        raise RefusedError(kind)
+        raise RefusedError(named(body)[0] if kind == "Agg" else kind)
     inputs, function = fields(body, "input function")
     kind, arguments = _function(function)
     if kind not in EXPRESSIONS or kind in _FORMS:
@@ -105,6 +108,8 @@ def value_of(rows: Rows, node: Any) -> Value:
         return _replaced(rows, inputs, arguments)
     if kind == "StringExpr.Strptime" and arguments[1]["format"] is None:
         raise RefusedError(kind)
+    if kind == "FillNull" and _any_floats(rows, *inputs) and not _any_floats(rows, node):
+        raise RefusedError("fill_null of floats with text", "zero")
     if EXPRESSIONS[kind].by_label:
         (inner,) = inputs
         return replace(value_of(rows, inner), coded=False)
@@ -161,7 +166,10 @@ def _binary(rows: Rows, body: Any) -> Value:
     left, op, right = fields(body, "left op right")
     if op not in OPERATORS:
         raise RefusedError(str(op))
-    return _made_of(rows, left, right)
+    value = _made_of(rows, left, right)
+    if op in _DIVISIONS and (op == "TrueDivide" or _any_floats(rows, left, right)):
+        raise RefusedError("division with floats", "division")
+    return value
 
 
 def _ternary(rows: Rows, body: Any) -> Value:
@@ -174,7 +182,13 @@ def _cast(rows: Rows, body: Any) -> Value:
     value, to = value_of(rows, inner), _type(dtype)
     if value.coded and to not in ("String", "Enum"):
         raise RefusedError(repr(value.name), "codes")
+    if to in ("String", "Enum") and _any_floats(rows, inner):
+        raise RefusedError(f"cast of a float to {to}", "zero")
     return replace(value, coded=False)
+
+
+def _any_floats(rows: Rows, *nodes: Any) -> bool:
+    return any(dtype.is_float() for dtype in types_of(rows.plan, list(nodes)))
 
 
 def _made_of(rows: Rows, *nodes: Any) -> Value:

@@ -15,7 +15,7 @@ from opendp.mod import Domain, Metric
 
 from opendp_bayes.framework.boundary import ContractError
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior
+from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_numbers, as_prior
 from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.release_format.data import Key, Label
 from opendp_bayes.release_format.labels import are_same, distinct, in_order
@@ -168,10 +168,11 @@ def _prior_of(labels: tuple[Category, ...], prior: Prior) -> tuple[float, ...]:
             shown = ", ".join(map(repr, labels))
             raise ValueError(f"prior={told(prior)}: must have one entry for each of {shown}.")
         prior = entries
-    if np.size(prior) not in (1, len(labels)):
+    size = as_numbers(prior, "prior").size
+    if size not in (1, len(labels)):
         shown = ", ".join(map(repr, labels))
         raise ValueError(
-            f"prior={told(prior)}: has {np.size(prior)} entries; must have {len(labels)}, one for"
+            f"prior={told(prior)}: has {size} entries; must have {len(labels)}, one for"
             " each"
             f" of {shown}, or be one number."
         )

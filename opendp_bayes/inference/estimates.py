@@ -50,7 +50,7 @@ class Estimate:
         ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InferredRelease(ReleasedData):
     """The data of a release with its two posteriors, each computed when it is first read."""
 

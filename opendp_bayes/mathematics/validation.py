@@ -72,18 +72,23 @@ def as_distance(value: Any, name: str = "d_in") -> int:
     return distance
 
 
+def as_numbers(value: ArrayLike, name: str) -> Floats:
+    """Return `value` as an array of floats, of its own shape; `TypeError` for what holds others."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}={told(value)}: must be a number or a sequence of numbers."
+        ) from None
+
+
 def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Floats:
     """Return `prior` as a float array of shape `(k,)`; a scalar is broadcast when `k` is known.
 
     Raises `ValueError` for a wrong length, fewer than two categories, or an entry that is not
     positive and finite.
     """
-    try:
-        array = np.asarray(prior, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name}={told(prior)}: must be a number or a sequence of numbers."
-        ) from None
+    array = as_numbers(prior, name)
     if array.ndim == 0:
         if k is None:
             raise ValueError(
@@ -110,7 +115,10 @@ def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Flo
 
 def as_counts(counts: ArrayLike, k: int | None = None) -> Integers:
     """Return `counts` as an int64 array of shape `(k,)` of non-negative whole numbers."""
-    array = np.asarray(counts)
+    try:
+        array = np.asarray(counts)
+    except (TypeError, ValueError):
+        raise TypeError(f"counts={told(counts)}: must be a sequence of whole numbers.") from None
     if array.ndim != 1 or array.size < 2 or (k is not None and array.size != k):
         wanted = "at least 2" if k is None else str(k)
         raise ValueError(

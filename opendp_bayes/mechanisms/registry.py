@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any
 
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms import (
     GaussianParameters,
     HellingerExponential,
@@ -66,11 +67,11 @@ def load_mechanism(name: str) -> type[Any]:
                 if not found
                 else f"is registered by {len(found)} packages"
             )
-            close = get_close_matches(name, available_mechanisms(), n=1)
-            hint = f" Did you mean {close[0]!r}?" if close and not found else ""
+            known = available_mechanisms()
+            near = get_close_matches(name, known, n=1) if isinstance(name, str) else []
+            hint = f" Did you mean {near[0]!r}?" if near and not found else ""
             raise ValueError(
-                f"mechanism={name!r}: {problem}; available:"
-                f" {', '.join(available_mechanisms())}.{hint}"
+                f"mechanism={told(name)}: {problem}; available: {', '.join(known)}.{hint}"
             )
         kind: Any = found[0].load()
         required = ("check", "log_pmf", "sample", "proven_loss")

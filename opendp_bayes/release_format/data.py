@@ -18,7 +18,7 @@ Label = Value | tuple[Value, ...]
 Key = Value | None | tuple[Value | None, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReleasedData(Promised):
     """Draws of a mechanism, with what they were made from and under which promise. Plain data:
     everything here may be published.

@@ -1,10 +1,12 @@
 """The promise that a release makes to the records that it was made from."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from opendp_bayes.mechanisms.neighbours import Relation, relation_of
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.release_format.labels import identity
 
 P = TypeVar("P", bound="Promised")
 
@@ -58,8 +60,9 @@ class Promise:
 
 
 class Promised:
-    """A frozen dataclass with a `promise`: the promise by its short names, and copies.
+    """A frozen dataclass with a `promise`: the promise by its short names, copies, and equality.
 
+    Two are equal where their fields are, and their labels by type and value.
     What a property of a subclass has computed and kept is left out of copies and pickles, which
     hold the fields alone.
     """
@@ -110,6 +113,18 @@ class Promised:
     def with_promise(self: P, promise: Promise) -> P:
         """Copy the release with its promise stated for another distance or measure."""
         return replace(self, promise=promise)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._told_apart() == other._told_apart()
+
+    def __hash__(self) -> int:
+        return hash(self._told_apart())
+
+    def _told_apart(self) -> Hashable:
+        """All fields, those that hold labels by the identity of each."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        labels = {name: identity(values[name]) for name in values.keys() & {"categories", "groups"}}
+        return tuple((values | labels).values())
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GroupedRelease(Promised, Mapping[Key, Release]):
     """Private releases of the posteriors of groups: a mapping from each public group to its
     `Release`. Plain data: everything here may be published.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Release(InferredRelease):
     """A private release of a posterior. Plain data: everything here may be published.
 

@@ -10,6 +10,7 @@ from opendp_bayes.accounting.division import sum_up
 from opendp_bayes.display import notebook
 from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
 from opendp_bayes.display.wording import group_name, stated_loss
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.results.grouped_release import GroupedRelease
@@ -44,10 +45,11 @@ class Survey(Mapping[str, Release | GroupedRelease]):
     releases: tuple[Release | GroupedRelease, ...]
 
     def __post_init__(self) -> None:
-        if not self.names or not len(set(self.names)) == len(self.names) == len(self.releases):
+        names = self.names if isinstance(self.names, tuple) else ()
+        if not names or not len(set(names)) == len(names) == len(self.releases):
             raise ValueError(
-                f"names={self.names!r}: must be different, at least one, and as many as releases,"
-                f" {len(self.releases)}."
+                f"names={told(self.names)}: must be different, at least one, and as many as"
+                f" releases, {len(self.releases)}."
             )
         measures = {release.measure for release in self.releases}
         if len(measures) > 1:

@@ -159,6 +159,7 @@ unknown = "y"
 categories = ["1", "0"]
 labels = ["Odd", "Even"]
 nulls = "0"
+unmatched = "drop"
 [[results]]
 column = ["vote", "town", "odd"]
 prior = [1, 2, 3, 4, 5, 6, 7, 8]

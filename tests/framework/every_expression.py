@@ -1,4 +1,4 @@
-"""Every expression that polars can make of a column, with plausible arguments; run as a script, it
+"""Every expression that polars can make of a column, with plausible arguments; run as a module, it
 says what they are worth on two orders of the same records, each in a process of its own, because a
 process keeps the codes of categories that it has seen.
 """
@@ -14,10 +14,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import opendp.prelude as dp  # which adds expressions of its own
 import polars as pl
+
+from tests.framework.every_function import examples
 
 SCHEMA: dict[str, Any] = {
     "id": pl.Int64,
@@ -200,6 +203,9 @@ MORE: dict[str, pl.Expr] = {
 }
 
 
+MORE |= examples()
+
+
 def methods(receivers: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """The name of every public method of an expression and of its namespaces, with the method of
     each receiver.
@@ -258,7 +264,8 @@ def records(order: str) -> pl.DataFrame:
 def in_a_process(what: str, receivers: tuple[str, ...], labels: list[str]) -> dict[str, Any]:
     """What `main` writes, from a process of its own."""
     run = subprocess.run(
-        [sys.executable, __file__, what],
+        [sys.executable, "-m", __name__, what],
+        cwd=Path(__file__).parents[2],
         input=json.dumps([receivers, labels]),
         capture_output=True,
         text=True,

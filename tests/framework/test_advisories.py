@@ -113,3 +113,28 @@ def test_a_threshold_of_opendp_releases_more_keys_than_its_delta():
     stated = released.map(1)[1]
     assert 0.0049 < stated < 0.005
     assert len(released(keys)) > 2 * stated * len(keys)
+
+
+@pytest.mark.parametrize(
+    "unit", [{"contributions": 0}, {"contributions": 0, "identifier": "x"}, {"changes": 0}], ids=str
+)
+def test_a_unit_of_nothing_is_refused(unit):
+    """OpenDP finds a scale for its own query by which it counts exactly, at a loss of 0."""
+    frame = pl.LazyFrame({"x": [True] * 6})
+    made = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    query = made.query()
+    limited = query.truncate_per_group(1) if "identifier" in unit else query
+    if unit == {"contributions": 0}:
+        exact = query.select(dp.len(signed=True))
+        assert exact.summarize()["scale"].max() < 1e-6
+        assert exact.resolve().map(0) == 0
+        assert exact.release().collect().item() == 6
+    with pytest.raises(ValueError, match=r"its privacy unit has no records \(d_in=0\)"):
+        ob.posterior(limited, "x", nulls=False, size=6 if "changes" in unit else None)
+    with pytest.raises(ValueError, match="=0: must be between 1 and"):
+        ob.context(frame, privacy_unit=dp.unit_of(**unit), privacy_loss=dp.loss_of(epsilon=1.0))

@@ -335,7 +335,7 @@ BAD = {
         (PURE, 1.0),
         {"total": "all"},
         ValueError,
-        "total='all': must be one of 'remainder', 'bounded', 'private'",
+        "total='all': must be one of 'remainder', 'truncated', 'bounded', 'private'",
     ),
     "sensitivity": (
         ob.then_hellinger_exponential,

@@ -212,7 +212,8 @@ MESSAGES = {
     "nobody's column": (
         {"unit": dp.unit_of(contributions=1, identifier="person")},
         ValueError,
-        "privacy_unit: identifier='person' is not in the frame; its columns are 'vote', 'id', 'g'.",
+        "privacy_unit: identifier='person' is not a column of the frame, which has 3; its schema"
+        " names them.",
     ),
     "no queries": (
         {"split_evenly_over": 0},
@@ -228,6 +229,16 @@ MESSAGES = {
         {"split_by_weights": []},
         TypeError,
         "split_by_weights=[]: must be a sequence of numbers, one for each query.",
+    ),
+    "a text as a weight": (
+        {"split_by_weights": "12"},
+        TypeError,
+        "split_by_weights='12': must be a sequence of numbers, one for each query.",
+    ),
+    "no margins": (
+        {"margins": [{"by": []}]},
+        TypeError,
+        "margins=<list>: must be a sequence of dp.polars.Margin.",
     ),
     "a weight of 0": (
         {"split_by_weights": [1, 0]},

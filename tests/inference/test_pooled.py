@@ -121,7 +121,8 @@ def test_groups_of_one_category_each(monkeypatch, m_prior, kappa_prior):
     monkeypatch.setattr(module, "_FIRST_RUN", 200)
     monkeypatch.setattr(module, "_GROWTHS", 0)
     drawn = ((40, 0, 1), (1, 60, 2), (-1, 30, 0), (900, 1, 0))
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # chains that have not met
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # chains that have not met
         pooled = grouped(drawn).pooled(m_prior=m_prior, kappa_prior=kappa_prior, effective_draws=1)
     for group, category in enumerate((0, 1, 1, 0)):
         assert pooled[group].mean()[category] > 0.9

@@ -15,6 +15,18 @@ import opendp_bayes as ob
 from opendp_bayes.extend import told
 
 VALUE = "a value of a row"
+
+
+class Relation:
+    """As of DuckDB 1.5: numpy takes it for a sequence, and its error shows its rows."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, at: str) -> Any:
+        raise TypeError(f"{at}: {VALUE}")
+
+
 ROWS: dict[str, Any] = {
     "frame": pl.DataFrame({"a": [VALUE] * 3}),
     "series": pl.Series("a", [VALUE] * 3),
@@ -22,6 +34,7 @@ ROWS: dict[str, Any] = {
     "array": np.array([VALUE] * 3),
     "records": [{"a": VALUE}] * 3,
     "tuples": [(VALUE,)] * 3,
+    "relation": Relation(),
 }
 
 
@@ -58,6 +71,8 @@ def test_others_are_shown_by_their_type(value: Any, shown: str) -> None:
 
 
 GOOD = {"k": 3, "scale": 1.0, "n": 10, "epsilon": 1.0, "categories": ["a", "b"], "prior": 1.0}
+GOOD |= {"frame": pl.LazyFrame({"a": ["b"]}), "privacy_unit": dp.unit_of(contributions=1)}
+GOOD |= {"privacy_loss": dp.loss_of(epsilon=1.0)}
 
 
 def _calls() -> Iterator[tuple[str, Callable[..., Any], str, dict[str, Any]]]:

@@ -177,6 +177,11 @@ def test_as_counts_refuses_types(counts: object) -> None:
         as_counts(counts)  # type: ignore[arg-type]
 
 
+def test_as_counts_refuses_what_is_no_array() -> None:
+    with pytest.raises(TypeError, match=r"counts=<list>: must be a sequence of whole numbers\."):
+        as_counts([[1], [1, 2]])  # type: ignore[list-item]
+
+
 @pytest.mark.parametrize(
     "counts", [[-1, 2], [0, 10**13], [0.0, np.inf], np.array([2**64 - 1, 0], dtype=np.uint64)]
 )

@@ -1,5 +1,6 @@
 """One rule of equality for labels, by type and value, wherever they are compared or looked up."""
 
+import copy
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -269,3 +270,54 @@ def test_releases_of_labels_of_other_types_are_not_read_together():
         ob.combine([numbers, booleans], records="different")
     with pytest.raises(ValueError, match="compare posteriors of the same categories"):
         numbers.posterior.compare(booleans.posterior)
+
+
+ONE, OTHER = ((0, 1), (False, True))
+NUMBERED = ob.Release((40, 20), ONE, (1.0, 1.0), ob.KNormParameters(0.01), promise(60))
+#: Releases that differ by the types of labels alone.
+BY_TYPE = {
+    "categories": (NUMBERED, replace(NUMBERED, categories=OTHER)),
+    "one category": (NUMBERED, replace(NUMBERED, categories=(0, True))),
+    "cells": (TABLE, replace(TABLE, categories=CELLS[2:] + CELLS[:2])),
+    "groups": (GROUPED, replace(GROUPED, groups=(True, 2))),
+    "categories of groups": (
+        replace(GROUPED, categories=ONE),
+        replace(GROUPED, categories=OTHER),
+    ),
+    "a group": (
+        replace(GROUPED, categories=ONE)[1],
+        replace(GROUPED, categories=OTHER)[1],
+    ),
+    "the table of a group": (GROUPED[2], replace(GROUPED, groups=(True, 2))[2]),
+    "a survey": (
+        ob.Survey(("a",), (NUMBERED,)),
+        ob.Survey(("a",), (replace(NUMBERED, categories=OTHER),)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BY_TYPE)
+def test_releases_of_other_labels_are_not_equal(name):
+    one, other = BY_TYPE[name]
+    assert one != other
+    assert len({one, other}) == 2
+    for release in (one, other):
+        copied = copy.deepcopy(release)
+        assert copied == release
+        assert hash(copied) == hash(release)
+
+
+def test_releases_are_equal_by_every_field():
+    same = replace(NUMBERED, categories=(np.int64(0), np.int64(1)))
+    assert (same, hash(same)) == (NUMBERED, hash(NUMBERED))
+    for changed in (
+        {"drawn": (41, 19)},
+        {"categories": (1, 0)},
+        {"prior": (1.0, 2.0)},
+        {"mechanism": ob.KNormParameters(0.02)},
+        {"promise": promise(61)},
+        {"group_size": 60},
+    ):
+        assert replace(NUMBERED, **changed) != NUMBERED
+    assert replace(GROUPED, rest=8) != GROUPED
+    assert ob.GroupedRelease != NUMBERED

@@ -8,7 +8,7 @@ from typing import Any
 import narwhals as nw
 
 from opendp_bayes_engines.kinds import INT64, Kind
-from opendp_bayes_engines.making import check, known_true, made
+from opendp_bayes_engines.making import check, made
 from opendp_bayes_engines.terms import RefusedError, Term, literal
 
 #: Some engines divide as floating-point numbers, which are exact up to here.
@@ -67,7 +67,7 @@ def absolute(term: Term) -> Term:
     minus = negative(term)
     low, high = term.column.limits
     limits = (max(low, -high, 0), max(-low, high))
-    expr = nw.when(known_true(term.expr < 0)).then(minus.expr).otherwise(term.expr)
+    expr = nw.when(term.expr < 0).then(minus.expr).otherwise(term.expr)
     return made(expr, Kind.INTEGER, term, limits=limits)
 
 
@@ -80,9 +80,7 @@ def clip(term: Term, lower: Term | None, upper: Term | None) -> Term:
             continue
         if type(bound.value) is not int:
             raise RefusedError("clip: is accepted with whole numbers as its bounds.")
-        expr = (
-            nw.when(known_true(is_beyond(term.expr, bound.expr))).then(bound.expr).otherwise(expr)
-        )
+        expr = nw.when(is_beyond(term.expr, bound.expr)).then(bound.expr).otherwise(expr)
         low, high = (
             (max(low, bound.value), max(high, bound.value))
             if bound is lower

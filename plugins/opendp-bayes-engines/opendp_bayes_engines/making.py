@@ -52,12 +52,9 @@ def alike(name: str, left: Term, right: Term) -> tuple[Term, Term]:
     return left, right
 
 
-def known_true(condition: nw.Expr) -> nw.Expr:
-    """A condition that is false where it is unknown, as that of `when` and `filter` is in SQL."""
-    return condition.fill_null(nw.lit(False))
-
-
-def surely(term: Term, name: str) -> nw.Expr:
-    """The condition of a filter or of `when`: a row for which it is unknown does not fulfil it."""
+def condition_of(term: Term, name: str) -> nw.Expr:
+    """The condition of a filter or of `when`: a row for which it is unknown does not fulfil it, in
+    every engine.
+    """
     check(name, term, Kind.BOOLEAN)
-    return known_true(term.expr) if term.column.nullable else term.expr
+    return term.expr

@@ -59,10 +59,12 @@ def _types(node: Any) -> Iterator[tuple[Any, Any]]:
     if "frame" in node._parameters and not hasattr(node.operand("frame"), "_meta"):
         made.append(node.operand("frame"))
     for frame in made:
-        dtypes = getattr(frame, "dtypes", None)
+        dtypes: Any = getattr(frame, "dtypes", None)
+        if dtypes is None:
+            continue
         if hasattr(dtypes, "items"):
             yield from dtypes.items()
-        elif dtypes is not None:
+        else:
             yield frame.name, dtypes
 
 

@@ -77,7 +77,10 @@ def _check(given: Any, schema: Schema) -> None:
 
 def _asked(relation: Any, query: str) -> Any:
     """A query on the connection of a relation, which it does not read."""
-    return relation.query(_NAME, f"SELECT {query}")
+    asked = relation.query(_NAME, f"SELECT {query}")
+    # Before version 2, the relation stays behind as a view of that name.
+    relation.query(_NAME, f"DROP VIEW IF EXISTS {_NAME}")
+    return asked
 
 
 def _found(groups: Frame, value: str, known: list[Any]) -> Frame:

@@ -12,7 +12,7 @@ import narwhals as nw
 
 from opendp_bayes_engines.arithmetic import absolute, arithmetic, clip, divided, negative
 from opendp_bayes_engines.kinds import Kind
-from opendp_bayes_engines.making import alike, check, made, reads, surely
+from opendp_bayes_engines.making import alike, check, condition_of, made, reads
 from opendp_bayes_engines.terms import RefusedError, Term, literal
 
 #: Where a slice of a text may end; some engines fail at larger numbers.
@@ -45,14 +45,14 @@ def _logical(symbol: str, combine: Callable[[Any, Any], Any]) -> Callable[..., T
 
 
 def _when(condition: Term, then: Term, otherwise: Term | None = None) -> Term:
-    chosen = nw.when(surely(condition, "when")).then(then.expr)
+    chosen = nw.when(condition_of(condition, "when")).then(then.expr)
     if otherwise is None:
         column = replace(then.column, nullable=True, categories=None)
         return Term(chosen, column, then.name, condition.reads | then.reads)
     then, otherwise = alike("when/then/otherwise", then, otherwise)
     check("when/then", then, *_ORDERED, Kind.BOOLEAN)
     return replace(
-        _merged(nw.when(surely(condition, "when")).then(then.expr), then, otherwise),
+        _merged(nw.when(condition_of(condition, "when")).then(then.expr), then, otherwise),
         reads=reads((condition, then, otherwise)),
     )
 

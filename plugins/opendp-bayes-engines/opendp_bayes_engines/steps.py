@@ -8,7 +8,7 @@ import narwhals as nw
 
 from opendp_bayes_engines.expressions import read
 from opendp_bayes_engines.kinds import Column, Kind, leaf
-from opendp_bayes_engines.making import surely
+from opendp_bayes_engines.making import condition_of
 from opendp_bayes_engines.terms import Term
 
 Frame = nw.LazyFrame[Any]
@@ -55,7 +55,7 @@ class Filter:
                 "predicates: each must read a column; one of constants alone does not."
             )
         return cls(
-            tuple(surely(term, "filter") for term in terms),
+            tuple(condition_of(term, "filter") for term in terms),
             frozenset[str]().union(*(term.reads for term in terms)),
             schema,
             frozenset(schema),

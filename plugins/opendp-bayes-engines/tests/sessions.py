@@ -6,49 +6,8 @@ from typing import Any
 import duckdb
 import polars as pl
 import pytest
+from duckdb_settings import IRRELEVANT
 from random_plans import LABELS
-
-#: Settings of DuckDB that change what a query may mean, and that plans do not ask.
-IRRELEVANT = {
-    "TimeZone": "'Asia/Kathmandu'",
-    "Calendar": "'buddhist'",
-    "default_null_order": "'NULLS_FIRST_ON_ASC_LAST_ON_DESC'",
-    "default_order": "'DESC'",
-    "integer_division": "true",
-    "ieee_floating_point_ops": "false",
-    "error_on_division_by_zero": "false",
-    "order_by_non_integer_literal": "true",
-    "regex_match_operator_semantics": "'full'",
-    "scalar_subquery_error_on_multiple_rows": "false",
-    "old_implicit_casting": "true",
-    "legacy_disable_null_type": "true",
-    "disable_timestamptz_casts": "true",
-    "preserve_identifier_case": "'uppercase'",
-    "preserve_insertion_order": "false",
-    "table_function_identifier_conversion": "'ENABLE_IMPLICIT_STRING'",
-    "show_behavior": "'SETTING'",
-    "enable_logging": "true",
-    "warnings_as_errors": "true",
-    "errors_as_json": "true",
-    "python_enable_replacements": "false",
-    "python_scan_all_frames": "true",
-    "binary_as_string": "true",
-    "arrow_large_buffer_size": "true",
-    "arrow_lossless_conversion": "true",
-    "arrow_output_list_view": "true",
-    "arrow_output_version": "'1.4'",
-    "produce_arrow_string_view": "true",
-    "enable_fsst_vectors": "true",
-    "threads": "3",
-    "disabled_optimizers": "'filter_pushdown,statistics_propagation,common_subexpressions'",
-    "perfect_ht_threshold": "0",
-    "merge_join_threshold": "0",
-    "nested_loop_join_threshold": "1000000",
-    "prefer_range_joins": "true",
-    "ordered_aggregate_threshold": "1",
-    "dynamic_or_filter_threshold": "1000",
-    "pivot_filter_threshold": "0",
-}
 
 
 def usual(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:

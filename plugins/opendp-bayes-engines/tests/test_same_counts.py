@@ -106,6 +106,53 @@ def test_every_value_is_counted_where_it_belongs(
     assert counts == expected(ROWS[name].to_list(), labels)
 
 
+#: Conditions that are unknown for some rows: the expression, and what it means in a row.
+UNKNOWN: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "when": (
+        nw.when(nw.col("flag")).then(nw.col("text")),
+        lambda row: row["text"] if row["flag"] else None,
+    ),
+    "when not": (
+        nw.when(~nw.col("flag")).then(nw.lit("yes")),
+        lambda row: "yes" if row["flag"] is False else None,
+    ),
+    "otherwise": (
+        nw.when(nw.col("flag")).then(nw.col("text")).otherwise(nw.lit("no")),
+        lambda row: row["text"] if row["flag"] else "no",
+    ),
+    "clip": (
+        nw.col("small").clip(0, 1).cast(nw.String),
+        lambda row: None if row["small"] is None else str(min(max(row["small"], 0), 1)),
+    ),
+    "abs": (
+        nw.col("small").abs().cast(nw.String),
+        lambda row: None if row["small"] is None else str(abs(row["small"])),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_an_unknown_condition_is_not_fulfilled(made: tuple[Any, Any], name: str) -> None:
+    expr, means = UNKNOWN[name]
+    if made[0].query().schema["flag"].kind is Kind.OTHER:
+        pytest.skip("this engine has no Booleans")
+    query = made[0].query().with_columns(asked=expr)
+    labels = ["yes", "no", "é", "0", "1", "17"]
+    values = [means(row) for row in ROWS.to_dicts()]
+    assert None in values or name == "otherwise"
+    assert counted(query, made[1], "asked", labels) == expected(values, labels)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_row_of_an_unknown_condition_is_not_kept(made: tuple[Any, Any], wanted: bool) -> None:
+    if made[0].query().schema["flag"].kind is Kind.OTHER:
+        pytest.skip("this engine has no Booleans")
+    query = made[0].query().filter(nw.col("flag") if wanted else ~nw.col("flag"))
+    values = [row["text"] for row in ROWS.to_dicts() if row["flag"] is wanted]
+    assert 0 < len(values) < ROWS["flag"].count() < len(ROWS)
+    assert counted(query, made[1], "text", LABELS["text"]) == expected(values, LABELS["text"])
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     condition=conditions(3),

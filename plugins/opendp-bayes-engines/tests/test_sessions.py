@@ -12,8 +12,9 @@ import narwhals as nw
 import polars as pl
 import pytest
 from contexts import made, two_shares
+from duckdb_settings import APART, IRRELEVANT
 from random_plans import LABELS, rows
-from sessions import ON_DUCKDB, TABLE, fill, new
+from sessions import ON_DUCKDB, TABLE, fill, make_hostile, new, usual
 
 import opendp_bayes as ob
 from opendp_bayes.extend.framework import Question, Variable
@@ -108,6 +109,43 @@ def test_collations_that_compare_bytes_are_accepted(name: str) -> None:
     fill(connection, ROWS)
     connection.execute(f"SET default_collation = '{name}'")
     assert made(frame())
+
+
+def test_every_setting_is_known() -> None:
+    """A new DuckDB has to be looked at: a setting that is in no list fails here."""
+    lists = [set(on_duckdb._SETTINGS), set(IRRELEVANT), *(set(of.split()) for of in APART.values())]
+    known = set[str]().union(*lists)
+    assert len(known) == sum(map(len, lists))  # each in one
+    found = set(usual(duckdb.connect()))
+    assert found - known == set()
+    # All but some forty, which other versions have.
+    assert len(known & found) > 150
+
+
+@pytest.mark.parametrize("name", IRRELEVANT)
+def test_a_setting_that_tests_change_is_changed(name: str) -> None:
+    """Or it would be as usual in sessions that are called hostile."""
+    connection, _ = new("duckdb")
+    before = usual(connection)
+    make_hostile(connection)
+    if name not in before:
+        pytest.skip("this DuckDB has no such setting")
+    assert usual(connection)[name] != before[name]
+
+
+@pytest.mark.parametrize("optimized", ["true", "false"])
+def test_the_optimizer_does_not_concern_what_is_counted(optimized: str) -> None:
+    connection, frame = new("duckdb")
+    if "enable_optimizer" not in usual(connection):
+        pytest.skip("this DuckDB has no such setting")
+    fill(connection, ROWS)
+    connection.execute(f"SET enable_optimizer = {optimized}")
+    query = made(frame()).query().filter(nw.col("number") > 0)
+    known = ROWS.filter(pl.col("number") > 0)["label"].cast(pl.String).to_list()
+    counts = query.counts_of(ASKED)[0](held(frame())[0])
+    no, capital = known.count("no"), known.count("NO")
+    none = known.count(None)
+    assert list(counts) == [no, capital, none, len(known) - no - capital - none]
 
 
 def test_macros_and_functions_of_other_names_are_accepted() -> None:
