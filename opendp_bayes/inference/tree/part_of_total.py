@@ -11,11 +11,11 @@ from scipy import fft, special
 
 from opendp_bayes.inference.convolution.number_of_records import Total
 from opendp_bayes.inference.convolution.tilted_counts import Windows
-from opendp_bayes.inference.lattices import Lattices, quantiles, without_rounding
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.refinement import refined
-from opendp_bayes.inference.plan_of_sums import PlanOfSums
-from opendp_bayes.inference.sums_by_pairs import Shape, SumLaws, SumsByPairs
+from opendp_bayes.inference.tree.lattices import Lattices, quantiles, without_rounding
+from opendp_bayes.inference.tree.plan_of_sums import PlanOfSums
+from opendp_bayes.inference.tree.sums_by_pairs import Shape, SumLaws, SumsByPairs
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Numbers of records are listed where their deviation is below so many steps of a lattice.

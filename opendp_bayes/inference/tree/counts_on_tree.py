@@ -17,14 +17,14 @@ from scipy import special
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import Total, balanced, private, public
 from opendp_bayes.inference.convolution.tilted_counts import Windows
-from opendp_bayes.inference.draws_by_pairs import DrawsByPairs
 from opendp_bayes.inference.engines.merged import Groups, Merged
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.negligible import matters
 from opendp_bayes.inference.laws.refinement import refined
-from opendp_bayes.inference.part_of_total import (
+from opendp_bayes.inference.tree.draws_by_pairs import DrawsByPairs
+from opendp_bayes.inference.tree.part_of_total import (
     NO_FADE,
     Beside,
     Fade,
@@ -32,7 +32,7 @@ from opendp_bayes.inference.part_of_total import (
     bin_of,
     cells_between,
 )
-from opendp_bayes.inference.sums_by_pairs import SumLaws
+from opendp_bayes.inference.tree.sums_by_pairs import SumLaws
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
