@@ -85,15 +85,22 @@ class Total:
                 found = max(found, most - tilt * (self.lowest + near))
         return found
 
+    def goal(self, number: float) -> "_Goal":
+        """A number that the sum is to have in the mean, for `balanced`."""
+        return _Goal(number, self.highest, self.margin)
+
     def pull(self, tilt: float, mean: float, deviation: float) -> float:
         """How far, in standard deviations of the sum, its mean is below where it should be: at a
         point, or where the weight of the sum is stationary.
         """
         beyond = max(self.lowest - mean, 0.0) + min(self.highest - mean, 0.0)
-        if self.is_point or beyond:
+        if self.is_point:
             return beyond / deviation
         # Where the sum hardly varies, its tilt still has to be that of the weight.
-        return (self._slope(mean) - tilt) * max(deviation, 1.0)
+        place = min(max(mean, self.lowest), self.highest)
+        rise = (self._slope(place) - tilt) * max(deviation, 1.0)
+        # Just beyond an end towards which the weight rises is where it should be.
+        return beyond / deviation + (rise if beyond * rise >= 0 else 0.0)
 
     def _slope(self, place: float) -> float:
         """Derivative of the logarithm of the weight, between its nearest points that are not 0."""
@@ -109,6 +116,19 @@ class Total:
             lower, upper = int(seeds[right - 1]), int(seeds[right])
             below, above = heights[right - 1], heights[right]
         return float(above - below) / (upper - lower)
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """A number that a sum is to have in the mean."""
+
+    number: float
+    highest: int
+    margin: int
+
+    def pull(self, _tilt: float, mean: float, deviation: float) -> float:
+        """As for a total."""
+        return (self.number - mean) / deviation
 
 
 def public(size: int, prior_total: float) -> Total:
@@ -209,7 +229,9 @@ def _graded(lowest: int, highest: int) -> Integers:
     return lowest + np.unique(np.append(np.minimum(away.astype(np.int64), reach), 0))
 
 
-def balanced(categories: Categories, multiplicity: Integers, total: Total, tilt: float) -> Windows:
+def balanced(
+    categories: Categories, multiplicity: Integers, total: "Total | _Goal", tilt: float
+) -> Windows:
     """Windows tilted so that the mean of the sum is where the total is, about.
 
     Weights times `exp(tilt x)` are the same law once the sum is given, but then it is their windows

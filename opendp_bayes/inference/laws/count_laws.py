@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.inference.laws.count_cells import Cells
+from opendp_bayes.inference.laws.count_cells import Cells, LogWeight
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 
@@ -21,6 +21,16 @@ class CountLaws:
 
     cells: Cells
     masses: Floats
+
+    @classmethod
+    def of(cls, cells: Cells, log_weight: LogWeight) -> "CountLaws":
+        """The laws that are proportional to a weight, of which the logarithm is given."""
+        log_masses = cells.log_masses(log_weight)
+        start = np.flatnonzero(np.diff(cells.category, prepend=-1))
+        top = np.maximum.reduceat(log_masses.max(axis=1), start)
+        masses = np.exp(log_masses - top[cells.category][:, None])
+        total = np.add.reduceat(masses.sum(axis=1), start)
+        return cls(cells, masses / total[cells.category][:, None])
 
     @classmethod
     def of_rows(cls, rows: Integers, weights: Floats) -> "CountLaws":

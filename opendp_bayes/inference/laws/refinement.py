@@ -29,7 +29,9 @@ def between(seeds: Integers) -> Cells:
     return cells.where(cells.first <= cells.last)
 
 
-def refined(log_weight: LogWeight, cells: Cells, k: int) -> Cells:
+def refined(
+    log_weight: LogWeight, cells: Cells, k: int, depth: float = _DEPTH, change: float = _CHANGE
+) -> Cells:
     """The cells halved until the weight is smooth in each, without those that matter nothing,
     neither for the sum of the weights nor for the second moment about the mode: a tail of no weight
     decides the deviation of a law that is all but one count.
@@ -48,10 +50,10 @@ def refined(log_weight: LogWeight, cells: Cells, k: int) -> Cells:
         found.add(cells, low + log_length, left, right)
         deficit = found.deficit(cells, high + log_length)
         slack = 1 + np.maximum(deficit, 0) / _COARSER
-        smooth = (np.abs(left - right) <= _CHANGE * slack) & (
+        smooth = (np.abs(left - right) <= change * slack) & (
             np.abs(left + right - 2 * middle) <= _BEND * slack
         )
-        kept = deficit <= _DEPTH
+        kept = deficit <= depth
         done.append(cells.where(kept & (smooth | (length == 1))))
         split = kept & ~smooth & (length > 1)
         if not np.any(split):

@@ -1,0 +1,148 @@
+"""Laws of sums on lattices, many at once: a row each, with a step and an origin of its own.
+
+A step is a power of two and an origin a multiple of it, so that a law is moved to a longer step by
+halving it, which keeps the moments up to the third; between its points a law is a cubic.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Weights of the points beside one that is left out, of a cubic through the nearest four; and what
+#: these differ by for the first one left out, which has one point below it and three above.
+_BESIDE = ((1, 9 / 16), (3, -1 / 16))
+_FIRST = (-4 / 16, 6 / 16, -4 / 16, 1 / 16)
+#: Relative to the Euclidean norms of what it multiplies, the error of a transform.
+_ROUNDING = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class Lattices:
+    """`masses`, shape `(rows, points)`, at `origin + step * point`; nothing beyond them."""
+
+    origin: Integers
+    step: Integers
+    masses: Floats
+
+    @classmethod
+    def gathered(cls, rows: "Sequence[tuple[int, int, Floats]]") -> "Lattices":
+        """Rows of different lengths, each with its origin and its step."""
+        points = max(max(masses.size for _, _, masses in rows), 4)
+        whole = np.zeros((len(rows), points))
+        for place, (_, _, masses) in enumerate(rows):
+            whole[place, : masses.size] = masses
+        return cls(np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), whole)
+
+    @property
+    def points(self) -> int:
+        """Number of points of each row."""
+        return self.masses.shape[1]
+
+    def separate(self) -> "list[tuple[int, int, Floats]]":
+        """The inverse of `gathered`."""
+        return list(zip(self.origin.tolist(), self.step.tolist(), self.masses, strict=True))
+
+    def density(self, row: Integers, sums: Floats) -> Floats:
+        """The probability of each sum, a real number, in each row; elementwise."""
+        return np.maximum(self.read(row, sums), 0.0) / self.step[row]
+
+    def read(self, row: Integers, sums: Floats) -> Floats:
+        """The values at real numbers between the points, 0 beyond them; elementwise."""
+        place = (sums - self.origin[row]) / self.step[row]
+        first, weights = _stencil(place, self.points)
+        flat = self.masses.ravel()
+        start = row * self.points + first
+        found = sum(weight * flat[start + i] for i, weight in enumerate(weights))
+        return np.where((place >= 0) & (place <= self.points - 1), found, 0.0)
+
+    def on(self, origin: Integers, step: Integers, points: int) -> "Lattices":
+        """The same laws at other points, no closer to each other: masses are handed to the nearest
+        four.
+        """
+        rows = self
+        while np.any(short := rows.step < step):
+            rows = rows._halved(short)
+        start = (origin - rows.origin) // step
+        return Lattices(origin, step, rows._taken(start, 1, points))
+
+    def _halved(self, chosen: NDArray[np.bool_]) -> "Lattices":
+        """The chosen rows on twice their step, the others as they are."""
+        step = np.where(chosen, 2 * self.step, self.step)
+        origin = np.where(chosen, self.origin // step * step, self.origin)
+        stride = np.where(chosen, 2, 1)
+        points = int(np.max(-(-self.points // stride))) + 3
+        start = (origin - self.origin) // self.step
+        taken = self._taken(start, stride, points)
+        given = np.where(chosen, 1.0, 0.0)[:, None]
+        for away, weight in _BESIDE:
+            for side in (-away, away):
+                taken += weight * given * self._taken(start + side, stride, points)
+        first = given * self._taken(start + 1, 1, 1)
+        taken[:, :4] += first * np.array(_FIRST)
+        return Lattices(origin, step, taken)
+
+    def _taken(self, start: Integers, stride: Integers | int, points: int) -> Floats:
+        """Masses from a point of each row on, every so many, and 0 beyond its ends."""
+        place = start[:, None] + np.reshape(stride, (-1, 1)) * np.arange(points)
+        inside = (place >= 0) & (place < self.points)
+        found = np.take_along_axis(self.masses, np.where(inside, place, 0), axis=1)
+        return np.where(inside, found, 0.0)
+
+
+def _stencil(place: Floats, points: int) -> tuple[Integers, list[Floats]]:
+    """The first of the four points about each place that are nearest to it, all of them on the
+    lattice, and the weights of a cubic through them.
+    """
+    first = np.clip(np.floor(place) - 1, 0, points - 4).astype(np.int64)
+    u = place - first
+    a, b, c = u - 1, u - 2, u - 3
+    return first, [a * b * c / -6, u * b * c / 2, u * a * c / -2, u * a * b / 6]
+
+
+def spread(
+    row: Integers, place: Floats, masses: Floats, origin: Integers, step: Integers, points: int
+) -> Lattices:
+    """Masses at real places of rows, handed to the four lattice points nearest to each; those
+    beyond the points are left out.
+    """
+    at = (place - origin[row]) / step[row]
+    inside = (at >= 0) & (at <= points - 1)
+    row, at, masses = row[inside], at[inside], masses[inside]
+    first, weights = _stencil(at, points)
+    start, size = row * points + first, origin.size * points
+    flat = np.zeros(size)
+    for offset, weight in enumerate(weights):
+        flat += np.bincount(start + offset, weight * masses, minlength=size)
+    return Lattices(origin, step, flat.reshape(-1, points))
+
+
+def added(first: Lattices, second: Lattices) -> Lattices:
+    """The laws of the sums of two independent ones, row by row; both have the same steps."""
+    points = first.points + second.points - 1
+    length = fft.next_fast_len(points, real=True)
+    transformed = fft.rfft(first.masses, length) * fft.rfft(second.masses, length)
+    masses = fft.irfft(transformed, length)[:, :points]
+    masses = without_rounding(masses, first.masses, second.masses)
+    return Lattices(first.origin + second.origin, first.step, masses)
+
+
+def without_rounding(masses: Floats, first: Floats, second: Floats) -> Floats:
+    """Sums of products of two arrays, by transforms, without what is within the error of these."""
+    norms = [np.sqrt(np.sum(x**2, axis=-1, keepdims=True)) for x in (first, second)]
+    return np.where(np.abs(masses) > _ROUNDING * norms[0] * norms[1], masses, 0.0)
+
+
+def quantiles(laws: Lattices, levels: int = 24) -> Floats:
+    """Places of each law between which there is little of it, and where it is largest; shape
+    `(rows, levels + 1)`.
+    """
+    running = np.cumsum(np.maximum(laws.masses, 0), axis=1)
+    wanted = running[:, -1:] * np.linspace(1e-4, 1 - 1e-4, levels)
+    found = np.stack([np.searchsorted(r, w) for r, w in zip(running, wanted, strict=True)])
+    most = laws.masses.argmax(axis=1)[:, None]
+    return laws.origin[:, None] + laws.step[:, None] * np.concatenate([found, most], axis=1)

@@ -1,0 +1,103 @@
+"""The order in which counts are added up: two by two, equal ones once."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+
+@dataclass(eq=False)
+class PlanOfSums:
+    """A binary tree whose first nodes are the leaves; every other node is the sum of two before it.
+
+    A leaf that is there several times is one node, and so are sums of the same nodes. What is
+    beside a node is the same wherever it stands, so each node knows one of its parents.
+    """
+
+    leaves: int
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+    root: int = -1
+    groups: list[int] = field(default_factory=list)
+    _known: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, row: Integers, width: Floats, groups: Sequence[Iterable[int]] = ()) -> "PlanOfSums":
+        """Sum of all categories, of which `row` tells the leaf, shape `(k,)`.
+
+        `width`, of each leaf, brings alike ones together. Every group of categories is a node of
+        the tree, too; of two groups one is inside the other or they have nothing in common.
+        """
+        plan = cls(leaves=int(width.size))
+        nodes = dict(enumerate(row.tolist()))  # of the categories that are not yet in a group
+        order = sorted(range(len(groups)), key=lambda place: len(list(groups[place])))
+        owner = {category: frozenset([category]) for category in nodes}
+        node_of = {frozenset([category]): node for category, node in nodes.items()}
+        found = {}
+        widths = list(width)
+        for place in order:
+            whole = frozenset(groups[place])
+            parts = {owner[category] for category in whole}
+            found[place] = plan._sum([node_of[part] for part in parts], widths)
+            node_of[whole] = found[place]
+            for category in whole:
+                owner[category] = whole
+        plan.root = plan._sum([node_of[part] for part in set(owner.values())], widths)
+        plan.groups = [found[place] for place in range(len(groups))]
+        return plan
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return self.leaves + len(self.pairs)
+
+    def children(self, node: int) -> tuple[int, int]:
+        """The two nodes that a sum is of."""
+        return self.pairs[node - self.leaves]
+
+    def levels(self) -> list[Integers]:
+        """The sums, such that each list needs only leaves and the lists before it."""
+        level = np.zeros(self.nodes, dtype=np.int64)
+        for node in range(self.leaves, self.nodes):
+            first, second = self.children(node)
+            level[node] = 1 + max(level[first], level[second])
+        return [np.flatnonzero(level == depth) for depth in range(1, int(level.max()) + 1)]
+
+    def parents(self) -> tuple[Integers, Integers]:
+        """Parent and sibling of every node, -1 for the root's."""
+        parent, sibling = np.full(self.nodes, -1), np.full(self.nodes, -1)
+        for node in range(self.leaves, self.nodes):
+            first, second = self.children(node)
+            parent[first] = parent[second] = node
+            sibling[first], sibling[second] = second, first
+        return parent, sibling
+
+    def _sum(self, nodes: list[int], widths: list[float]) -> int:
+        pool: dict[int, int] = {}
+        for node in nodes:
+            pool[node] = pool.get(node, 0) + 1
+        while sum(pool.values()) > 1:
+            paired: dict[int, int] = {}
+            single = sorted(
+                (node for node, times in pool.items() if times % 2), key=lambda n: (widths[n], n)
+            )
+            for node, times in pool.items():
+                if times > 1:
+                    both = self._joined(node, node, widths)
+                    paired[both] = paired.get(both, 0) + times // 2
+            for first, second in zip(single[::2], single[1::2], strict=False):
+                both = self._joined(first, second, widths)
+                paired[both] = paired.get(both, 0) + 1
+            if len(single) % 2:
+                paired[single[-1]] = paired.get(single[-1], 0) + 1
+            pool = paired
+        return next(iter(pool))
+
+    def _joined(self, first: int, second: int, widths: list[float]) -> int:
+        key = min(first, second), max(first, second)
+        if key not in self._known:
+            self._known[key] = self.nodes
+            self.pairs.append(key)
+            widths.append(float(np.hypot(widths[first], widths[second])))
+        return self._known[key]

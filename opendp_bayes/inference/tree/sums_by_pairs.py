@@ -1,0 +1,306 @@
+"""Laws of sums of independent counts, and of what is beside each: a transform for each pair.
+
+Every law is held where it is and as finely as it needs: in steps of about a tenth of the narrowest
+thing in it, with finer lattices near 0, where counts with a prior below 1 have a peak.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opendp_bayes.inference.convolution.tilted_counts import Windows
+from opendp_bayes.inference.tree.lattices import Lattices, added, quantiles, spread
+from opendp_bayes.inference.tree.plan_of_sums import PlanOfSums
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Steps are no longer than this share of the narrowest deviation in a law.
+_STEP = 0.14
+#: Deviations of a sum that are added to the reach of its widest count.
+_REACH = 9.0
+#: A lattice near 0 has so many points, and the next one steps so many times longer.
+_ZOOM, _COARSER = 1024, 8
+#: How far counts may go beyond what the total allows, so that their laws have no edge there.
+_MARGIN = 1 / 32
+#: A law with less than this probability of next to nothing has no peak there.
+_PEAK = 1e-7
+
+#: Origin, step and masses of a law.
+Row = tuple[int, int, Floats]
+_FIELDS = ("mean", "variance", "low", "high", "below", "above", "narrow", "zero")
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """Of some laws: mean, variance, ends, how far these may be from the mean, the narrowest
+    deviation in it, and the probability of next to nothing; arrays of shape `(laws,)`.
+    """
+
+    mean: Floats
+    variance: Floats
+    low: Floats
+    high: Floats
+    below: Floats
+    above: Floats
+    narrow: Floats
+    zero: Floats
+
+    @classmethod
+    def of_counts(cls, windows: Windows) -> "Shape":
+        """Of single counts."""
+        low, high = (end.astype(np.float64) for end in windows.ends)
+        narrow = np.minimum(np.sqrt(windows.variance), windows.categories.bend)
+        cells = windows.cells
+        near = cells.nodes <= narrow[cells.category][:, None] / 8
+        masses = np.sum(np.exp(windows.log_masses) * near, axis=1)
+        few = np.bincount(cells.category, masses, low.size)
+        zero = np.where(windows.categories.prior < 1, few, 0.0)
+        below, above = windows.mean - low, high - windows.mean
+        return cls(windows.mean, windows.variance, low, high, below, above, narrow, zero)
+
+    def of(self, laws: Integers) -> "Shape":
+        """Of some of them."""
+        return Shape(*(getattr(self, name)[laws] for name in _FIELDS))
+
+    def extended(self, size: int) -> "Shape":
+        """With room for more laws."""
+        more = size - self.mean.size
+        return Shape(*(np.append(getattr(self, name), np.zeros(more)) for name in _FIELDS))
+
+    def put(self, laws: Integers, shape: "Shape") -> None:
+        """Replace some of them."""
+        for name in _FIELDS:
+            getattr(self, name)[laws] = getattr(shape, name)
+
+    def plus(self, other: "Shape") -> "Shape":
+        """Of the sums of laws and others, one by one."""
+        mean, variance = self.mean + other.mean, self.variance + other.variance
+        far = _REACH * np.sqrt(variance)
+        below, above = np.maximum(self.below, other.below), np.maximum(self.above, other.above)
+        low = np.maximum(self.low + other.low, np.floor(mean - below - far))
+        high = np.minimum(self.high + other.high, np.ceil(mean + above + far))
+        narrow = np.hypot(self.narrow, other.narrow)
+        for one, beside in ((self, other), (other, self)):
+            narrow = np.where(beside.zero > _PEAK, np.minimum(narrow, one.narrow), narrow)
+        return Shape(mean, variance, low, high, below, above, narrow, self.zero * other.zero)
+
+    def within(self, low: Floats, high: Floats) -> "Shape":
+        """The same, cut off at bounds."""
+        new_low = np.minimum(np.maximum(self.low, np.floor(low)), self.high)
+        new_high = np.maximum(np.minimum(self.high, np.ceil(high)), new_low)
+        return replace(self, low=new_low, high=new_high)
+
+    @property
+    def step(self) -> Integers:
+        """Steps of their lattices, powers of two."""
+        wanted = np.maximum(_STEP * self.narrow, 1.0)
+        return np.exp2(np.floor(np.log2(wanted))).astype(np.int64)
+
+    def lattice(self, step: Integers) -> tuple[Integers, Integers]:
+        """Origins and numbers of points with these steps."""
+        origin = np.floor(self.low / step).astype(np.int64) * step
+        points = np.ceil((self.high - origin) / step).astype(np.int64) + 1
+        return origin, np.maximum(points, 4)
+
+
+@dataclass(frozen=True, eq=False)
+class SumLaws:
+    """Laws of sums, each on a lattice and on finer ones near 0, or of a single count."""
+
+    whole: Lattices
+    near: list[tuple[Integers, Lattices]]
+    counts: Integers
+    windows: Windows
+
+    def density(self, row: Integers, sums: Floats) -> Floats:
+        """The probability of each sum in each row, elementwise."""
+        found = self.whole.density(row, sums)
+        for place, lattices in reversed(self.near):
+            own = place[row]
+            here = (own >= 0) & (sums < lattices.step[0] * (_ZOOM - 4))
+            found[here] = lattices.density(own[here], sums[here])
+        single = self.counts[row]
+        exact = single >= 0
+        if np.any(exact):
+            log_found = self.windows.log_probability(single[exact], np.maximum(sums[exact], 0.0))
+            found[exact] = np.where(sums[exact] >= 0, np.exp(log_found), 0.0)
+        return found
+
+    def seeds(self) -> Floats:
+        """Sums between which no law has a narrow peak, shape `(rows, m)`."""
+        near = np.append(0.0, 2.0 ** np.arange(int(np.log2(self.whole.step.max())) + 8))
+        beside = np.broadcast_to(near, (self.whole.step.size, near.size))
+        return np.concatenate([quantiles(self.whole), beside], axis=1)
+
+
+class LawTable:
+    """Laws of the nodes of a plan, sums of which are put in one level after another."""
+
+    def __init__(self, windows: Windows, shape: Shape, count: Integers) -> None:
+        self.windows, self.shape, self.count = windows, shape, count
+        self._rows: dict[int, Row] = {}
+        self._near: dict[tuple[int, int], Floats] = {}
+
+    def add(self, nodes: Integers, first: "_Laws", second: "_Laws") -> None:
+        """Put in the laws of sums, whose shapes are known."""
+        (one, left), (two, right) = first, second
+        step = self.shape.of(nodes).step
+        origin, points = self.shape.of(nodes).lattice(step)
+        for some in _alike(points):
+            law = added(one.on(left[some], step[some]), two.on(right[some], step[some]))
+            law = law.on(origin[some], step[some], int(points[some].max()))
+            for node, row, size in zip(
+                nodes[some].tolist(), law.separate(), points[some].tolist(), strict=True
+            ):
+                self._rows[node] = row[0], row[1], row[2][:size]
+        fine = 1
+        while np.any(close := (step > fine) & (self.shape.low[nodes] < fine * _ZOOM)):
+            some = np.flatnonzero(close)
+            law = added(one.close(left[some], fine), two.close(right[some], fine))
+            for node, masses in zip(nodes[some].tolist(), law.masses, strict=True):
+                self._near[fine, node] = masses[:_ZOOM]
+            fine *= _COARSER
+
+    def copy(self, node: int, other: "LawTable", same: int) -> None:
+        """Put in a law of another table."""
+        self.count[node] = other.count[same]
+        if self.count[node] < 0:
+            self._rows[node] = other._rows[same]
+            for (fine, known), masses in list(other._near.items()):
+                if known == same:
+                    self._near[fine, node] = masses
+
+    def on(self, nodes: Integers, step: Integers) -> Lattices:
+        """The laws on lattices with these steps, where they have anything."""
+        origin, points = self.shape.of(nodes).lattice(step)
+        return self._on(nodes, origin, step, int(points.max()))
+
+    def close(self, nodes: Integers, fine: int) -> Lattices:
+        """The laws near 0, in these steps."""
+        steps = np.full(nodes.size, fine)
+        made = Lattices(np.zeros_like(steps), steps, np.zeros((nodes.size, _ZOOM)))
+        zoomed = np.array([(fine, node) in self._near for node in nodes.tolist()])
+        for place in np.flatnonzero(zoomed).tolist():
+            masses = self._near[fine, int(nodes[place])]
+            made.masses[place, : masses.size] = masses
+        if not np.all(zoomed):
+            rest = self._on(nodes[~zoomed], made.origin[~zoomed], steps[~zoomed], _ZOOM)
+            made.masses[~zoomed] = rest.masses
+        return made
+
+    def composite(self, nodes: Integers) -> SumLaws:
+        """The laws with what is known of them near 0."""
+        step = self.shape.of(nodes).step
+        origin, points = self.shape.of(nodes).lattice(step)
+        count = self.count[nodes]
+        rows = [self._rows.get(node) for node in nodes.tolist()]
+        for some in _alike(points[count >= 0]) if np.any(count >= 0) else ():
+            place = np.flatnonzero(count >= 0)[some]
+            made = self._on(nodes[place], origin[place], step[place], int(points[place].max()))
+            for at, row in zip(place.tolist(), made.separate(), strict=True):
+                rows[at] = row
+        near = []
+        for fine in sorted({fine for fine, _ in self._near}):
+            place = np.array([(fine, node) in self._near for node in nodes.tolist()])
+            if np.any(place):
+                index = np.where(place, np.cumsum(place) - 1, -1)
+                near.append((index, self.close(nodes[place], fine)))
+        return SumLaws(Lattices.gathered([row for row in rows if row]), near, count, self.windows)
+
+    def _on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
+        single = self.count[nodes]
+        alone = single >= 0
+        if np.all(alone):
+            return self._counts_on(single, origin, step, points)
+        sums = self._sums_on(nodes[~alone], origin[~alone], step[~alone], points)
+        if not np.any(alone):
+            return sums
+        counts = self._counts_on(single[alone], origin[alone], step[alone], points)
+        masses = np.empty((nodes.size, points))
+        masses[~alone], masses[alone] = sums.masses, counts.masses
+        return Lattices(origin, step, masses)
+
+    def _sums_on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
+        """Laws of sums: handed on to longer steps, and read between their points for shorter."""
+        rows = Lattices.gathered([self._rows[node] for node in nodes.tolist()])
+        made = rows.on(origin, np.maximum(step, rows.step), points)
+        short = step < rows.step
+        if np.any(short):
+            sums = origin[short, None] + step[short, None] * np.arange(points, dtype=np.float64)
+            row = np.broadcast_to(np.arange(len(sums))[:, None], sums.shape)
+            read = self.composite(nodes[short]).density(row.ravel(), sums.ravel())
+            made.masses[short] = read.reshape(sums.shape) * step[short, None]
+        return Lattices(origin, step, made.masses)
+
+    def _counts_on(self, row: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
+        """Laws of single counts, in cells that the steps do not jump over."""
+        windows = self.windows.chosen(row)
+        cells = windows.cells.within(origin, origin + step * points)
+        cells = cells.cut(np.ceil(cells.length / step[cells.category]).astype(np.int64))
+        used = cells.used
+        category = np.broadcast_to(cells.category[:, None], used.shape)[used]
+        masses = np.exp(cells.log_masses(windows.log_probability)[used])
+        return spread(category, cells.nodes[used], masses, origin, step, points)
+
+
+_Laws = tuple[LawTable, Integers]
+
+
+def _alike(points: Integers) -> Iterator[Integers]:
+    """Places of rows of nearly the same length."""
+    size = np.ceil(2 * np.log2(points))
+    for value in np.unique(size):
+        yield np.flatnonzero(size == value)
+
+
+class SumsByPairs:
+    """Laws of the sums of a plan, and of the sum of all but each.
+
+    `windows` are the laws of the counts; the sum of all matters from `lowest` to `highest`.
+    """
+
+    def __init__(self, windows: Windows, plan: PlanOfSums, lowest: float, highest: float) -> None:
+        self.plan = plan
+        self._lowest, self._highest = lowest, highest * (1 + _MARGIN)
+        self._parent, self._sibling = plan.parents()
+        count = np.where(np.arange(plan.nodes) < plan.leaves, np.arange(plan.nodes), -1)
+        shape = Shape.of_counts(windows).extended(plan.nodes)
+        levels = plan.levels()
+        children = [self._children(level) for level in levels]
+        for level, (first, second) in zip(levels, children, strict=True):
+            shape.put(level, shape.of(first).plus(shape.of(second)))
+        others = shape.low[plan.root] - shape.low
+        shape = shape.within(np.full(others.shape, -np.inf), self._highest - others)
+        self.inside = LawTable(windows, shape, count)
+        for level, (first, second) in zip(levels, children, strict=True):
+            self.inside.add(level, (self.inside, first), (self.inside, second))
+
+    def rests(self, nodes: Integers) -> SumLaws:
+        """The laws of the sums of all but each node, of which none is the root."""
+        root, inside = self.plan.root, self.inside
+        wanted = set[int]()
+        for node in nodes.tolist():
+            while node != root and node not in wanted:
+                wanted.add(node)
+                node = int(self._parent[node])
+        shape = inside.shape.extended(self.plan.nodes)
+        outside = LawTable(inside.windows, shape, np.full(self.plan.nodes, -1))
+        level = np.array([node for node in wanted if self._parent[node] == root])
+        shape.put(level, inside.shape.of(self._sibling[level]))
+        for node in level.tolist():
+            outside.copy(node, inside, int(self._sibling[node]))
+        while True:
+            above = set(level.tolist())
+            below = sorted(node for node in wanted if int(self._parent[node]) in above)
+            if not below:
+                return outside.composite(nodes)
+            level = np.array(below)
+            parent, sibling = self._parent[level], self._sibling[level]
+            both = shape.of(parent).plus(inside.shape.of(sibling))
+            lowest = self._lowest - inside.shape.high[level]
+            shape.put(level, both.within(lowest, self._highest - inside.shape.low[level]))
+            outside.add(level, (outside, parent), (inside, sibling))
+
+    def _children(self, nodes: Integers) -> tuple[Integers, Integers]:
+        pairs = np.array([self.plan.children(node) for node in nodes.tolist()])
+        return pairs[:, 0], pairs[:, 1]

@@ -1,0 +1,68 @@
+"""Counts with a private number of records in one tilt, against sums over all pairs."""
+
+import numpy as np
+import pytest
+from noise_laws import DiscreteGaussian, DiscreteLaplace
+
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.number_of_records import balanced, private
+from opendp_bayes.inference.tree.part_of_total import Fade, Listed, PartOfTotal, Smooth, Spelled
+
+LAST = 700
+PRIOR = np.array([1.0, 0.1, 5.0, 0.5])
+
+
+def part(law, drawn, prior=PRIOR):
+    categories = Categories(np.array(drawn), np.ones(4, dtype=bool), prior, law)
+    total = private(categories, None)
+    windows = balanced(categories, np.ones(4), total, 0.0)
+    origin = np.zeros(4, dtype=np.int64)
+    return PartOfTotal(windows, np.arange(4), total, origin, float(prior.sum()))
+
+
+def rest_of(made, row):
+    """The law of the others and the weights of numbers of records, one by one."""
+    counts, law = np.arange(LAST + 1.0), np.ones(1)
+    for i in set(range(4)) - {row}:
+        own = np.exp(made.windows.log_probability(np.full(LAST + 1, i), counts))
+        law = np.convolve(law, own)[: LAST + 1]
+    return law
+
+
+@pytest.mark.parametrize("kind", [Listed, Smooth, Spelled])
+@pytest.mark.parametrize("law", [DiscreteLaplace(9.0), DiscreteGaussian(20.0)])
+def test_what_completes_counts(kind, law):
+    made = part(law, [60, 20, 90, 40])
+    others = PRIOR.sum() - PRIOR
+    rests = made.sums.rests(np.arange(4))
+    if kind is Smooth:
+        found = Smooth.of(made, rests, made.sums.inside.shape.of(np.arange(4)), others)
+    else:
+        found = kind.of(made, rests, others)
+    counts = np.arange(150.0)
+    for row in range(4):
+        law_of_rest = rest_of(made, row)
+        size = counts[:, None] + np.arange(LAST + 1)
+        right = np.exp(made.log_size(size) - found.log_scale) * law_of_rest
+        weights = found.weights(np.full(150, row), counts)
+        own = np.exp(made.windows.log_probability(np.full(150, row), counts))
+        law_of_count, wanted = own * weights, own * right.sum(axis=1)
+        assert law_of_count == pytest.approx(wanted, abs=1e-4 * wanted.sum())
+        known = found.completions(np.full(150, row), counts)
+        seen = wanted > 1e-3 * wanted.max()
+        mean = np.bincount(known.point, known.weight * known.mean, 150)[seen] / weights[seen]
+        wanted = (right @ np.arange(LAST + 1) / right.sum(axis=1))[seen]
+        assert mean == pytest.approx(wanted, rel=1e-3)
+        assert mean != pytest.approx(wanted + 1, rel=1e-3)
+
+
+def test_fades_of_neighbours_add_up_to_one():
+    sizes = np.linspace(0, 100, 1001)
+    below, above = Fade(-np.inf, -np.inf, 40, 60), Fade(40, 60, np.inf, np.inf)
+    assert below(sizes) + above(sizes) == pytest.approx(np.ones(1001), abs=1e-15)
+    assert below(np.array([40.0, 60.0])).tolist() == [1.0, 0.0]
+
+
+def test_a_tilt_knows_whether_it_reaches_all():
+    assert part(DiscreteGaussian(3.0), [60, 20, 90, 40]).holds_all(18.0)
+    assert not part(DiscreteLaplace(300.0), [60, 20, 90, 40]).holds_all(18.0)
