@@ -89,8 +89,8 @@ def test_a_zoom_is_right_near_zero_where_the_grid_is_not(monkeypatch):
     made, ones = Windows.of(categories, 0.0, 3000), np.ones(3, dtype=np.int64)
     monkeypatch.setattr("opendp_bayes.inference.convolution.grids._LONGEST", 700)
     monkeypatch.setattr("opendp_bayes.inference.convolution.grids._LONGEST_OF_MANY", 700)
-    for module in ("sums", "grids"):
-        monkeypatch.setattr(f"opendp_bayes.inference.{module}.ZOOM", 512)
+    for module in ("grid", "grids"):
+        monkeypatch.setattr(f"opendp_bayes.inference.convolution.{module}.ZOOM", 512)
     monkeypatch.setattr("opendp_bayes.inference.convolution.grids._FINER", 16)
     low, high = tails(made, ones)
     grids = grids_of(made, ones, low, high)
