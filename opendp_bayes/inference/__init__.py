@@ -1,4 +1,4 @@
-"""What a release says about the category probabilities, its noise taken into account. Reads
+"""Inference of the category probabilities from a release, its noise taken into account. It reads
 releases, never data.
 """
 

@@ -1,5 +1,5 @@
-"""What is inferred from a release, and its means and intervals: what tables, pictures and frames
-show.
+"""Releases with their posteriors, and the means and intervals that tables, pictures and frames
+show of them.
 """
 
 import math
@@ -23,8 +23,8 @@ _MOST_CATEGORIES = 100
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Of the probability of every category, arrays of shape `(k,)`: mean, standard deviation, ends
-    of the equal-tailed intervals.
+    """Mean, standard deviation and ends of the equal-tailed interval of the probability of every
+    category, arrays of shape `(k,)`.
     """
 
     mean: Floats
@@ -81,12 +81,13 @@ class InferredRelease(ReleasedData):
 
     @property
     def has_posterior(self) -> bool:
-        """Whether `posterior` was computed before."""
+        """True if `posterior` was computed before."""
         return "posterior" in vars(self)
 
 
 def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
-    """From the marginals `Beta(a_i, sum(a) - a_i)` of the plug-in posterior with concentration `a`.
+    """Estimate from the plug-in posterior with concentration `a`, whose marginals are
+    `Beta(a_i, sum(a) - a_i)`.
 
     Raises `ValueError` unless `0 < level < 1`.
     """
@@ -96,15 +97,15 @@ def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
 
 
 def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estimate:
-    """From `release.posterior`, which is computed if it was not. Raises `ValueError` unless `0 <
-    level < 1`, or where the posterior is refused.
+    """Estimate from `release.posterior`, which is computed if it was not. Raises `ValueError`
+    unless `0 < level < 1`, or where the posterior is refused.
     """
     level = as_level(level)  # before the posterior is computed
     return estimate_of(release.posterior, level)
 
 
 def estimate_of(posterior: NoiseAwarePosterior | PooledPosterior, level: float) -> Estimate:
-    """What is shown of a posterior."""
+    """Estimate from a posterior, with intervals of probability `level`."""
     return Estimate(posterior.mean(), posterior.std(), *posterior.interval(level))
 
 

@@ -50,8 +50,8 @@ class LogLikelihood:
         self._given = self._summed if isinstance(self._summed, _Listed) else given
 
     def of_counts(self, counts: ArrayLike) -> Floats:
-        """Of true counts, integers of shape `(..., k)`; shape `(...)`. Minus infinity where they
-        are negative or do not sum to the public number of records.
+        """Log-likelihood of true counts, integers of shape `(..., k)`; shape `(...)`. It is minus
+        infinity where they are negative or do not sum to the public number of records.
         """
         rows = np.asarray(counts)
         if not np.issubdtype(rows.dtype, np.integer) or rows.shape[-1:] != (self._k,):
@@ -66,7 +66,8 @@ class LogLikelihood:
         return found.reshape(rows.shape[:-1])
 
     def __call__(self, theta: ArrayLike) -> Floats:
-        """Of probabilities, positive and of shape `(..., k)`, divided by their sum; shape `(...)`.
+        """Log-likelihood of probabilities, positive and of shape `(..., k)`, which are divided by
+        their sum; shape `(...)`.
 
         With a private number of records every number is equally probable. Raises `ValueError` for
         another shape, or where one is not positive.
@@ -153,7 +154,7 @@ class _Listed(_Summed):
         self._log_weights = log_likelihoods + orders
 
     def log_likelihood(self, counts: Integers) -> Floats:
-        """Of some of the data sets, shape `(m, k)`."""
+        """Log-likelihood of some of the data sets, shape `(m, k)`."""
         return self._log_likelihoods[ranks(counts, self._size)]
 
     def moments(self, theta: Floats) -> tuple[float, Floats]:

@@ -1,4 +1,4 @@
-"""From a release to its noise-aware posterior, by the first way that is within reach."""
+"""Computes the noise-aware posterior of a release, by the first way that is within reach."""
 
 import math
 import warnings
@@ -110,7 +110,7 @@ def noise_aware_posterior(
 
 
 def is_quick(*releases: ReleasedData) -> bool:
-    """Whether the posteriors of the releases take together at most a second or two with the default
+    """True if the posteriors of the releases together take at most a second or two with the default
     settings.
 
     They must not need random draws, a list of all data sets, or probabilities from a plugin. Raises
@@ -168,8 +168,8 @@ def _true_counts(
 
 
 def _of_group(release: ReleasedData, size: int) -> TrueCounts:
-    """Of a group with a public number of records: the noise of its counts is that of the table,
-    whose other counts say nothing more of them.
+    """The posterior of the counts of a group with a public number of records. The noise of its
+    counts is that of the table, whose other counts say nothing more of them.
     """
     whole = release.whole
     assert whole is not None  # noqa: S101  # of which it is a group

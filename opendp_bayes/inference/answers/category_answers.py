@@ -1,4 +1,4 @@
-"""What a posterior answers about its categories one by one."""
+"""Answers of a posterior about its categories one by one."""
 
 from dataclasses import replace
 from functools import cached_property
@@ -94,9 +94,8 @@ class CategoryAnswers:
         ----------
         level : between 0 and 1.
         kind : `"equal-tailed"`; `"highest density"`, the shortest interval; or `"simultaneous"`,
-            equal-tailed intervals widened until all of them
-        hold together
-            with probability `level` (by simulation).
+            equal-tailed intervals widened until all of them hold together with probability
+            `level` (by simulation).
 
         Raises `ValueError` for another level or kind.
         """
@@ -158,7 +157,7 @@ class CategoryAnswers:
 
 
 def independent_draws(true_counts: TrueCounts) -> float:
-    """What a posterior of counts rests on; infinite where it is computed."""
+    """Independent draws that a posterior of counts rests on; infinite where it is computed."""
     if isinstance(true_counts, (Chains, Weighted)):
         return float(true_counts.diagnostics.ess.min())
     return float(getattr(true_counts, "independent", np.inf))

@@ -1,4 +1,4 @@
-"""What draws from posteriors tell about events, with the error of the simulation."""
+"""Probabilities and differences estimated from posterior draws, with the simulation's error."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -63,6 +63,6 @@ class Comparison(Shown):
 
 
 def standard_error(share: Any, draws: float) -> Any:
-    """Of a share among so many independent draws; not 0 where all of them agree."""
+    """Standard error of a share among so many independent draws; not 0 where all of them agree."""
     safer = (share * draws + 1) / (draws + 2)
     return np.sqrt(safer * (1 - safer) / draws)

@@ -12,8 +12,9 @@ T = TypeVar("T", bound="JointTable")
 
 
 class JointTable:
-    """What the posterior of a joint table answers besides. Its cells are categories, their labels
-    tuples with a value of each of `axes`, the variables; `axes` is empty where there is no table.
+    """Marginal and conditional posteriors of a joint table. Its cells are the categories, and their
+    labels are tuples with a value of each of `axes`, the variables. `axes` is empty where there is
+    no table.
     """
 
     release: ReleasedData | Combination
@@ -71,7 +72,7 @@ class JointTable:
         return _collapsed(self, kept, inside)
 
     def _places(self, names: Any, argument: str = "variables") -> list[int]:
-        """Where the variables are among the axes."""
+        """Positions of the variables among the axes."""
         names = list(names)
         if not self.axes:
             raise ValueError(

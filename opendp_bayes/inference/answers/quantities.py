@@ -17,7 +17,7 @@ from opendp_bayes.release_format.labels import ByLabel
 
 
 class QuantityLaw(Protocol):
-    """How a quantity is distributed."""
+    """Distribution of a quantity."""
 
     @property
     def mean(self) -> float:
@@ -69,7 +69,7 @@ class Quantity(Shown):
 
     @property
     def standard_error(self) -> float:
-        """Of the mean, by Monte Carlo."""
+        """Monte Carlo standard error of the mean; 0 where it is computed without draws."""
         return self._law.mean_error
 
     @property
@@ -109,7 +109,7 @@ class Quantity(Shown):
         return self._law.sample(as_size(size, of="draws"), seed)
 
     def row(self, level: float = 0.95) -> tuple[str, ...]:
-        """What a table shows of it."""
+        """Row of a table: label, mean, std, median, interval, probability of being above 0."""
         lower, upper = self.interval(level)
         spread = self.std() if np.isfinite(self.std()) else (upper - lower) / 4
         numbers = self.mean(), self.std(), self.median(), lower, upper
@@ -172,7 +172,9 @@ class OfMixture:
         return float(self.std / np.sqrt(self.effective)) if np.isfinite(self.effective) else 0.0
 
     def _moment(self, order: int, rest: float) -> float:
-        """Of the odds of Beta(a, b): `a / (b - 1)`, and `a (a + 1) / ((b - 1) (b - 2))`."""
+        """Moment of the odds of the mixture: the mean of those of its parts. For Beta(a, b) they
+        are `a / (b - 1)` of order 1 and `a (a + 1) / ((b - 1) (b - 2))` of order 2.
+        """
         if rest <= order:
             return np.inf
         # One component for several may have a smaller parameter than any of them.
@@ -246,7 +248,7 @@ def estimated(share: float, draws: float) -> Probability:
 
 
 def checked(values: ArrayLike, draws: int) -> Floats:
-    """What a function returned for so many draws; `ValueError` where it is not one number each."""
+    """Return a function's values at so many draws; `ValueError` unless they are a number each."""
     array = np.asarray(values)
     if array.shape != (draws,) or array.dtype.kind not in "biuf":
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What a posterior answers about events and about numbers that follow from its categories."""
+"""Answers of a posterior about events and about numbers that follow from its categories."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -160,7 +160,7 @@ class QuantityAnswers(CategoryAnswers):
 
 
 def _occurred(event: Callable[[Floats], NDArray[np.bool_]], theta: Floats) -> NDArray[np.bool_]:
-    """Whether an event occurred in each draw, shape `(draws, k)`."""
+    """Evaluate an event in draws of shape `(draws, k)`; booleans of shape `(draws,)`."""
     holds = np.asarray(event(theta.T))
     if holds.dtype != np.bool_ or holds.shape != (len(theta),):
         raise ValueError(

@@ -116,12 +116,12 @@ def ends(laws: CountLaws, level: float) -> tuple[Integers, Integers]:
 
 
 def probabilities(laws: CountLaws, values: ArrayLike) -> Floats:
-    """Of values of shape `(...)`, shape `(..., m)`."""
+    """Probabilities of values of shape `(...)`, shape `(..., m)`; 0 for what is not whole."""
     wanted = np.asarray(values, dtype=np.float64)[..., None]
     return np.where(wanted == np.floor(wanted), laws.pmf(wanted), 0.0)
 
 
 def _shown(mean: float, std: float) -> str:
-    """With two digits of the standard deviation, and no more than four decimals."""
+    """Mean and standard deviation as text: two digits of the latter, at most four decimals."""
     decimals = 0 if std == 0 else int(np.clip(1 - np.floor(np.log10(std)), 0, 4))
     return f"{mean:.{decimals}f} ± {std:.{decimals}f}"

@@ -1,6 +1,6 @@
-"""What the true counts are, given a release of which few enough data sets are possible: their
-posterior by listing. That of noise on the counts is in `counts_given_noise`, those by draws in
-`markov_chain` and `importance`.
+"""Posterior of the true counts given a release, by listing all possible data sets where they are
+few enough. The posterior given noise on the counts is in `counts_given_noise`; those by draws are
+in `markov_chain` and `importance`.
 
 Every one of them answers the same questions: the laws of the categories' probabilities and of the
 counts, draws of the counts, and the same of merged categories and of some among themselves. The

@@ -88,7 +88,7 @@ class Cells:
 
     @cached_property
     def used(self) -> NDArray[np.bool_]:
-        """Which nodes have a weight, shape `(cells, 4)`."""
+        """True for nodes that have a weight, shape `(cells, 4)`."""
         return self.node_weights > 0
 
     def log_masses(self, log_weight: LogWeight) -> Floats:

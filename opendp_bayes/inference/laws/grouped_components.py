@@ -50,7 +50,7 @@ class Prior:
 
     @classmethod
     def given(cls, alpha: float, others: float, size_law: CountLaws) -> "Prior":
-        """With a private number of records."""
+        """Make the prior with a private number of records, whose law is `size_law`."""
         return cls(alpha, others, float(size_law.mean()[0]), float(size_law.std()[0]), size_law)
 
 
@@ -73,7 +73,7 @@ def matched(
 
 
 def seen_of(a: Floats, b: Floats, weights: Floats, least: float) -> NDArray[np.bool_]:
-    """Which components matter for the mixture of all."""
+    """True for components that matter for the mixture of all."""
     one = np.zeros(a.shape, dtype=np.int64)
     return matters(weights, beta_squares(a, b, weights / weights.sum(), one), one, least)
 

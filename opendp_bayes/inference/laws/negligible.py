@@ -1,4 +1,4 @@
-"""What may be left out of a sum: parts that hold next to nothing of the weight and of the variance.
+"""Parts of a sum that may be left out: they hold next to nothing of the weight and the variance.
 
 A part without weight can decide a standard deviation: where all but a hundred-millionth of a
 posterior is one count, the rest is what its deviation is made of.
@@ -11,8 +11,8 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 
 def matters(weights: Floats, squares: Floats, owner: Integers, least: float) -> NDArray[np.bool_]:
-    """Which parts hold more than the share `least` of the weight of their owner, or of the sum of
-    the weights times the squares; shapes `(c,)`.
+    """True for parts that hold more than the share `least` of the weight of their owner, or of its
+    sum of the weights times the squares; shapes `(c,)`.
 
     >>> weights, squares = np.array([1.0, 1e-9, 1e-9]), np.array([1e-3, 1e6, 1e-3])
     >>> matters(weights, squares, np.zeros(3, dtype=int), 1e-6).tolist()
@@ -27,9 +27,11 @@ def matters(weights: Floats, squares: Floats, owner: Integers, least: float) -> 
 def beta_squares(
     a: Floats, b: Floats, weights: Floats, owner: Integers, spread: Floats | float = 0.0
 ) -> Floats:
-    """What the Betas of mixtures contribute to the variances of these, but for their weights, of
-    which those of an owner sum to 1: their own variances, those of their means, and the squared
-    distances of these from the mixture's.
+    """Contributions of Betas to the variances of their mixtures, not yet multiplied by `weights`;
+    the weights of an owner sum to 1.
+
+    A contribution is the Beta's own variance, that of its mean (`spread`), and the squared distance
+    of its mean from the mixture's.
     """
     total = a + b
     share, rest = a / total, b / total

@@ -69,8 +69,8 @@ _FIELDS = ("category", "first", "last")
 
 @dataclass(frozen=True, eq=False)
 class _Best:
-    """Of every category: the height and the place of the mode, and logarithms of the largest mass
-    and of the largest second moment of a cell, arrays of shape `(k,)`.
+    """Height and place of the mode of every category, and logarithms of the largest mass and of the
+    largest second moment of a cell, arrays of shape `(k,)`.
     """
 
     height: Floats
@@ -94,7 +94,9 @@ class _Best:
         np.maximum.at(self.moment, cells.category, least + near)
 
     def deficit(self, cells: Cells, most: Floats) -> Floats:
-        """How far cells of masses up to `exp(most)` are below both, in logarithms."""
+        """Distance of cells of masses up to `exp(most)` below the largest mass or the largest
+        second moment, whichever is less, in logarithms.
+        """
         _, far = self._log_squares(cells)
         of_mass, of_moment = self.mass[cells.category], self.moment[cells.category]
         return np.minimum(of_mass - most, of_moment - most - far)

@@ -1,4 +1,6 @@
-"""The same functions of three or more counts: at every data set, listed, with a spline in
+"""Normalisers of exponential weights and power sums of coins, for three or more categories.
+
+They are computed at every data set, or where there are many at some of them, with a spline in
 between.
 """
 
@@ -29,12 +31,12 @@ _POOL = 20_000
 
 @lru_cache(maxsize=8)
 def coin_tables(scale: float, size: int, prior: tuple[float, ...]) -> Floats:
-    """The same of every data set of three or more categories, in lexicographic order."""
+    """Logarithms of the power sums of coins at every data set, in lexicographic order."""
     return _tabulated(size, np.array(prior), partial(_log_sums, scale))
 
 
 def coin_sums_at(rows: Integers, scale: float, size: int, prior: Floats) -> Floats:
-    """The same of some of them, none interpolated."""
+    """Logarithms of the power sums of coins at some data sets, none interpolated."""
     return _values_at(rows, size, prior, partial(_log_sums, scale))
 
 
@@ -103,11 +105,13 @@ def _tabulated(
     of: Callable[[int, Floats], ArrayLike],
     log_widths: Floats | None = None,
 ) -> Floats:
-    """The same at every data set, in lexicographic order; shape `(data sets, ...)`.
+    """Functions as in `_values_at`, at every data set, in lexicographic order; shape
+    `(data sets, ...)`.
 
-    Computed for all if there are at most `_ALL`, otherwise for `_SPREAD_NODES` of them, with a
-    thin-plate spline in between: in the counts, and in `log_widths`, shape `(data sets,)`, of which
-    what is computed is a smooth function where they are none of the counts.
+    They are computed for all if there are at most `_ALL`, otherwise for `_SPREAD_NODES` of them,
+    with a thin-plate spline in between. It is a spline in the counts and, if they vary, in
+    `log_widths`, shape `(data sets,)`: the functions are smooth in the widths, which need not be
+    smooth in the counts.
     """
     data = candidates(size, prior.size)
     # Spreads small counts out, where the functions bend.

@@ -82,8 +82,8 @@ class Weighing:
         return int(self.released.sum())
 
     def log_likelihood(self, counts: Integers) -> Floats:
-        """Of every row of `counts`, shape `(m, k)`; for two categories, or as few data sets as can
-        be listed.
+        """Log-likelihood of every row of `counts`, shape `(m, k)`; for two categories, or as few
+        data sets as can be listed.
         """
         key = self.law, self.size, tuple(self.prior.tolist())
         if self.prior.size == 2:
@@ -95,7 +95,7 @@ class Weighing:
         return -self.distances(counts, self.released) * np.exp(-log_width) - log_normaliser
 
     def computed(self, counts: Integers) -> Floats:
-        """The same of some of the data sets that can be listed, without interpolation."""
+        """Log-likelihood of some of the data sets that can be listed, without interpolation."""
         rank = ranks(counts, self.size)
         log_widths = tables(self.law, self.size, tuple(self.prior.tolist()))[0]
         log_normaliser = normalisers_at(rank, log_widths, self.size, self.prior)
@@ -121,8 +121,8 @@ class Flipping:
     prior: Floats
 
     def log_likelihood(self, counts: Integers) -> Floats:
-        """Of every row of `counts`, shape `(m, k)`; for two categories, or as few data sets as can
-        be listed.
+        """Log-likelihood of every row of `counts`, shape `(m, k)`; for two categories, or as few
+        data sets as can be listed.
         """
         size, key = int(self.released.sum()), tuple(self.prior.tolist())
         if self.prior.size == 2:
@@ -132,7 +132,7 @@ class Flipping:
         return self._from_sums(counts, np.exp(log_sums))
 
     def computed(self, counts: Integers) -> Floats:
-        """The same of some of the data sets that can be listed, without interpolation."""
+        """Log-likelihood of some of the data sets that can be listed, without interpolation."""
         size = int(self.released.sum())
         log_sums = coin_sums_at(ranks(counts, size), self.scale, size, self.prior)
         return self._from_sums(counts, np.exp(log_sums))

@@ -1,10 +1,9 @@
 r"""Groups whose probabilities are drawn from one Dirichlet distribution, given noisy counts: the
 Markov chains behind `GroupedRelease.pooled` and `Release.pooled`.
 
-Group g has probabilities `θ_g ~ Dirichlet(κ m)`, counts `x_g` that are multinomial, of a number of
-records N_g of which every value is equally probable that agrees with what is public, and a draw of
-each count with noise. θ is integrated out; chains move the counts, κ and m. `docs/pooling.md`
-states every step.
+Group g has probabilities `θ_g ~ Dirichlet(κ m)`, multinomial counts `x_g` of N_g records, and a
+draw of each count with noise. All values of N_g that agree with what is public are equally
+probable. θ is integrated out; chains move the counts, κ and m. `docs/pooling.md` states every step.
 """
 
 from dataclasses import dataclass
@@ -34,8 +33,8 @@ Generator = np.random.Generator
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What is known: `drawn` counts of shape `(G, k)`, with independent `noise` where `noised`; the
-    priors; and `start`, possible counts to begin with.
+    """Data and priors of the chains: `drawn` counts of shape `(G, k)`, with independent `noise`
+    where `noised`; `priors`; and `start`, possible counts to begin with.
 
     `totals` says which sums of counts are public.
     """
@@ -53,12 +52,16 @@ class Model:
         return 2 * self.noise.scale + 2
 
     def log_noise(self, counts: Integers, column: int) -> Floats:
-        """Of counts of a column, shape `(chains, G, candidates)`."""
+        """Log-probability of what was drawn in a column given its counts, shape
+        `(chains, G, candidates)`; 0 where it is not noised.
+        """
         of = self.noise.log_mass(self.drawn[:, column, None] - counts)
         return np.where(self.noised[:, column, None], of, 0.0)
 
     def log_noise_of(self, counts: Integers, groups: Integers) -> Floats:
-        """Of counts of groups, shapes `(..., k)` and `(...)`, summed over the categories."""
+        """Log-probability of what was drawn for groups given their counts, shapes `(...)` and
+        `(..., k)`, summed over the categories.
+        """
         of = self.noise.log_mass(self.drawn[groups] - counts)
         return np.asarray(np.where(self.noised[groups], of, 0.0).sum(axis=-1))
 
@@ -176,7 +179,7 @@ class Chains:
             self._alike = self._alike.where(accepted, alike)
 
     def _log_density(self, alike: Concentration, groups: Any = None) -> Floats:
-        """Of κ and m given the counts of some groups, shape `(chains, G)`, or all."""
+        """Log-density of κ and m given the counts of some groups, shape `(chains, G)`, or all."""
         if groups is not None and not groups.any():
             return alike.log_prior
         a = alike.a[:, None]

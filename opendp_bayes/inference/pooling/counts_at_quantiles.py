@@ -1,10 +1,10 @@
 """Dirichlet-multinomial counts at their quantiles given what was drawn with noise, one category
 after another.
 
-Of the `n` records of a group that are in none of the categories before, `x` are in this one with
-the beta-binomial probability `∝ Γ(x + a) / x! Γ(n - x + b) / (n - x)!`, where `a` is the
-concentration of this category and `b` that of all after it; times that of the noise with which this
-category was drawn. That of the noise of later ones is left to weights.
+Let `n` records of a group be in none of the categories before. Then `x` of them are in this one
+with a probability in proportion to the beta-binomial `Γ(x + a) / x! Γ(n - x + b) / (n - x)!` times
+that of the noise with which this category was drawn. Here `a` is the concentration of this category
+and `b` that of all after it. The probability of the noise of later categories is left to weights.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Looks:
-    """What was drawn with `noise` of the counts of every row, and where; shape `(rows, k)`."""
+    """Draws of the counts of every row, with `noise` where `noised`; shape `(rows, k)`."""
 
     drawn: Integers
     noised: NDArray[np.bool_]
@@ -48,7 +48,9 @@ class Looks:
         return bool(self.noised.all())
 
     def log_noise(self, j: int, counts: Integers, of: Callable[[Any], Any] = np.asarray) -> Floats:
-        """Of counts of category j: one of every row, or many, to which `of` brings what it has."""
+        """Log-probability of what was drawn of category j given its counts: one of every row, or
+        many, to whose points `of` brings the values of the rows.
+        """
         found = self.noise.log_mass(of(self.drawn[:, j]) - counts)
         return found if self._everywhere else np.where(of(self.noised[:, j]), found, 0.0)
 
@@ -117,7 +119,9 @@ class _Laws:
     def points(
         self, j: int, chain: Integers, left: Integers, first: Integers, stride: int | Integers
     ) -> "_Points":
-        """Of category j: from `first` by `stride` to at most `left`, all of shape `(rows,)`."""
+        """Points of the law of category j: from `first` by `stride` to at most `left`, all of shape
+        `(rows,)`.
+        """
         k = self._a.shape[1]
         most = np.maximum(left, first)  # a row with fewer left than `first` is not `inside`
         runs = Runs((most - first) // stride + 1)
@@ -149,11 +153,11 @@ class _Points:
         self.log_total = np.log(self.total) + log_largest - log_all
 
     def counts(self, index: Integers) -> Integers:
-        """Of one point of every row."""
+        """The count at one point of every row."""
         return self._first + self._stride * (index - self.runs.start)
 
     def share(self, index: Integers, part: Floats) -> Floats:
-        """Which share of the mass of a row is before a point and a part of it."""
+        """Share of a row's mass up to and with a point, less `part` of the point's own mass."""
         return (self._upto[index] - part * self.mass[index] - self._before) / self.total
 
     def at(self, share: Floats) -> Any:

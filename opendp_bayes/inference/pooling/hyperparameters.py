@@ -1,4 +1,4 @@
-"""Where κ and m of pooled groups are in every chain, and steps away from there."""
+"""Values of κ and m of pooled groups in every chain, and the steps that move them."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,8 +20,8 @@ _WIDTH, _ACCEPTED, _RATE = 0.5, 0.35, 0.15
 
 @dataclass(frozen=True, eq=False)
 class Priors:
-    """Of κ, a frozen continuous distribution of scipy, and of m, the concentration of a Dirichlet
-    distribution, shape `(k,)`.
+    """Priors of κ, a frozen continuous distribution of scipy, and of m, the concentration of a
+    Dirichlet distribution, shape `(k,)`.
     """
 
     kappa: Any
@@ -65,8 +65,8 @@ class Concentration:
         return np.where(np.isnan(found), -np.inf, found)
 
     def moved(self, kind: int, step: Floats) -> "Concentration":
-        """With `step`, shape `(chains,)`, added to ln κ for the kind 0, and for the kind i to the
-        log-odds of entry i - 1 of m, while the ratios of the others stay.
+        """Add `step`, shape `(chains,)`, to ln κ where `kind` is 0, and else to the log-odds of
+        entry `kind - 1` of m. The ratios of its other entries stay.
         """
         if kind == 0:
             log_kappa = self.log_kappa + step
@@ -112,7 +112,9 @@ class Steps:
         return step * way
 
     def accepted(self, kind: int, log_ratio: Floats, adapt: bool) -> Any:
-        """Which are, given the logarithm of the ratio of the densities, shape `(chains,)`."""
+        """Accept or refuse the steps of a kind, given the logarithm of the ratio of the densities;
+        booleans of shape `(chains,)`.
+        """
         log_ratio = np.where(np.isnan(log_ratio), -np.inf, log_ratio)
         found = -self._rng.standard_exponential(log_ratio.shape) < log_ratio
         self._ways[kind] *= np.where(found, 1.0, -1.0)

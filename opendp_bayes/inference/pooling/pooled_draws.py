@@ -14,7 +14,7 @@ _MET = 1.05
 
 
 def diagnostics_of(a: Floats) -> Diagnostics:
-    """Of draws of κ m, shape `(chains, draws, k)`."""
+    """Diagnostics of ln κ and m, from draws of κ m of shape `(chains, draws, k)`."""
     kappa = a.sum(axis=-1, keepdims=True)
     return Diagnostics.of(np.concatenate([np.log(kappa), a / kappa], axis=-1))
 

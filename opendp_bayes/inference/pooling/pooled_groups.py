@@ -42,7 +42,7 @@ class PooledGroups:
     rest: tuple[int, bool] | None = None
 
     def model(self, m_prior: Floats, kappa_prior: Any) -> Model:
-        """What the chains are told, with counts to begin with that have the public sums."""
+        """The model of the chains, with counts to begin with that have the public sums."""
         rest, start, at_rest = self.rest, np.maximum(self.drawn, 0), 0
         if self.sizes is not None:
             start, rest = np.array([*map(nearest_counts, start, self.sizes)]), None
@@ -56,7 +56,7 @@ class PooledGroups:
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:
-    """Of `GroupedRelease.pooled`, whose groups stand alone or are parts of one table."""
+    """Groups for `GroupedRelease.pooled`, which stand alone or are parts of one table."""
     each = list(releases.values())
     first, drawn = each[0], np.array([release.drawn for release in each])
     whole = first.whole
@@ -78,7 +78,7 @@ def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:
 
 
 def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGroups:
-    """Of `Release.pooled`: the values of the variables `by`, with those of the others as
+    """Groups for `Release.pooled`: the values of the variables `by`, with those of the others as
     categories.
     """
     names = [by] if isinstance(by, str) else list(by)

@@ -32,7 +32,7 @@ class Concentrations(Chains):
 
     @classmethod
     def of(cls, alike: Floats, counts: Integers) -> "Concentrations":
-        """From κ m and the true counts of a group, both of shape `(chains, draws, k)`."""
+        """Add κ m and the true counts of a group, both of shape `(chains, draws, k)`."""
         k = counts.shape[-1]
         rows = counts.reshape(-1, k)
         return cls(alike + counts, Listed(rows, np.zeros(len(rows)), np.zeros(k)))

@@ -1,4 +1,4 @@
-"""What is public of the numbers of records of groups, and moves of counts that keep it."""
+"""Public numbers of records of groups or of all, and moves of counts that keep them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,10 @@ Generator = np.random.Generator
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Which sums of counts are public: none, those of `each` group, or else that of all `size`
-    records; then `rest` of them, drawn with noise where `rest_noised`, may be in no group.
+    """Public sums of counts: none, those of `each` group, or else that of all `size` records.
+
+    In the last case records may be in no group. Their number was drawn as `rest`, with noise where
+    `rest_noised`; `rest` is None where there are none.
     """
 
     noise: IntegerNoise
@@ -77,7 +79,7 @@ class Pairs:
         return np.asarray(np.where(alone, log_weight, log_weight + others)[:, : self.groups])
 
     def rest_on_line(self, rest: Integers, direction: Integers, steps: Integers) -> Integers:
-        """How many are in no group at every candidate of their leader, shape
+        """Number of records in no group at every candidate of their leader, shape
         `(chains, candidates)`.
         """
         if not self._has_rest:
@@ -88,7 +90,7 @@ class Pairs:
         return np.asarray(found, dtype=np.int64)
 
     def rest_after(self, rest: Integers, on_line: Integers, chosen: Integers) -> Integers:
-        """How many are in no group at the candidates `chosen`, shape `(chains, G, 1)`."""
+        """Number of records in no group at the candidates `chosen`, shape `(chains, G, 1)`."""
         if not self._has_rest:
             return rest
         at = self._leader_of_rest

@@ -28,12 +28,13 @@ def records_anew(
     numbers, shapes `(..., k)` and `(...)`, is their log-probability. About `fewest` records are
     taken, or more, up to all.
 
-    Before the noise is looked at, records are exchangeable: two groups that share a number of
-    records, every split of which is equally probable, are an urn, in which a record is in a group
-    with a probability in proportion to one more than its others, and then in a category in
-    proportion to a and its others. Which records are taken does not depend on what they are. So
-    given the others the present ones have the same law as those drawn, of which they are
-    independent, and which of all these are the present ones is drawn from its probability.
+    Before the noise is looked at, records are exchangeable. Two groups that share a number of
+    records, every split of which is equally probable, are an urn. A record is in a group with a
+    probability in proportion to one more than the number of others there, and then in a category in
+    proportion to `a` plus the number of others there. Which records are taken does not depend on
+    what they are. So given the others, the present ones have the same law as those drawn, and are
+    independent of them. Which of all these become the present ones is drawn in proportion to the
+    noise's probability.
     Source: Andrieu, Lee and Vihola, "Uniform ergodicity of the iterated conditional SMC and
     geometric ergodicity of particle Gibbs samplers" (2018), section 3, with one step.
     """

@@ -1,4 +1,4 @@
-"""What every category contributes to Dirichlet-multinomial probabilities, for many counts."""
+"""Logarithms of the factors of Dirichlet-multinomial probabilities, one for each category."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class Runs:
         return np.repeat(values, self.number)
 
     def line(self, first: Integers, step: int | Integers) -> Integers:
-        """From the `first` of every row by `step`, which is one for all or one for each."""
+        """Values from the `first` of every row by `step`, which is one for all or one for each."""
         every = step if isinstance(step, int) else self.of(step)
         return np.asarray(self.of(first - step * self.start) + every * self._place)
 
@@ -47,7 +47,7 @@ class Rising:
         self._a, self._table = a, np.empty((*a.shape, 0))
 
     def __call__(self, counts: Integers, chain: Any, column: Any) -> Floats:
-        """Of counts, their chains and their columns, which broadcast."""
+        """Values at counts, given their chains and their columns, which broadcast."""
         if not self._tabulated(int(counts.max(initial=0)), counts.size):
             return _rising(counts, self._a[chain, column])
         return self._table.ravel().take(self._row(chain, column) + counts)
@@ -55,7 +55,7 @@ class Rising:
     def along(
         self, runs: Runs, first: Integers, step: int | Integers, chain: Integers, column: int
     ) -> Floats:
-        """Of counts from the `first` of every row by `step`; `first` and `chain` of shape
+        """Values at counts from the `first` of every row by `step`; `first` and `chain` of shape
         `(rows,)`.
         """
         last = first + step * (runs.number - 1)
@@ -64,11 +64,11 @@ class Rising:
         return self._table.ravel().take(runs.line(first + self._row(chain, column), step))
 
     def _row(self, chain: Any, column: Any) -> Any:
-        """Where a row of the table begins."""
+        """Index in the flat table at which a row begins."""
         return (chain * self._table.shape[1] + column) * self._table.shape[2]
 
     def _tabulated(self, largest: int, asked: int) -> bool:
-        """Whether there is a table of counts up to the largest, or one is worth it."""
+        """True if a table reaches the largest count; it is made here where that is worth it."""
         if largest < self._table.shape[-1]:
             return True
         length = largest + largest // 4 + 1

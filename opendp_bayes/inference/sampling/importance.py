@@ -2,8 +2,8 @@ r"""The true counts by importance sampling, where they can be neither listed nor
 independent draws.
 
 The posterior given the release of an exponential mechanism is a peak at the release upon a plain as
-wide as the prior, so draws come from a mixture of the prior and of laws `exp(-H(x, release) / w)`
-of every width, in shares that are adapted to the posterior. `docs/posterior.md`, "Importance
+wide as the prior. So draws come from a mixture of the prior and of laws `exp(-H(x, release) / w)`
+of every width, whose shares are adapted to the posterior. `docs/posterior.md`, "Importance
 sampling".
 """
 
@@ -41,7 +41,7 @@ _PROPOSALS = 1 << 13
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightDiagnostics(Shown):
-    """How far weighted draws can be trusted.
+    """Diagnostics of weighted draws: they tell how far the draws can be trusted.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Weighted(Listed):
         return made.checked(found.log_error, found.disagreement)
 
     def checked(self, log_error: float, disagreement: float) -> "Weighted":
-        """The same draws, with what checks of them say."""
+        """Note in the diagnostics what checks of the draws say; returns the draws."""
         self.diagnostics = replace(self.diagnostics, log_error=log_error, disagreement=disagreement)
         return self
 

@@ -132,7 +132,7 @@ class LogNormaliser:
         return Trial(counts, values, float(np.std(self(counts, log_widths) - values)))
 
     def refined(self, trial: Trial) -> "LogNormaliser":
-        """The same with further estimates."""
+        """A new interpolation, of the estimates so far and those of the trial."""
         return LogNormaliser(
             self._widths,
             self._prior,

@@ -31,8 +31,8 @@ _FIRST_RUN, _DOUBLINGS = 100, 8
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnostics(Shown):
-    """How far Markov chains can be trusted, for the expected probability of each category given the
-    counts.
+    """Diagnostics of Markov chains, for the expected probability of each category given the counts:
+    they tell how far the chains can be trusted.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Diagnostics(Shown):
 
     @classmethod
     def of(cls, values: Floats) -> "Diagnostics":
-        """Of values of all draws, shape `(chains, draws, k)`."""
+        """Diagnostics of the values of all draws, shape `(chains, draws, k)`."""
         found = [r_hat_and_ess(values[..., i]) for i in range(values.shape[-1])]
         r_hat, ess = zip(*found, strict=True)
         return cls(np.array(r_hat), np.array(ess), *values.shape[:2])
@@ -83,7 +83,7 @@ class Chains(Listed):
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """Of the expected probabilities."""
+        """Diagnostics of the expected probabilities."""
         expected = self._prior + self.chains
         expected = expected / expected.sum(axis=-1, keepdims=True)
         return Diagnostics.of(expected)
@@ -93,7 +93,7 @@ class Chains(Listed):
         return made.seconded(self.diagnostics.disagreement)
 
     def seconded(self, disagreement: float | None) -> "Chains":
-        """The same chains, with what a second look says."""
+        """Note in the diagnostics what a second look says; returns the chains."""
         self.diagnostics = replace(self.diagnostics, disagreement=disagreement)
         return self
 

@@ -2,8 +2,8 @@
 
 Chains agree with each other, and weights look even, where a peak was missed that none of them saw.
 So the posterior of the counts is climbed from the release, from the prior's mean and from data sets
-with empty categories, and drawn again from laws about the highest point that was found and about
-the release.
+with empty categories. Then it is drawn again, from laws about the highest point that was found and
+about the release.
 """
 
 from collections.abc import Callable
