@@ -1,14 +1,12 @@
 """The order in which counts are added up: two by two, equal ones once."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 
-@dataclass(eq=False)
 class PlanOfSums:
     """A binary tree whose first nodes are the leaves; every other node is the sum of two before it.
 
@@ -16,11 +14,11 @@ class PlanOfSums:
     beside a node is the same wherever it stands, so each node knows one of its parents.
     """
 
-    leaves: int
-    pairs: list[tuple[int, int]] = field(default_factory=list)
-    root: int = -1
-    groups: list[int] = field(default_factory=list)
-    _known: dict[tuple[int, int], int] = field(default_factory=dict)
+    def __init__(self, leaves: int) -> None:
+        self.leaves, self.root = leaves, -1
+        self.pairs: list[tuple[int, int]] = []
+        self.groups: list[int] = []
+        self._known: dict[tuple[int, int], int] = {}
 
     @classmethod
     def of(cls, row: Integers, width: Floats, groups: Sequence[Iterable[int]] = ()) -> "PlanOfSums":
@@ -29,7 +27,7 @@ class PlanOfSums:
         `width`, of each leaf, brings alike ones together. Every group of categories is a node of
         the tree, too; of two groups one is inside the other or they have nothing in common.
         """
-        plan = cls(leaves=int(width.size))
+        plan = cls(int(width.size))
         nodes = dict(enumerate(row.tolist()))  # of the categories that are not yet in a group
         order = sorted(range(len(groups)), key=lambda place: len(list(groups[place])))
         owner = {category: frozenset([category]) for category in nodes}
