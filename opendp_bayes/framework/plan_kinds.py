@@ -135,59 +135,32 @@ OPERATORS = frozenset(
     ]
 )
 
+_VALUES = frozenset(
+    [
+        "Boolean",
+        "Int8",
+        "Int16",
+        "Int32",
+        "Int64",
+        "Int128",
+        "UInt8",
+        "UInt16",
+        "UInt32",
+        "UInt64",
+        "UInt128",
+        "Float32",
+        "Float64",
+        "String",
+        "Date",
+        "Time",
+        "Datetime",
+        "Duration",
+    ]
+)
 #: Types that a cast may have.
-TYPES = frozenset(
-    [
-        "Boolean",
-        "Int8",
-        "Int16",
-        "Int32",
-        "Int64",
-        "Int128",
-        "UInt8",
-        "UInt16",
-        "UInt32",
-        "UInt64",
-        "UInt128",
-        "Float32",
-        "Float64",
-        "String",
-        "Enum",
-        "Date",
-        "Time",
-        "Datetime",
-        "Duration",
-    ]
-)
-
-#: What a constant may be.
-CONSTANTS = frozenset(
-    [
-        "Null",
-        "Boolean",
-        "Int8",
-        "Int16",
-        "Int32",
-        "Int64",
-        "Int128",
-        "UInt8",
-        "UInt16",
-        "UInt32",
-        "UInt64",
-        "UInt128",
-        "Float32",
-        "Float64",
-        "String",
-        "StringOwned",
-        "Int",
-        "Float",
-        "Str",
-        "Date",
-        "Time",
-        "Datetime",
-        "Duration",
-    ]
-)
+TYPES = _VALUES | {"Enum"}
+#: What a constant may be: polars has names of its own for those of Python.
+CONSTANTS = _VALUES | {"Null", "StringOwned", "Int", "Float", "Str"}
 
 _ORDER = "which depend on the order of the values in all rows"
 _TO_ENUM = (
