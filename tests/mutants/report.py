@@ -228,8 +228,8 @@ def _listed(title: str, entries: list[tuple[str, tuple[str, str]]]) -> list[str]
 
 
 def _wrapped(text: str, indent: str = "") -> str:
-    """Lines of at most 100 columns, as on every page; code is broken only if it needs more."""
-    held = re.sub("`[^`]{,95}`", lambda code: code[0].replace(" ", "\0"), text)
+    """Lines of at most 100 columns, as on every page; code is not broken."""
+    held = re.sub("`.*?`", lambda code: code[0].replace(" ", "\0"), text)
     lines = fill(
         held, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
