@@ -142,6 +142,14 @@ def test_every_unit_under_every_loss(unit, loss):
         whole.query()
 
 
+def test_every_budget_is_divided_by_itself():
+    """Tests keep the shares of a budget (`conftest.py`), which are no other budget's."""
+    for epsilon, parts in ((1.0, 1), (1.0, 2), (1.0, 3), (2.0, 3)):
+        whole = context(loss={"epsilon": epsilon}, split_evenly_over=parts)
+        assert whole.remaining_privacy_loss() == pytest.approx([epsilon / parts] * parts)
+        assert sum(whole.remaining_privacy_loss()) <= epsilon
+
+
 def test_weights_are_followed():
     whole = context(split_by_weights=[1, 3])
     first, second = (ask(whole.query()).release() for _ in range(2))
