@@ -31,10 +31,8 @@ class DrawsByPairs:
 
     def __init__(self, sums: SumsByPairs, wanted: Sequence[int]) -> None:
         self._plan, self._shape = sums.plan, sums.inside.shape
-        self._windows = sums.inside.windows
-        self._nodes = np.arange(self._plan.nodes)
-        self._laws: SumLaws = sums.inside.composite(self._nodes)
-        self._wanted = np.array(wanted)
+        self._inside, self._wanted = sums.inside, np.array(wanted)
+        self._alone: dict[int, SumLaws] = {}
         self._below: dict[int, list[int]] = {node: [node] for node in wanted}
         self._peaks: dict[int, float] = {}
         self._order = np.empty_like(self._wanted)
@@ -60,7 +58,7 @@ class DrawsByPairs:
             times = max(_TRIALS // waiting.size, 1)
             counts = np.stack([self._free(each, waiting.size * times, rng) for each in below])
             left = np.repeat(sums[waiting], times) - counts.sum(axis=0)
-            log_weight = self._log_density(np.full(left.shape, other), left.astype(np.float64))
+            log_weight = self._log_density(other, left.astype(np.float64))
             fits = np.log1p(-rng.random(left.size)) <= log_weight - self._log_peak(other) - _SLACK
             first = fits.reshape(-1, times).argmax(axis=1) + times * np.arange(waiting.size)
             kept = fits[first]
@@ -97,7 +95,7 @@ class DrawsByPairs:
         while waiting.size:
             law = np.full(waiting.size, self._place[node])
             counts, log_proposed = self._proposals.draw(law, rng)
-            log_weight = self._log_density(np.full(law.shape, node), counts.astype(np.float64))
+            log_weight = self._log_density(node, counts.astype(np.float64))
             kept = np.log1p(-rng.random(law.size)) <= log_weight - log_proposed - _SLACK
             drawn[waiting[kept]] = counts[kept]
             waiting = waiting[~kept]
@@ -114,7 +112,7 @@ class DrawsByPairs:
         start = np.cumsum(length) - length
         row = np.repeat(np.arange(nodes.size), length)
         counts = (np.arange(row.size) - start[row] + low[row]).astype(np.float64)
-        weights = self._laws.density(nodes[row], counts)
+        weights = self._inside.composite(nodes).density(row, counts) if nodes.size else counts
         every = zip(nodes.tolist(), low.tolist(), start.tolist(), length.tolist(), strict=True)
         return {node: (first, np.cumsum(weights[at : at + n])) for node, first, at, n in every}
 
@@ -127,37 +125,29 @@ class DrawsByPairs:
     def _proposals(self) -> CountLaws:
         """The laws of the wanted nodes of many values, in cells."""
         nodes = np.array(list(self._place))
-
-        def log_density(row: Integers, sums: Floats) -> Floats:
-            return self._log_density(nodes[row], sums)
-
-        return CountLaws.of(self._cells(nodes), log_density)
+        laws = self._inside.composite(nodes)
+        return CountLaws.of(self._cells(nodes, laws), lambda *where: _log(laws.density(*where)))
 
     def _log_peak(self, node: int) -> float:
         """Logarithm of the largest probability of a node."""
         if node not in self._peaks:
-            nodes = np.array([node])
-            cells = self._cells(nodes)
+            cells = self._cells(np.array([node]), self._law(node))
             places = cells.nodes.ravel()
-            heights = self._log_density(np.full(places.shape, node), places)
+            heights = self._log_density(node, places)
             self._peaks[node] = float(heights.max())
         return self._peaks[node]
 
-    def _cells(self, nodes: Integers) -> Cells:
+    def _cells(self, nodes: Integers, laws: SumLaws) -> Cells:
         """Cells in each of which the law of a node is smooth."""
-        seeds = self._seeds[nodes]
+        seeds = laws.seeds()
         place = np.full(self._plan.nodes, -1)
         place[nodes] = np.arange(nodes.size)
-        counts = self._windows.cells
+        counts = self._inside.windows.cells
         own = place[: self._plan.leaves][counts.category]
         row = np.append(np.repeat(np.arange(nodes.size), seeds.shape[1]), own[own >= 0])
         first = np.append(seeds.ravel(), counts.first[own >= 0].astype(np.float64))
-        ends = self._shape.low[nodes], self._shape.high[nodes]
-
-        def log_density(row: Integers, sums: Floats) -> Floats:
-            return self._log_density(nodes[row], sums)
-
-        return refined(log_density, cells_between(row, first, *ends), nodes.size)
+        cells = cells_between(row, first, self._shape.low[nodes], self._shape.high[nodes])
+        return refined(lambda *where: _log(laws.density(*where)), cells, nodes.size)
 
     def _parts(self, own: int, other: int, sums: Integers, rng: np.random.Generator) -> Integers:
         """Draws of the first of two nodes, from its law given each sum."""
@@ -167,11 +157,12 @@ class DrawsByPairs:
             total = totals[start : start + _ROWS]
 
             def log_weight(row: Integers, counts: Floats) -> Floats:
-                one, two = (np.full(row.shape, node) for node in (own, other))
-                beside = self._log_density(two, total[row] - counts)  # noqa: B023
-                return np.maximum(self._log_density(one, counts) + beside, NOTHING)
+                beside = self._log_density(other, total[row] - counts)  # noqa: B023
+                return np.maximum(self._log_density(own, counts) + beside, NOTHING)
 
-            left, right = (np.tile(self._seeds[node], (total.size, 1)) for node in (own, other))
+            left, right = (
+                np.tile(self._law(node).seeds(), (total.size, 1)) for node in (own, other)
+            )
             seeds = np.concatenate([left, total[:, None] - right], axis=1)
             ends = np.zeros(total.size), np.maximum(total, 0).astype(np.float64)
             cells = refined(log_weight, cells_from(np.floor(seeds), *ends), total.size)
@@ -180,10 +171,17 @@ class DrawsByPairs:
             drawn[here] = laws.draw(which[here] - start, rng)[0]
         return drawn
 
-    @cached_property
-    def _seeds(self) -> Floats:
-        return self._laws.seeds()
+    def _law(self, node: int) -> SumLaws:
+        if node not in self._alone:
+            self._alone[node] = self._inside.composite(np.array([node]))
+        return self._alone[node]
 
-    def _log_density(self, node: Integers, sums: Floats) -> Floats:
-        with np.errstate(divide="ignore"):
-            return np.maximum(np.log(self._laws.density(node, sums)), NOTHING)
+    def _log_density(self, node: int, sums: Floats) -> Floats:
+        flat = sums.ravel()
+        found = self._law(node).density(np.zeros(flat.size, dtype=np.int64), flat)
+        return _log(found).reshape(sums.shape)
+
+
+def _log(densities: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(densities), NOTHING)
