@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import OpenDPException
-from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import feasible_loss
+from tests.helpers.sweeps import some_of
 
 Bound = dp.polars.Bound
 ABC = pl.Enum(["a", "b", "c"])
@@ -137,6 +137,14 @@ def test_every_unit_under_every_loss(unit, loss):
     assert whole.remaining_privacy_loss() == []
     with pytest.raises(ValueError, match="Privacy allowance has been exhausted"):
         whole.query()
+
+
+def test_every_budget_is_divided_by_itself():
+    """Tests keep the shares of a budget (`conftest.py`), which are no other budget's."""
+    for epsilon, parts in ((1.0, 1), (1.0, 2), (1.0, 3), (2.0, 3)):
+        whole = context(loss={"epsilon": epsilon}, split_evenly_over=parts)
+        assert whole.remaining_privacy_loss() == pytest.approx([epsilon / parts] * parts)
+        assert sum(whole.remaining_privacy_loss()) <= epsilon
 
 
 def test_weights_are_followed():

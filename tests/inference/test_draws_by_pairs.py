@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from noise_laws import DiscreteGaussian, DiscreteLaplace
-from test_sums_by_pairs import convolved, sums
 
 from opendp_bayes.inference.tree import draws_by_pairs
 from opendp_bayes.inference.tree.counts_on_tree import CountsOnTree
 from opendp_bayes.inference.tree.draws_by_pairs import DrawsByPairs
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
+from tests.inference.test_sums_by_pairs import convolved, sums
 
 DRAWS = 20_000
 #: Kolmogorov's distance, which draws of the right law exceed with probability 2 exp(-2 * 2.5^2), or
