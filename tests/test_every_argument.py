@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.inference.answers import category_answers
+from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.inference.answers.comparison import Comparison
 from opendp_bayes.inference.answers.one_category import CategoryPosterior
 from opendp_bayes.inference.answers.quantities import Quantity
@@ -31,7 +31,7 @@ ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 @pytest.fixture(autouse=True)
 def _quick(coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw less: no direction here depends on the last per cent."""
-    monkeypatch.setattr(category_answers, "DRAWS", 4000)
+    monkeypatch.setattr(answers, "DRAWS", 4000)
     for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2, "_MET": np.inf}.items():
         monkeypatch.setattr(pooled_draws, name, value)
     for name, limit in {"_FEWEST_EFFECTIVE": 0, "_LARGEST_R_HAT": np.inf}.items():

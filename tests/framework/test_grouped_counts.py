@@ -562,7 +562,7 @@ def test_prior_and_mechanism():
 def test_two_groups_are_compared():
     released = ask(context(loss=EXACT).query()).release()
     difference = released["north"].posterior.compare(released["south"].posterior)
-    assert difference.mean == pytest.approx([4 / 7 - 3 / 5, 3 / 7 - 2 / 5], abs=1e-9)
+    assert difference.mean() == pytest.approx([4 / 7 - 3 / 5, 3 / 7 - 2 / 5], abs=1e-9)
 
 
 def test_the_namespace():

@@ -179,7 +179,7 @@ POSTERIORS = [
                 "compare",
                 {"other": OTHER},
                 lambda compared: compared.probability,
-                [vary("other", POSTERIOR, DIFFERENT), vary("seed", 1, DIFFERENT)],
+                [vary("other", POSTERIOR, DIFFERENT)],
             ),
             (
                 "difference",
@@ -303,12 +303,26 @@ POSTERIORS = [
         vary("columns", 0, REFUSED),  # a number of them: tests/results/test_pooled_release.py
     ),
     *rows(Quantity.interval, {"self": ODDS}, np.diff, vary("level", 0.99, LARGER)),
+    *rows(Quantity.cdf, {"self": ODDS, "values": 1.0}, float, vary("values", 2.0, LARGER)),
     *rows(Quantity.probability, {"self": ODDS}, lambda p: p.value, vary("above", 2.0, SMALLER)),
     *rows(Quantity.row, {"self": ODDS}, list, vary("level", 0.5, DIFFERENT)),
     *rows(
         Quantity.sample,
         {"self": ODDS, "size": 5, "seed": 0},
         list,
+        vary("size", 6, LARGER, len),
+        vary("seed", 1, DIFFERENT),
+    ),
+    *rows(
+        Comparison.cdf,
+        {"self": COMPARED, "values": 0.0},
+        lambda found: float(found[0]),
+        vary("values", 0.3, LARGER),
+    ),
+    *rows(
+        Comparison.sample,
+        {"self": COMPARED, "size": 5, "seed": 0},
+        np.ravel,
         vary("size", 6, LARGER, len),
         vary("seed", 1, DIFFERENT),
     ),
