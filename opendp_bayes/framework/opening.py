@@ -20,12 +20,16 @@ from opendp.mod import (
     ChangeOneIdDistance,
     FrameDistance,
     Measure,
+    Measurement,
     Metric,
     OpenDPException,
     SymmetricIdDistance,
 )
 
+from opendp_bayes.accounting.account import Loss
 from opendp_bayes.framework.boundary import require_features
+from opendp_bayes.framework.budget import as_entry, unit_in_words
+from opendp_bayes.framework.ledger import Ledger
 from opendp_bayes.framework.on_disk import on_disk
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive, as_size
@@ -42,9 +46,24 @@ _WIDER: dict[Any, Any] = {
 
 
 class CheckedContext(Context):
-    """An OpenDP Context made by `context`."""
+    """An OpenDP Context made by `context`, whose releases are entered in its `ledger`, if any."""
 
     _file: on_disk | None = None
+    ledger: Ledger | None = None
+
+    def __call__(self, query: Measurement) -> Any:
+        """Make a release of the measurement, of OpenDP's queries too, and enter it in the ledger
+        before it is handed out.
+        """
+        if self.ledger is None:
+            return super().__call__(query)
+        with self.ledger.entered(*self._debit(query)):
+            return super().__call__(query)
+
+    def _debit(self, query: Measurement) -> tuple[Loss, str]:
+        """The loss of the measurement, and the privacy unit that it is for."""
+        measure, metric = self.accountant.output_measure, self.accountant.input_metric
+        return as_entry(measure, query.map(self.d_in)), unit_in_words(metric, self.d_in)
 
     def query(self, **kwargs: Any) -> Query | LazyFrameQuery:
         """Return a query with the next share of the budget, or with the loss given.
@@ -84,6 +103,7 @@ def context(
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
     margins: Sequence[Margin] | None = None,
+    ledger: Ledger | None = None,
 ) -> CheckedContext:
     """An OpenDP Context, as `dp.Context.compositor` makes it, with every argument checked first.
 
@@ -103,6 +123,8 @@ def context(
         says what it spends, `context.query(epsilon=0.5)`.
     margins : what is publicly known of the data, as in OpenDP (`docs/guarantee.md`, "Margins and
         invariants").
+    ledger : a `Ledger`, in which every release of the Context, also of OpenDP's own queries, is
+        entered before it is handed out. It refuses, before data are read, what it has no room for.
 
     Raises `ValueError`/`TypeError` for anything else, `ImportError` where narwhals is missing.
     Reads no rows of a LazyFrame.
@@ -125,6 +147,7 @@ def context(
     arguments = opening_arguments(privacy_unit, privacy_loss, split_evenly_over, split_by_weights)
     if margins is not None and not _is_sequence_of(Margin, margins):
         raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
+    check_ledger(ledger)
     data, file = _scanned(frame)
     schema = data.collect_schema()
     check_identifier(arguments["privacy_unit"][0], schema)
@@ -135,8 +158,25 @@ def context(
         margins=margins,
     )
     checked = CheckedContext.__new__(CheckedContext)
-    checked.__dict__.update(made.__dict__, _file=file)
+    checked.__dict__.update(made.__dict__, _file=file, ledger=ledger)
     return checked
+
+
+def check_room(query: Query) -> None:
+    """Raise `LedgerError` where the ledger of the query's Context would refuse its release now, and
+    what else `resolve` raises. Reads no data.
+    """
+    measurement, context = query.resolve(), query._context
+    if isinstance(context, CheckedContext) and context.ledger is not None:
+        context.ledger.check(*context._debit(measurement))
+
+
+def check_ledger(given: Any) -> None:
+    """Raise `TypeError` for what is no ledger."""
+    if not (given is None or isinstance(given, Ledger)):
+        raise TypeError(
+            f"ledger={told(given)}: must be a Ledger, as in ob.Ledger('budget.ledger', epsilon=3)."
+        )
 
 
 def _scanned(frame: Any) -> tuple[pl.LazyFrame, on_disk | None]:
