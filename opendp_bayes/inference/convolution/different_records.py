@@ -16,10 +16,10 @@ from opendp_bayes.inference.convolution.looks import Look
 from opendp_bayes.inference.convolution.parts_of_different_records import of_private, of_public
 from opendp_bayes.inference.engines.merged import Groups
 from opendp_bayes.inference.engines.true_counts import Drawn, Listed
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.grouped_components import keyed
+from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 _SMALLEST = 1e-6
@@ -59,8 +59,7 @@ class Union:
         for alpha, given in zip(self._prior.tolist(), self._found, strict=True):
             components = [(*self._betas(alpha, one), one.weights, one.counts) for one in given]
             a, b, weights, counts = map(np.concatenate, zip(*components, strict=True))
-            alike = keyed(a, b, weights, counts.astype(np.float64), np.maximum(b, 0.0))
-            mixtures.append(BetaMixture.grouped(alike.a, alike.b, alike.weights, alike.key))
+            mixtures.append(grouped(a, b, weights, counts, b, np.zeros(a.size, dtype=np.int64))[0])
         return BetaMixtures.joined(mixtures)
 
     def _betas(self, alpha: float, given: Given) -> tuple[Floats, Floats]:

@@ -9,19 +9,20 @@ from functools import cached_property
 import numpy as np
 from scipy import fft, special
 
+from opendp_bayes.inference.convolution.lattices import Lattices, quantiles, without_rounding
 from opendp_bayes.inference.convolution.number_of_records import Total
+from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
+from opendp_bayes.inference.convolution.sums_by_pairs import Shape, SumLaws, SumsByPairs
 from opendp_bayes.inference.convolution.tilted_counts import Windows
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
-from opendp_bayes.inference.laws.refinement import refined
-from opendp_bayes.inference.tree.lattices import Lattices, quantiles, without_rounding
-from opendp_bayes.inference.tree.plan_of_sums import PlanOfSums
-from opendp_bayes.inference.tree.sums_by_pairs import Shape, SumLaws, SumsByPairs
+from opendp_bayes.inference.laws.refinement import cells_from, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Numbers of records are listed where their deviation is below so many steps of a lattice.
 _FEW_STEPS = 3.0
-#: Numbers of records that differ by this share of what a probability is divided by are told apart.
-_ALIKE = 0.12
+#: Numbers of records are told apart that differ by this share of what a probability is divided by,
+#: and where that is below so many, all are.
+_ALIKE, _ALL_APART = 0.12, 24.0
 #: Numbers of records that weigh less than `exp(-_DEPTH)` of the largest are left out.
 _DEPTH = 24.0
 #: Points at which laws are read at once.
@@ -36,8 +37,6 @@ _FIRST = 16
 _FEW = 1e-6
 #: Numbers of records of which all weigh less than `exp(-_FAINT)` of the best need not be smooth.
 _FAINT = 14.0
-#: Of numbers that begin cells, one to a narrow deviation is enough, or to this share of the number.
-_CLOSE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,9 +200,8 @@ def bin_of(rest: Floats, others: Floats) -> Integers:
     larger ones bins of a share of them and of their prior.
     """
     whole = rest + others
-    many = 1 / _ALIKE
-    large = many * (1 + np.log(np.maximum(whole, many) / many))
-    return np.where(whole < many, whole, large).astype(np.int64)
+    large = _ALL_APART + np.log(np.maximum(whole, _ALL_APART) / _ALL_APART) / _ALIKE
+    return np.where(whole < _ALL_APART, whole, large).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -428,37 +426,3 @@ class Smooth(Beside):
             variance = unit**2 * np.maximum(second / weight - (first / weight) ** 2, 0.0)
             found.append((seen, weight, mean, variance))
         return Completions(*(np.concatenate(each) for each in zip(*found, strict=True)))
-
-
-def cells_from(seeds: Floats, low: Floats, high: Floats) -> Cells:
-    """Cells of every row from each of its seeds, shape `(rows, m)`, to the next."""
-    rows = np.repeat(np.arange(low.size), seeds.shape[1])
-    return cells_between(rows, seeds.ravel(), low, high)
-
-
-def cells_between(
-    row: Integers, first: Floats, low: Floats, high: Floats, narrow: Floats | None = None
-) -> Cells:
-    """Cells of rows that begin at numbers in any order, and at the lowest of each.
-
-    Of numbers that are closer together than the `narrow` deviation of a row only one is used.
-    """
-    kept = (row >= 0) & (first > low[row]) & (first <= high[row])
-    row, start = row[kept], np.floor(first[kept]).astype(np.int64)
-    bucket = start
-    if narrow is not None:
-        unit = np.maximum(narrow[row], 1.0)
-        away = start / unit
-        near = np.log(np.maximum(away, 1e-12)) / _CLOSE
-        bucket = np.floor(np.where(away < 1, near, away - 1)).astype(np.int64)
-    _, chosen = np.unique(np.stack([row, bucket]), axis=1, return_index=True)
-    row = np.append(row[chosen], np.arange(low.size))
-    start = np.append(start[chosen], np.floor(low).astype(np.int64))
-    order = np.lexsort((start, row))
-    row, start = row[order], start[order]
-    new = (np.diff(row, prepend=-1) != 0) | (np.diff(start, prepend=-1) != 0)
-    row, start = row[new], start[new]
-    last = np.append(start[1:] - 1, 0)
-    final = np.diff(row, append=-1) != 0
-    last[final] = np.floor(high[row[final]]).astype(np.int64)
-    return Cells(row, start, last)

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws, SumsByPairs
 from opendp_bayes.inference.laws.count_cells import NOTHING
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.refinement import refined
-from opendp_bayes.inference.tree.part_of_total import cells_between, cells_from
-from opendp_bayes.inference.tree.sums_by_pairs import SumLaws, SumsByPairs
+from opendp_bayes.inference.laws.refinement import cells_between, cells_from, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Rounds of proposals, and the share of them that has to be accepted for another.

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from opendp_bayes.inference.convolution.lattices import Lattices, added, quantiles, spread
+from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.tilted_counts import Windows
-from opendp_bayes.inference.tree.lattices import Lattices, added, quantiles, spread
-from opendp_bayes.inference.tree.plan_of_sums import PlanOfSums
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Steps are no longer than this share of the narrowest deviation in a law.
