@@ -12,6 +12,7 @@ import numpy as np
 from opendp_bayes.inference.convolution.lattices import Lattices, added, quantiles, spread
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.tilted_counts import Windows
+from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Steps are no longer than this share of the narrowest deviation in a law.
@@ -20,6 +21,8 @@ _STEP = 0.14
 _REACH = 9.0
 #: A lattice near 0 has so many points, and the next one steps so many times longer.
 _ZOOM, _COARSER = 1024, 8
+#: Points at the end of such a lattice that lack what is beyond it.
+_END = 4
 #: How far counts may go beyond what the total allows, so that their laws have no edge there.
 _MARGIN = 1 / 32
 #: A law with less than this probability of next to nothing has no peak there.
@@ -117,7 +120,7 @@ class SumLaws:
         found = self.whole.density(row, sums)
         for place, lattices in reversed(self.near):
             own = place[row]
-            here = (own >= 0) & (sums < lattices.step[0] * (_ZOOM - 4))
+            here = (own >= 0) & (sums < lattices.step[0] * (_ZOOM - _END))
             found[here] = lattices.density(own[here], sums[here])
         single = self.counts[row]
         exact = single >= 0
@@ -221,26 +224,58 @@ class LawTable:
         return Lattices(origin, step, masses)
 
     def _sums_on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
-        """Laws of sums: handed on to longer steps, and read between their points for shorter."""
+        """Laws of sums: handed on to longer steps; read between their points for shorter ones, but
+        near 0, where a finer lattice is handed on.
+        """
         rows = Lattices.gathered([self._rows[node] for node in nodes.tolist()])
         made = rows.on(origin, np.maximum(step, rows.step), points)
-        short = step < rows.step
-        if np.any(short):
+        short = np.flatnonzero(step < rows.step)
+        if short.size:
             sums = origin[short, None] + step[short, None] * np.arange(points, dtype=np.float64)
             row = np.broadcast_to(np.arange(len(sums))[:, None], sums.shape)
             read = self.composite(nodes[short]).density(row.ravel(), sums.ravel())
             made.masses[short] = read.reshape(sums.shape) * step[short, None]
+            for place in short.tolist():
+                self._hand_on(int(nodes[place]), int(origin[place]), int(step[place]), made, place)
         return Lattices(origin, step, made.masses)
 
+    def _hand_on(self, node: int, origin: int, step: int, made: Lattices, place: int) -> None:
+        """Replace what a law has near 0 by the masses of the longest lattice there that fits."""
+        known = [fine for fine, of in self._near if of == node and fine <= step]
+        if not known:
+            return
+        fine = max(known)
+        near = Lattices.gathered([(0, fine, self._near[fine, node])])
+        number = (fine * (_ZOOM - _END) - origin) // step
+        number = min(max(number, 0), made.points)
+        if number:
+            handed = near.on(np.array([origin]), np.array([step]), number)
+            made.masses[place, :number] = handed.masses[0]
+
     def _counts_on(self, row: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
-        """Laws of single counts, in cells that the steps do not jump over."""
+        """Laws of single counts, in cells from one lattice point to the next."""
         windows = self.windows.chosen(row)
-        cells = windows.cells.within(origin, origin + step * points)
-        cells = cells.cut(np.ceil(cells.length / step[cells.category]).astype(np.int64))
+        more = points + _END  # what is beyond the last point has a part in those before it
+        cells = windows.cells.within(origin, origin + step * (more - 1))
+        cells = _aligned(cells, origin, step)
         used = cells.used
         category = np.broadcast_to(cells.category[:, None], used.shape)[used]
         masses = np.exp(cells.log_masses(windows.log_probability)[used])
-        return spread(category, cells.nodes[used], masses, origin, step, points)
+        made = spread(category, cells.nodes[used], masses, origin, step, more)
+        return Lattices(origin, step, made.masses[:, :points])
+
+
+def _aligned(cells: Cells, origin: Integers, step: Integers) -> Cells:
+    """Cells cut before every point of lattices."""
+    row = cells.category
+    first = (cells.first - origin[row]) // step[row]
+    pieces = (cells.last - origin[row]) // step[row] - first + 1
+    cell = np.repeat(np.arange(pieces.size), pieces)
+    place = np.arange(cell.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    row = row[cell]
+    start = origin[row] + step[row] * (first[cell] + place)
+    end = start + step[row] - 1
+    return Cells(row, np.maximum(cells.first[cell], start), np.minimum(cells.last[cell], end))
 
 
 _Laws = tuple[LawTable, Integers]
