@@ -14,6 +14,7 @@ from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.two_categories import TwoCategories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.envelope import check_envelope
 from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
@@ -70,6 +71,9 @@ def combine(
         likelihood_of(one.mechanism, np.array(one.drawn), prior, one.size)
         for one in combination.releases
     ]
+    for one, likelihood in zip(combination.releases, likelihoods, strict=True):
+        if isinstance(likelihood, IndependentNoise):
+            check_envelope(likelihood, prior, one.size)
     of_records = _of_same if records == "same" else _of_different
     return NoiseAwarePosterior(combination, of_records(combination, likelihoods, prior))
 

@@ -90,20 +90,18 @@ def test_a_prior_of_the_number_of_records_whose_quantiles_scipy_finds_only_in_pa
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_long_steps_and_the_finer_ones_near_zero(seed, monkeypatch):
+def test_long_steps_and_the_finer_ones_near_zero(seed):
     """Sums so wide beside a peak at 0 that they have lattices of several steps."""
-    monkeypatch.setattr(sums_by_pairs, "_ZOOM", 256)
     rng = np.random.default_rng([3, seed])
-    k, size = int(rng.integers(3, 6)), int(rng.integers(500, 900))
+    k, size = int(rng.integers(3, 6)), int(rng.integers(8000, 14_000))
     scale = float(np.exp(rng.uniform(np.log(size / 2), np.log(10 * size))))
     counts = rng.dirichlet(np.full(k, 0.5)) * size + rng.normal(0, scale / 2, k)
     made = {"law": "laplace", "scale": scale, "drawn": np.rint(counts).astype(np.int64)}
     made |= {"prior": np.full(k, 10.0 ** rng.uniform(-4, 0)), "size": size}
     made |= {"noised": np.ones(k, dtype=bool)}
     found = posterior(made)
+    assert longest_step(found) > 1
     assert max(deviations(found, exact(made)).values()) <= ERROR
-    if seed < 2:
-        assert longest_step(found) > 1
 
 
 def longest_step(found):
@@ -141,7 +139,10 @@ def off(found, right, i):
 def test_many_categories_by_dense_transforms(law, k, size, scale, public):
     drawn, prior, noise = wide(k, size, scale, law)
     known = size if public else None
-    found, right = CountsGivenNoise(drawn, prior, noise, size=known), Dense(noise, drawn, prior, known)
+    found, right = (
+        CountsGivenNoise(drawn, prior, noise, size=known),
+        Dense(noise, drawn, prior, known),
+    )
     chosen = [0, int(np.argmin(drawn)), int(np.argmax(drawn))]
     assert max(max(off(found, right, i)) for i in chosen) <= ERROR
     wrong = CountsGivenNoise(drawn, prior, law(1.1 * scale), size=known)
@@ -193,7 +194,7 @@ def test_noise_that_tells_nothing_leaves_the_prior(prior):
     at = stats.beta.ppf(levels[:, None], alpha, alpha.sum() - alpha)
     off = np.abs(found.cdf(at) - levels[:, None])
     assert off[(at > 1e-12) & (at < 1 - 1e-12)].max() <= ERROR
-    assert found.mean() == pytest.approx(alpha / alpha.sum(), rel=1e-5)
+    assert found.mean() == pytest.approx(alpha / alpha.sum(), rel=3e-4)
 
 
 def test_a_prior_of_the_number_of_records_against_the_draw():

@@ -30,7 +30,7 @@ from opendp_bayes.inference.engines.merged import Groups, Merged
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.mixtures_of_counts import grouped, matched, short_cells
+from opendp_bayes.inference.laws.mixtures_of_counts import grouped, long_cells, matched, short_cells
 from opendp_bayes.inference.laws.refinement import cells_between, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
@@ -237,8 +237,10 @@ class CountsGivenNoise:
         nodes, masses = cells.nodes[used], law.masses[used]
         a = alpha[row] + nodes
         if self._total.is_point:
-            b = others[row] + np.maximum(self._total.lowest - nodes, 0)
-            return grouped(a, b, masses, nodes, b - others[row], row)
+            size = self._total.lowest
+            left = np.maximum(size - nodes, 0)
+            cell = long_cells(cells, alpha, others, size)[np.nonzero(used)[0]]
+            return grouped(a, others[row] + left, masses, nodes, left, row, cell)
         top = max(each.log_scale for each in beside)
         found = []
         for laws, rest in zip(own, beside, strict=True):

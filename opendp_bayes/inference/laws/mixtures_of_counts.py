@@ -33,7 +33,11 @@ def short_cells(law: CountLaws, alpha: Floats, others: Floats, size: float) -> C
     seen = matters(shares, squares, cells.category, _NEGLIGIBLE)
     lengths = _lengths(cells, alpha, others, size)
     pieces = np.ceil(np.minimum(lengths, shares / _LARGEST_SHARE))[seen].astype(np.int64)
-    return cells.where(seen).cut(pieces)
+    found = cells.where(seen).cut(pieces)
+    for edge in (_SMALL, max(size - _SMALL + 1, 0.0)):  # beyond them a long cell is one Beta
+        long = _lengths(found, alpha, others, size) > 1
+        found = found.parted(np.full(long.size, int(edge)), long)
+    return found
 
 
 def long_cells(cells: Cells, alpha: Floats, others: Floats, size: float) -> Integers:
