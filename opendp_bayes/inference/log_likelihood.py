@@ -98,8 +98,12 @@ def log_likelihood(release: ReleasedData) -> LogLikelihood:
     """The noise-aware log-likelihood of a release, for models of your own: a function of the
     probabilities, with its gradient, and of the true counts.
 
-    `release` is a `Release`, of noise on the counts, or of any mechanism with at most 200 000 data
-    sets. Sums over the true counts are exact but for rounding: convolutions for a public number of
+    Parameters
+    ----------
+    release : a `Release`, of noise on the counts, or of any mechanism with at most 200 000 data
+        sets.
+
+    Sums over the true counts are exact but for rounding: convolutions for a public number of
     records, and for a private one an integral of one dimension, to 1e-9. A call takes time in
     proportion to categories and records.
 

@@ -20,7 +20,13 @@ OUTSIDE = {
     "a small entry": ((1.0, 9.9e-5), 4.0, 10, (4, 6), r"prior: has the entry 9.9e-05.*from 0.0001"),
     "a large entry": ((1.1e6, 1.0), 4.0, 10, (4, 6), r"prior: has the entry 1.1e\+06.*to 1e\+06"),
     "a scale": ((1.0, 1.0), 1.1e6, 10, (4, 6), r"scale: is 1.1e\+06 records.*up to 1e\+06"),
-    "a public number": ((1.0, 2.0), 4.0, 10**9 + 1, (4, 10**9), r"size: is 1000000001.*most 1e\+09"),
+    "a public number": (
+        (1.0, 2.0),
+        4.0,
+        10**9 + 1,
+        (4, 10**9),
+        r"size: is 1000000001.*most 1e\+09",
+    ),
     "a private number": ((1.0, 2.0), 4.0, None, (4, 10**9), r"drawn: sums to 1000000004.*1e\+09"),
 }
 INSIDE = {

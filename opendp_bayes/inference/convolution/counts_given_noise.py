@@ -57,7 +57,26 @@ _LONGEST_TABLE = 1 << 16
 
 
 class CountsGivenNoise:
-    """The true counts and the probabilities of k >= 2 categories, given what was drawn."""
+    """The true counts and the probabilities of k >= 2 categories, given what was drawn.
+
+    The prior of the probabilities is Dirichlet; the counts are multinomial; `drawn` are the counts
+    and independent noise.
+
+    Parameters
+    ----------
+    drawn : counts with noise, integers of shape `(k,)`, which may be negative.
+    prior : concentration of the Dirichlet prior, shape `(k,)`.
+    noise : law of the noise.
+    noised : which entries of `drawn` count, shape `(k,)`; by default all.
+    size : the public number of records, which the true counts sum to; None if it is private.
+    size_prior : of a private number, a frozen discrete distribution of scipy; by default every
+        number is equally probable.
+
+    Raises `ValueError` where nothing bounds a private number of records.
+
+    Every mean and standard deviation is within 1e-3 of the standard deviation, and every cumulative
+    probability within 1e-3; mostly much nearer.
+    """
 
     def __init__(
         self,
@@ -76,7 +95,7 @@ class CountsGivenNoise:
 
     @classmethod
     def of_looks(cls, looks: Sequence[Categories], size: int | None) -> "CountsGivenNoise":
-        """The same for counts that were drawn several times, each with noise of its own."""
+        """Make the posterior of counts that were drawn several times, each with its own noise."""
         categories = replace(looks[0], also=tuple(looks[1:]))
         return cls._of(categories, _total(categories, size, None))
 
@@ -231,7 +250,7 @@ class CountsGivenNoise:
         alpha: Floats,
         others: Floats,
     ) -> BetaMixtures:
-        """Of the probabilities, given the laws of their counts."""
+        """Mixtures of Betas that the probabilities are, given the laws of their counts."""
         cells, used = law.cells, law.cells.used
         row = np.broadcast_to(cells.category[:, None], used.shape)[used]
         nodes, masses = cells.nodes[used], law.masses[used]
@@ -410,7 +429,7 @@ def _fit(first: frozenset[int], second: frozenset[int]) -> bool:
 
 
 def _tabulated(total: Total) -> Total:
-    """The same with weights from a table of those of whole numbers, linear in between."""
+    """Read the weights from a table of whole numbers, linear in between."""
     sums = np.arange(total.lowest, total.highest + 1, dtype=np.float64)
     table = total.log_weight(sums)
 

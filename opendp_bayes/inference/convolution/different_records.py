@@ -1,8 +1,9 @@
 """The union of different records of the same probabilities, each released with noise of its own.
 
-The counts of all releases have weights that are a product over the categories, of
-`Γ(prior + s) prod_r f_r(drawn_r - x_r) / x_r!`, s the sum of the counts x_r of the releases, and of
-`prod_r n_r! / Γ(A + n)` for the numbers of records n_r, whose sum is n, and the sum A of the prior.
+A category whose releases have the counts x_r, with the sum s, has the weight
+`Γ(prior + s) prod_r f_r(drawn_r - x_r) / x_r!`. The weight of the counts of all categories is the
+product of these and of `prod_r n_r! / Γ(A + n)`, for the numbers of records n_r with the sum n and
+the sum A of the prior.
 """
 
 from collections.abc import Sequence
@@ -122,7 +123,7 @@ class Union:
 
 
 def _joined(given: list[Given], concentration: float) -> list[Given]:
-    """With one entry for equal counts in a category and in the others, where these are given."""
+    """Join entries with equal counts in a category and in the others, where these are given."""
     near = [(one.counts, one.left, one.weights) for one in given if one.left is not None]
     if not near:
         return given

@@ -96,7 +96,7 @@ class DrawsByPairs:
     def _one_by_one(
         self, own: Integers, other: Integers, sums: Integers, rng: np.random.Generator
     ) -> Integers:
-        """From the law given each sum."""
+        """Draw from the law given each sum, where proposals are seldom accepted."""
         keys, which = np.unique(np.stack([own, other, sums]), axis=1, return_inverse=True)
         drawn = np.empty_like(sums)
         for start in range(0, keys.shape[1], _ROWS):

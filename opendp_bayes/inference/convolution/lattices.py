@@ -61,7 +61,7 @@ class Lattices:
         return np.where((place >= 0) & (place <= self.points - 1), found, 0.0)
 
     def on(self, origin: Integers, step: Integers, points: int) -> "Lattices":
-        """The same laws at other points, no closer to each other: masses are handed to the nearest
+        """Move the laws to other points, no closer to each other, and hand masses to the nearest
         four.
         """
         rows = self

@@ -151,7 +151,7 @@ class PartOfTotal:
         return float(special.logsumexp(self.size_cells.log_masses(self.log_total)))
 
     def holds_all(self, depth: float) -> bool:
-        """Whether numbers of records where the sum of all is out of this tilt's reach weigh less
+        """True if numbers of records where the sum of all is out of this tilt's reach weigh less
         than `exp(-depth)` of all.
         """
         shape, root = self.sums.inside.shape, self.plan.root
@@ -171,8 +171,8 @@ class PartOfTotal:
         return float(np.sqrt(np.sum(masses * (cells.nodes - mean) ** 2)))
 
     def beside(self, nodes: Integers, others: Floats) -> "Beside":
-        """What the others and the number of records say of the counts of some nodes; `others` are
-        the sums of all priors but theirs.
+        """Choose how to sum over the records beside the counts of some nodes; `others` are the sums
+        of all priors but theirs.
         """
         rests = self.sums.rests(nodes)
         longest = int(rests.whole.step.max())
@@ -184,8 +184,8 @@ class PartOfTotal:
         return Smooth.of(self, rests, self.sums.inside.shape.of(nodes), others)
 
     def _is_near_none(self, rest: Lattices, others: Floats) -> bool:
-        """Whether steps are too long to tell apart numbers of records near 0, where their weight
-        bends, or what the other categories have, where that is next to nothing.
+        """True if steps are too long to tell apart numbers of records near 0, where their weight
+        bends, or the records of the other categories, where these are next to none.
         """
         sizes, log_weights = self.listed
         log_weights = log_weights + np.log(self._whole.density(np.zeros_like(sizes, int), sizes))
@@ -206,7 +206,8 @@ def bin_of(rest: Floats, others: Floats) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Completions:
-    """What completes counts, in parts of it; shapes `(m,)`.
+    """Records in other categories that complete counts to numbers of records, in parts of similar
+    ones; shapes `(m,)`.
 
     `point` is the place of the count; `weight` is that of the part, `mean` and `variance` those of
     the records in other categories.
@@ -219,7 +220,9 @@ class Completions:
 
 
 class Beside(ABC):
-    """What the other categories and the number of records say of counts."""
+    """Weights of counts, summed over the records in the other categories and all numbers of
+    records.
+    """
 
     log_scale: float
 
@@ -233,18 +236,18 @@ class Beside(ABC):
 
     @abstractmethod
     def completions(self, row: Integers, counts: Floats) -> Completions:
-        """What it is."""
+        """Records in the other categories beside each count, in parts of similar ones."""
 
 
 class Pairs(Beside):
-    """Of pairs of a count and what the others have, one by one."""
+    """Sums over pairs of a count and the records of the others, one by one."""
 
     def __init__(self, others: Floats, log_scale: float) -> None:
         self._others, self.log_scale = others, log_scale
 
     @abstractmethod
     def pairs(self, row: Integers, counts: Floats) -> tuple[Floats, Floats]:
-        """What is left to the others, and weights, shapes `(counts, m)`."""
+        """Records left to the others, and their weights, shapes `(counts, m)`."""
 
     def weights(self, row: Integers, counts: Floats) -> Floats:
         found = np.empty(counts.shape)
@@ -318,7 +321,7 @@ class Spelled(Pairs):
 
     @classmethod
     def of(cls, part: PartOfTotal, rests: SumLaws, others: Floats) -> "Spelled":
-        """Of the rests of a part."""
+        """List the sums of the others that matter, one cell node each."""
         whole = rests.whole
         size = whole.step.size
         high = whole.origin + whole.step * (whole.points - 1)

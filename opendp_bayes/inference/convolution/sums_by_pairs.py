@@ -35,8 +35,8 @@ _FIELDS = ("mean", "variance", "low", "high", "below", "above", "narrow", "zero"
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """Of some laws: mean, variance, ends, how far these may be from the mean, the narrowest
-    deviation in it, and the probability of next to nothing; arrays of shape `(laws,)`.
+    """Mean, variance and ends of laws, how far these may be from the mean, the narrowest
+    deviation in each, and its probability of next to nothing; arrays of shape `(laws,)`.
     """
 
     mean: Floats
@@ -50,7 +50,7 @@ class Shape:
 
     @classmethod
     def of_counts(cls, windows: Windows) -> "Shape":
-        """Of single counts."""
+        """Measure the laws of single counts."""
         low, high = (end.astype(np.float64) for end in windows.ends)
         narrow = np.minimum(np.sqrt(windows.variance), windows.categories.bend)
         cells = windows.cells
@@ -62,11 +62,11 @@ class Shape:
         return cls(windows.mean, windows.variance, low, high, below, above, narrow, zero)
 
     def of(self, laws: Integers) -> "Shape":
-        """Of some of them."""
+        """Choose the shapes of some laws."""
         return Shape(*(getattr(self, name)[laws] for name in _FIELDS))
 
     def extended(self, size: int) -> "Shape":
-        """With room for more laws."""
+        """Add room for more laws."""
         more = size - self.mean.size
         return Shape(*(np.append(getattr(self, name), np.zeros(more)) for name in _FIELDS))
 
@@ -76,7 +76,7 @@ class Shape:
             getattr(self, name)[laws] = getattr(shape, name)
 
     def plus(self, other: "Shape") -> "Shape":
-        """Of the sums of laws and others, one by one."""
+        """Shapes of the sums of laws and others, one by one."""
         mean, variance = self.mean + other.mean, self.variance + other.variance
         far = _REACH * np.sqrt(variance)
         below, above = np.maximum(self.below, other.below), np.maximum(self.above, other.above)
@@ -88,7 +88,7 @@ class Shape:
         return Shape(mean, variance, low, high, below, above, narrow, self.zero * other.zero)
 
     def within(self, low: Floats, high: Floats) -> "Shape":
-        """The same, cut off at bounds."""
+        """Cut the ends off at bounds."""
         new_low = np.minimum(np.maximum(self.low, np.floor(low)), self.high)
         new_high = np.maximum(np.minimum(self.high, np.ceil(high)), new_low)
         return replace(self, low=new_low, high=new_high)

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from opendp_bayes.inference.engines.merged import Groups, Merged
+from opendp_bayes.inference.engines.merged import Groups, Merged, summed
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, graded_edges
 from opendp_bayes.inference.laws.count_laws import CountLaws
@@ -47,7 +47,7 @@ class TwoCategories:
         self._seeds = peaks(log_weight, size, around=[*around, self._mode()])
 
     def _mode(self) -> int:
-        """Of the prior, where it has one between 0 and the size."""
+        """Mode of the prior, where it has one between 0 and the size."""
         away = np.maximum(self._prior - 1, 0)
         return int(self._size * (away[0] / away.sum() if away.sum() else 0.5))
 
@@ -99,6 +99,9 @@ class TwoCategories:
     def sample(self, size: int, rng: Generator) -> Integers:
         first = self._found[0].draw(np.zeros(size, dtype=np.int64), rng)[0]
         return np.column_stack([first, self._size - first])
+
+    def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Integers:
+        return summed(self.sample(size, rng), groups)
 
 
 def peaks(log_weight: Callable[[Floats], Floats], size: int, around: Iterable[int]) -> Integers:

@@ -48,6 +48,10 @@ class Whole(Counted, Protocol):
         """The counts of some, and their probabilities divided by the sum of these."""
         ...
 
+    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
+        """Draws of the sums of groups, shape `(size, groups)`; every category is in one group."""
+        ...
+
 
 class Merged:
     """The counts of groups of categories, each of them a sum; every category is in one group."""
@@ -94,7 +98,10 @@ class Merged:
         return Merged(self._whole.given(inside), some)
 
     def sample(self, size: int, rng: np.random.Generator) -> Integers:
-        return summed(self._whole.sample(size, rng), self._groups)
+        return self._whole.sample_sums(self._groups, size, rng)
+
+    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
+        return self.merged(groups).sample(size, rng)
 
     def _members(self, groups: Sequence[int]) -> list[int]:
         return [member for group in groups for member in self._groups[group]]
