@@ -43,6 +43,9 @@ _APART, _RAMP = (2.2, 3.2, 4.0), 1.2
 _SMALLEST_VARIANCE = 0.06
 #: Numbers of records are reached by a tilt within so many deviations of its mean.
 _REACHED = 4.0
+#: Of a skew law, sums below this share of the mean, and within so many deviations, are lost if the
+#: probability of none is less than `exp(-_DIGITS)`.
+_FEW, _FAR, _DIGITS = 0.2, 6.5, 25.0
 #: Tilts that weigh less than `exp(-_DEPTH)` are left out.
 _DEPTH = 20.0
 #: What one tilt does not reach weighs less than `exp(-_HELD)`.
@@ -113,7 +116,8 @@ class CountsOnTree:
         best = self._tilted(balanced(rows, self._times, self._total, 0.0))
         self._tilts = [(best.windows, NO_FADE)]
         self._parts = self._made(())
-        if not self._total.is_point and not self._parts[0].holds_all(_HELD):
+        held = self._total.is_point or self._parts[0].holds_all(_HELD)
+        if not held or best.loses(self._total.lowest):
             self._tilts = self._covering(best)
             self._parts = self._made(())
 
@@ -129,7 +133,10 @@ class CountsOnTree:
     def _tilted(self, windows: Windows) -> "_Tilted":
         mean = float(self._times @ windows.mean)
         deviation = math.sqrt(max(float(self._times @ windows.variance), _SMALLEST_VARIANCE))
-        return _Tilted(windows, mean, deviation, windows.log_sum(self._times, self._origin))
+        rows = np.arange(self._times.size)
+        none = float(self._times @ windows.log_probability(rows, np.zeros(rows.size)))
+        log_sum = windows.log_sum(self._times, self._origin)
+        return _Tilted(windows, mean, deviation, log_sum, none)
 
     def _listed(self) -> list[tuple[Windows, Fade]]:
         """Tilts that reach every number of records that has a weight."""
@@ -156,7 +163,7 @@ class CountsOnTree:
                 end = total.lowest if sign < 0 else total.highest
                 beyond = (end, last.mean) if sign < 0 else (last.mean, end)
                 bound = last.log_sum + total.between(*beyond).most(last.windows.tilt)
-                if bound < top - _DEPTH or sign * (end - last.mean) < _REACHED * last.deviation:
+                if bound < top - _DEPTH or last.reaches(end):
                     break
                 _check_number(len(found), self.categories)
                 before, last = last, self._apart(last, sign * step)
@@ -237,16 +244,19 @@ class CountsOnTree:
     def _cut(self, law: CountLaws, alpha: Floats, others: Floats) -> Cells:
         """Cells that hold little where they are longer than their Betas are wide."""
         cells, shares = law.cells, law.masses.sum(axis=1)
-        size = float(self.size.mean()[0])
-        middle = cells.nodes[:, 1]
-        a = middle + alpha[cells.category]
-        b = np.maximum(size - middle, 0) + others[cells.category]
-        lengths = cells.length / np.sqrt(a * b / (a + b))
         squares = (cells.nodes - law.mean()[cells.category][:, None]) ** 2
         squares = np.sum(law.masses * squares, axis=1) / np.maximum(shares, 1e-300)
         seen = matters(shares, squares, cells.category, _NEGLIGIBLE)
+        lengths = self._lengths(cells, alpha, others)
         pieces = np.ceil(np.minimum(lengths, shares / _LARGEST_SHARE))[seen].astype(np.int64)
         return cells.where(seen).cut(pieces)
+
+    def _lengths(self, cells: Cells, alpha: Floats, others: Floats) -> Floats:
+        """Of cells, relative to the deviations of their Betas; 0 near no records and near all."""
+        size, middle = float(self.size.mean()[0]), cells.nodes[:, 1]
+        a = middle + alpha[cells.category]
+        b = np.maximum(size - middle, 0) + others[cells.category]
+        return np.asarray(cells.length / np.sqrt(a * b / (a + b)))
 
     def _mixtures(
         self,
@@ -260,10 +270,12 @@ class CountsOnTree:
         cells, used = law.cells, law.cells.used
         row = np.broadcast_to(cells.category[:, None], used.shape)[used]
         nodes, masses = cells.nodes[used], law.masses[used]
+        wide = (self._lengths(cells, alpha, others) > 1) & (cells.first >= _SMALL)
+        wide = np.where(wide, np.arange(wide.size), -1)[np.nonzero(used)[0]]
         a = alpha[row] + nodes
         if self._total.is_point:
             b = others[row] + np.maximum(self._total.lowest - nodes, 0)
-            return _grouped(a, b, masses, alpha[row], others[row], row)
+            return _grouped(a, b, masses, alpha[row], others[row], row, wide)
         top = max(each.log_scale for each in beside)
         found = []
         for laws, rest in zip(own, beside, strict=True):
@@ -277,7 +289,8 @@ class CountsOnTree:
         a, b = _matched(a[point], b, variance)
         seen = weight > 0
         point, row = point[seen], row[point[seen]]
-        return _grouped(a[seen], b[seen], weight[seen], alpha[row], others[row], row)
+        a, b, weight = a[seen], b[seen], weight[seen]
+        return _grouped(a, b, weight, alpha[row], others[row], row, wide[point])
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
@@ -446,12 +459,27 @@ def _tabulated(total: Total) -> Total:
 
 @dataclass(frozen=True, eq=False)
 class _Tilted:
-    """Windows of a tilt: mean and deviation of the sum of all, and the logarithm of all weights."""
+    """Windows of a tilt: mean and deviation of the sum of all, and logarithms of all weights and of
+    the probability that there is nothing.
+    """
 
     windows: Windows
     mean: float
     deviation: float
     log_sum: float
+    log_none: float
+
+    def reaches(self, end: float) -> bool:
+        """Whether all sums up to an end are known."""
+        near = abs(end - self.mean) < _REACHED * self.deviation
+        return near and not self.loses(end)
+
+    def loses(self, end: float) -> bool:
+        """Whether sums of a few records are too improbable for a transform, though not many
+        deviations below the mean.
+        """
+        near = end < self.mean < end + _FAR * self.deviation
+        return near and end < _FEW * self.mean and self.log_none < -_DIGITS
 
     def height(self, total: Total) -> float:
         """Logarithm of about what the numbers near the mean weigh."""
@@ -519,20 +547,31 @@ def _matched(a: Floats, b: Floats, variance: Floats) -> tuple[Floats, Floats]:
 
 
 def _grouped(
-    a: Floats, b: Floats, weights: Floats, alpha: Floats, others: Floats, row: Integers
+    a: Floats,
+    b: Floats,
+    weights: Floats,
+    alpha: Floats,
+    others: Floats,
+    row: Integers,
+    wide: Integers,
 ) -> BetaMixtures:
-    """Mixtures of the rows, with Betas put together that are nearly the same."""
+    """Mixtures of the rows, with Betas put together that are nearly the same, and those of a `wide`
+    cell, whose number is not negative, where what is left to the others is alike.
+    """
     order = np.argsort(row, kind="stable")
     a, b, weights, alpha = a[order], b[order], weights[order], alpha[order]
-    others, row = others[order], row[order]
+    others, row, wide = others[order], row[order], wide[order]
     width = np.floor(np.logaddexp(-np.log(a), -np.log(b)) / _NEARLY)
     deviation = np.minimum(np.exp((width + 0.5) * _NEARLY / 2), _WIDEST)
     place = np.floor(np.log(a / b) / (_NEAR * deviation))
     small = [
         np.where(x < _SMALL, np.rint(4 * np.maximum(x, 0)), -1) for x in (a - alpha, b - others)
     ]
-    key = np.zeros(a.shape, dtype=np.int64)
-    for column in (width, place, *small):  # two of the 2^64 keys hardly ever agree
+    apart = (wide < 0) | (b - others < _SMALL)
+    bins = bin_of(np.maximum(b - others, 0), others)
+    columns = [np.where(apart, own, other) for own, other in ((width, bins), (place, wide))]
+    key = np.where(apart, 0, 1)
+    for column in (*columns, *small):  # two of the 2^64 keys hardly ever agree
         key = (key ^ column.astype(np.int64)) * _MIXER
         key ^= key >> 29
     return BetaMixtures.grouped(a, b, weights, key, row)
