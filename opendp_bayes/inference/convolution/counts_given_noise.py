@@ -22,7 +22,6 @@ from opendp_bayes.inference.convolution.part_of_total import (
     Beside,
     Fade,
     PartOfTotal,
-    bin_of,
 )
 from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws
 from opendp_bayes.inference.convolution.tilted_counts import Windows
@@ -30,7 +29,13 @@ from opendp_bayes.inference.engines.merged import Groups, Merged
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.mixtures_of_counts import grouped, long_cells, matched, short_cells
+from opendp_bayes.inference.laws.mixtures_of_counts import (
+    bin_of,
+    grouped,
+    long_cells,
+    matched,
+    short_cells,
+)
 from opendp_bayes.inference.laws.refinement import cells_between, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
@@ -42,6 +47,9 @@ _APART, _RAMP = (2.2, 3.2, 4.0), 1.2
 _SMALLEST_VARIANCE = 0.06
 #: Numbers of records are reached by a tilt within so many deviations of its mean.
 _REACHED = 4.0
+#: Of a skew law, sums below this share of the mean, and within so many deviations, are lost if the
+#: probability of none is less than `exp(-_DIGITS)`.
+_FEW, _FAR, _DIGITS = 0.2, 6.5, 25.0
 #: Tilts that weigh less than `exp(-_DEPTH)` are left out.
 _DEPTH = 20.0
 #: What one tilt does not reach weighs less than `exp(-_HELD)`.
@@ -121,7 +129,8 @@ class CountsGivenNoise:
         best = self._tilted(balanced(rows, self._times, self._total, 0.0))
         self._tilts = [(best.windows, NO_FADE)]
         self._parts = self._made(())
-        if not self._total.is_point and not self._parts[0].holds_all(_HELD):
+        held = self._total.is_point or self._parts[0].holds_all(_HELD)
+        if not held or best.loses(self._total.lowest):
             self._tilts = self._covering(best)
             self._parts = self._made(())
 
@@ -137,7 +146,10 @@ class CountsGivenNoise:
     def _tilted(self, windows: Windows) -> "_Tilted":
         mean = float(self._times @ windows.mean)
         deviation = math.sqrt(max(float(self._times @ windows.variance), _SMALLEST_VARIANCE))
-        return _Tilted(windows, mean, deviation, windows.log_sum(self._times, self._origin))
+        rows = np.arange(self._times.size)
+        none = float(self._times @ windows.log_probability(rows, np.zeros(rows.size)))
+        log_sum = windows.log_sum(self._times, self._origin)
+        return _Tilted(windows, mean, deviation, log_sum, none)
 
     def _listed(self) -> list[tuple[Windows, Fade]]:
         """Tilts that reach every number of records that has a weight."""
@@ -164,7 +176,7 @@ class CountsGivenNoise:
                 end = total.lowest if sign < 0 else total.highest
                 beyond = (end, last.mean) if sign < 0 else (last.mean, end)
                 bound = last.log_sum + total.between(*beyond).most(last.windows.tilt)
-                if bound < top - _DEPTH or sign * (end - last.mean) < _REACHED * last.deviation:
+                if bound < top - _DEPTH or last.reaches(end):
                     break
                 _check_number(len(found), self.categories)
                 before, last = last, self._apart(last, sign * step)
@@ -254,11 +266,11 @@ class CountsGivenNoise:
         cells, used = law.cells, law.cells.used
         row = np.broadcast_to(cells.category[:, None], used.shape)[used]
         nodes, masses = cells.nodes[used], law.masses[used]
+        size = float(self.size.mean()[0])
+        cell = long_cells(cells, alpha, others, size)[np.nonzero(used)[0]]
         a = alpha[row] + nodes
         if self._total.is_point:
-            size = self._total.lowest
-            left = np.maximum(size - nodes, 0)
-            cell = long_cells(cells, alpha, others, size)[np.nonzero(used)[0]]
+            left = np.maximum(self._total.lowest - nodes, 0)
             return grouped(a, others[row] + left, masses, nodes, left, row, cell)
         top = max(each.log_scale for each in beside)
         found = []
@@ -272,8 +284,9 @@ class CountsGivenNoise:
         b = others[row][point] + np.maximum(mean, 0)
         a, b = matched(a[point], b, variance)
         seen = weight > 0
-        a, b, weight, row = a[seen], b[seen], weight[seen], row[point[seen]]
-        return grouped(a, b, weight, a - alpha[row], b - others[row], row)
+        point, row = point[seen], row[point[seen]]
+        a, b, weight = a[seen], b[seen], weight[seen]
+        return grouped(a, b, weight, a - alpha[row], b - others[row], row, cell[point])
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
@@ -442,12 +455,27 @@ def _tabulated(total: Total) -> Total:
 
 @dataclass(frozen=True, eq=False)
 class _Tilted:
-    """Windows of a tilt: mean and deviation of the sum of all, and the logarithm of all weights."""
+    """Windows of a tilt: mean and deviation of the sum of all, and logarithms of all weights and of
+    the probability that there is nothing.
+    """
 
     windows: Windows
     mean: float
     deviation: float
     log_sum: float
+    log_none: float
+
+    def reaches(self, end: float) -> bool:
+        """Whether all sums up to an end are known."""
+        near = abs(end - self.mean) < _REACHED * self.deviation
+        return near and not self.loses(end)
+
+    def loses(self, end: float) -> bool:
+        """Whether sums of a few records are too improbable for a transform, though not many
+        deviations below the mean.
+        """
+        near = end < self.mean < end + _FAR * self.deviation
+        return near and end < _FEW * self.mean and self.log_none < -_DIGITS
 
     def height(self, total: Total) -> float:
         """Logarithm of about what the numbers near the mean weigh."""

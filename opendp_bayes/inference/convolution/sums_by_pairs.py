@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from opendp_bayes.inference.convolution.lattices import Lattices, added, quantiles, spread
+from opendp_bayes.inference.convolution.lattices import Lattices, added, aligned, quantiles, spread
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.tilted_counts import Windows
-from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Steps are no longer than this share of the narrowest deviation in a law.
@@ -129,6 +128,27 @@ class SumLaws:
             found[exact] = np.where(sums[exact] >= 0, np.exp(log_found), 0.0)
         return found
 
+    def close(self, ends: Integers) -> tuple[Integers, Floats, Floats]:
+        """Rows, places and masses of the sums up to the end of each row, some of its steps: of the
+        finest lattices there are; half of what is at an end belongs to the next lattice.
+        """
+        begin, found = np.zeros_like(ends), []
+        for place, lattices in self.near:
+            fine, rows = int(lattices.step[0]), np.flatnonzero(place >= 0)
+            last = np.minimum(ends[rows], fine * (_ZOOM - _COARSER))
+            sums = np.broadcast_to(fine * np.arange(_ZOOM), (rows.size, _ZOOM))
+            first = begin[rows]
+            inside = (sums >= first[:, None]) & (sums <= last[:, None]) & (last > first)[:, None]
+            half = (sums == last[:, None]) | ((sums == first[:, None]) & (first > 0)[:, None])
+            masses = np.maximum(lattices.masses[place[rows]], 0.0) * np.where(half, 0.5, 1.0)
+            at, point = np.nonzero(inside)
+            found.append((rows[at], sums[at, point].astype(np.float64), masses[at, point]))
+            begin[rows] = last
+        if not found:
+            return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
+        row, sums, masses = (np.concatenate(each) for each in zip(*found, strict=True))
+        return row, sums, masses
+
     def seeds(self) -> Floats:
         """Sums between which no law has a narrow peak, shape `(rows, m)`."""
         near = np.append(0.0, 2.0 ** np.arange(int(np.log2(self.whole.step.max())) + 8))
@@ -191,8 +211,8 @@ class LawTable:
             made.masses[~zoomed] = rest.masses
         return made
 
-    def composite(self, nodes: Integers) -> SumLaws:
-        """The laws with what is known of them near 0."""
+    def composite(self, nodes: Integers, alone: bool = False) -> SumLaws:
+        """The laws with what is known of them near 0, of counts `alone`, too, if wanted."""
         step = self.shape.of(nodes).step
         origin, points = self.shape.of(nodes).lattice(step)
         count = self.count[nodes]
@@ -202,12 +222,12 @@ class LawTable:
             made = self._on(nodes[place], origin[place], step[place], int(points[place].max()))
             for at, row in zip(place.tolist(), made.separate(), strict=True):
                 rows[at] = row
-        near = []
-        for fine in sorted({fine for fine, _ in self._near}):
-            place = np.array([(fine, node) in self._near for node in nodes.tolist()])
-            if np.any(place):
-                index = np.where(place, np.cumsum(place) - 1, -1)
-                near.append((index, self.close(nodes[place], fine)))
+        near, fine = [], 1
+        low = self.shape.low[nodes]
+        while np.any(place := (step > fine) & (low < fine * _ZOOM) & (alone | (count < 0))):
+            index = np.where(place, np.cumsum(place) - 1, -1)
+            near.append((index, self.close(nodes[place], fine)))
+            fine *= _COARSER
         return SumLaws(Lattices.gathered([row for row in rows if row]), near, count, self.windows)
 
     def _on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
@@ -257,25 +277,12 @@ class LawTable:
         windows = self.windows.chosen(row)
         more = points + _END  # what is beyond the last point has a part in those before it
         cells = windows.cells.within(origin, origin + step * (more - 1))
-        cells = _aligned(cells, origin, step)
+        cells = aligned(cells, origin, step)
         used = cells.used
         category = np.broadcast_to(cells.category[:, None], used.shape)[used]
         masses = np.exp(cells.log_masses(windows.log_probability)[used])
         made = spread(category, cells.nodes[used], masses, origin, step, more)
         return Lattices(origin, step, made.masses[:, :points])
-
-
-def _aligned(cells: Cells, origin: Integers, step: Integers) -> Cells:
-    """Cells cut before every point of lattices."""
-    row = cells.category
-    first = (cells.first - origin[row]) // step[row]
-    pieces = (cells.last - origin[row]) // step[row] - first + 1
-    cell = np.repeat(np.arange(pieces.size), pieces)
-    place = np.arange(cell.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    row = row[cell]
-    start = origin[row] + step[row] * (first[cell] + place)
-    end = start + step[row] - 1
-    return Cells(row, np.maximum(cells.first[cell], start), np.minimum(cells.last[cell], end))
 
 
 _Laws = tuple[LawTable, Integers]
@@ -328,7 +335,7 @@ class SumsByPairs:
             above = set(level.tolist())
             below = sorted(node for node in wanted if int(self._parent[node]) in above)
             if not below:
-                return outside.composite(nodes)
+                return outside.composite(nodes, alone=True)
             level = np.array(below)
             parent, sibling = self._parent[level], self._sibling[level]
             both = shape.of(parent).plus(inside.shape.of(sibling))

@@ -16,6 +16,9 @@ _NEGLIGIBLE = 1e-17
 #: in logarithms of variances, and none wider than this in logits; those of small counts only with
 #: others of the same count.
 _NEAR, _NEARLY, _WIDEST, _SMALL = 0.5, 0.3, 0.2, 12.0
+#: Numbers of records are told apart that differ by this share of what a probability is divided by,
+#: and where that is below so many, all are.
+_ALIKE, _ALL_APART = 0.12, 24.0
 _SMALLEST = float(np.finfo(float).tiny)
 #: An odd number without a pattern, for keys.
 _MIXER = np.int64(-7046029254386353131)
@@ -46,7 +49,6 @@ def long_cells(cells: Cells, alpha: Floats, others: Floats, size: float) -> Inte
     The Betas of such a cell have to become one: apart, they would be steps.
     """
     long = (_lengths(cells, alpha, others, size) > 1) & (cells.first >= _SMALL)
-    long &= size - cells.last >= _SMALL
     return np.where(long, np.arange(long.size), -1)
 
 
@@ -56,6 +58,15 @@ def _lengths(cells: Cells, alpha: Floats, others: Floats, size: float) -> Floats
     a = middle + alpha[cells.category]
     b = np.maximum(size - middle, 0) + others[cells.category]
     return np.asarray(cells.length / np.sqrt(a * b / (a + b)))
+
+
+def bin_of(left: Floats, others: Floats) -> Integers:
+    """Number the bins of the records left to the other categories: small numbers have one each,
+    larger ones bins of a share of them and of their prior.
+    """
+    whole = left + others
+    large = _ALL_APART + np.log(np.maximum(whole, _ALL_APART) / _ALL_APART) / _ALIKE
+    return np.where(whole < _ALL_APART, whole, large).astype(np.int64)
 
 
 def matched(a: Floats, b: Floats, variance: Floats) -> tuple[Floats, Floats]:
@@ -84,20 +95,21 @@ def grouped(
     """Mixtures of the rows, with Betas put together that are nearly the same; all shapes `(c,)`.
 
     `counts` and `left` are the records in the category and in the others: Betas of few records stay
-    apart. Betas of one `cell` are put together where their sums are alike; -1 is no cell.
+    apart. Betas of one `cell` are put together where `left` is alike; -1 is no cell.
     """
     order = np.argsort(row, kind="stable")
     a, b, weights, row = a[order], b[order], weights[order], row[order]
+    counts, left = counts[order], np.maximum(left[order], 0)
     width = np.floor(np.logaddexp(-np.log(a), -np.log(b)) / _NEARLY)
     deviation = np.minimum(np.exp((width + 0.5) * _NEARLY / 2), _WIDEST)
     place = np.floor(np.log(a / b) / (_NEAR * deviation))
+    key = np.zeros(a.shape, dtype=np.int64)
     if cell is not None:
         cell = cell[order]
-        width = np.where(cell >= 0, 1e6 + cell, width)
-        place = np.where(cell >= 0, np.floor(np.log(a + b) / _WIDEST), place)
-    records = counts[order], left[order]
-    small = [np.where(x < _SMALL, np.rint(4 * np.maximum(x, 0)), -1) for x in records]
-    key = np.zeros(a.shape, dtype=np.int64)
+        one = (cell >= 0) & (left >= _SMALL)
+        width, place = np.where(one, bin_of(left, b - left), width), np.where(one, cell, place)
+        key = np.where(one, 1, key)
+    small = [np.where(x < _SMALL, np.rint(4 * np.maximum(x, 0)), -1) for x in (counts, left)]
     for column in (width, place, *small):  # two of the 2^64 keys hardly ever agree
         key = (key ^ column.astype(np.int64)) * _MIXER
         key ^= key >> 29
