@@ -84,7 +84,7 @@ lint: $(FOR_TOOLS) ## Check style, formatting and which way imports go
 
 types: $(FOR_TOOLS) ## Check types, also as a user of the package sees them
 	$(BIN)/mypy
-	$(BIN)/mypy tests/framework/typed_queries.py
+	$(BIN)/mypy tests/helpers/typed_queries.py
 	$(BIN)/python docs/check_types.py README.md docs/tutorial.md
 
 docs: $(FOR_TOOLS) ## Build the documentation into site/

@@ -15,9 +15,9 @@ import opendp_bayes as ob
 from opendp_bayes.mathematics.validation import Integers
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
-from releases import promise  # noqa: E402
+from tests.helpers.releases import promise  # noqa: E402
 
 DRAWS, LEVELS = 150, (0.5, 0.95)
 TITLE = "## True counts\n"

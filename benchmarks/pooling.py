@@ -13,9 +13,9 @@ from scipy import stats
 import opendp_bayes as ob
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
-from releases import promise  # noqa: E402
+from tests.helpers.releases import promise  # noqa: E402
 
 GROUPS, LABELS, KAPPA = 100, ("a", "b", "c", "d", "e"), 20.0
 LEAST, MOST = 5, 50

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_pages import ROOT, SOURCES
 
-PACKAGES = [ROOT / "opendp_bayes", *sorted((ROOT / "plugins").glob("*/opendp_bayes_*"))]
+from tests.helpers.sources import PACKAGES, ROOT, SOURCES
+
 _ENTRY = re.compile(r"^(\S.*?) : ", re.MULTILINE)
 _ELSEWHERE = re.compile(r"\b(?:as in|as for|those of|see) `[\w.]+`")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)

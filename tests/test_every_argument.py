@@ -8,12 +8,6 @@ import inspect
 
 import numpy as np
 import pytest
-from argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check
-from argument_rows_of_constructors import CONSTRUCTORS, QUERIES
-from argument_rows_of_losses import LOSSES, PLAN
-from argument_rows_of_papers import PAPERS, PRESETS
-from argument_rows_of_posteriors import POSTERIORS
-from optional import arviz_or_skip
 
 import opendp_bayes as ob
 from opendp_bayes.inference.answers import category_answers
@@ -24,6 +18,12 @@ from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, Number
 from opendp_bayes.inference.pooling import pooled_draws
 from opendp_bayes.results import pooled_release as pooled_results
 from opendp_bayes.results.pooled_release import Pooled
+from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check
+from tests.helpers.argument_rows_of_constructors import CONSTRUCTORS, QUERIES
+from tests.helpers.argument_rows_of_losses import LOSSES, PLAN
+from tests.helpers.argument_rows_of_papers import PAPERS, PRESETS
+from tests.helpers.argument_rows_of_posteriors import POSTERIORS
+from tests.helpers.optional import arviz_or_skip
 
 ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 

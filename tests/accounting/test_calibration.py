@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sweeps import some_of
 
 from opendp_bayes import (
     HellingerExponential,
@@ -24,6 +23,7 @@ from opendp_bayes import (
 from opendp_bayes.accounting import calibration
 from opendp_bayes.accounting.calibration import counts_in_proportion, smallest_scale
 from opendp_bayes.accounting.profile import delta_from_bounds
+from tests.helpers.sweeps import some_of
 
 BETA_ONE = (1.0, 1.0)
 MECHANISMS: list[Any] = [

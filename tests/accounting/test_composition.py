@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes import (
@@ -20,6 +19,7 @@ from opendp_bayes import (
     privacy_profile,
 )
 from opendp_bayes.accounting.exact import worst_pair
+from tests.helpers import oracles
 
 pytest.importorskip("dp_accounting")
 from dp_accounting.pld.privacy_loss_distribution import (

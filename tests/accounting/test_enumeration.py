@@ -6,13 +6,13 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.accounting.divergences import extremes
 from opendp_bayes.accounting.enumeration import EnumeratedPairs, _arrangements, arranged, work
 from opendp_bayes.accounting.exact import _pairs
+from tests.helpers import oracles
 
 PRIORS = [
     (1.0, 1.0, 1.0),

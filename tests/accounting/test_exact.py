@@ -10,9 +10,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from sweeps import some_of
 
 from opendp_bayes import (
     HellingerExponential,
@@ -39,6 +37,8 @@ from opendp_bayes.accounting.pairs import Setting, pairs_of
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 #: How far above the truth a certified bound may lie: of a loss, relative where it exceeds one; of a
 #: δ, absolute.

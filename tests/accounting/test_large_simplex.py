@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 
 import opendp_bayes as ob
@@ -15,6 +14,7 @@ from opendp_bayes.accounting.divergences import extremes
 from opendp_bayes.accounting.exact import _pairs
 from opendp_bayes.accounting.large_simplex import SUM_ERROR, _bounds, loss_of_pairs, worst_pair
 from opendp_bayes.mechanisms.laws import ExponentialWeights
+from tests.helpers import oracles
 
 ONES = (1.0, 1.0, 1.0)
 SETTINGS = [

@@ -9,9 +9,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from sweeps import some_of
 
 from opendp_bayes import (
     HellingerExponential,
@@ -24,6 +22,8 @@ from opendp_bayes.accounting import two_categories
 from opendp_bayes.accounting.divergences import extremes, hockey_stick
 from opendp_bayes.accounting.exact import _pairs
 from opendp_bayes.accounting.two_categories import TABLE_ERROR, TwoCategoryPairs, window
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.3, 7.0)]
 

@@ -14,15 +14,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-import oracles
 import pytest
-from broken_mechanisms import (
-    ConstantSensitivity,
-    FloatLaplace,
-    LocalAsSmooth,
-    SinglePrecisionCounts,
-    half_scale,
-)
 from numpy.typing import ArrayLike
 from scipy import stats
 
@@ -41,6 +33,14 @@ from opendp_bayes.auditing.audit import typical_pairs
 from opendp_bayes.auditing.audited_draws import chi_square_p_value, log_ratio_bound
 from opendp_bayes.auditing.stated_law import LARGEST_TABLE
 from opendp_bayes.mechanisms.protocol import nominal_epsilon
+from tests.helpers import oracles
+from tests.helpers.broken_mechanisms import (
+    ConstantSensitivity,
+    FloatLaplace,
+    LocalAsSmooth,
+    SinglePrecisionCounts,
+    half_scale,
+)
 
 CONFIDENCE = 1 - oracles.FALSE_ALARM
 ONES, SMALL, TINY = (1.0, 1.0), (0.01, 0.01), (0.001, 0.001)

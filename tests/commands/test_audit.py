@@ -4,9 +4,9 @@ import json
 import re
 
 import pytest
-from command_line import run
 
 from opendp_bayes.mechanisms.registry import BUILT_IN
+from tests.helpers.command_line import run
 
 EHDL = ("hellinger_exponential", "--parameter", "sensitivity=local")
 

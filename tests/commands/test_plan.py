@@ -4,7 +4,8 @@ import json
 import re
 
 import pytest
-from command_line import run
+
+from tests.helpers.command_line import run
 
 
 def test_a_plan_is_shown_as_tables() -> None:

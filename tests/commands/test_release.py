@@ -12,13 +12,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from command_line import run
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.commands import main as cli
 from opendp_bayes.commands.app import app
 from opendp_bayes.framework.context import PosteriorQuery
+from tests.helpers.command_line import run
 
 VOTES = ["a"] * 30 + ["b"] * 20 + ["c"] * 10 + [None] * 4 + ["zz"] * 6
 # Noise of scale 2e-4 at most differs from 0 with probability below e^-4999.

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import OpenDPException
-from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import feasible_loss
+from tests.helpers.sweeps import some_of
 
 Bound = dp.polars.Bound
 ABC = pl.Enum(["a", "b", "c"])

@@ -4,12 +4,12 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.framework.boundary import ContractError
 from opendp_bayes.framework.drawing import drawer, measured_sampler
+from tests.helpers import oracles
 
 PRIOR = np.array([1.0, 0.5, 2.0])
 COUNTS = (1, 2, 3)

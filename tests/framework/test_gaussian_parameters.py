@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
-import oracles
 import polars as pl
 import pytest
-from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.framework import drawing
 from opendp_bayes.framework.drawing import drawer
 from opendp_bayes.framework.spaces import PosteriorSpace
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROX, APPROX_ZCDP = dp.approximate(PURE), dp.approximate(ZCDP)

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opendp.mod import OpenDPException
-from oracles import discrete_laplace_cell, laplace_law, rejects
 from scipy.special import logsumexp
-from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.framework.boundary import ReleaseError
 from opendp_bayes.framework.spaces import PosteriorSpace
+from tests.helpers.oracles import discrete_laplace_cell, laplace_law, rejects
+from tests.helpers.sweeps import some_of
 
 Bound = dp.polars.Bound
 PURE = dp.max_divergence()

@@ -27,6 +27,7 @@ from opendp_bayes.framework import context as context_module
 from opendp_bayes.framework import survey_query as survey_module
 from opendp_bayes.framework.boundary import ReleaseError
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
+from tests import helpers
 
 VOTES = pl.LazyFrame({"vote": ["a", "b"] * 20}, schema={"vote": pl.Enum(["a", "b"])})
 
@@ -386,7 +387,7 @@ def interrupted_at_random(number: int, seed: int) -> Counter[tuple[str, bool, in
     """
     rng = random.Random(seed)
     outcomes: Counter[tuple[str, bool, int]] = Counter()
-    program = Path(__file__).with_name("interrupted.py")
+    program = Path(helpers.__file__).with_name("interrupted.py")
     with subprocess.Popen(
         [sys.executable, program, str(number)],
         stdout=subprocess.PIPE,

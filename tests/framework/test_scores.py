@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 import opendp.prelude as dp
-import oracles
 import polars as pl
 import pytest
 from opendp.mod import OpenDPException
@@ -19,6 +18,7 @@ import opendp_bayes as ob
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mechanisms.scores import score_change
+from tests.helpers import oracles
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 SPACE = PosteriorSpace(("a", "b", "c"), 5, (0.5, 1.0, 2.0))

@@ -1,7 +1,6 @@
 """Dirichlet-multinomial counts that keep their quantiles while the concentration moves."""
 
 import numpy as np
-import oracles
 import pytest
 from scipy import special, stats
 
@@ -10,6 +9,7 @@ from opendp_bayes.inference.pooling.counts_at_quantiles import Looks, Standing
 from opendp_bayes.inference.pooling.rising import Rising, Runs
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from tests.helpers import oracles
 
 ROWS = 6000
 A, OTHER = (

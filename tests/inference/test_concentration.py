@@ -1,11 +1,11 @@
 """Steps of κ and m."""
 
 import numpy as np
-import oracles
 import pytest
 from scipy import stats
 
 from opendp_bayes.inference.pooling.hyperparameters import Concentration, Priors, Steps
+from tests.helpers import oracles
 
 BETA, CHAINS = np.array([0.7, 2.0, 1.3]), 4000
 KAPPA = stats.gamma(2, scale=5)

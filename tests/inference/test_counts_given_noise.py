@@ -3,18 +3,25 @@ dense transforms.
 """
 
 import numpy as np
-import oracles
 import pytest
-from brute_force import of_noise
-from dense import Dense
-from noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
-from reference import Exact
 from scipy import special, stats
-from settings import deviations, exact, posterior, private_setting, setting, wide_deviations
-from sweeps import some_of
 
 from opendp_bayes.inference.convolution import counts_given_noise, sums_by_pairs
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from tests.helpers import oracles
+from tests.helpers.brute_force import of_noise
+from tests.helpers.dense import Dense
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from tests.helpers.reference import Exact
+from tests.helpers.settings import (
+    deviations,
+    exact,
+    posterior,
+    private_setting,
+    setting,
+    wide_deviations,
+)
+from tests.helpers.sweeps import some_of
 
 #: What is stated: means and standard deviations in units of the latter, cumulative probabilities.
 ERROR = 1e-3

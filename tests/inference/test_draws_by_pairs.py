@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from noise_laws import DiscreteGaussian, DiscreteLaplace
-from test_sums_by_pairs import convolved, sums
 
 from opendp_bayes.inference.convolution.draws_by_pairs import DrawsByPairs
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
+from tests.inference.test_sums_by_pairs import convolved, sums
 
 DRAWS = 20_000
 #: Kolmogorov's distance, which draws of the right law exceed with probability 2 exp(-2 * 2.5^2), or

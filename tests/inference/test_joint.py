@@ -4,14 +4,14 @@ draws of the whole table.
 
 from itertools import combinations, permutations, product
 
-import brute_force
 import numpy as np
 import pytest
-from releases import promise
 from scipy import special, stats
-from sweeps import some_of
 
 import opendp_bayes as ob
+from tests.helpers import brute_force
+from tests.helpers.releases import promise
+from tests.helpers.sweeps import some_of
 
 AXES = ("region", "vote")
 CELLS = tuple(product(["n", "s"], ["yes", "no", 3]))

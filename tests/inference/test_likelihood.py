@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar
 
-import brute_force
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from sweeps import some_of
 
 from opendp_bayes import (
     HellingerExponential,
@@ -24,6 +22,8 @@ from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tabl
 from opendp_bayes.inference.likelihood import of_counts as module
 from opendp_bayes.inference.likelihood.of_counts import Tabulated, Weighing, likelihood_of
 from opendp_bayes.mathematics.simplex import candidates
+from tests.helpers import brute_force
+from tests.helpers.sweeps import some_of
 
 #: What interpolation may change `ln P(release | counts)` by for two categories.
 INTERPOLATION = 2e-3

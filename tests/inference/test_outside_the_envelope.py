@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from releases import promise
 
 from opendp_bayes import (
     GaussianParameters,
@@ -15,6 +14,7 @@ from opendp_bayes import (
 )
 from opendp_bayes.inference.estimates import estimate_or_reason
 from opendp_bayes.inference.noise_aware import is_quick
+from tests.helpers.releases import promise
 
 OUTSIDE = {
     "a small entry": ((1.0, 9.9e-5), 4.0, 10, (4, 6), r"prior: has the entry 9.9e-05.*from 0.0001"),

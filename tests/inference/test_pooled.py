@@ -4,11 +4,7 @@ import warnings
 from functools import partial
 
 import numpy as np
-import oracles
 import pytest
-from optional import arviz_or_skip
-from pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
-from releases import promise
 from scipy import special, stats
 
 import opendp_bayes as ob
@@ -16,6 +12,10 @@ from opendp_bayes.inference.pooling import pooled_draws as module
 from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from tests.helpers import oracles
+from tests.helpers.optional import arviz_or_skip
+from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
+from tests.helpers.releases import promise
 
 DRAWN = ((4, 0), (1, 6), (-1, 3))
 

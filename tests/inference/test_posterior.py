@@ -8,11 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from optional import arviz_or_skip
-from releases import promise
-from rounded import Rounded
 from scipy import stats
-from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes import (
@@ -25,6 +21,10 @@ from opendp_bayes import (
 )
 from opendp_bayes.inference.answers import category_answers
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
+from tests.helpers.optional import arviz_or_skip
+from tests.helpers.releases import promise
+from tests.helpers.rounded import Rounded
+from tests.helpers.sweeps import some_of
 
 #: Standard errors that an estimate from draws may be off; further with probability 6e-7.
 STANDARD_ERRORS = 5.0

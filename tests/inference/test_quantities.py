@@ -2,13 +2,13 @@
 force over data sets, exact where that is said and within the stated error otherwise.
 """
 
-import brute_force
 import numpy as np
 import pytest
 from scipy import special
 
 from opendp_bayes import HellingerExponential, LaplaceParameters
 from opendp_bayes.inference.answers.category_answers import CategoryAnswers
+from tests.helpers import brute_force
 
 PRIOR = (0.7, 1.5, 2.0)
 #: Of what is computed: what counts in cells and components in groups may change.

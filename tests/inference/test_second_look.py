@@ -2,9 +2,7 @@
 what is said of an interpolation is what it is off by.
 """
 
-import calibration
 import numpy as np
-import oracles
 import pytest
 from scipy import special
 
@@ -14,6 +12,7 @@ from opendp_bayes.inference.engines.true_counts import Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser
 from opendp_bayes.inference.sampling.second_opinion import climbed, disagreement
+from tests.helpers import calibration, oracles
 
 SIZE = 60
 SETS = np.array(oracles.data_sets(SIZE, 3))

@@ -5,12 +5,9 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from releases import promise
 from scipy import stats
 from scipy.special import gammaln
-from sweeps import some_of
 
 from opendp_bayes import (
     GaussianParameters,
@@ -25,6 +22,9 @@ from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms import gaussian_parameters
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
+from tests.helpers import oracles
+from tests.helpers.releases import promise
+from tests.helpers.sweeps import some_of
 
 
 def noise_law(scale: float) -> dict[int, float]:

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from releases import promise
-from sweeps import some_of
 
 from opendp_bayes import (
     GaussianParameters,
@@ -37,6 +35,8 @@ from opendp_bayes.planning.compare import Plan, PlanRow
 from opendp_bayes.planning.expected_error import expected_error
 from opendp_bayes.planning.plan import default_mechanisms
 from opendp_bayes.planning.scoring import errors_at
+from tests.helpers.releases import promise
+from tests.helpers.sweeps import some_of
 
 #: Standard errors between an expectation and its simulation. Five are exceeded once in 1.7 million
 #: times.

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.container import ErrorbarContainer
-from releases import promise
 from scipy import stats
 
 from opendp_bayes import GroupedRelease, LaplaceParameters
@@ -17,6 +16,7 @@ from opendp_bayes.display import plain
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.pooled_release import Pooled
+from tests.helpers.releases import promise
 
 #: Of the release that is pooled.
 PROMISE = promise(None)

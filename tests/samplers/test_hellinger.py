@@ -16,10 +16,8 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 from scipy import stats
-from sweeps import some_of
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mathematics.hellinger import (
@@ -35,6 +33,8 @@ from opendp_bayes.samplers import uniform as sampling
 from opendp_bayes.samplers.hellinger_candidates import HellingerSampler
 from opendp_bayes.samplers.terms import blocks, chords
 from opendp_bayes.samplers.uniform import log_uniforms
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 #: Counts, prior and the largest exponent 1 / width: skewed data, zero counts, priors of 0.5, 1 and
 #: asymmetric. At these exponents between 0.1 and 0.6 of the releases are uniform draws.

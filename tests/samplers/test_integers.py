@@ -15,9 +15,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from sweeps import some_of
 
 from opendp_bayes.samplers import categorical, integers
 from opendp_bayes.samplers.categorical import LARGEST_SUPPORT, ExactCategorical, draws, weight_error
@@ -31,6 +29,8 @@ from opendp_bayes.samplers.integers import (
     geometrics,
     uniform_below,
 )
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 NUMBER = 30_000
 WRONG = (0.7, 1.3)

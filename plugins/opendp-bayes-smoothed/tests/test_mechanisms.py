@@ -10,7 +10,6 @@ from itertools import product
 
 import definitions
 import numpy as np
-import oracles
 import pytest
 
 import opendp_bayes as ob
@@ -19,6 +18,7 @@ from opendp_bayes_smoothed import mechanisms
 from opendp_bayes_smoothed.losses import loss_of
 from opendp_bayes_smoothed.mechanisms import amplified, noised
 from opendp_bayes_smoothed.sampling import binomial, draw_histogram, hypergeometric, invert
+from tests.helpers import oracles
 
 PRIOR = np.ones(2)
 

@@ -1,13 +1,13 @@
 """The calibration of pooled groups by simulation: ranks of the truth among draws."""
 
 import numpy as np
-import oracles
-from releases import promise
 from scipy import stats
 
 from opendp_bayes.inference.pooling import pooled_draws as module
 from opendp_bayes.inference.pooling.pooled_draws import draws_of
 from opendp_bayes.results.pooled_release import Pooled
+from tests.helpers import oracles
+from tests.helpers.releases import promise
 
 KAPPA = stats.gamma(3, scale=2)
 

@@ -1,12 +1,12 @@
 """Random settings of counts with noise, and how far a posterior is from the exact one."""
 
 import numpy as np
-from noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
-from panels import Two
-from reference import Exact
 from scipy import stats
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from tests.helpers.panels import Two
+from tests.helpers.reference import Exact
 
 LAWS = {"laplace": DiscreteLaplace, "floored": FlooredLaplace, "gaussian": DiscreteGaussian}
 LEVELS = np.array([0.001, 0.025, 0.1, 0.3, 0.5, 0.7, 0.9, 0.975, 0.999])

@@ -4,9 +4,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from argument_rows import DIFFERENT, LARGER, SMALLER, rows, vary
 
 import opendp_bayes as ob
+from tests.helpers.argument_rows import DIFFERENT, LARGER, SMALLER, rows, vary
 
 TWO, THREE = (1.0, 1.0), (1.0, 1.0, 1.0)
 LAPLACE, EHD = ob.LaplaceParameters(1.0), ob.HellingerExponential(0.5)

@@ -4,10 +4,11 @@ code with the package.
 """
 
 import numpy as np
-from nested_panels import log_noise
 from numpy.polynomial import legendre
 from scipy import special
-from weighed_pairs import MarginalOfPanels, log_rising
+
+from tests.helpers.nested_panels import log_noise
+from tests.helpers.weighed_pairs import MarginalOfPanels, log_rising
 
 #: Pieces of at most so many counts have a value for each, longer ones a polynomial.
 _SHORT = 16

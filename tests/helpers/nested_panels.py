@@ -3,8 +3,9 @@ within a sum over panels, in long doubles. Shares no code with the package.
 """
 
 import numpy as np
-from panels import panels
-from weighed_pairs import MarginalOfPanels, log_rising
+
+from tests.helpers.panels import panels
+from tests.helpers.weighed_pairs import MarginalOfPanels, log_rising
 
 #: How often panels are placed about the mode that was found.
 _ROUNDS = 4

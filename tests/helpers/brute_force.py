@@ -7,10 +7,10 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
-import oracles
 from scipy import special, stats
 
 from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters
+from tests.helpers import oracles
 
 
 def data_sets(release, largest=None):

@@ -15,12 +15,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import oracles
 from numpy.typing import NDArray
 from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.protocol import check_informative, drawn_by
+from tests.helpers import oracles
 
 Floats = NDArray[np.float64]
 LEVELS = (0.5, 0.9, 0.95)

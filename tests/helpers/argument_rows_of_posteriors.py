@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
-from releases import promise
 from scipy import stats
 
 import opendp_bayes as ob
@@ -16,6 +14,8 @@ from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, Number
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.pooled_release import Pooled
+from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
+from tests.helpers.releases import promise
 
 LAPLACE = ob.LaplaceParameters(1.0)
 

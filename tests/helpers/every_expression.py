@@ -20,7 +20,7 @@ from typing import Any
 import opendp.prelude as dp  # which adds expressions of its own
 import polars as pl
 
-from tests.framework.every_function import examples
+from tests.helpers.every_function import examples
 
 SCHEMA: dict[str, Any] = {
     "id": pl.Int64,

@@ -6,8 +6,9 @@ package.
 from functools import lru_cache, partial
 
 import numpy as np
-from panels import panels
 from scipy import special
+
+from tests.helpers.panels import panels
 
 #: Shifts after which Stirling's series of `ln Γ` has 15 digits.
 _SHIFTS = 10

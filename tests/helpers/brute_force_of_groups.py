@@ -1,10 +1,10 @@
 """Groups by their definition: every data set of all cells, with its posterior probability."""
 
 import numpy as np
-import oracles
 from scipy import special, stats
 
 from opendp_bayes import GaussianParameters, HellingerExponential, KNormParameters
+from tests.helpers import oracles
 
 
 def data_sets(released):

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 import polars as pl
-from argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 
 import opendp_bayes as ob
+from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 
 EHD = ob.HellingerExponential(0.5)
 PURE, APPROX = dp.max_divergence(), dp.approximate(dp.max_divergence())

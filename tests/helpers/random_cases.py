@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 import polars as pl
-from oracles import data_sets, smooth_sensitivities
 from scipy.special import gammaln
 
 import opendp_bayes as ob
+from tests.helpers.oracles import data_sets, smooth_sensitivities
 
 LABELS = ("a", "b", "c")
 #: Frames are small, so that every release of an exponential mechanism can be listed.

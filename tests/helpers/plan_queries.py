@@ -5,7 +5,7 @@ from typing import Any
 import opendp.prelude as dp
 import polars as pl
 
-from tests.framework.leaking_plans import SCHEMA, B
+from tests.helpers.leaking_plans import SCHEMA, B
 
 Bound = dp.polars.Bound
 FRAME = {"p": [1, 1, 2, 3], "x": [0.5, 0.5, 2.0, 0.5], "s": ["a", "b", "a", "b"], "i": [0, 1, 2, 3]}

@@ -1,10 +1,9 @@
 """Arguments of the presets by the papers' names, of the law of an error and of the curves."""
 
-from argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
-from argument_rows_of_losses import scale
-
 import opendp_bayes as ob
 from opendp_bayes import papers
+from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
+from tests.helpers.argument_rows_of_losses import scale
 
 TWO = (1.0, 1.0)
 PRESETS = (

@@ -5,10 +5,11 @@ definitions; distances in 200 bits. Shares no code with the package.
 import math
 
 import numpy as np
-import oracles
 from flint import arb, ctx
-from reference import Exact
 from scipy import special
+
+from tests.helpers import oracles
+from tests.helpers.reference import Exact
 
 #: Rows of a table of all pairs of data sets that are worked on at a time.
 _ROWS = 400
