@@ -52,7 +52,7 @@ class Total:
         """How far the weights of counts are taken beyond the largest total, so that they have no
         edge where a count is all there is; sums of that size are only found on coarse grids.
         """
-        return self.highest >> 5
+        return self.highest >> 3
 
     @property
     def is_point(self) -> bool:
