@@ -52,7 +52,7 @@ class Total:
         """Records beyond the largest total up to which counts have weights, so that these have no
         edge where a count is all there is.
         """
-        return self.highest >> 5
+        return self.highest >> 3
 
     @property
     def is_point(self) -> bool:

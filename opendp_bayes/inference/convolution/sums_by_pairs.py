@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opendp_bayes.inference.convolution.lattices import Lattices, added, aligned, quantiles, spread
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
@@ -20,10 +21,13 @@ _STEP = 0.14
 _REACH = 9.0
 #: A lattice near 0 has so many points, and the next one steps so many times longer.
 _ZOOM, _COARSER = 1024, 8
+#: The most points of a lattice, about.
+_MOST_POINTS = 1 << 17
 #: Points at the end of such a lattice that lack what is beyond it.
 _END = 4
-#: How far counts may go beyond what the total allows, so that their laws have no edge there.
-_MARGIN = 1 / 32
+#: A law goes so many steps beyond what is needed of it, so that it has no edge there; steps are no
+#: longer than this share of all records, so that those beyond are steps enough.
+_BEYOND, _SHARE = 4, 1 / 28
 #: A law with less than this probability of next to nothing has no peak there.
 _PEAK = 1e-7
 
@@ -66,7 +70,7 @@ class Shape:
 
     def extended(self, size: int) -> "Shape":
         """Add room for more laws."""
-        more = size - self.mean.size
+        more = max(size - self.mean.size, 0)
         return Shape(*(np.append(getattr(self, name), np.zeros(more)) for name in _FIELDS))
 
     def put(self, laws: Integers, shape: "Shape") -> None:
@@ -87,16 +91,18 @@ class Shape:
         return Shape(mean, variance, low, high, below, above, narrow, self.zero * other.zero)
 
     def within(self, low: Floats, high: Floats) -> "Shape":
-        """Cut the ends off at bounds."""
-        new_low = np.minimum(np.maximum(self.low, np.floor(low)), self.high)
-        new_high = np.maximum(np.minimum(self.high, np.ceil(high)), new_low)
+        """Cut the ends off a few steps beyond bounds."""
+        beyond = _BEYOND * self.step
+        new_low = np.minimum(np.maximum(self.low, np.floor(low - beyond)), self.high)
+        new_high = np.maximum(np.minimum(self.high, np.ceil(high + beyond)), new_low)
         return replace(self, low=new_low, high=new_high)
 
     @property
     def step(self) -> Integers:
         """Steps of their lattices, powers of two."""
-        wanted = np.maximum(_STEP * self.narrow, 1.0)
-        return np.exp2(np.floor(np.log2(wanted))).astype(np.int64)
+        wanted = np.floor(np.log2(np.maximum(_STEP * self.narrow, 1.0)))
+        least = np.ceil(np.log2(np.maximum((self.high - self.low) / _MOST_POINTS, 1.0)))
+        return np.exp2(np.maximum(wanted, least)).astype(np.int64)
 
     def lattice(self, step: Integers) -> tuple[Integers, Integers]:
         """Origins and numbers of points with these steps."""
@@ -176,12 +182,19 @@ class LawTable:
                 nodes[some].tolist(), law.separate(), points[some].tolist(), strict=True
             ):
                 self._rows[node] = row[0], row[1], row[2][:size]
-        fine = 1
-        while np.any(close := (step > fine) & (self.shape.low[nodes] < fine * _ZOOM)):
+        for fine, close in self._zooms(nodes):
             some = np.flatnonzero(close)
             law = added(one.close(left[some], fine), two.close(right[some], fine))
             for node, masses in zip(nodes[some].tolist(), law.masses, strict=True):
                 self._near[fine, node] = masses[:_ZOOM]
+
+    def _zooms(self, nodes: Integers) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+        """Steps of lattices near 0, and which nodes have one."""
+        shape, fine = self.shape.of(nodes), 1
+        while fine < shape.step.max():
+            close = (shape.step > fine) & (shape.low < fine * _ZOOM)
+            if np.any(close):
+                yield fine, close
             fine *= _COARSER
 
     def copy(self, node: int, other: "LawTable", same: int) -> None:
@@ -222,12 +235,12 @@ class LawTable:
             made = self._on(nodes[place], origin[place], step[place], int(points[place].max()))
             for at, row in zip(place.tolist(), made.separate(), strict=True):
                 rows[at] = row
-        near, fine = [], 1
-        low = self.shape.low[nodes]
-        while np.any(place := (step > fine) & (low < fine * _ZOOM) & (alone | (count < 0))):
-            index = np.where(place, np.cumsum(place) - 1, -1)
-            near.append((index, self.close(nodes[place], fine)))
-            fine *= _COARSER
+        near = []
+        for fine, close in self._zooms(nodes):
+            place = close & (alone | (count < 0))
+            if np.any(place):
+                index = np.where(place, np.cumsum(place) - 1, -1)
+                near.append((index, self.close(nodes[place], fine)))
         return SumLaws(Lattices.gathered([row for row in rows if row]), near, count, self.windows)
 
     def _on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
@@ -303,17 +316,18 @@ class SumsByPairs:
 
     def __init__(self, windows: Windows, plan: PlanOfSums, lowest: float, highest: float) -> None:
         self.plan = plan
-        self._lowest, self._highest = lowest, highest * (1 + _MARGIN)
+        self._lowest, self._highest = lowest, highest
         self._parent, self._sibling = plan.parents()
         count = np.where(np.arange(plan.nodes) < plan.leaves, np.arange(plan.nodes), -1)
         shape = Shape.of_counts(windows).extended(plan.nodes)
+        longest = max(_SHARE * highest, 1.0) / _STEP
         levels = plan.levels()
         children = [self._children(level) for level in levels]
         for level, (first, second) in zip(levels, children, strict=True):
             shape.put(level, shape.of(first).plus(shape.of(second)))
-        others = shape.low[plan.root] - shape.low
-        shape = shape.within(np.full(others.shape, -np.inf), self._highest - others)
-        self.inside = LawTable(windows, shape, count)
+        shape = replace(shape, narrow=np.minimum(shape.narrow, longest))
+        low, high = self._ends_of_rests(shape)
+        self.inside = LawTable(windows, shape.within(lowest - high, self._highest - low), count)
         for level, (first, second) in zip(levels, children, strict=True):
             self.inside.add(level, (self.inside, first), (self.inside, second))
 
@@ -342,6 +356,19 @@ class SumsByPairs:
             lowest = self._lowest - inside.shape.high[level]
             shape.put(level, both.within(lowest, self._highest - inside.shape.low[level]))
             outside.add(level, (outside, parent), (inside, sibling))
+
+    def _ends_of_rests(self, shape: Shape) -> tuple[Floats, Floats]:
+        """The least and the most that is beside each node of these shapes."""
+        root, rest = self.plan.root, shape.extended(0)
+        for end in (rest.low, rest.high):
+            end[root] = 0.0
+        beside = np.flatnonzero(self._parent == root)
+        rest.put(beside, shape.of(self._sibling[beside]))
+        for level in reversed(self.plan.levels()):
+            nodes = np.flatnonzero(np.isin(self._parent, level[level != root]))
+            above, sibling = rest.of(self._parent[nodes]), shape.of(self._sibling[nodes])
+            rest.put(nodes, above.plus(sibling))
+        return rest.low, rest.high
 
     def _children(self, nodes: Integers) -> tuple[Integers, Integers]:
         pairs = np.array([self.plan.children(node) for node in nodes.tolist()])
