@@ -466,12 +466,12 @@ class _Tilted:
     log_none: float
 
     def reaches(self, end: float) -> bool:
-        """Whether all sums up to an end are known."""
+        """True if all sums up to an end are known."""
         near = abs(end - self.mean) < _REACHED * self.deviation
         return near and not self.loses(end)
 
     def loses(self, end: float) -> bool:
-        """Whether sums of a few records are too improbable for a transform, though not many
+        """True if sums of a few records are too improbable for a transform, though not many
         deviations below the mean.
         """
         near = end < self.mean < end + _FAR * self.deviation

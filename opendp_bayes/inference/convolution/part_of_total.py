@@ -396,12 +396,12 @@ class Smooth(Beside):
         point, place = np.nonzero(close > least[:, None])
         near = row[point], place
         found = [(point, close[point, place], self._near.means[near], self._near.variances[near])]
-        for place in range(len(far) // 3):
-            weight, first, second = far[3 * place : 3 * place + 3]
+        for each in range(len(far) // 3):
+            weight, first, second = far[3 * each : 3 * each + 3]
             seen = np.flatnonzero(weight > least)
             weight, first, second = weight[seen], first[seen], second[seen]
-            unit = self._units[row[seen], place]
-            mean = self._centres[row[seen], place] + unit * first / weight
+            unit = self._units[row[seen], each]
+            mean = self._centres[row[seen], each] + unit * first / weight
             variance = unit**2 * np.maximum(second / weight - (first / weight) ** 2, 0.0)
             found.append((seen, weight, mean, variance))
         return Completions(*(np.concatenate(each) for each in zip(*found, strict=True)))
@@ -429,4 +429,4 @@ class _Near:
         off = (sums - means[key]) ** 2
         variances = np.bincount(key, masses * off, minlength=whole.size) / safe
         whole = np.where(whole > _NEGLIGIBLE, whole, 0.0)
-        return cls(*(each.reshape(shape) for each in (whole, means, variances)))
+        return cls(whole.reshape(shape), means.reshape(shape), variances.reshape(shape))

@@ -152,8 +152,8 @@ class SumLaws:
             begin[rows] = last
         if not found:
             return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
-        row, sums, masses = (np.concatenate(each) for each in zip(*found, strict=True))
-        return row, sums, masses
+        rows_of, sums_of, masses_of = zip(*found, strict=True)
+        return np.concatenate(rows_of), np.concatenate(sums_of), np.concatenate(masses_of)
 
     def seeds(self) -> Floats:
         """Sums between which no law has a narrow peak, shape `(rows, m)`."""
@@ -237,10 +237,10 @@ class LawTable:
                 rows[at] = row
         near = []
         for fine, close in self._zooms(nodes):
-            place = close & (alone | (count < 0))
-            if np.any(place):
-                index = np.where(place, np.cumsum(place) - 1, -1)
-                near.append((index, self.close(nodes[place], fine)))
+            used = close & (alone | (count < 0))
+            if np.any(used):
+                index = np.where(used, np.cumsum(used) - 1, -1)
+                near.append((index, self.close(nodes[used], fine)))
         return SumLaws(Lattices.gathered([row for row in rows if row]), near, count, self.windows)
 
     def _on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
