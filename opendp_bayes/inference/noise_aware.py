@@ -57,8 +57,9 @@ def noise_aware_posterior(
         operating system's source as well, which has no seed.
 
     Two categories, few data sets, and noise on the counts need no draws (`docs/posterior.md`).
-    Raises `ValueError` for a mechanism whose probabilities are out of reach. Warns where draws do
-    not agree or are worth few independent ones.
+    Raises `ValueError` for a mechanism whose probabilities are out of reach, and given noise on the
+    counts for what is beyond the bounds of `docs/limits.md`. Warns where draws do not agree or are
+    worth few independent ones.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
     >>> from opendp_bayes import noise_aware_posterior

@@ -423,7 +423,7 @@ class _Near:
         bins -= bin_of(np.zeros(others.size), others)[row]
         number = int(bins.max(initial=0)) + 1
         key, shape = row * number + bins, (others.size, number)
-        whole = np.bincount(key, masses, minlength=others.size * number)
+        whole = np.asarray(np.bincount(key, masses, others.size * number), dtype=np.float64)
         safe = np.maximum(whole, 1e-300)
         means = np.bincount(key, masses * sums, minlength=whole.size) / safe
         off = (sums - means[key]) ** 2
