@@ -47,7 +47,7 @@ _REACHED = 4.0
 #: probability of none is less than `exp(-_DIGITS)`.
 _FEW, _FAR, _DIGITS = 0.2, 6.5, 25.0
 #: Tilts that weigh less than `exp(-_DEPTH)` are left out.
-_DEPTH = 20.0
+_DEPTH = 23.0
 #: What one tilt does not reach weighs less than `exp(-_HELD)`.
 _HELD = 18.0
 #: The most tilts of a private number of records.
@@ -56,7 +56,7 @@ _MOST_PARTS = 300
 #: logarithm changes by so much.
 _SEEN, _CHANGE = 32.0, 1.0
 #: The share of a cell that is longer than its Beta is wide, at most.
-_LARGEST_SHARE = 1 / 200
+_LARGEST_SHARE = 1 / 300
 #: Parts of the weight and of the variance that are left out.
 _NEGLIGIBLE = 1e-17
 #: Betas are put together that lie within this share of their own deviation, with deviations so near
@@ -158,10 +158,11 @@ class CountsOnTree:
         total = self._total
         top, found = best.height(total), [best]
         for sign in (-1, 1):
-            last, step = best, 2 * _APART[1] / best.deviation
+            last, step, kept = best, 2 * _APART[1] / best.deviation, best
             while True:
                 end = total.lowest if sign < 0 else total.highest
-                beyond = (end, last.mean) if sign < 0 else (last.mean, end)
+                near = last.mean + sign * last.deviation
+                beyond = (end, max(near, end)) if sign < 0 else (math.ceil(min(near, end)), end)
                 bound = last.log_sum + total.between(*beyond).most(last.windows.tilt)
                 if bound < top - _DEPTH or last.reaches(end):
                     break
@@ -170,7 +171,9 @@ class CountsOnTree:
                 step = abs(last.windows.tilt - before.windows.tilt)
                 step *= before.deviation / last.deviation
                 top = max(top, last.height(total))
-                found.append(last)
+                if abs(last.mean - kept.mean) > kept.deviation:
+                    found.append(last)
+                    kept = last
         return _faded(sorted(found, key=lambda each: each.mean))
 
     def _apart(self, start: "_Tilted", step: float) -> "_Tilted":
@@ -249,10 +252,15 @@ class CountsOnTree:
         seen = matters(shares, squares, cells.category, _NEGLIGIBLE)
         lengths = self._lengths(cells, alpha, others)
         pieces = np.ceil(np.minimum(lengths, shares / _LARGEST_SHARE))[seen].astype(np.int64)
-        return cells.where(seen).cut(pieces)
+        pieces = cells.where(seen).cut(pieces)
+        near_all = int(self.size.mean()[0]) - int(_SMALL) + 1
+        for place in (int(_SMALL), near_all):
+            long = self._lengths(pieces, alpha, others) > 1
+            pieces = pieces.parted(np.full(long.size, place), long)
+        return pieces
 
     def _lengths(self, cells: Cells, alpha: Floats, others: Floats) -> Floats:
-        """Of cells, relative to the deviations of their Betas; 0 near no records and near all."""
+        """Of cells, relative to the deviations of their Betas."""
         size, middle = float(self.size.mean()[0]), cells.nodes[:, 1]
         a = middle + alpha[cells.category]
         b = np.maximum(size - middle, 0) + others[cells.category]
