@@ -51,7 +51,7 @@ _REACHED = 4.0
 #: probability of none is less than `exp(-_DIGITS)`.
 _FEW, _FAR, _DIGITS = 0.2, 6.5, 25.0
 #: Tilts that weigh less than `exp(-_DEPTH)` are left out.
-_DEPTH = 20.0
+_DEPTH = 23.0
 #: What one tilt does not reach weighs less than `exp(-_HELD)`.
 _HELD = 18.0
 #: The most tilts of a private number of records.
@@ -171,10 +171,11 @@ class CountsGivenNoise:
         total = self._total
         top, found = best.height(total), [best]
         for sign in (-1, 1):
-            last, step = best, 2 * _APART[1] / best.deviation
+            last, step, kept = best, 2 * _APART[1] / best.deviation, best
             while True:
                 end = total.lowest if sign < 0 else total.highest
-                beyond = (end, last.mean) if sign < 0 else (last.mean, end)
+                near = last.mean + sign * last.deviation
+                beyond = (end, max(near, end)) if sign < 0 else (math.ceil(min(near, end)), end)
                 bound = last.log_sum + total.between(*beyond).most(last.windows.tilt)
                 if bound < top - _DEPTH or last.reaches(end):
                     break
@@ -183,7 +184,9 @@ class CountsGivenNoise:
                 step = abs(last.windows.tilt - before.windows.tilt)
                 step *= before.deviation / last.deviation
                 top = max(top, last.height(total))
-                found.append(last)
+                if abs(last.mean - kept.mean) > kept.deviation:
+                    found.append(last)
+                    kept = last
         return _faded(sorted(found, key=lambda each: each.mean))
 
     def _apart(self, start: "_Tilted", step: float) -> "_Tilted":

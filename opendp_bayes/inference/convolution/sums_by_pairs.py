@@ -27,7 +27,7 @@ _MOST_POINTS = 1 << 17
 _END = 4
 #: A law goes so many steps beyond what is needed of it, so that it has no edge there; steps are no
 #: longer than this share of all records, so that those beyond are steps enough.
-_BEYOND, _SHARE = 4, 1 / 28
+_BEYOND, _SHARE = 6, 1 / 40
 #: A law with less than this probability of next to nothing has no peak there.
 _PEAK = 1e-7
 

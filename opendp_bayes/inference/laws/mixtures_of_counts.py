@@ -9,7 +9,7 @@ from opendp_bayes.inference.laws.negligible import matters
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: The share of a cell that is longer than its Beta is wide, at most.
-_LARGEST_SHARE = 1 / 200
+_LARGEST_SHARE = 1 / 300
 #: Parts of the weight and of the variance that are left out.
 _NEGLIGIBLE = 1e-17
 #: Betas are put together that lie within this share of their own deviation, with deviations so near
