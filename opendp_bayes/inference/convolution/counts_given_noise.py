@@ -269,11 +269,11 @@ class CountsGivenNoise:
         cells, used = law.cells, law.cells.used
         row = np.broadcast_to(cells.category[:, None], used.shape)[used]
         nodes, masses = cells.nodes[used], law.masses[used]
-        size = float(self.size.mean()[0])
-        cell = long_cells(cells, alpha, others, size)[np.nonzero(used)[0]]
         a = alpha[row] + nodes
         if self._total.is_point:
-            left = np.maximum(self._total.lowest - nodes, 0)
+            size = self._total.lowest
+            left = np.maximum(size - nodes, 0)
+            cell = long_cells(cells, alpha, others, size)[np.nonzero(used)[0]]
             return grouped(a, others[row] + left, masses, nodes, left, row, cell)
         top = max(each.log_scale for each in beside)
         found = []
@@ -289,7 +289,7 @@ class CountsGivenNoise:
         seen = weight > 0
         point, row = point[seen], row[point[seen]]
         a, b, weight = a[seen], b[seen], weight[seen]
-        return grouped(a, b, weight, a - alpha[row], b - others[row], row, cell[point])
+        return grouped(a, b, weight, a - alpha[row], b - others[row], row)
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
