@@ -35,7 +35,7 @@ _NEGLIGIBLE = 1e-13
 #: A tilt reaches so many deviations of the sum of all.
 _REACH = 6.5
 #: So many points of a lattice from 0 on are too few to tell small counts apart.
-_CLOSE_STEPS = 8
+_CLOSE_STEPS = 16
 #: How much the logarithm of a weight may bend in a step.
 _BEND = 0.15
 
@@ -385,7 +385,7 @@ class Smooth(Beside):
         """Weights of the bins close to 0, shape `(counts, bins)`."""
         masses = self._near.masses[row]
         found, seen = np.zeros(masses.shape), masses > 0
-        sizes = (self._near.means[row] + counts[:, None])[seen]
+        sizes = (self._near.sums[row] + counts[:, None])[seen]
         found[seen] = masses[seen] * np.exp(self._part.log_size(sizes) - self.log_scale)
         return found
 
@@ -394,8 +394,8 @@ class Smooth(Beside):
         far = [law.read(row, counts) for law in self._laws]
         least = 1e-10 * (close.sum(axis=1) + np.maximum(sum(far[::3]), 0.0))
         point, place = np.nonzero(close > least[:, None])
-        near = row[point], place
-        found = [(point, close[point, place], self._near.means[near], self._near.variances[near])]
+        sums = self._near.sums[row[point], place]
+        found = [(point, close[point, place], sums, np.zeros(sums.size))]
         for each in range(len(far) // 3):
             weight, first, second = far[3 * each : 3 * each + 3]
             seen = np.flatnonzero(weight > least)
@@ -409,24 +409,28 @@ class Smooth(Beside):
 
 @dataclass(frozen=True, eq=False)
 class _Near:
-    """Laws of sums close to 0, in bins; shapes `(rows, bins)`."""
+    """Laws of sums close to 0, in bins of two points each; shapes `(rows, points)`."""
 
     masses: Floats
-    means: Floats
-    variances: Floats
+    sums: Floats
 
     @classmethod
     def of(cls, laws: SumLaws, ends: Integers, others: Floats) -> "_Near":
-        """Gather the sums up to the ends of each row."""
+        """Gather sums up to the ends of each row, in bins that are no longer than its steps."""
         row, sums, masses = laws.close(ends)
-        bins = bin_of(sums, others[row])
-        bins -= bin_of(np.zeros(others.size), others)[row]
+        bins = bin_of(sums, others[row]) - bin_of(np.zeros(row.size), others[row])
+        bins += (sums / laws.whole.step[row]).astype(np.int64)
         number = int(bins.max(initial=0)) + 1
         key, shape = row * number + bins, (others.size, number)
         whole = np.asarray(np.bincount(key, masses, others.size * number), dtype=np.float64)
         safe = np.maximum(whole, 1e-300)
         means = np.bincount(key, masses * sums, minlength=whole.size) / safe
         off = (sums - means[key]) ** 2
-        variances = np.bincount(key, masses * off, minlength=whole.size) / safe
-        whole = np.where(whole > _NEGLIGIBLE, whole, 0.0)
-        return cls(whole.reshape(shape), means.reshape(shape), variances.reshape(shape))
+        deviations = np.sqrt(np.bincount(key, masses * off, minlength=whole.size) / safe)
+        whole = np.where(whole > _NEGLIGIBLE, whole, 0.0).reshape(shape)
+        means, deviations = means.reshape(shape), deviations.reshape(shape)
+        # A weight is then averaged over a bin up to its third derivative, about.
+        wide = deviations > 0
+        both = np.where(wide, whole / 2, whole), np.where(wide, whole / 2, 0.0)
+        sums = np.concatenate([means - deviations, means + deviations], axis=1)
+        return cls(np.concatenate(both, axis=1), sums)
