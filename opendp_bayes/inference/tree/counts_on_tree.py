@@ -282,8 +282,8 @@ class CountsOnTree:
         wide = np.where(wide, np.arange(wide.size), -1)[np.nonzero(used)[0]]
         a = alpha[row] + nodes
         if self._total.is_point:
-            b = others[row] + np.maximum(self._total.lowest - nodes, 0)
-            return _grouped(a, b, masses, alpha[row], others[row], row, wide)
+            left = np.maximum(self._total.lowest - nodes, 0)
+            return _grouped(a, others[row] + left, masses, alpha[row], others[row], row, left, wide)
         top = max(each.log_scale for each in beside)
         found = []
         for laws, rest in zip(own, beside, strict=True):
@@ -293,12 +293,11 @@ class CountsOnTree:
             found.append((known.point, weight, known.mean, known.variance))
         point, weight, mean, variance = _united(found, others[row])
         weight *= (masses / np.maximum(np.bincount(point, weight, nodes.size), 1e-300))[point]
-        b = others[row][point] + np.maximum(mean, 0)
-        a, b = _matched(a[point], b, variance)
         seen = weight > 0
-        point, row = point[seen], row[point[seen]]
-        a, b, weight = a[seen], b[seen], weight[seen]
-        return _grouped(a, b, weight, alpha[row], others[row], row, wide[point])
+        point, weight, left = point[seen], weight[seen], np.maximum(mean[seen], 0)
+        a, row = a[point], row[point]
+        a, b = _matched(a, others[row] + left, variance[seen])
+        return _grouped(a, b, weight, alpha[row], others[row], row, left, wide[point])
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
@@ -561,22 +560,22 @@ def _grouped(
     alpha: Floats,
     others: Floats,
     row: Integers,
+    left: Floats,
     wide: Integers,
 ) -> BetaMixtures:
     """Mixtures of the rows, with Betas put together that are nearly the same, and those of a `wide`
-    cell, whose number is not negative, where what is left to the others is alike.
+    cell, whose number is not negative, where what is `left` to the others is alike.
     """
     order = np.argsort(row, kind="stable")
     a, b, weights, alpha = a[order], b[order], weights[order], alpha[order]
-    others, row, wide = others[order], row[order], wide[order]
+    others, row, left, wide = others[order], row[order], left[order], wide[order]
     width = np.floor(np.logaddexp(-np.log(a), -np.log(b)) / _NEARLY)
     deviation = np.minimum(np.exp((width + 0.5) * _NEARLY / 2), _WIDEST)
     place = np.floor(np.log(a / b) / (_NEAR * deviation))
     small = [
         np.where(x < _SMALL, np.rint(4 * np.maximum(x, 0)), -1) for x in (a - alpha, b - others)
     ]
-    apart = (wide < 0) | (b - others < _SMALL)
-    bins = bin_of(np.maximum(b - others, 0), others)
+    apart, bins = (wide < 0) | (left < _SMALL), bin_of(left, others)
     columns = [np.where(apart, own, other) for own, other in ((width, bins), (place, wide))]
     key = np.where(apart, 0, 1)
     for column in (*columns, *small):  # two of the 2^64 keys hardly ever agree
