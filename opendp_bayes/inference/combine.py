@@ -54,8 +54,8 @@ def combine(
     releases go, and for as many pairs of data sets as can be listed.
 
     Raises `ValueError`/`TypeError` for releases that do not fit each other, for one that is given
-    twice, where the posterior is out of reach, and given noise on the counts for what is beyond the
-    bounds of `docs/limits.md`.
+    twice, and where the posterior is out of reach. Noise on the counts has the bounds of
+    `docs/limits.md`.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release, combine
     >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")

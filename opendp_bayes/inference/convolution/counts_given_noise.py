@@ -284,11 +284,10 @@ class CountsGivenNoise:
             found.append((known.point, weight, known.mean, known.variance))
         point, weight, mean, variance = _united(found, others[row])
         weight *= (masses / np.maximum(np.bincount(point, weight, nodes.size), 1e-300))[point]
-        b = others[row][point] + np.maximum(mean, 0)
-        a, b = matched(a[point], b, variance)
         seen = weight > 0
-        point, row = point[seen], row[point[seen]]
-        a, b, weight = a[seen], b[seen], weight[seen]
+        point, weight, left = point[seen], weight[seen], np.maximum(mean[seen], 0)
+        a, row = a[point], row[point]
+        a, b = matched(a, others[row] + left, variance[seen])
         return grouped(a, b, weight, a - alpha[row], b - others[row], row)
 
     @cached_property

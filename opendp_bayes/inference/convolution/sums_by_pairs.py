@@ -55,12 +55,20 @@ class Shape:
     def of_counts(cls, windows: Windows) -> "Shape":
         """Measure the laws of single counts."""
         low, high = (end.astype(np.float64) for end in windows.ends)
-        narrow = np.minimum(np.sqrt(windows.variance), windows.categories.bend)
-        cells = windows.cells
-        near = cells.nodes <= narrow[cells.category][:, None] / 8
-        masses = np.sum(np.exp(windows.log_masses) * near, axis=1)
-        few = np.bincount(cells.category, masses, low.size)
-        zero = np.where(windows.categories.prior < 1, few, 0.0)
+        cells, prior, bend = windows.cells, windows.categories.prior, windows.categories.bend
+        masses, sums = np.exp(windows.log_masses), cells.nodes
+        weights = [
+            np.bincount(cells.category, np.sum(masses * sums**power, axis=1), low.size)
+            for power in (1, 2, 3)
+        ]
+        # Finer lattices serve what is close to 0: of the rest, the law of counts by their size.
+        first = np.maximum(weights[0], 1e-300)
+        by_size = np.sqrt(np.maximum(weights[2] / first - (weights[1] / first) ** 2, 0.0))
+        deviation = np.sqrt(windows.variance)
+        narrow = np.where(prior < 1, np.maximum(by_size, deviation), deviation)
+        narrow = np.minimum(narrow, bend)
+        few = np.sum(masses * (sums <= narrow[cells.category][:, None] / 8), axis=1)
+        zero = np.where(prior < 1, np.bincount(cells.category, few, low.size), 0.0)
         below, above = windows.mean - low, high - windows.mean
         return cls(windows.mean, windows.variance, low, high, below, above, narrow, zero)
 
