@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import fft, special
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy import signal, special
 
 from opendp_bayes.inference.convolution.number_of_records import Total
 from opendp_bayes.inference.convolution.tilted_counts import Windows
@@ -17,7 +18,6 @@ from opendp_bayes.inference.tree.lattices import (
     aligned,
     quantiles,
     spread,
-    without_rounding,
 )
 from opendp_bayes.inference.tree.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.tree.sums_by_pairs import Shape, SumLaws, SumsByPairs
@@ -327,8 +327,13 @@ class Smooth(Beside):
         rest = whole.origin[:, None] + whole.step[:, None] * np.arange(whole.points)
         far = np.where(rest < ends[:, None], 0.0, np.where(rest == ends[:, None], 0.5, 1.0))
         far[ends == 0] = 1.0
-        masses = far * np.where(whole.masses > _NEGLIGIBLE, whole.masses, 0.0)
-        self._set(part, rest.astype(np.float64), masses, whole, shape, others)
+        fewest, most = (end(part.listed[0]) for end in (np.min, np.max))
+        seen = (whole.masses > _NEGLIGIBLE) & (rest <= most - shape.low[:, None])
+        last = int(np.flatnonzero(np.any(seen, axis=0)).max(initial=0)) + 1
+        rest, masses = rest[:, :last].astype(np.float64), np.where(seen, whole.masses * far, 0.0)
+        high = np.minimum(shape.high, most - np.minimum(whole.origin, ends))
+        low = np.minimum(np.maximum(shape.low, fewest - rest[:, -1]), high)
+        self._set(part, rest, masses[:, :last], whole, replace(shape, low=low, high=high), others)
 
     def _set(
         self,
@@ -354,28 +359,25 @@ class Smooth(Beside):
         off = np.where(own, rest[:, None, :] - self._centres[..., None], 0.0)
         self._units = np.maximum(np.sqrt((share * off**2).sum(axis=2) / weight), 1e-9)
         off /= self._units[..., None]
-        factors = np.stack([share, share * off, share * off**2], axis=2)
-        factors = factors.reshape(step.size, 3 * number, whole.points)
-        needed = points + whole.points - 1
-        length = int(fft.next_fast_len(needed, real=True))
+        needed = points + rest.shape[1] - 1
         begin = origin + whole.origin
         table = {
             each: part.lattice(each, int(begin[step == each].min()), int(extent))
             for each in np.unique(step).tolist()
             for extent in [np.ptp(begin[step == each]) // each + needed]
         }
-        weights = np.empty((step.size, needed))
+        found = np.zeros((3 * number, step.size, points))
         for row, each in enumerate(step.tolist()):
             start = int(begin[row] - begin[step == each].min()) // each
-            weights[row] = table[each][start : start + needed]
-        found = np.empty((3 * number, step.size, points))
-        block = max(1, _BLOCK // (length * 3 * number))
-        for start in range(0, step.size, block):
-            some = slice(start, start + block)
-            transformed = fft.rfft(factors[some], length).conj()
-            mixed = fft.irfft(fft.rfft(weights[some], length)[:, None] * transformed, length)
-            mixed = without_rounding(mixed[..., :points], weights[some, None], factors[some])
-            found[:, some] = mixed.swapaxes(0, 1)
+            weights = table[each][start : start + needed]
+            for place in range(number):
+                inside = np.flatnonzero(own[row, place])
+                if inside.size:
+                    inside = np.arange(inside[0], inside[-1] + 1)
+                    moments = off[row, place, inside] ** np.arange(3)[:, None]
+                    some = slice(int(inside[0]), int(inside[-1]) + points)
+                    mixed = _correlated(share[row, place, inside] * moments, weights[some])
+                    found[3 * place : 3 * place + 3, row] = mixed
         self._laws = [Lattices(origin, step, each) for each in found]
 
     def seeds(self, shape: Shape) -> Floats:
@@ -415,6 +417,15 @@ class Smooth(Beside):
             variance = unit**2 * np.maximum(second / weight - (first / weight) ** 2, 0.0)
             found.append((seen, weight, mean, variance))
         return Completions(*(np.concatenate(each) for each in zip(*found, strict=True)))
+
+
+def _correlated(factors: Floats, weights: Floats) -> Floats:
+    """Sums of rows of factors, shape `(m, n)`, times as many weights from each one on."""
+    size = factors.shape[1]
+    points = weights.size - size + 1
+    if size * points <= _BLOCK:
+        return np.asarray(factors @ sliding_window_view(weights, points))
+    return signal.fftconvolve(weights[None], factors[:, ::-1], mode="valid", axes=1)
 
 
 @dataclass(frozen=True, eq=False)
