@@ -278,8 +278,8 @@ class CountsOnTree:
         cells, used = law.cells, law.cells.used
         row = np.broadcast_to(cells.category[:, None], used.shape)[used]
         nodes, masses = cells.nodes[used], law.masses[used]
-        wide = (self._lengths(cells, alpha, others) > 1) & (cells.first >= _SMALL)
-        wide = np.where(wide, np.arange(wide.size), -1)[np.nonzero(used)[0]]
+        long = (self._lengths(cells, alpha, others) > 1) & (cells.first >= _SMALL)
+        wide = np.where(long, np.arange(long.size), -1)[np.nonzero(used)[0]]
         a = alpha[row] + nodes
         if self._total.is_point:
             left = np.maximum(self._total.lowest - nodes, 0)

@@ -405,9 +405,9 @@ class Smooth(Beside):
         close = self._close(row, counts)
         far = [law.read(row, counts) for law in self._laws]
         least = 1e-10 * (close.sum(axis=1) + np.maximum(sum(far[::3]), 0.0))
-        point, place = np.nonzero(close > least[:, None])
-        sums = self._near.sums[row[point], place]
-        found = [(point, close[point, place], sums, np.zeros(sums.size))]
+        point, near = np.nonzero(close > least[:, None])
+        sums = self._near.sums[row[point], near]
+        found = [(point, close[point, near], sums, np.zeros(sums.size))]
         for place in range(len(far) // 3):
             weight, first, second = far[3 * place : 3 * place + 3]
             seen = np.flatnonzero(weight > least)
