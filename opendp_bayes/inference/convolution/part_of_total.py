@@ -2,18 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import fft, special
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy import signal, special
 
 from opendp_bayes.inference.convolution.lattices import (
     Lattices,
     aligned,
     quantiles,
     spread,
-    without_rounding,
 )
 from opendp_bayes.inference.convolution.number_of_records import Total
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
@@ -317,8 +317,13 @@ class Smooth(Beside):
         rest = whole.origin[:, None] + whole.step[:, None] * np.arange(whole.points)
         far = np.where(rest < ends[:, None], 0.0, np.where(rest == ends[:, None], 0.5, 1.0))
         far[ends == 0] = 1.0
-        masses = far * np.where(whole.masses > _NEGLIGIBLE, whole.masses, 0.0)
-        self._set(part, rest.astype(np.float64), masses, whole, shape, others)
+        fewest, most = (end(part.listed[0]) for end in (np.min, np.max))
+        seen = (whole.masses > _NEGLIGIBLE) & (rest <= most - shape.low[:, None])
+        last = int(np.flatnonzero(np.any(seen, axis=0)).max(initial=0)) + 1
+        rest, masses = rest[:, :last].astype(np.float64), np.where(seen, whole.masses * far, 0.0)
+        high = np.minimum(shape.high, most - np.minimum(whole.origin, ends))
+        low = np.minimum(np.maximum(shape.low, fewest - rest[:, -1]), high)
+        self._set(part, rest, masses[:, :last], whole, replace(shape, low=low, high=high), others)
 
     def _set(
         self,
@@ -344,28 +349,25 @@ class Smooth(Beside):
         off = np.where(own, rest[:, None, :] - self._centres[..., None], 0.0)
         self._units = np.maximum(np.sqrt((share * off**2).sum(axis=2) / weight), 1e-9)
         off /= self._units[..., None]
-        factors = np.stack([share, share * off, share * off**2], axis=2)
-        factors = factors.reshape(step.size, 3 * number, whole.points)
-        needed = points + whole.points - 1
-        length = int(fft.next_fast_len(needed, real=True))
+        needed = points + rest.shape[1] - 1
         begin = origin + whole.origin
         table = {
             each: part.lattice(each, int(begin[step == each].min()), int(extent))
             for each in np.unique(step).tolist()
             for extent in [np.ptp(begin[step == each]) // each + needed]
         }
-        weights = np.empty((step.size, needed))
+        found = np.zeros((3 * number, step.size, points))
         for row, each in enumerate(step.tolist()):
             start = int(begin[row] - begin[step == each].min()) // each
-            weights[row] = table[each][start : start + needed]
-        found = np.empty((3 * number, step.size, points))
-        block = max(1, _BLOCK // (length * 3 * number))
-        for start in range(0, step.size, block):
-            some = slice(start, start + block)
-            transformed = fft.rfft(factors[some], length).conj()
-            mixed = fft.irfft(fft.rfft(weights[some], length)[:, None] * transformed, length)
-            mixed = without_rounding(mixed[..., :points], weights[some, None], factors[some])
-            found[:, some] = mixed.swapaxes(0, 1)
+            weights = table[each][start : start + needed]
+            for place in range(number):
+                inside = np.flatnonzero(own[row, place])
+                if inside.size:
+                    inside = np.arange(inside[0], inside[-1] + 1)
+                    moments = off[row, place, inside] ** np.arange(3)[:, None]
+                    some = slice(int(inside[0]), int(inside[-1]) + points)
+                    mixed = _correlated(share[row, place, inside] * moments, weights[some])
+                    found[3 * place : 3 * place + 3, row] = mixed
         self._laws = [Lattices(origin, step, each) for each in found]
 
     def seeds(self, shape: Shape) -> Floats:
@@ -393,18 +395,27 @@ class Smooth(Beside):
         close = self._close(row, counts)
         far = [law.read(row, counts) for law in self._laws]
         least = 1e-10 * (close.sum(axis=1) + np.maximum(sum(far[::3]), 0.0))
-        point, place = np.nonzero(close > least[:, None])
-        sums = self._near.sums[row[point], place]
-        found = [(point, close[point, place], sums, np.zeros(sums.size))]
-        for each in range(len(far) // 3):
-            weight, first, second = far[3 * each : 3 * each + 3]
+        point, near = np.nonzero(close > least[:, None])
+        sums = self._near.sums[row[point], near]
+        found = [(point, close[point, near], sums, np.zeros(sums.size))]
+        for place in range(len(far) // 3):
+            weight, first, second = far[3 * place : 3 * place + 3]
             seen = np.flatnonzero(weight > least)
             weight, first, second = weight[seen], first[seen], second[seen]
-            unit = self._units[row[seen], each]
-            mean = self._centres[row[seen], each] + unit * first / weight
+            unit = self._units[row[seen], place]
+            mean = self._centres[row[seen], place] + unit * first / weight
             variance = unit**2 * np.maximum(second / weight - (first / weight) ** 2, 0.0)
             found.append((seen, weight, mean, variance))
         return Completions(*(np.concatenate(each) for each in zip(*found, strict=True)))
+
+
+def _correlated(factors: Floats, weights: Floats) -> Floats:
+    """Sums of rows of factors, shape `(m, n)`, times as many weights from each one on."""
+    size = factors.shape[1]
+    points = weights.size - size + 1
+    if size * points <= _BLOCK:
+        return np.asarray(factors @ sliding_window_view(weights, points))
+    return signal.fftconvolve(weights[None], factors[:, ::-1], mode="valid", axes=1)
 
 
 @dataclass(frozen=True, eq=False)

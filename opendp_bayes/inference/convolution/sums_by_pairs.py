@@ -160,8 +160,8 @@ class SumLaws:
             begin[rows] = last
         if not found:
             return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
-        rows_of, sums_of, masses_of = zip(*found, strict=True)
-        return np.concatenate(rows_of), np.concatenate(sums_of), np.concatenate(masses_of)
+        whole = [np.concatenate(each) for each in zip(*found, strict=True)]
+        return whole[0].astype(np.int64), whole[1], whole[2]
 
     def seeds(self) -> Floats:
         """Sums between which no law has a narrow peak, shape `(rows, m)`."""
@@ -245,10 +245,10 @@ class LawTable:
                 rows[at] = row
         near = []
         for fine, close in self._zooms(nodes):
-            used = close & (alone | (count < 0))
-            if np.any(used):
-                index = np.where(used, np.cumsum(used) - 1, -1)
-                near.append((index, self.close(nodes[used], fine)))
+            chosen = close & (alone | (count < 0))
+            if np.any(chosen):
+                index = np.where(chosen, np.cumsum(chosen) - 1, -1)
+                near.append((index, self.close(nodes[chosen], fine)))
         return SumLaws(Lattices.gathered([row for row in rows if row]), near, count, self.windows)
 
     def _on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
