@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from opendp_bayes.display.progress import Progress
+from opendp_bayes.display.progress import Progress, silent
 
 
 @contextmanager
@@ -17,9 +17,11 @@ def bar(first: str, *, quiet: bool) -> Iterator[Progress]:
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield silent
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    hidden = quiet or not console.is_terminal
-    with Bar(*columns, console=console, transient=True, disable=hidden) as shown:
+    with Bar(*columns, console=console, transient=True) as shown:
         task = shown.add_task(first, total=None)
 
         def show(step: str, done: int, total: int, /) -> None:

@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from dense_counts import Dense
-from noise_laws import DiscreteGaussian, DiscreteLaplace
 from scipy import special
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.tree.counts_on_tree import CountsOnTree
+from tests.helpers.dense_counts import Dense
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 ERROR = 1e-3
 LAWS = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
