@@ -1,6 +1,6 @@
-"""How often credible intervals hold the truth, noise-aware and plug-in: writes docs/coverage.md.
-Takes about an hour on two cores; with names of mechanisms as arguments, only their sections are
-made anew.
+"""Measure how often credible intervals hold the truth, noise-aware and plug-in, and write
+docs/coverage.md. This takes about an hour on two cores. Arguments are names of mechanisms: only
+their sections are made anew.
 """
 
 import sys

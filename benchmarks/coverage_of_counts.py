@@ -1,5 +1,5 @@
-"""How often intervals of the true counts of joint tables hold them, beside the probability that the
-posterior gives them: writes that section of docs/coverage.md. Takes about a minute.
+"""Measure how often intervals of the true counts of joint tables hold them, beside the probability
+that the posterior gives them, and write that section of docs/coverage.md. It takes about a minute.
 """
 
 import sys

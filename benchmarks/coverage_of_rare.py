@@ -1,5 +1,5 @@
-"""How often credible intervals hold the truth where categories are rare or data sets are many:
-writes that section of docs/coverage.md. Takes some minutes.
+"""Measure how often credible intervals hold the truth where categories are rare or data sets are
+many, and write that section of docs/coverage.md. This takes some minutes.
 """
 
 import sys

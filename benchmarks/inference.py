@@ -81,7 +81,7 @@ def ten() -> None:
 
 
 def _times(release: ob.Release) -> list[float]:
-    """Of intervals and of draws, each with the posterior made anew."""
+    """Milliseconds that intervals and draws take, each with the posterior made anew."""
     return milliseconds(
         lambda: ob.noise_aware_posterior(release).interval(0.95),
         lambda: ob.noise_aware_posterior(release).sample(4000, seed=0),

@@ -284,7 +284,7 @@ def test_an_interrupt_waits_for_the_measurement(
         if asking == "one question"
         else ob.survey(context().query(), questions)
     )
-    made, make = [], asked.make_mechanism
+    made, make = [], asked.measurement_of
 
     def interrupted(*arguments: Any, **options: Any) -> Any:
         found = make(*arguments, **options)
@@ -292,7 +292,7 @@ def test_an_interrupt_waits_for_the_measurement(
         made.append(found)
         return found
 
-    monkeypatch.setattr(asked, "make_mechanism", interrupted)
+    monkeypatch.setattr(asked, "measurement_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         query.resolve()
     assert made

@@ -300,7 +300,7 @@ POSTERIORS = [
         {"self": POOLED},
         ends_drawn,
         vary("level", 0.99, DIFFERENT),
-        vary("columns", 0, REFUSED),  # a number of them: tests/results/test_pooled.py
+        vary("columns", 0, REFUSED),  # a number of them: tests/results/test_pooled_release.py
     ),
     *rows(Quantity.interval, {"self": ODDS}, np.diff, vary("level", 0.99, LARGER)),
     *rows(Quantity.probability, {"self": ODDS}, lambda p: p.value, vary("above", 2.0, SMALLER)),

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes.mechanisms.protocol import check_informative, drawn_by
+from opendp_bayes.mechanisms.protocol import drawn_by
+from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
 
 Floats = NDArray[np.float64]
@@ -83,9 +84,8 @@ class Cell:
         """
         prior = np.ones(self.k)
         try:
-            check_informative(
-                self.scaled(prior), size=self.size if self.public else None, prior=prior
-            )
+            size = self.size if self.public else None
+            Setting.of(self.scaled(prior), size, prior).check_informative()
         except ValueError:
             return False
         return True

@@ -362,7 +362,7 @@ def test_refuses_what_is_out_of_reach(made):
     for rows in ([private, private, private], [private, ((3, 5), 8, L(1.0), FLAT)]):
         with pytest.raises(ValueError, match="two releases with private numbers"):
             combine(made(rows), records="different", draws_may_agree=True)
-    lost = ((0, 5, 1), 3000, L(1.0, total="bounded"), PRIOR)
+    lost = ((0, 5, 1), 1500, L(1.0, total="bounded"), PRIOR)
     with pytest.raises(ValueError, match=r"take .* entries"):
         combine(made([lost] * 2), records="different", draws_may_agree=True)
 

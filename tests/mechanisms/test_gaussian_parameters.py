@@ -106,7 +106,7 @@ def test_samples(counts: oracles.Counts) -> None:
 
 
 def test_draws_have_independent_noise_on_every_count() -> None:
-    drawn = GaussianParameters(1.2).draw((7, 0, 2), 1.0, size=20_000) - (7, 0, 2)
+    drawn = GaussianParameters(1.2).draw((7, 0, 2), 1.0, draws=20_000) - (7, 0, 2)
     for index in range(3):
         assert not oracles.rejects(Counter(drawn[:, index].tolist()), noise_law(1.2))
     sums = Counter((drawn[:, 0] + drawn[:, 2]).tolist())

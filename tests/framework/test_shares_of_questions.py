@@ -110,7 +110,7 @@ def test_errors_of_drawn_releases_are_equal(loss, size):
     for (name, asked), part in zip(
         query._settled[0].items(), query._shared().values(), strict=True
     ):
-        mechanism, space = asked.fitted(part[1]), asked.space
+        mechanism, space = asked.fitted(part[1]).mechanism, asked.space
         cells = space.k - (name == "by group")
         counts = np.zeros(space.k, dtype=np.int64)
         counts[:cells] = np.diff(np.arange(cells + 1) * records // cells)
@@ -217,11 +217,11 @@ def test_a_share_is_one_of_all_parts_of_the_budget(monkeypatch):
     """The scales whose errors are compared are those for as large a part of δ as of ε."""
     asked_for = []
 
-    def fitted(self, budget, _fitted=Asked.fitted):
+    def fitted(self, budget, _fitted=Asked._fitted):
         asked_for.append(budget)
         return _fitted(self, budget)
 
-    monkeypatch.setattr(Asked, "fitted", fitted)
+    monkeypatch.setattr(Asked, "_fitted", fitted)
     found = survey("equal_errors", loss="epsilon, delta")
     assert found.shares
     epsilon, delta = found._d_out
