@@ -234,12 +234,12 @@ def _largest(setting):
     return int(min(found, 1e15))
 
 
-def compared(block, seed, engine):
+def compared(block, seed, engine, most_categories=MOST_CATEGORIES):
     """A setting and the errors of an engine there; None where no reference serves it.
 
     `about` is told the reference and the processor seconds of the posterior.
     """
-    setting = random_setting(np.random.default_rng([block, seed]))
+    setting = random_setting(np.random.default_rng([block, seed]), most_categories)
     try:
         name, right = reference(setting)
     except NotServedError as reason:

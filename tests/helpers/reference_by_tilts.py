@@ -25,7 +25,7 @@ CHANGE, DEPTH = 4.0, 44.0
 #: The logarithm of what is left of a characteristic function where it is cut off.
 VANISHED = 36.0
 LARGEST = 10.0**15
-MOST_ROWS, MOST_NODES, MOST_WAVES = 300, 3 * 10**5, 3 * 10**7
+MOST_ROWS, MOST_WAVES = 300, 3 * 10**7
 #: Deviations below this are not distinguished; the error of an integral that is accepted.
 SMALLEST, ACCEPTED = 0.01, 2e-4
 #: What has to be left of the terms of an integral, which are right to some 1e-8.
@@ -136,7 +136,7 @@ class Panels:
             )
             order = np.lexsort((first, row))
             row, first, last = row[order], first[order], last[order]
-            if row.size * NODES * tilts.size > MOST_NODES * 10:
+            if row.size * NODES * tilts.size > MOST_WAVES:
                 raise NotServedError("nodes")
         used = (weight > 0) & matters[:, None]
         self.row = np.broadcast_to(row[:, None], x.shape)[used]
@@ -434,9 +434,8 @@ class Private(Pairs):
             raise NotServedError("long integral")
         w = peak + step * w
         tilts = self._tilt(w)
-        few = np.interp(np.linspace(0, 1, 24), np.linspace(0, 1, tilts.size), tilts)
-        self.panels = panels = Panels(rows, few)
-        if panels.x.size * tilts.size > MOST_WAVES / 3:
+        self.panels = panels = self._panels_for(w)
+        if panels.x.size * tilts.size > MOST_WAVES:
             raise NotServedError("nodes")
         logs, means, variances, thirds, fourths = [], [], [], [], []
         for each, _tilt in zip(w, tilts, strict=True):
@@ -455,9 +454,11 @@ class Private(Pairs):
         n, nv = x @ times, v @ times
         n3 = third @ times
         n4 = (fourth - 3 * v**2) @ times + 3 * nv**2
-        half = share[::2] @ (n[::2] ** 2 + nv[::2]) / share[::2].sum()
-        self.error = abs(half / (share @ (n**2 + nv) / share.sum()) - 1)
-        if self.error > ACCEPTED or abs(2 * share[::2].sum() / share.sum() - 1) > ACCEPTED:
+        # Of the weight, of the mean number and of its square.
+        two = (n + whole) * (n + whole + 1) + nv
+        checked = (two, two * n, two * (n**2 + nv))
+        self.error = max(abs(2 * (share[::2] @ part[::2]) / (share @ part) - 1) for part in checked)
+        if self.error > ACCEPTED:
             raise NotServedError("half of the points give another integral")
         self._n, self._nv, self._x, self._v = n, nv, x, v
         self._third, self._fourth, self._n3 = third, fourth, n3
@@ -496,6 +497,19 @@ class Private(Pairs):
         cross = base[:, None] * (off**2 + v) + one[:, None] * (2 * off * v + third)
         cross += off**2 * nv[:, None] + 2 * off * third + fourth + v * (nv[:, None] - v)
         self._count_var = share @ cross / norm
+
+    def _panels_for(self, w):
+        """Panels for all of these, made for so many that those in between have theirs, too."""
+        between = np.linspace(w[0], w[-1], 64)[1:-1]
+        right = np.array([self._value(each)[0] for each in between])
+        seen = right > right.max() - 40
+        for number in (24, 96, 384):
+            places = np.linspace(w[0], w[-1], number)
+            panels = Panels(self.rows, self._tilt(places))
+            found = np.array([self._value(each, panels)[0] for each in between[seen]])
+            if np.max(np.abs(found - right[seen])) < 1e-5:
+                return panels
+        raise NotServedError("tilts in between")
 
     def total(self):
         return self._total

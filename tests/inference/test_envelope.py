@@ -107,11 +107,11 @@ def _stds(right):
     return [right.count(i)[1] for i in range(right.setting.k)]
 
 
-def failures(block, seeds):
+def failures(block, seeds, most_categories=10_000):
     """Settings with errors above the threshold, and the number that a reference serves."""
     found, served = [], 0
     for seed in seeds:
-        setting, worst = compared(block, seed, CountsOnTree)
+        setting, worst = compared(block, seed, CountsOnTree, most_categories)
         served += worst is not None
         bad = {name: value for name, value in (worst or {}).items() if not value <= ERROR}
         if bad:
@@ -121,9 +121,9 @@ def failures(block, seeds):
 
 @pytest.mark.parametrize("block", range(6))
 def test_some_random_settings(block):
-    found, served = failures(block, range(10))
+    found, served = failures(block, range(5), most_categories=30)
     assert not found
-    assert served >= 3
+    assert served >= 2
 
 
 @pytest.mark.slow
