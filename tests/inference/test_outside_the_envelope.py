@@ -29,11 +29,37 @@ OUTSIDE = {
     ),
     "a private number": ((1.0, 2.0), 4.0, None, (4, 10**9), r"drawn: sums to 1000000004.*1e\+09"),
 }
+IMPOSSIBLE = {
+    "a draw below all counts": (
+        (1.0, 2.0),
+        4.0,
+        None,
+        (4, -2900),
+        r"drawn: has -2900.*scale 4 makes of any number of records.*check the scale and the size",
+    ),
+    "a draw above all counts": ((1.0, 2.0), 4.0, 20, (2900, 0), r"drawn: has 2900.*size=20 rec"),
+    "draws whose sum is too small": (
+        (1.0, 2.0, 1.0),
+        2.0**-40,
+        10**9,
+        (10,) * 3,
+        r"drawn: sums to 30, .*size=1000000000 records",
+    ),
+    "draws whose sum is too large": (
+        (1.0, 2.0, 1.0),
+        0.1,
+        1000,
+        (900, 800, 700),
+        r"drawn: sums to 2400, .*size=1000 records",
+    ),
+}
 INSIDE = {
     "priors": ((1e-4, 1e6), 4.0, 10, (4, 6)),
     "a scale": ((1.0, 1.0), 1e6, 10, (4, 6)),
     "a public number": ((1.0, 2.0), 4.0, 10**9, (4, 10**9)),
     "a private number": ((1.0, 2.0), 4.0, None, (4, 10**9 - 4)),
+    "a draw far below all counts": ((1.0, 2.0), 4.0, None, (4, -2700)),
+    "draws whose sum is far too large": ((1.0, 2.0, 1.0), 4.0, 1000, (1000, 1000, 1000)),
 }
 
 
@@ -56,6 +82,13 @@ def test_outside_the_argument_its_value_the_bound_and_what_to_do_are_named(name)
         is_quick(release)
     assert "plug_in" in str(estimate_or_reason(release, wait=True))
     assert np.all(np.isfinite(release.plug_in.mean()))  # what remains
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_draws_that_no_counts_give_are_refused(name):
+    *settings, message = IMPOSSIBLE[name]
+    with pytest.raises(ValueError, match=message):
+        noise_aware_posterior(laplace(*settings))
 
 
 @pytest.mark.parametrize("name", INSIDE)

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
 from opendp_bayes.mathematics.validation import Floats
 
@@ -13,6 +15,8 @@ MOST_RECORDS = 10**9
 LARGEST_SCALE = 1e6
 #: The most categories.
 MOST_CATEGORIES = 10_000
+#: Noise is taken to be possible if its probability is at least `exp(-_IMPOSSIBLE)` of that of 0.
+_IMPOSSIBLE = 700.0
 
 
 def check_envelope(noisy: IndependentNoise, prior: Floats, size: int | None) -> None:
@@ -52,3 +56,25 @@ def check_envelope(noisy: IndependentNoise, prior: Floats, size: int | None) -> 
             f"{what} {number:.10g} records, and a posterior given noise on the counts is known for"
             f" at most {MOST_RECORDS:g}; release a sample or parts of the records, or {remains}."
         )
+    _check_possible(noisy, size)
+
+
+def _check_possible(noisy: IndependentNoise, size: int | None) -> None:
+    """Check that some counts of `size` records are within reach of the noise of every draw."""
+    noised = np.array(noisy.noised)
+    drawn, reach = noisy.drawn[noised], noisy.noise.reach(_IMPOSSIBLE)
+    nearest = np.clip(drawn, 0, size)
+    worst = int(np.argmax(np.abs(drawn - nearest)))
+    if abs(int(drawn[worst]) - int(nearest[worst])) > reach:
+        raise ValueError(_impossible(f"has {int(drawn[worst])}", noisy.noise.scale, size))
+    missing = 0 if size is None else size - int(nearest.sum())
+    if abs(missing) > reach * drawn.size and (missing < 0 or np.all(noised)):
+        raise ValueError(_impossible(f"sums to {int(drawn.sum())}", noisy.noise.scale, size))
+
+
+def _impossible(shown: str, scale: float, size: int | None) -> str:
+    records = "any number of records" if size is None else f"size={size} records"
+    return (
+        f"drawn: {shown}, which noise of scale {scale:g} makes of {records} with a probability"
+        " below 1e-300; check the scale and the size of the release."
+    )
