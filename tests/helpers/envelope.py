@@ -19,7 +19,7 @@ NOISE = {"laplace": DiscreteLaplace, "floored": FlooredLaplace, "gaussian": Disc
 LAWS = tuple(NOISE)
 #: The envelope.
 PRIOR, MOST_RECORDS, SCALES, MOST_CATEGORIES = (1e-4, 1e6), 10**9, (0.05, 1e6), 10_000
-#: Draws are at most so many scales away from the counts: more are refused as impossible.
+#: Outliers are at most so many scales away from the counts: more are refused as impossible.
 FARTHEST = {"laplace": 650, "floored": 650, "gaussian": 35}
 #: Categories that are different, in most settings with more.
 MOST_DIFFERENT = 200
@@ -54,29 +54,29 @@ def _any_setting(rng, most_categories, most_records):
     if rng.random() < 0.1:
         scale = float(rng.choice(SCALES))
     prior_kind, prior = _prior(rng, k)
-    theta = rng.dirichlet(np.maximum(prior, 1e-2))
-    counts, rows = rng.multinomial(size, theta / theta.sum()), np.arange(k)
+    draw = str(rng.choice(["model", "model", "model", "corner", "outlier", "anywhere"]))
+    counts, rows = _counts(rng, size, prior, draw), np.arange(k)
     if k > MOST_DIFFERENT and rng.random() < 0.8:
         # Many categories of a few kinds, which a reference can afford.
         rows = rng.integers(0, int(rng.integers(2, MOST_DIFFERENT)), k)
     size = int(counts[rows].sum())
     private = rng.random() < 0.4
-    looks = [_look(rng, counts, size, scale, private, True)]
+    looks = [_look(rng, counts, scale, private, draw == "outlier")]
     if rng.random() < 0.15:
         number = int(rng.integers(1, 3))
         scales = np.clip(scale * log_uniform(rng, 0.1, 10, number), *SCALES)
-        looks += [_look(rng, counts, size, float(s), private, False) for s in scales]
+        looks += [_look(rng, counts, float(s), private, False) for s in scales]
     about = {
         "k": k,
         "n": size,
         "scale": scale,
-        "law": looks[0][0].law,
+        "law": looks[0].law,
         "prior": prior_kind,
-        "draw": looks[0][1],
+        "draw": draw,
         "looks": len(looks),
         "private": "no",
     }
-    looks, prior = tuple(look.chosen(rows) for look, _ in looks), prior[rows]
+    looks, prior = tuple(look.chosen(rows) for look in looks), prior[rows]
     about |= {"alpha": float(np.median(prior)), "noised": bool(np.all(looks[0].noised))}
     if not private:
         return Setting(looks, prior, size, None, about)
@@ -105,26 +105,27 @@ def _prior(rng, k):
     return kind, np.ones(k)
 
 
-def _look(rng, counts, size, scale, private, first):
+def _counts(rng, size, prior, draw):
+    """Counts from the prior, or such that it does not expect."""
+    if draw == "corner":
+        counts = np.zeros(prior.size, dtype=np.int64)
+        counts[rng.integers(prior.size)] = size
+        return counts
+    alpha = np.ones(prior.size) if draw == "anywhere" else np.maximum(prior, 1e-2)
+    theta = rng.dirichlet(alpha)
+    return rng.multinomial(size, theta / theta.sum())
+
+
+def _look(rng, counts, scale, private, outlier):
     k, law = counts.size, str(rng.choice(LAWS))
     noise = rng.normal(0, scale, k) if law == "gaussian" else rng.laplace(0, scale, k)
+    if outlier:
+        noise[rng.integers(k)] = rng.choice([-1, 1]) * FARTHEST[law] * scale * rng.random()
     drawn = counts + np.rint(noise).astype(np.int64)
-    kind = "model"
-    if first:
-        kind = str(rng.choice(["model", "model", "model", "corner", "outlier", "anywhere"]))
-    if kind == "corner":
-        drawn = np.zeros(k, dtype=np.int64)
-        drawn[rng.integers(k)] = size
-    elif kind == "outlier":
-        drawn[rng.integers(k)] = rng.choice([-(10**6), 10**6, 10**9, 2 * size, -size])
-    elif kind == "anywhere":
-        drawn = rng.integers(-3 * size - 5, 3 * size + 5, k)
-    far = int(FARTHEST[law] * scale)
-    drawn = np.clip(drawn, counts - far, counts + far)
     noised = np.ones(k, dtype=bool)
     if not private and rng.random() < 0.2:
         noised[rng.choice(k, int(rng.integers(1, max(2, k // 3) + 1)), replace=False)] = False
-    return Look(law, scale, drawn, noised), kind
+    return Look(law, scale, drawn, noised)
 
 
 def _size_prior(rng, size):
