@@ -82,7 +82,7 @@ def noise_aware_posterior(
         whole = noise_aware_posterior(
             release.source, size_prior=size_prior, effective_draws=effective, seed=seed
         )
-        return whole.part(release)
+        return whole._part(release)
     posterior = NoiseAwarePosterior(
         release, _true_counts(release, size_prior, effective, np.random.default_rng(seed))
     )
