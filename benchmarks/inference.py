@@ -2,13 +2,22 @@
 from it.
 """
 
-from time import perf_counter
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 from reporting import milliseconds, table
 
 import opendp_bayes as ob
 from opendp_bayes.inference.likelihood import normalisers_of_two_categories as curves
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.helpers.reference_by_tilts import Private, Public
+from tests.helpers.reference_of_counts import Look, Setting
 
 TWO = {
     "discrete Laplace, scale 1": ob.LaplaceParameters(1.0),
@@ -134,45 +143,98 @@ def many() -> None:
     )
 
 
-def answers() -> None:
-    """Answers of a posterior beside the same by draws of all categories, in one process."""
+#: Categories, scale of the Laplace noise, records, whether their number is public, and the seconds
+#: that are wanted.
+NOISED = (
+    (100, 10.0, 2000, False, 0.4),
+    (100, 50.0, 2000, False, 1.5),
+    (10, 50.0, 250, False, 0.4),
+    (4, 12.0, 50, False, 0.1),
+    (100, 1.0, 2000, True, 0.1),
+    (100, 10.0, 2000, True, 0.1),
+    (1000, 10.0, 20_000, True, 1.3),
+    (1000, 10.0, 20_000, False, 1.3),
+)
+#: What is asked of 1000 categories with a public number of records, and the seconds wanted.
+ASKED: dict[str, tuple[Callable[[ob.NoiseAwarePosterior], Any], float]] = {
+    "difference(0, 1).interval()": (lambda found: found.difference(0, 1).interval(), 0.5),
+    "compare(itself).interval()": (lambda found: found.compare(found).interval(), 2.0),
+    "sample(4000)": (lambda found: found.sample(4000, seed=0), 3.0),
+    "simultaneous intervals": (lambda found: found.interval(0.95, kind="simultaneous"), 3.0),
+    "counts.interval()": (lambda found: found.counts.interval(0.95), 0.5),
+}
+
+
+def noised() -> None:
+    """Noise on the counts: means and intervals, beside another way to the means and deviations."""
     rows = []
-    for k in (100, 300, 1000):
-        rng = np.random.default_rng(k)
-        counts = rng.multinomial(100 * k, rng.dirichlet(np.ones(k)))
-        drawn = counts + np.rint(rng.laplace(0, 3, k)).astype(int)
-        release = released(ob.LaplaceParameters(3.0, total="private"), drawn, None)
-        one, two = (ob.noise_aware_posterior(release) for _ in range(2))
-        all_drawn, few, sums, all_at_once = milliseconds(
-            lambda one=one: one.sample(4000, seed=0),
-            lambda one=one: one.difference(3, 5).interval(),
-            lambda one=one, two=two: one.compare(two).interval(),
-            lambda one=one: one.interval(0.95, "simultaneous"),
-            repeats=1,
-        )
-        whole = 10 * all_drawn  # 40 000 draws, of which a difference was
-        ratios = whole / few, 2 * whole / sums, whole / all_at_once
-        rows.append([str(k), all_drawn, few, sums, all_at_once, *(f"{x:.0f}" for x in ratios)])
+    for k, scale, size, public, wanted in NOISED:
+        drawn = _drawn(k, scale, size, public)
+        private = ob.LaplaceParameters(scale, total="private")
+        mechanism = ob.KNormParameters(scale / 2) if public else private
+        release = released(mechanism, drawn, size if public else None)
+        look = Look("laplace", scale, drawn, np.ones(k, dtype=bool))
+        setting = Setting((look,), np.ones(k), size if public else None)
+        ours = least(lambda release=release: _summed_up(ob.noise_aware_posterior(release)))
+        made = Public if public else Private
+        other = least(lambda setting=setting, made=made: made(setting).theta(0))
+        name = "public" if public else "private"
+        rows.append([str(k), f"{scale:g}", str(size), name, ours, other, ours / other, wanted])
     table(
-        "Answers of a noise-aware posterior, n private, scale 3, 100 records a category",
-        [
-            "k",
-            "4000 draws, ms",
-            "difference, ms",
-            "compare, ms",
-            "simultaneous, ms",
-            "draws / difference",
-            "draws / compare",
-            "draws / simultaneous",
-        ],
+        "Noise-aware posterior of counts with Laplace noise, prior 1",
+        ["k", "scale", "n", "which is", "ours, s", "reference, s", "ratio", "wanted, s"],
         rows,
-        "Ratios are to 40 000 draws of all categories, ten times the 4000: of both posteriors where"
-        " two are compared.",
+        "Processor time, the least of 3: of means, deviations and 95 % intervals of all categories;"
+        " and of the tests' reference, which has means and deviations only.",
     )
 
 
+def asked() -> None:
+    """Questions about 1000 categories, and the posterior they are asked of."""
+    release = released(ob.KNormParameters(5.0), _drawn(1000, 10.0, 20_000, True), 20_000)
+    made, rows = least(lambda: _summed_up(ob.noise_aware_posterior(release)), 1), []
+    for name, (ask, wanted) in ASKED.items():
+        found = ob.noise_aware_posterior(release)
+        _summed_up(found)
+        time = least(lambda found=found, ask=ask: ask(found), 1)
+        rows.append([name, time, time / made, wanted])
+    table(
+        "Questions to the posterior of 1000 categories, K-norm noise of scale 5, n = 20 000",
+        ["question", "s", "ratio", "wanted, s"],
+        rows,
+        f"Processor time, asked once; the ratio is to the {made:.2g} s of the posterior with means"
+        " and 95 % intervals.",
+    )
+
+
+def _drawn(k: int, scale: float, size: int, public: bool) -> np.ndarray:
+    rng = np.random.default_rng(k)
+    counts = rng.multinomial(size, rng.dirichlet(np.ones(k)))
+    drawn = counts + np.rint(rng.laplace(0, scale, k)).astype(np.int64)
+    if public:  # K-norm noise keeps the sum
+        drawn[np.argmax(drawn)] += size - drawn.sum()
+    return drawn
+
+
+def _summed_up(found: ob.NoiseAwarePosterior) -> None:
+    found.mean()
+    found.std()
+    found.interval(0.95)
+
+
+def least(function: Callable[[], Any], repeats: int = 3) -> float:
+    """The least processor time, in seconds."""
+    found = []
+    for _ in range(repeats):
+        start = process_time()
+        function()
+        found.append(process_time() - start)
+    return min(found)
+
+
 def main() -> None:
-    answers()
+    noised()
+    asked()
     two()
     ten()
     negative()

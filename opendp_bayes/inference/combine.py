@@ -14,6 +14,7 @@ from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.two_categories import TwoCategories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.envelope import check_envelope
 from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
@@ -53,7 +54,8 @@ def combine(
     releases go, and for as many pairs of data sets as can be listed.
 
     Raises `ValueError`/`TypeError` for releases that do not fit each other, for one that is given
-    twice, and where the posterior is out of reach.
+    twice, and where the posterior is out of reach. Noise on the counts has the bounds of
+    `docs/limits.md`.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release, combine
     >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
@@ -70,6 +72,9 @@ def combine(
         likelihood_of(one.mechanism, np.array(one.drawn), prior, one.size)
         for one in combination.releases
     ]
+    for one, likelihood in zip(combination.releases, likelihoods, strict=True):
+        if isinstance(likelihood, IndependentNoise):
+            check_envelope(likelihood, prior, one.size)
     of_records = _of_same if records == "same" else _of_different
     return NoiseAwarePosterior(combination, of_records(combination, likelihoods, prior))
 

@@ -10,11 +10,10 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 from scipy.fft import next_fast_len
 
-from opendp_bayes.inference.convolution.grid import all_but_one
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
 from opendp_bayes.inference.likelihood.of_counts import (
@@ -99,8 +98,12 @@ def log_likelihood(release: ReleasedData) -> LogLikelihood:
     """The noise-aware log-likelihood of a release, for models of your own: a function of the
     probabilities, with its gradient, and of the true counts.
 
-    `release` is a `Release`, of noise on the counts, or of any mechanism with at most 200 000 data
-    sets. Sums over the true counts are exact but for rounding: convolutions for a public number of
+    Parameters
+    ----------
+    release : a `Release`, of noise on the counts, or of any mechanism with at most 200 000 data
+        sets.
+
+    Sums over the true counts are exact but for rounding: convolutions for a public number of
     records, and for a private one an integral of one dimension, to 1e-9. A call takes time in
     proportion to categories and records.
 
@@ -193,7 +196,7 @@ class _Public(_Summed):
         weights /= totals[:, None]
         one = np.fft.rfft(weights, self._length)
         first = np.fft.rfft(weights * self._values, self._length)
-        others = all_but_one(one)
+        others = _all_but_one(one)
         coefficient = self._read(others[0] * one[0])
         means = np.array([self._read(row) for row in first * others]) / coefficient
         log_scale = math.fsum(largest) + math.fsum(np.log(totals)) - size * tilt
@@ -274,3 +277,11 @@ class _Private(_Summed):
         weights = np.exp(log_terms - top[:, None])
         totals = weights.sum(axis=1)
         return top + np.log(totals), weights @ self._values[:used] / totals
+
+
+def _all_but_one(factors: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Multiply, for every row, all the other rows."""
+    ones = np.ones_like(factors[:1])
+    before = np.cumprod(np.concatenate([ones, factors[:-1]]), axis=0)
+    after = np.cumprod(np.concatenate([ones, factors[:0:-1]]), axis=0)[::-1]
+    return np.asarray(before * after)

@@ -12,6 +12,7 @@ from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoi
 from opendp_bayes.inference.convolution.two_categories import TwoCategories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.envelope import check_envelope
 from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
@@ -55,8 +56,9 @@ def noise_aware_posterior(
         operating system's source as well, which has no seed.
 
     Two categories, few data sets, and noise on the counts need no draws (`docs/posterior.md`).
-    Raises `ValueError` for a mechanism whose probabilities are out of reach. Warns where draws do
-    not agree or are worth few independent ones.
+    Raises `ValueError` for a mechanism whose probabilities are out of reach, and given noise on the
+    counts for what is beyond the bounds of `docs/limits.md`. Warns where draws do not agree or are
+    worth few independent ones.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
     >>> from opendp_bayes import noise_aware_posterior
@@ -80,7 +82,7 @@ def noise_aware_posterior(
         whole = noise_aware_posterior(
             release.source, size_prior=size_prior, effective_draws=effective, seed=seed
         )
-        return whole.part(release)
+        return whole._part(release)
     posterior = NoiseAwarePosterior(
         release, _true_counts(release, size_prior, effective, np.random.default_rng(seed))
     )
@@ -130,6 +132,7 @@ def _work(release: ReleasedData) -> float:
     prior, size = np.array(release.prior), release.size
     likelihood = likelihood_of(release.mechanism, np.array(release.drawn), prior, size)
     if isinstance(likelihood, IndependentNoise):
+        check_envelope(likelihood, prior, size)
         return release.k
     listed = size is not None and release.k == 2 and not isinstance(likelihood, Tabulated)
     return 0.0 if listed else math.inf
@@ -146,6 +149,7 @@ def _true_counts(
         return Listed(np.zeros((1, release.k), dtype=np.int64), np.zeros(1), prior)
     likelihood = likelihood_of(release.mechanism, drawn, prior, size)
     if isinstance(likelihood, IndependentNoise):
+        check_envelope(likelihood, prior, size)
         noise, noised = likelihood.noise, likelihood.noised
         return CountsGivenNoise(
             drawn, prior, noise, noised=noised, size=size, size_prior=size_prior
@@ -182,6 +186,6 @@ def _of_group(release: ReleasedData, size: int) -> TrueCounts:
         )
     own = slice(release.start, release.start + release.k)
     drawn, prior = np.array(release.drawn), np.array(release.prior)
-    return CountsGivenNoise(
-        drawn, prior, likelihood.noise, noised=likelihood.noised[own], size=size
-    )
+    own_noise = IndependentNoise(drawn, likelihood.noise, likelihood.noised[own])
+    check_envelope(own_noise, prior, size)
+    return CountsGivenNoise(drawn, prior, own_noise.noise, noised=own_noise.noised, size=size)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters
 from tests.helpers import oracles
@@ -34,6 +34,14 @@ def data_sets(release, largest=None):
     )
     weights = likelihood * prior_probability
     return sets, weights / weights.sum()
+
+
+def of_noise(noise, drawn, prior, size):
+    """Every data set and its posterior probability, given counts with a law of integer noise."""
+    sets = np.array(oracles.data_sets(size, len(drawn)))
+    log_weights = noise.log_mass(np.array(drawn) - sets).sum(axis=1)
+    log_weights = log_weights + stats.dirichlet_multinomial.logpmf(sets, np.array(prior), size)
+    return sets, special.softmax(log_weights)
 
 
 @lru_cache(maxsize=2000)

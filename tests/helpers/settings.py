@@ -19,12 +19,12 @@ def setting(rng, most, k=None, least=0):
     k = int(rng.integers(2, 6)) if k is None else k
     size = int(np.exp(rng.uniform(np.log(least + 1), np.log(most + 1)))) - 1
     law = str(rng.choice(list(LAWS)))
-    scale = float(np.exp(rng.uniform(np.log(0.1), np.log(100 * (size + 3)))))
+    scale = float(np.exp(rng.uniform(np.log(0.1), np.log(min(100 * (size + 3), 10**6)))))
     if rng.random() < 0.2:
         scale = float(2.0 ** rng.uniform(-40, 0))
     prior = [
-        np.full(k, 10.0 ** rng.uniform(-6, 8)),
-        10.0 ** rng.uniform(-6, 8, k),
+        np.full(k, 10.0 ** rng.uniform(-4, 6)),
+        10.0 ** rng.uniform(-4, 6, k),
         10.0 ** rng.uniform(-3, 2, k),
         np.ones(k),
     ][rng.integers(4)]

@@ -60,12 +60,9 @@ def test_draws_follow_the_law_that_they_state():
     )  # false alarms: 1 in 10 000
 
 
-def test_mixtures_of_laws():
+def test_laws_apart_and_joined():
     found = laws()
     one, other = found.chosen(np.array([0])), found.chosen(np.array([1]))
-    mixed = CountLaws.mixed([one, other], np.array([0.25, 0.75]))
-    at = np.arange(60)[:, None]
-    assert mixed.cdf(at) == pytest.approx(0.25 * one.cdf(at) + 0.75 * other.cdf(at), abs=1e-4)
     assert CountLaws.joined([one, other]).mean() == pytest.approx(found.mean())
 
 

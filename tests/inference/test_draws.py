@@ -28,7 +28,7 @@ def p_values(found, counts, rng, categories):
 
 SETTINGS = {
     "sparse": ((40_000, 400_000, 560_000, 3, 2), (0.001,) * 5, DiscreteLaplace(1e6), 10**6, None),
-    "against the model": ((10, 10, 10), (1e-6, 1, 1), DiscreteLaplace(1.0), 10**9, None),
+    "against the model": ((10, 10, 10), (1e-4, 1, 1), DiscreteLaplace(1.0), 10**9, None),
     "private": ((30, 12, 0), (1, 0.1, 2), DiscreteLaplace(10.0), None, stats.poisson(2000)),
     "two": ((30, 12), (1, 1), DiscreteGaussian(10.0), 50, None),
     "alike": ((3,) * 40, (0.5,) * 40, DiscreteLaplace(2.0), 150, None),

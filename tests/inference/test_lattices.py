@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.tree.lattices import Lattices, added, quantiles, spread
+from opendp_bayes.inference.convolution.lattices import Lattices, added, quantiles, spread
 
 
 def bell(origin, step, mean, deviation):

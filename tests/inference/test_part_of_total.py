@@ -5,7 +5,7 @@ import pytest
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import balanced, private
-from opendp_bayes.inference.tree.part_of_total import Fade, Listed, PartOfTotal, Smooth, Spelled
+from opendp_bayes.inference.convolution.part_of_total import Fade, Listed, PartOfTotal, Smooth
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 LAST = 700
@@ -29,14 +29,14 @@ def rest_of(made, row):
     return law
 
 
-@pytest.mark.parametrize("kind", [Listed, Smooth, Spelled])
+@pytest.mark.parametrize("kind", [Listed, Smooth])
 @pytest.mark.parametrize("law", [DiscreteLaplace(9.0), DiscreteGaussian(20.0)])
 def test_what_completes_counts(kind, law):
     made = part(law, [60, 20, 90, 40])
     others = PRIOR.sum() - PRIOR
     rests = made.sums.rests(np.arange(4))
     if kind is Smooth:
-        found = Smooth.of(made, rests, made.sums.inside.shape.of(np.arange(4)), others)
+        found = Smooth(made, rests, made.sums.inside.shape.of(np.arange(4)), others)
     else:
         found = kind.of(made, rests, others)
     counts = np.arange(150.0)

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.tree.plan_of_sums import PlanOfSums
+from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 
 
 def leaves(plan, node):

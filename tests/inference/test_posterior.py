@@ -61,7 +61,7 @@ def test_without_noise_it_is_the_plug_in_posterior(release):
 
 
 def test_with_nothing_but_noise_it_is_the_prior(release):
-    made = release(LaplaceParameters(1e9), (60, 40), 100, (2.0, 5.0))
+    made = release(LaplaceParameters(1e6), (60, 40), 100, (2.0, 5.0))
     values = np.linspace(0.05, 0.95, 10)
     assert made.posterior.cdf(values)[:, 0] == pytest.approx(stats.beta(2, 5).cdf(values), abs=5e-5)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
+from opendp_bayes.inference.convolution.sums_by_pairs import SumsByPairs
 from opendp_bayes.inference.convolution.tilted_counts import Windows
-from opendp_bayes.inference.tree.plan_of_sums import PlanOfSums
-from opendp_bayes.inference.tree.sums_by_pairs import SumsByPairs
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 CASES = [

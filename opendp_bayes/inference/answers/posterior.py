@@ -505,7 +505,7 @@ class NoiseAwarePosterior(MixturePosterior):
         made.axes = tuple(self.axes[place] for place in kept) if len(kept) > 1 else ()
         return made
 
-    def part(self, release: ReleasedData) -> "NoiseAwarePosterior":
+    def _part(self, release: ReleasedData) -> "NoiseAwarePosterior":
         """The posterior of one group of a table of groups: conditional on being in it."""
         inside = range(release.start, release.start + release.k)
         return NoiseAwarePosterior(release, self._true_counts.given(inside))

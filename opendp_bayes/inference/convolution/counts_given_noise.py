@@ -1,36 +1,67 @@
-"""The posterior of the true counts and of the probabilities, given counts with additive noise.
+"""The posterior of true counts and of probabilities, given counts with additive noise.
 
-The weights of the counts are a product over the categories but for their sum, so that the law of
-one count, given the sum, needs the law of the sum of the others: a convolution. Nothing is drawn.
+The weights of the counts are a product over the categories but for their sum. So the law of one
+count, given the sum, needs the law of the sum of the others, which `sums_by_pairs` finds.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from opendp_bayes.inference.convolution.draws_by_pairs import DrawsByPairs
 from opendp_bayes.inference.convolution.noised_categories import Categories
-from opendp_bayes.inference.convolution.number_of_records import Total, private, public
-from opendp_bayes.inference.convolution.one_tilt import Tilted
+from opendp_bayes.inference.convolution.number_of_records import Total, balanced, private, public
+from opendp_bayes.inference.convolution.part_of_total import (
+    NO_FADE,
+    Beside,
+    Fade,
+    PartOfTotal,
+)
+from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws
 from opendp_bayes.inference.convolution.tilted_counts import Windows
-from opendp_bayes.inference.engines.merged import Groups, Merged, summed
+from opendp_bayes.inference.engines.merged import Groups, Merged
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
-from opendp_bayes.inference.laws.count_cells import NOTHING
+from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.grouped_components import Components
+from opendp_bayes.inference.laws.mixtures_of_counts import (
+    bin_of,
+    grouped,
+    long_cells,
+    matched,
+    short_cells,
+)
+from opendp_bayes.inference.laws.refinement import cells_between, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
-#: Numbers of records that weigh less than `exp(-_DEPTH)` of all are left out.
-_DEPTH = 26.0
-#: Weights of sums of some categories are tabulated up to so many sums, so many at a time.
-_LONGEST_TABLE, _BLOCK = 1 << 16, 1 << 10
-#: The most tilts for one private number of records.
+#: Two tilts put the sum at least, about and at most twice so many deviations apart (the geometric
+#: mean of both), and fade into each other over so many deviations of the narrower on each side.
+_APART, _RAMP = (2.2, 3.2, 4.0), 1.2
+#: Sums are not taken to vary less, in squared records.
+_SMALLEST_VARIANCE = 0.06
+#: Numbers of records are reached by a tilt within so many deviations of its mean.
+_REACHED = 4.0
+#: Of a skew law, sums below this share of the mean, and within so many deviations, are lost if the
+#: probability of none is less than `exp(-_DIGITS)`.
+_FEW, _FAR, _DIGITS = 0.2, 6.5, 25.0
+#: Tilts that weigh less than `exp(-_DEPTH)` are left out.
+_DEPTH = 23.0
+#: What one tilt does not reach weighs less than `exp(-_HELD)`.
+_HELD = 18.0
+#: The most tilts of a private number of records.
 _MOST_PARTS = 300
+#: Of the laws of counts, cells that hold less than `exp(-_SEEN)` are left out; over others the
+#: logarithm changes by so much.
+_SEEN, _CHANGE = 32.0, 1.0
+_SMALLEST = float(np.finfo(float).tiny)
+#: Weights of sums of some categories are tabulated up to so many sums.
+_LONGEST_TABLE = 1 << 16
 
 
 class CountsGivenNoise:
@@ -72,10 +103,7 @@ class CountsGivenNoise:
 
     @classmethod
     def of_looks(cls, looks: Sequence[Categories], size: int | None) -> "CountsGivenNoise":
-        """The same for counts that were drawn several times, each with noise of its own.
-
-        The prior is that of the first.
-        """
+        """Make the posterior of counts that were drawn several times, each with its own noise."""
         categories = replace(looks[0], also=tuple(looks[1:]))
         return cls._of(categories, _total(categories, size, None))
 
@@ -92,74 +120,175 @@ class CountsGivenNoise:
         self._row = np.array([index.setdefault(key, len(index)) for key in keys])
         self._first = np.unique(self._row, return_index=True)[1]
         self._origin = np.clip(categories.drawn[self._first], 0, total.highest)
-        self._parts = self._covering(total)
-        evidence = [part.log_evidence for part in self._parts] if len(self._parts) > 1 else [0.0]
-        self._shares = special.softmax(evidence)
+        self._times = np.bincount(self._row)
+        if self._total.all:
+            self._tilts = self._listed()
+            self._parts = self._made(())
+            return
+        rows = categories.chosen(self._first)
+        best = self._tilted(balanced(rows, self._times, self._total, 0.0))
+        self._tilts = [(best.windows, NO_FADE)]
+        self._parts = self._made(())
+        held = self._total.is_point or self._parts[0].holds_all(_HELD)
+        if not held or best.loses(self._total.lowest):
+            self._tilts = self._covering(best)
+            self._parts = self._made(())
 
-    def _covering(self, total: Total) -> list[Tilted]:
-        """Parts of the total, each with a tilt of its own, that hold all that it weighs."""
-        rows = self.categories.chosen(self._first)
-        parts: list[Tilted] = []
-        gaps: list[tuple[Total, float, float | None]] = [(total, 0.0, None)]
-        best = NOTHING
-        while gaps:
-            if len(parts) > _MOST_PARTS:
-                raise ValueError(
-                    f"prior: its concentration, {self.categories.prior.sum():g}, is too large for "
-                    "this uncertain a private number of records; give a narrower size_prior."
-                )
-            gap, tilt, bounding = gaps.pop()
-            if not gap.seeds.size:
-                continue
-            if bounding is not None and self._bound(rows, gap, bounding) < best - _DEPTH:
-                continue
-            part = Tilted(rows, self._row, gap, self._origin, tilt)
-            if total.is_point:
-                return [part]
-            best = max(best, part.log_evidence)
-            if part.log_evidence < best - _DEPTH:
-                continue  # and what is beside it in the gap is still further away
-            parts.append(part)
-            below, above = part.log_ends() > best - _DEPTH
-            lower, upper = part.end_tilts()
-            if gap.lowest < part.total.lowest and (below or part.reaches_zero):
-                beside = gap.between(gap.lowest, part.total.lowest - 1)
-                gaps.append((beside, part.tilt, None if below else lower))
-            if part.total.highest < gap.highest and (above or part.reaches_zero):
-                beside = gap.between(part.total.highest + 1, gap.highest)
-                gaps.append((beside, part.tilt, None if above else upper))
-        parts = [part for part in parts if part.log_evidence > best - _DEPTH]
-        return sorted(parts, key=lambda part: part.total.lowest)
+    def _made(self, groups: Sequence[Sequence[int]]) -> list[PartOfTotal]:
+        concentration = float(self.categories.prior.sum())
+        parts = [
+            PartOfTotal(windows, self._row, self._total, self._origin, concentration, fade, groups)
+            for windows, fade in self._tilts
+        ]
+        best = max(part.log_evidence for part in parts)
+        return [part for part in parts if part.log_evidence >= best - _DEPTH]
 
-    def _bound(self, rows: Categories, gap: Total, tilt: float) -> float:
-        """An upper bound of the logarithm of what a gap weighs (Chernoff's)."""
-        most = gap.most(tilt)
-        if np.isinf(most):
-            return most
-        windows = Windows.of(rows, tilt, gap.highest + gap.margin)
-        return windows.log_sum(np.bincount(self._row), self._origin) + most
+    def _tilted(self, windows: Windows) -> "_Tilted":
+        mean = float(self._times @ windows.mean)
+        deviation = math.sqrt(max(float(self._times @ windows.variance), _SMALLEST_VARIANCE))
+        rows = np.arange(self._times.size)
+        none = float(self._times @ windows.log_probability(rows, np.zeros(rows.size)))
+        log_sum = windows.log_sum(self._times, self._origin)
+        return _Tilted(windows, mean, deviation, log_sum, none)
+
+    def _listed(self) -> list[tuple[Windows, Fade]]:
+        """Tilts that reach every number of records that has a weight."""
+        total, found, tilt, border = self._total, list[tuple[Windows, Fade]](), 0.0, -math.inf
+        rows, numbers = self.categories.chosen(self._first), total.seeds
+        while numbers.size:
+            _check_number(len(found), self.categories)
+            goal = total.goal(float(numbers[0]))
+            made = self._tilted(balanced(rows, self._times, goal, tilt))
+            reached = max(made.mean + _REACHED * made.deviation, float(numbers[0]))
+            numbers = numbers[numbers > reached]
+            end = float(numbers[0]) - 0.5 if numbers.size else math.inf
+            found.append((made.windows, Fade(border, border, end, end)))
+            tilt, border = made.windows.tilt, end
+        return found
+
+    def _covering(self, best: "_Tilted") -> list[tuple[Windows, Fade]]:
+        """Tilts that reach all numbers of records that weigh anything."""
+        total = self._total
+        top, found = best.height(total), [best]
+        for sign in (-1, 1):
+            last, step, kept = best, 2 * _APART[1] / best.deviation, best
+            while True:
+                end = total.lowest if sign < 0 else total.highest
+                near = last.mean + sign * last.deviation
+                beyond = (end, max(near, end)) if sign < 0 else (math.ceil(min(near, end)), end)
+                bound = last.log_sum + total.between(*beyond).most(last.windows.tilt)
+                if bound < top - _DEPTH or last.reaches(end):
+                    break
+                _check_number(len(found), self.categories)
+                before, last = last, self._apart(last, sign * step)
+                step = abs(last.windows.tilt - before.windows.tilt)
+                step *= before.deviation / last.deviation
+                top = max(top, last.height(total))
+                if abs(last.mean - kept.mean) > kept.deviation:
+                    found.append(last)
+                    kept = last
+        return _faded(sorted(found, key=lambda each: each.mean))
+
+    def _apart(self, start: "_Tilted", step: float) -> "_Tilted":
+        """A tilt, about a step from another, whose sums overlap a little with those of this."""
+        rows, last = self.categories.chosen(self._first), self._total.highest + self._total.margin
+        near, far = 0.0, math.inf
+        while True:
+            found = self._tilted(Windows.of(rows, start.windows.tilt + step, last))
+            apart = abs(found.mean - start.mean) / 2
+            apart /= math.sqrt(found.deviation * start.deviation)
+            near, far = (abs(step), far) if apart < _APART[0] else (near, abs(step))
+            narrow = far - near <= 1e-12 * (abs(start.windows.tilt) + far)
+            if _APART[0] <= apart <= _APART[2] or narrow:
+                return found
+            wanted = abs(step) * min(max(_APART[1] / max(apart, 1e-3), 1 / 8), 8)
+            if not near < wanted < far:
+                wanted = (near + far) / 2
+            step = math.copysign(wanted, step)
+
+    # -- answers ------------------------------------------------------------------------------
 
     @cached_property
     def _marginals(self) -> tuple[CountLaws, BetaMixtures]:
         others = _sums_of_others(self.categories.prior)[self._first]
-        found = [part.marginals(others) for part in self._parts]
-        rows = range(self._first.size)
-        laws = [CountLaws.mixed([laws[row] for laws, _ in found], self._shares) for row in rows]
-        return CountLaws.joined(laws), self._mixtures([parts for _, parts in found])
+        alpha = self.categories.prior[self._first]
+        return self._laws(self._parts, np.arange(self._first.size), alpha, others)
 
-    def _mixtures(self, parts: list[list[Components]]) -> BetaMixtures:
-        """Of components of every row, for each part of the total."""
-        rows = len(parts[0])
-        flat = [row for part in parts for row in part]
-        owner = np.repeat(np.tile(np.arange(rows), len(parts)), [row.a.size for row in flat])
-        share = np.repeat(self._shares, [sum(row.a.size for row in part) for part in parts])
-        order = np.argsort(owner, kind="stable")
-        a, b, weights = (
-            np.concatenate([getattr(row, name) for row in flat])[order]
-            for name in ("a", "b", "weights")
-        )
-        key = np.concatenate([row.key for row in flat])[order]
-        return BetaMixtures.grouped(a, b, weights * share[order], key, owner[order])
+    def _laws(
+        self, parts: list[PartOfTotal], nodes: Integers, alpha: Floats, others: Floats
+    ) -> tuple[CountLaws, BetaMixtures]:
+        """The laws of nodes of the trees of all parts, and of their probabilities."""
+        own = [part.sums.inside.composite(nodes) for part in parts]
+        beside = [part.beside(nodes, others) for part in parts]
+        scale = np.array([each.log_scale for each in beside])
+        scale = scale - scale.max()
+
+        def log_weight(row: Integers, counts: Floats) -> Floats:
+            found = np.zeros(counts.shape)
+            for law, rest, log_scale in zip(own, beside, scale.tolist(), strict=True):
+                found += np.exp(log_scale) * law.density(row, counts) * rest.weights(row, counts)
+            with np.errstate(divide="ignore"):
+                return np.maximum(np.log(found), NOTHING)
+
+        start = self._start(parts, nodes, beside)
+        cells = refined(log_weight, start, nodes.size, _SEEN, _CHANGE)
+        law = CountLaws.of(cells, log_weight)
+        cells = short_cells(law, alpha, others, float(self.size.mean()[0]))
+        law = CountLaws.of(cells, log_weight)
+        return law, self._mixtures(law, own, beside, alpha, others)
+
+    def _start(self, parts: list[PartOfTotal], nodes: Integers, beside: list[Beside]) -> Cells:
+        """Cells that begin wherever the weight of a node may have a peak."""
+        shapes = [part.sums.inside.shape.of(nodes) for part in parts]
+        low = np.min([shape.low for shape in shapes], axis=0)
+        high = np.max([shape.high for shape in shapes], axis=0)
+        place, single = np.full(self._first.size, -1), nodes < self._first.size
+        place[nodes[single]] = np.flatnonzero(single)
+        row, first = [], []
+        for part, rest, shape in zip(parts, beside, shapes, strict=True):
+            own = part.windows.cells
+            for edge in (own.first, own.last + 1):
+                row.append(place[own.category])
+                first.append(edge.astype(np.float64))
+            seeds = [rest.seeds(shape), part.sums.inside.composite(nodes).seeds()]
+            for each in seeds[: 1 if np.all(single) else 2]:
+                row.append(np.repeat(np.arange(nodes.size), each.shape[1]))
+                first.append(each.ravel())
+        narrow = np.max([shape.narrow for shape in shapes], axis=0)
+        return cells_between(np.concatenate(row), np.concatenate(first), low, high, narrow)
+
+    def _mixtures(
+        self,
+        law: CountLaws,
+        own: list[SumLaws],
+        beside: list[Beside],
+        alpha: Floats,
+        others: Floats,
+    ) -> BetaMixtures:
+        """Mixtures of Betas that the probabilities are, given the laws of their counts."""
+        cells, used = law.cells, law.cells.used
+        row = np.broadcast_to(cells.category[:, None], used.shape)[used]
+        nodes, masses = cells.nodes[used], law.masses[used]
+        a = alpha[row] + nodes
+        if self._total.is_point:
+            size = self._total.lowest
+            left = np.maximum(size - nodes, 0)
+            cell = long_cells(cells, alpha, others, size)[np.nonzero(used)[0]]
+            return grouped(a, others[row] + left, masses, nodes, left, row, cell)
+        top = max(each.log_scale for each in beside)
+        found = []
+        for laws, rest in zip(own, beside, strict=True):
+            known = rest.completions(row, nodes)
+            scale = np.exp(rest.log_scale - top) * laws.density(row, nodes)
+            weight = known.weight * scale[known.point]
+            found.append((known.point, weight, known.mean, known.variance))
+        point, weight, mean, variance = _united(found, others[row])
+        weight *= (masses / np.maximum(np.bincount(point, weight, nodes.size), 1e-300))[point]
+        seen = weight > 0
+        point, weight, left = point[seen], weight[seen], np.maximum(mean[seen], 0)
+        a, row = a[point], row[point]
+        a, b = matched(a, others[row] + left, variance[seen])
+        return grouped(a, b, weight, a - alpha[row], b - others[row], row)
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
@@ -174,7 +303,22 @@ class CountsGivenNoise:
     @cached_property
     def size(self) -> CountLaws:
         """The law of the number of records."""
-        return CountLaws.mixed([part.size for part in self._parts], self._shares)
+        if self._total.is_point:
+            return CountLaws.of_rows(np.array([[self._total.lowest]]), np.ones(1))
+        top = max(part.log_evidence for part in self._parts)
+        every = [part.size_cells for part in self._parts]
+        edges = np.unique(np.concatenate([np.append(c.first, c.last + 1) for c in every]))
+        if self._total.all:
+            starts = edges[np.isin(edges, self._total.seeds)]
+            cells = Cells(np.zeros_like(starts), starts, starts)
+        else:
+            cells = Cells(np.zeros_like(edges[1:]), edges[:-1], edges[1:] - 1)
+
+        def log_weight(row: Integers, sizes: Floats) -> Floats:
+            found = [part.log_total(row, sizes) - top for part in self._parts]
+            return np.asarray(special.logsumexp(found, axis=0))
+
+        return CountLaws.of(cells, log_weight)
 
     @cached_property
     def log_evidence(self) -> float:
@@ -184,29 +328,20 @@ class CountsGivenNoise:
         constant += np.bincount(self._row) @ rows.log_absolute(self._origin)
         return float(special.logsumexp([part.log_evidence for part in self._parts]) + constant)
 
-    def sample(self, size: int, rng: np.random.Generator) -> Integers:
-        """Independent draws of the true counts, shape `(size, k)`."""
-        sizes = rng.multinomial(size, self._shares)
-        pairs = zip(self._parts, sizes.tolist(), strict=True)
-        drawn = np.concatenate([part.sample(count, rng) for part, count in pairs if count])
-        return drawn if len(self._parts) == 1 else rng.permutation(drawn)
-
-    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
-        return summed(self.sample(size, rng), groups)
-
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
         """The laws of the counts of groups of categories, and of their probabilities; of no group
         that holds all categories, or none.
         """
-        every = np.arange(self.categories.k)
-        inside = np.stack([np.isin(every, group) for group in groups])
-        found = [part.merged(inside) for part in self._parts]
-        laws = [[law for law, _ in part] for part in found]
-        mixtures = self._mixtures([[components for _, components in part] for part in found])
-        return [
-            (CountLaws.mixed(list(each), self._shares), mixtures[i])
-            for i, each in enumerate(zip(*laws, strict=True))
-        ]
+        prior, found = self.categories.prior, dict[int, tuple[CountLaws, BetaMixture]]()
+        for family in _families([frozenset(group) for group in groups]):
+            own = [list(groups[place]) for place in family]
+            parts = self._made(own)
+            alpha = np.array([prior[group].sum() for group in own])
+            others = np.array([np.delete(prior, group).sum() for group in own])
+            laws, mixtures = self._laws(parts, np.array(parts[0].plan.groups), alpha, others)
+            for at, place in enumerate(family):
+                found[place] = laws.chosen(np.array([at])), mixtures[at]
+        return [found[place] for place in range(len(groups))]
 
     def merged(self, groups: Groups) -> Merged:
         """The counts and the probabilities of groups of categories; every category is in one
@@ -222,23 +357,175 @@ class CountsGivenNoise:
         number of all records say of it.
         """
         inside = np.isin(np.arange(self.categories.k), categories)
-        some = self if np.all(inside) else self._some(inside)
+        some = self if np.all(inside) else self._some(np.flatnonzero(inside))
         order = np.argsort(np.argsort(categories))
         return some if np.all(np.diff(order) > 0) else some.merged([[i] for i in order.tolist()])
 
-    def _some(self, inside: NDArray[np.bool_]) -> "CountsGivenNoise":
-        seeds = np.unique(np.concatenate([part.sums_of_some(inside) for part in self._parts]))
-        weights = [part.weight_of_rest(inside) for part in self._parts]
+    def _some(self, inside: Integers) -> "CountsGivenNoise":
+        parts = self._made([inside.tolist()])
+        node = np.array(parts[0].plan.groups)
+        others = np.array([np.delete(self.categories.prior, inside).sum()])
+        beside = [part.beside(node, others) for part in parts]
+        times = np.bincount(self._row[inside], minlength=self._first.size)
+        known = [part.windows.log_sum(times, self._origin) for part in parts]
+        shapes = [part.sums.inside.shape.of(node) for part in parts]
+        seeds = [rest.seeds(shape) for rest, shape in zip(beside, shapes, strict=True)]
+        seeds += [part.sums.inside.composite(node).seeds() for part in parts]
+        lowest = max(min(float(shape.low[0]) for shape in shapes), 0.0)
+        highest = max(float(shape.high[0]) for shape in shapes)
+        ends = np.floor(np.clip(np.concatenate(seeds, axis=None), lowest, highest))
+        every = np.unique(np.append(ends, [lowest, highest])).astype(np.int64)
 
         def log_weight(sums: Floats) -> Floats:
-            sums = np.asarray(sums, dtype=np.float64)
-            found = [weight(sums) for weight in weights]
-            return np.maximum(special.logsumexp(found, axis=0), NOTHING)
+            flat = np.ravel(np.asarray(sums, dtype=np.float64))
+            row = np.zeros(flat.size, dtype=np.int64)
+            found = []
+            for part, rest, own in zip(parts, beside, known, strict=True):
+                with np.errstate(divide="ignore"):
+                    log_rest = np.log(rest.weights(row, flat)) + rest.log_scale
+                found.append(log_rest + part.tilt * flat - own)
+            whole = np.maximum(special.logsumexp(found, axis=0), NOTHING)
+            return np.asarray(whole).reshape(np.shape(sums))
 
-        total = Total(int(seeds[0]), int(seeds[-1]), log_weight, seeds)
+        heights = log_weight(every.astype(np.float64))
+        seen = np.flatnonzero(heights > NOTHING / 2)
+        first, last = max(int(seen[0]) - 1, 0), min(int(seen[-1]) + 1, every.size - 1)
+        total = Total(int(every[first]), int(every[last]), log_weight, every[first : last + 1])
         if total.highest - total.lowest <= _LONGEST_TABLE:
             total = _tabulated(total)  # asked for far more often than there are sums
-        return CountsGivenNoise._of(self.categories.chosen(np.flatnonzero(inside)), total)
+        return CountsGivenNoise._of(self.categories.chosen(inside), total)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Integers:
+        """Independent draws of the true counts, shape `(size, k)`."""
+        return self._drawn(size, self._parts, self._row, rng)
+
+    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
+        """Independent draws of the sums of groups, which have every category once."""
+        several = [list(group) for group in groups if len(group) > 1]
+        parts = self._made(several)
+        node, row = iter(parts[0].plan.groups), self._row
+        wanted = [int(row[group[0]]) if len(group) == 1 else next(node) for group in groups]
+        return self._drawn(size, parts, np.array(wanted), rng)
+
+    def _drawn(
+        self, size: int, parts: list[PartOfTotal], wanted: Integers, rng: np.random.Generator
+    ) -> Integers:
+        """Draws of the nodes that are wanted, in their order."""
+        shares = special.softmax([part.log_evidence for part in parts])
+        numbers = rng.multinomial(size, shares).tolist()
+        found = []
+        for part, number in zip(parts, numbers, strict=True):
+            if not number:
+                continue
+            law = CountLaws.of(part.size_cells, part.log_total)
+            sizes = law.draw(np.zeros(number, dtype=np.int64), rng)[0]
+            found.append(DrawsByPairs(part.sums, wanted.tolist()).of(sizes, rng))
+        drawn = np.concatenate(found)
+        return drawn if len(found) == 1 else rng.permutation(drawn)
+
+
+def _families(groups: list[frozenset[int]]) -> list[list[int]]:
+    """Places of groups, of which in one list any two are one inside the other or apart."""
+    found: list[list[int]] = []
+    for place, group in enumerate(groups):
+        for family in found:
+            if all(_fit(group, groups[other]) for other in family):
+                family.append(place)
+                break
+        else:
+            found.append([place])
+    return found
+
+
+def _fit(first: frozenset[int], second: frozenset[int]) -> bool:
+    return first < second or second < first or not first & second
+
+
+def _tabulated(total: Total) -> Total:
+    """Read the weights from a table of whole numbers, linear in between."""
+    sums = np.arange(total.lowest, total.highest + 1, dtype=np.float64)
+    table = total.log_weight(sums)
+
+    def upper(lowest: int, highest: int) -> float:
+        part = table[max(lowest - total.lowest, 0) : max(highest - total.lowest + 1, 0)]
+        return float(part.max(initial=NOTHING))
+
+    return replace(total, log_weight=lambda sizes: np.interp(sizes, sums, table), upper=upper)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tilted:
+    """Windows of a tilt: mean and deviation of the sum of all, and logarithms of all weights and of
+    the probability that there is nothing.
+    """
+
+    windows: Windows
+    mean: float
+    deviation: float
+    log_sum: float
+    log_none: float
+
+    def reaches(self, end: float) -> bool:
+        """True if all sums up to an end are known."""
+        near = abs(end - self.mean) < _REACHED * self.deviation
+        return near and not self.loses(end)
+
+    def loses(self, end: float) -> bool:
+        """True if sums of a few records are too improbable for a transform, though not many
+        deviations below the mean.
+        """
+        near = end < self.mean < end + _FAR * self.deviation
+        return near and end < _FEW * self.mean and self.log_none < -_DIGITS
+
+    def height(self, total: Total) -> float:
+        """Logarithm of about what the numbers near the mean weigh."""
+        at = min(max(self.mean, total.lowest), total.highest)
+        return self.log_sum + float(total.log_weight(np.array([at]))[0]) - self.windows.tilt * at
+
+
+def _check_number(parts: int, categories: Categories) -> None:
+    if parts >= _MOST_PARTS:
+        raise ValueError(
+            f"prior: its concentration, {categories.prior.sum():g}, is too large for this "
+            "uncertain a private number of records; give a narrower size_prior."
+        )
+
+
+def _faded(found: "list[_Tilted]") -> list[tuple[Windows, Fade]]:
+    """Tilts with where they are used: they fade into each other between their means."""
+    means, deviations = (np.array([getattr(x, name) for x in found]) for name in _PLACES)
+    left, right = deviations[:-1], deviations[1:]
+    middles = (means[:-1] * right + means[1:] * left) / (left + right)
+    gaps = np.diff(np.concatenate([[-np.inf], middles, [np.inf]]))
+    ramps = np.minimum(_RAMP * np.minimum(left, right), 0.45 * np.minimum(gaps[:-1], gaps[1:]))
+    ends = np.column_stack([middles - ramps, middles + ramps])
+    borders = [(-math.inf, -math.inf), *map(tuple, ends.tolist()), (math.inf, math.inf)]
+    return [
+        (each.windows, Fade(*below, *above))
+        for each, below, above in zip(found, borders[:-1], borders[1:], strict=True)
+    ]
+
+
+_PLACES = ("mean", "deviation")
+
+
+def _united(
+    found: list[tuple[Integers, Floats, Floats, Floats]], others: Floats
+) -> tuple[Integers, Floats, Floats, Floats]:
+    """Parts of what completes each point, those of all tilts that are alike together."""
+    point, weight, mean, variance = (np.concatenate(each) for each in zip(*found, strict=True))
+    if len(found) == 1:
+        return point, weight, mean, variance
+    bins = bin_of(np.maximum(mean, 0), others[point])
+    key = point * (int(bins.max()) + 1) + bins
+    used = np.flatnonzero(np.bincount(key))
+    place = np.zeros(used[-1] + 1, dtype=np.int64)
+    place[used] = np.arange(used.size)
+    place = place[key]
+    whole = np.maximum(np.bincount(place, weight), _SMALLEST)
+    middle = np.bincount(place, weight * mean) / whole
+    spread = np.bincount(place, weight * (variance + (mean - middle[place]) ** 2)) / whole
+    return used // (int(bins.max()) + 1), whole, middle, spread
 
 
 def _total(categories: Categories, size: int | None, size_prior: Any) -> Total:
@@ -251,15 +538,3 @@ def _sums_of_others(values: Floats) -> Floats:
     before = np.cumsum(np.append(0.0, values[:-1]))
     after = np.cumsum(np.append(0.0, values[:0:-1]))[::-1]
     return np.asarray(before + after)
-
-
-def _tabulated(total: Total) -> Total:
-    """The same with weights from a table of those of whole numbers, linear in between."""
-    sums = np.arange(total.lowest, total.highest + 1, dtype=np.float64)
-    parts = np.array_split(sums, sums.size // _BLOCK + 1)
-    table = np.concatenate([total.log_weight(part) for part in parts])
-
-    def upper(lowest: int, highest: int) -> float:
-        return float(table[lowest - total.lowest : highest - total.lowest + 1].max())
-
-    return replace(total, log_weight=lambda sizes: np.interp(sizes, sums, table), upper=upper)

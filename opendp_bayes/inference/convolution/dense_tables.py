@@ -131,7 +131,7 @@ class Convolved:
 
     @cached_property
     def _has_digits(self) -> NDArray[np.bool_]:
-        """Which sums are probable enough before their weights that transforms know them."""
+        """True for sums whose probability, before their weights, transforms have digits of."""
         return np.asarray(self._sums > _FEWEST_DIGITS * self._sums.max())
 
     @cached_property
@@ -210,7 +210,7 @@ class Convolved:
         return [part for part in parts if np.any(part * self._sums > _NEGLIGIBLE * law.max())]
 
     def given(self) -> list[list[Given]]:
-        """Of every category, for each part of the numbers of records."""
+        """List the counts of every category, for each part of the numbers of records."""
         total = np.asarray(self._concentration + sum(self._numbers))
         parts, axes = self._parts(), tuple(range(1, total.ndim + 1))
         ends = [(float(total[part > 0].min()), float(total[part > 0].max())) for part in parts]
@@ -239,8 +239,8 @@ class Convolved:
         return found
 
     def _few_left(self, category: int) -> tuple[list[Given], Complexes]:
-        """Of a category, with small numbers of records in the others; and the transform of the
-        sum of the others where it is larger.
+        """List the counts of a category beside few records in the others, and transform the sum of
+        the others where it is larger.
         """
         law, own = self._law(self._others[category]), self._counts(category)[:, None]
         least = int(self._lowest.sum()) - int(own[0, 0])

@@ -1,8 +1,9 @@
 """The union of different records of the same probabilities, each released with noise of its own.
 
-The counts of all releases have weights that are a product over the categories, of
-`Γ(prior + s) prod_r f_r(drawn_r - x_r) / x_r!`, s the sum of the counts x_r of the releases, and of
-`prod_r n_r! / Γ(A + n)` for the numbers of records n_r, whose sum is n, and the sum A of the prior.
+A category whose releases have the counts x_r, with the sum s, has the weight
+`Γ(prior + s) prod_r f_r(drawn_r - x_r) / x_r!`. The weight of the counts of all categories is the
+product of these and of `prod_r n_r! / Γ(A + n)`, for the numbers of records n_r with the sum n and
+the sum A of the prior.
 """
 
 from collections.abc import Sequence
@@ -16,10 +17,10 @@ from opendp_bayes.inference.convolution.looks import Look
 from opendp_bayes.inference.convolution.parts_of_different_records import of_private, of_public
 from opendp_bayes.inference.engines.merged import Groups, summed
 from opendp_bayes.inference.engines.true_counts import Drawn, Listed
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.grouped_components import keyed
+from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 _SMALLEST = 1e-6
@@ -59,8 +60,7 @@ class Union:
         for alpha, given in zip(self._prior.tolist(), self._found, strict=True):
             components = [(*self._betas(alpha, one), one.weights, one.counts) for one in given]
             a, b, weights, counts = map(np.concatenate, zip(*components, strict=True))
-            alike = keyed(a, b, weights, counts.astype(np.float64), np.maximum(b, 0.0))
-            mixtures.append(BetaMixture.grouped(alike.a, alike.b, alike.weights, alike.key))
+            mixtures.append(grouped(a, b, weights, counts, b, np.zeros(a.size, dtype=np.int64))[0])
         return BetaMixtures.joined(mixtures)
 
     def _betas(self, alpha: float, given: Given) -> tuple[Floats, Floats]:
@@ -126,7 +126,7 @@ class Union:
 
 
 def _joined(given: list[Given], concentration: float) -> list[Given]:
-    """With one entry for equal counts in a category and in the others, where these are given."""
+    """Join entries with equal counts in a category and in the others, where these are given."""
     near = [(one.counts, one.left, one.weights) for one in given if one.left is not None]
     if not near:
         return given

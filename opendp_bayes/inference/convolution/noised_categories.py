@@ -18,7 +18,7 @@ _STEEPEST = 256.0
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """What is known of every category on its own; arrays of shape `(k,)`.
+    """Draw, prior and noise of every category on its own; arrays of shape `(k,)`.
 
     The weight of a count x is `f(drawn - x) Γ(x + prior) / x!`, f the law of the noise, without its
     first factor where a category was not `noised`. Counts that were drawn `also` with other noise

@@ -49,14 +49,14 @@ class Total:
 
     @property
     def margin(self) -> int:
-        """How far the weights of counts are taken beyond the largest total, so that they have no
-        edge where a count is all there is; sums of that size are only found on coarse grids.
+        """Records beyond the largest total up to which counts have weights, so that these have no
+        edge where a count is all there is.
         """
-        return self.highest >> 5
+        return self.highest >> 3
 
     @property
     def is_point(self) -> bool:
-        """Whether there is only one possible number."""
+        """True if there is only one possible number."""
         return self.lowest == self.highest
 
     def between(self, lowest: float, highest: float) -> "Total":
@@ -90,8 +90,8 @@ class Total:
         return _Goal(number, self.highest, self.margin)
 
     def pull(self, tilt: float, mean: float, deviation: float) -> float:
-        """How far, in standard deviations of the sum, its mean is below where it should be: at a
-        point, or where the weight of the sum is stationary.
+        """Distance of the mean of the sum below where it should be, in its standard deviations: at
+        a point, or where the weight of the sum is stationary.
         """
         beyond = max(self.lowest - mean, 0.0) + min(self.highest - mean, 0.0)
         if self.is_point:

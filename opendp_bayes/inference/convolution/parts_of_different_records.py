@@ -96,7 +96,7 @@ class _Shared:
         self._windows = [[look.window(place) for look in looks] for place in range(prior.size)]
 
     def parts(self) -> list[Convolved]:
-        """With as many tilts as it takes to hold all numbers of records that matter."""
+        """Convolve with as many tilts as it takes to hold all numbers of records that matter."""
         parts = [self._tilted(None)]
         best = parts[0].log_evidence
         for upwards in (False, True):
@@ -126,8 +126,8 @@ class _Shared:
         return None
 
     def _tilted(self, goal: float | None) -> Convolved:
-        """With the tilt that puts the number of records on average at the goal, or without one
-        where its weight has the slope of the tilt.
+        """Convolve with the tilt that puts the number of records on average at the goal, or without
+        a goal where its weight has the slope of the tilt.
         """
         prior, windows = list(enumerate(self._prior.tolist())), self._windows
         guess = sum(look.middle(place) for place, _ in prior for look in self._looks)
@@ -191,7 +191,7 @@ class _Shared:
         return steepest if off(steepest) >= 0 else float(optimize.brentq(off, steepest, 0.0))
 
     def _slope(self, number: float) -> float:
-        """Of the logarithm of the weight of a number of records."""
+        """Slope of the logarithm of the weight of a number of records."""
         slope = special.digamma(number + 2) - special.digamma(self._concentration + number)
         return float(slope)
 

@@ -1,6 +1,6 @@
-"""Where the counts can be: cells of counts of every category, placed and tilted by the weights."""
+"""Windows of counts: cells of every category, placed by its weights, and the tilt of these."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -82,19 +82,6 @@ class Windows:
         rows = np.arange(multiplicity.size)
         at_anchor = self.categories.log_weight(rows, self.anchor, origin)
         return float(multiplicity @ (at_anchor + self.log_norm + self.tilt * self.anchor))
-
-    def within(self, lower: Integers, upper: Integers) -> "Windows":
-        """The same probabilities with cells only between bounds, of shape `(k,)`; mean and
-        variance are those of the part.
-        """
-        part = replace(self, cells=self.cells.within(lower, upper))
-        _, mean, variance = _moments(part.cells, part.log_masses, part.anchor)
-        return replace(part, mean=mean, variance=variance)
-
-    def cut(self, longest: Floats) -> "Windows":
-        """The same probabilities in cells no longer than so many counts, of shape `(k,)`."""
-        pieces = np.ceil(self.cells.length / np.maximum(longest, 1.0)[self.cells.category])
-        return replace(self, cells=self.cells.cut(pieces.astype(np.int64)))
 
     @cached_property
     def log_masses(self) -> Floats:

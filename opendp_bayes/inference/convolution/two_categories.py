@@ -5,19 +5,20 @@ from functools import cached_property
 
 import numpy as np
 
-from opendp_bayes.inference.convolution.completions import ListedTotals
-from opendp_bayes.inference.convolution.count_given_sum import Joint
-from opendp_bayes.inference.convolution.marginal import marginal
-from opendp_bayes.inference.convolution.peaks import Anything, Peaked
 from opendp_bayes.inference.engines.merged import Groups, Merged, summed
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
-from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
+from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, graded_edges
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
-from opendp_bayes.inference.laws.grouped_components import Prior
+from opendp_bayes.inference.laws.mixtures_of_counts import grouped, long_cells, short_cells
+from opendp_bayes.inference.laws.refinement import cells_from, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 Generator = np.random.Generator
+
+#: Points into which an interval beside a local maximum is cut, and the change of the logarithm of
+#: the weight over it that is small enough.
+_PIECES, _CHANGE = 16, 0.5
 
 
 class TwoCategories:
@@ -42,21 +43,29 @@ class TwoCategories:
             found = log_likelihood(both) + log_rising(both, prior).sum(axis=1)
             return np.maximum(found, NOTHING).reshape(np.shape(counts))
 
-        self._first = Peaked.of(log_weight, size, around=[*around, self._mode()])
+        self._log_weight = log_weight
+        self._seeds = peaks(log_weight, size, around=[*around, self._mode()])
 
     def _mode(self) -> int:
-        """Of the prior, where it has one between 0 and the size."""
+        """Mode of the prior, where it has one between 0 and the size."""
         away = np.maximum(self._prior - 1, 0)
         return int(self._size * (away[0] / away.sum() if away.sum() else 0.5))
 
     @cached_property
     def _found(self) -> tuple[CountLaws, BetaMixture]:
-        totals = ListedTotals(np.array([[float(self._size)]]), np.zeros(1))
-        alpha, others = self._prior.tolist()
-        law, parts = marginal(
-            Joint(self._first, Anything(self._size), totals), Prior(alpha, others, self._size, 0.0)
-        )
-        return law, BetaMixture.grouped(parts.a, parts.b, parts.weights, parts.key)
+        alpha, others, size = self._prior[:1], self._prior[1:], self._size
+
+        def log_weight(_row: Integers, counts: Floats) -> Floats:
+            return self._log_weight(counts)
+
+        start = cells_from(self._seeds[None].astype(float), np.zeros(1), np.full(1, float(size)))
+        law = CountLaws.of(refined(log_weight, start, 1), log_weight)
+        law = CountLaws.of(short_cells(law, alpha, others, size), log_weight)
+        used = law.cells.used
+        counts, row = law.cells.nodes[used], np.zeros(np.count_nonzero(used), dtype=np.int64)
+        cell = long_cells(law.cells, alpha, others, size)[np.nonzero(used)[0]]
+        left, masses = size - counts, law.masses[used]
+        return law, grouped(alpha + counts, others + left, masses, counts, left, row, cell)[0]
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
@@ -93,3 +102,29 @@ class TwoCategories:
 
     def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Integers:
         return summed(self.sample(size, rng), groups)
+
+
+def peaks(log_weight: Callable[[Floats], Floats], size: int, around: Iterable[int]) -> Integers:
+    """Find numbers up to `size` between which a weight has no peak, if its logarithm is bent most
+    around some numbers, and at the ends.
+
+    Between two points of which one is higher than its other neighbour there may be a peak: such
+    intervals are cut until their ends are alike or neighbours.
+    """
+    points = graded_edges(size, around)[:-1]
+    heights = log_weight(points.astype(np.float64))
+    while True:
+        steps = np.diff(points)
+        unlike = (np.abs(np.diff(heights)) > _CHANGE) & (steps > 1)
+        left = np.append(-np.inf, heights[:-1])
+        right = np.append(heights[1:], -np.inf)
+        peak = (heights >= left) & (heights >= right)
+        cut = np.flatnonzero(unlike & (peak[:-1] | peak[1:]))
+        if not cut.size:
+            return points
+        places = points[cut, None] + steps[cut, None] * np.arange(1, _PIECES) // _PIECES
+        new = np.setdiff1d(places, points)
+        points = np.append(points, new)
+        heights = np.append(heights, log_weight(new.astype(np.float64)))
+        order = np.argsort(points)
+        points, heights = points[order], heights[order]

@@ -52,6 +52,10 @@ class Whole(Counted, Protocol):
         """The counts of some, and their probabilities divided by the sum of these."""
         ...
 
+    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
+        """Draws of the sums of groups, shape `(size, groups)`; every category is in one group."""
+        ...
+
 
 class Merged:
     """The counts of groups of categories, each of them a sum; every category is in one group."""

@@ -57,20 +57,6 @@ class CountLaws:
         masses = np.concatenate([law.masses for law in laws])
         return cls(Cells(category, first, last), masses)
 
-    @classmethod
-    def mixed(cls, laws: "Sequence[CountLaws]", shares: Floats) -> "CountLaws":
-        """One law, a mixture of several, each of them one: in cells that end where theirs do."""
-        if len(laws) == 1:
-            return laws[0]
-        starts = [np.append(law.cells.first, law.cells.last + 1) for law in laws]
-        edges = np.unique(np.concatenate(starts))
-        cells = Cells(np.zeros_like(edges[1:]), edges[:-1], edges[1:] - 1)
-        flat = cells.nodes.reshape(-1, 1)
-        pmf = sum(share * law.pmf(flat) for share, law in zip(shares, laws, strict=True))
-        masses = np.reshape(pmf, cells.nodes.shape) * cells.node_weights
-        seen = masses.sum(axis=1) > 0
-        return cls(cells.where(seen), masses[seen] / masses.sum())
-
     def chosen(self, laws: Integers) -> "CountLaws":
         """Some of the laws, which may repeat."""
         parts, place = self._parts.chosen(laws)

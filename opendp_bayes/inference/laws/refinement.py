@@ -14,6 +14,8 @@ _DEPTH = 42.0
 _CHANGE, _BEND = 0.5, 0.04
 #: Cells of `exp(-_COARSER)` of both may be twice as coarse.
 _COARSER = 24.0
+#: Of numbers that begin cells, one to a narrow deviation is enough, or to this share of the number.
+_CLOSE = 0.25
 
 
 def between(seeds: Integers) -> Cells:
@@ -27,6 +29,40 @@ def between(seeds: Integers) -> Cells:
     last[:, ::2][:, 1:][np.diff(seeds, axis=1) == 0] = -1  # a seed that is there twice
     cells = Cells(category, first.ravel(), last.ravel())
     return cells.where(cells.first <= cells.last)
+
+
+def cells_from(seeds: Floats, low: Floats, high: Floats) -> Cells:
+    """Cells of every row from each of its seeds, shape `(rows, m)`, to the next."""
+    rows = np.repeat(np.arange(low.size), seeds.shape[1])
+    return cells_between(rows, seeds.ravel(), low, high)
+
+
+def cells_between(
+    row: Integers, first: Floats, low: Floats, high: Floats, narrow: Floats | None = None
+) -> Cells:
+    """Cells of rows that begin at numbers in any order, and at the lowest of each.
+
+    Of numbers that are closer together than the `narrow` deviation of a row only one is used.
+    """
+    kept = (row >= 0) & (first > low[row]) & (first <= high[row])
+    row, start = row[kept], np.floor(first[kept]).astype(np.int64)
+    bucket = start
+    if narrow is not None:
+        unit = np.maximum(narrow[row], 1.0)
+        away = start / unit
+        near = np.log(np.maximum(away, 1e-12)) / _CLOSE
+        bucket = np.floor(np.where(away < 1, near, away - 1)).astype(np.int64)
+    _, chosen = np.unique(np.stack([row, bucket]), axis=1, return_index=True)
+    row = np.append(row[chosen], np.arange(low.size))
+    start = np.append(start[chosen], np.floor(low).astype(np.int64))
+    order = np.lexsort((start, row))
+    row, start = row[order], start[order]
+    new = (np.diff(row, prepend=-1) != 0) | (np.diff(start, prepend=-1) != 0)
+    row, start = row[new], start[new]
+    last = np.append(start[1:] - 1, 0)
+    final = np.diff(row, append=-1) != 0
+    last[final] = np.floor(high[row[final]]).astype(np.int64)
+    return Cells(row, start, last)
 
 
 def refined(

@@ -9,8 +9,8 @@ import numpy as np
 from opendp_bayes.inference.answers.posterior import MixturePosterior
 from opendp_bayes.inference.engines.merged import Groups, summed
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
-from opendp_bayes.inference.laws.grouped_components import keyed
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.inference.sampling.markov_chain import Chains
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import Label
@@ -45,8 +45,7 @@ class Concentrations(Chains):
         after = np.cumsum(np.pad(every, ((0, 0), (0, 1)))[:, :0:-1], axis=1)[:, ::-1]
         mixtures, weights = [], np.full(draws, 1 / draws)
         for a, b in zip(every.T, (before + after).T, strict=True):
-            alike = keyed(a, b, weights, a, b)
-            mixtures.append(BetaMixture.grouped(alike.a, alike.b, alike.weights, alike.key))
+            mixtures.append(grouped(a, b, weights, a, b, np.zeros(draws, dtype=np.int64))[0])
         return BetaMixtures.joined(mixtures)
 
     def merged(self, groups: Groups) -> "Concentrations":

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Weights of the points beside one that is left out, of a cubic through the nearest four; and what
@@ -61,7 +62,7 @@ class Lattices:
         return np.where((place >= 0) & (place <= self.points - 1), found, 0.0)
 
     def on(self, origin: Integers, step: Integers, points: int) -> "Lattices":
-        """The same laws at other points, no closer to each other: masses are handed to the nearest
+        """Move the laws to other points, no closer to each other, and hand masses to the nearest
         four.
         """
         rows = self
@@ -119,6 +120,19 @@ def spread(
     for offset, weight in enumerate(weights):
         flat += np.bincount(start + offset, weight * masses, minlength=size)
     return Lattices(origin, step, flat.reshape(-1, points))
+
+
+def aligned(cells: Cells, origin: Integers, step: Integers) -> Cells:
+    """Cells cut before every point of lattices."""
+    row = cells.category
+    first = (cells.first - origin[row]) // step[row]
+    pieces = (cells.last - origin[row]) // step[row] - first + 1
+    cell = np.repeat(np.arange(pieces.size), pieces)
+    place = np.arange(cell.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    row = row[cell]
+    start = origin[row] + step[row] * (first[cell] + place)
+    end = start + step[row] - 1
+    return Cells(row, np.maximum(cells.first[cell], start), np.minimum(cells.last[cell], end))
 
 
 def added(first: Lattices, second: Lattices) -> Lattices:

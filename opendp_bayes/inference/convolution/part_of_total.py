@@ -1,27 +1,31 @@
 """Counts whose sum is public, or private and near where one tilt puts it."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import fft, special
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy import signal, special
 
+from opendp_bayes.inference.convolution.lattices import (
+    Lattices,
+    aligned,
+    quantiles,
+    spread,
+)
 from opendp_bayes.inference.convolution.number_of_records import Total
+from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
+from opendp_bayes.inference.convolution.sums_by_pairs import Shape, SumLaws, SumsByPairs
 from opendp_bayes.inference.convolution.tilted_counts import Windows
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
+from opendp_bayes.inference.laws.mixtures_of_counts import bin_of
 from opendp_bayes.inference.laws.refinement import refined
-from opendp_bayes.inference.tree.lattices import Lattices, quantiles, without_rounding
-from opendp_bayes.inference.tree.plan_of_sums import PlanOfSums
-from opendp_bayes.inference.tree.sums_by_pairs import Shape, SumLaws, SumsByPairs
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Numbers of records are listed where their deviation is below so many steps of a lattice.
-_FEW_STEPS = 3.0
-#: Numbers of records that differ by this share of what a probability is divided by are told apart.
-_ALIKE = 0.12
+#: Numbers of records are listed where their range is below so many steps of a lattice.
+_FEW_STEPS = 8.0
 #: Numbers of records that weigh less than `exp(-_DEPTH)` of the largest are left out.
 _DEPTH = 24.0
 #: Points at which laws are read at once.
@@ -31,13 +35,9 @@ _NEGLIGIBLE = 1e-13
 #: A tilt reaches so many deviations of the sum of all.
 _REACH = 6.5
 #: So many points of a lattice from 0 on are too few to tell small counts apart.
-_FIRST = 16
-#: Where they have this probability.
-_FEW = 1e-6
-#: Numbers of records of which all weigh less than `exp(-_FAINT)` of the best need not be smooth.
-_FAINT = 14.0
-#: Of numbers that begin cells, one to a narrow deviation is enough, or to this share of the number.
-_CLOSE = 0.25
+_CLOSE_STEPS = 16
+#: How much the logarithm of a weight may bend in a step.
+_BEND = 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class PartOfTotal:
         return float(special.logsumexp(self.size_cells.log_masses(self.log_total)))
 
     def holds_all(self, depth: float) -> bool:
-        """Whether numbers of records where the sum of all is out of this tilt's reach weigh less
+        """True if numbers of records where the sum of all is out of this tilt's reach weigh less
         than `exp(-depth)` of all.
         """
         shape, root = self.sums.inside.shape, self.plan.root
@@ -163,52 +163,45 @@ class PartOfTotal:
         least = self.log_evidence - depth - np.log(deviation + 1)
         return bool(np.all(~inside | (heights < least)))
 
-    @cached_property
-    def deviation(self) -> float:
-        """Standard deviation of the number of records."""
-        cells = self.size_cells
-        masses = special.softmax(cells.log_masses(self.log_total))
-        mean = float(np.sum(masses * cells.nodes))
-        return float(np.sqrt(np.sum(masses * (cells.nodes - mean) ** 2)))
-
     def beside(self, nodes: Integers, others: Floats) -> "Beside":
-        """What the others and the number of records say of the counts of some nodes; `others` are
-        the sums of all priors but theirs.
+        """Choose how to sum over the records beside the counts of some nodes; `others` are the sums
+        of all priors but theirs.
         """
         rests = self.sums.rests(nodes)
-        longest = int(rests.whole.step.max())
-        narrow = longest > 1 and self.deviation < _FEW_STEPS * longest
-        if self.total.is_point or self.total.all or narrow:
+        if self.total.is_point or self.total.all or self._is_narrow(int(rests.whole.step.max())):
             return Listed.of(self, rests, others)
-        if longest > 1 and self._is_near_none(rests.whole, others):
-            return Spelled.of(self, rests, others)
-        return Smooth.of(self, rests, self.sums.inside.shape.of(nodes), others)
+        return Smooth(self, rests, self.sums.inside.shape.of(nodes), others)
 
-    def _is_near_none(self, rest: Lattices, others: Floats) -> bool:
-        """Whether steps are too long to tell apart numbers of records near 0, where their weight
-        bends, or what the other categories have, where that is next to nothing.
-        """
-        sizes, log_weights = self.listed
-        log_weights = log_weights + np.log(self._whole.density(np.zeros_like(sizes, int), sizes))
-        lowest = float(sizes[log_weights > log_weights.max() - _FAINT].min())
-        smooth = lowest / max(math.sqrt(self.concentration) / 2, _FIRST)
-        few = rest.masses[:, :_FIRST].sum(axis=1) * (rest.origin == 0) * (others < 2 * rest.step)
-        return bool(np.any((rest.step > max(smooth, 1.0)) | (few > _FEW)))
+    def _is_narrow(self, step: int) -> bool:
+        """True if the weights of numbers of records are too narrow or too bent for a step."""
+        if step == 1:
+            return False
+        sizes = self.listed[0]
+        if np.ptp(sizes) < _FEW_STEPS * step:
+            return True
+        inside = (sizes - step > self._ends[0]) & (sizes + step < self._ends[1])
+        inside &= sizes >= _CLOSE_STEPS * step
+        sizes = sizes[inside]
+        known = self.total.log_weight
+        bend = known(sizes - step) + known(sizes + step) - 2 * known(sizes)
+        return bool(np.any(np.abs(bend) > _BEND))
 
-
-def bin_of(rest: Floats, others: Floats) -> Integers:
-    """The number of the bin of what is left to the other categories: small ones have one each, and
-    larger ones bins of a share of them and of their prior.
-    """
-    whole = rest + others
-    many = 1 / _ALIKE
-    large = many * (1 + np.log(np.maximum(whole, many) / many))
-    return np.where(whole < many, whole, large).astype(np.int64)
+    def lattice(self, step: int, origin: int, points: int) -> Floats:
+        """The weights of numbers of records over the largest, in steps from one on."""
+        cells = self.size_cells.within(np.array([origin]), np.array([origin + step * points]))
+        cells = aligned(cells, np.array([origin]), np.array([step]))
+        used = cells.used
+        log_masses = cells.log_masses(lambda _, sizes: self.log_size(sizes))[used]
+        masses = np.exp(log_masses - self.listed[1].max())
+        row = np.zeros(masses.size, dtype=np.int64)
+        made = spread(row, cells.nodes[used], masses, np.array([origin]), np.array([step]), points)
+        return made.masses[0] / step
 
 
 @dataclass(frozen=True, eq=False)
 class Completions:
-    """What completes counts, in parts of it; shapes `(m,)`.
+    """Records in other categories that complete counts to numbers of records, in parts of similar
+    ones; shapes `(m,)`.
 
     `point` is the place of the count; `weight` is that of the part, `mean` and `variance` those of
     the records in other categories.
@@ -221,7 +214,9 @@ class Completions:
 
 
 class Beside(ABC):
-    """What the other categories and the number of records say of counts."""
+    """Weights of counts, summed over the records in the other categories and all numbers of
+    records.
+    """
 
     log_scale: float
 
@@ -235,18 +230,18 @@ class Beside(ABC):
 
     @abstractmethod
     def completions(self, row: Integers, counts: Floats) -> Completions:
-        """What it is."""
+        """Records in the other categories beside each count, in parts of similar ones."""
 
 
 class Pairs(Beside):
-    """Of pairs of a count and what the others have, one by one."""
+    """Sums over pairs of a count and the records of the others, one by one."""
 
     def __init__(self, others: Floats, log_scale: float) -> None:
         self._others, self.log_scale = others, log_scale
 
     @abstractmethod
     def pairs(self, row: Integers, counts: Floats) -> tuple[Floats, Floats]:
-        """What is left to the others, and weights, shapes `(counts, m)`."""
+        """Records left to the others, and their weights, shapes `(counts, m)`."""
 
     def weights(self, row: Integers, counts: Floats) -> Floats:
         found = np.empty(counts.shape)
@@ -309,119 +304,103 @@ class Listed(Pairs):
         return int(self._sizes.size)
 
 
-class Spelled(Pairs):
-    """`sum_j rest_j weight(x + r_j)` over what the others may have, r_j with its probability."""
-
-    def __init__(
-        self, part: PartOfTotal, nodes: Floats, masses: Floats, others: Floats, log_scale: float
-    ) -> None:
-        super().__init__(others, log_scale)
-        self._part, self._nodes, self._masses = part, nodes, masses
-
-    @classmethod
-    def of(cls, part: PartOfTotal, rests: SumLaws, others: Floats) -> "Spelled":
-        """Of the rests of a part."""
-        whole = rests.whole
-        size = whole.step.size
-        high = whole.origin + whole.step * (whole.points - 1)
-
-        def log_weight(row: Integers, sums: Floats) -> Floats:
-            with np.errstate(divide="ignore"):
-                return np.maximum(np.log(rests.density(row, sums)), NOTHING)
-
-        cells = refined(
-            log_weight, cells_from(rests.seeds(), np.zeros(size), high.astype(np.float64)), size
-        )
-        used = cells.used
-        row = np.broadcast_to(cells.category[:, None], used.shape)[used]
-        masses = np.exp(cells.log_masses(log_weight)[used])
-        keep = masses > _NEGLIGIBLE
-        row, node, masses = row[keep], cells.nodes[used][keep], masses[keep]
-        start = np.searchsorted(row, np.arange(size + 1))
-        place = np.arange(row.size) - start[row]
-        shape = size, int(np.diff(start).max())
-        nodes, weights = np.zeros(shape), np.zeros(shape)
-        nodes[row, place], weights[row, place] = node, masses
-        return cls(part, nodes, weights, others, float(part.listed[1].max()))
-
-    def seeds(self, shape: Shape) -> Floats:
-        return shape.mean[:, None] + np.sqrt(shape.variance)[:, None] * np.linspace(-4, 4, 17)
-
-    def pairs(self, row: Integers, counts: Floats) -> tuple[Floats, Floats]:
-        rest = self._nodes[row]
-        log_weights = self._part.log_size(rest + counts[:, None]) - self.log_scale
-        return rest, self._masses[row] * np.exp(log_weights)
-
-    @property
-    def _most(self) -> int:
-        return int(self._nodes.shape[1])
-
-
 class Smooth(Beside):
-    """`sum_r rest(r) weight(x + r)` on lattices with the steps of the rest, each bin of r apart."""
+    """`sum_r rest(r) weight(x + r)`, each bin of r apart: on lattices with the steps of the rest,
+    but one by one where these steps are too long to tell small r apart.
+    """
 
-    def __init__(
-        self, laws: list[Lattices], centres: Floats, units: Floats, log_scale: float
+    def __init__(self, part: PartOfTotal, rests: SumLaws, shape: Shape, others: Floats) -> None:
+        self._part, self.log_scale = part, float(part.listed[1].max())
+        whole = rests.whole
+        ends = np.where((whole.step > 1) & (whole.origin == 0), _CLOSE_STEPS * whole.step, 0)
+        self._near = _Near.of(rests, ends, others)
+        rest = whole.origin[:, None] + whole.step[:, None] * np.arange(whole.points)
+        far = np.where(rest < ends[:, None], 0.0, np.where(rest == ends[:, None], 0.5, 1.0))
+        far[ends == 0] = 1.0
+        fewest, most = (end(part.listed[0]) for end in (np.min, np.max))
+        seen = (whole.masses > _NEGLIGIBLE) & (rest <= most - shape.low[:, None])
+        last = int(np.flatnonzero(np.any(seen, axis=0)).max(initial=0)) + 1
+        rest, masses = rest[:, :last].astype(np.float64), np.where(seen, whole.masses * far, 0.0)
+        high = np.minimum(shape.high, most - np.minimum(whole.origin, ends))
+        low = np.minimum(np.maximum(shape.low, fewest - rest[:, -1]), high)
+        self._set(part, rest, masses[:, :last], whole, replace(shape, low=low, high=high), others)
+
+    def _set(
+        self,
+        part: PartOfTotal,
+        rest: Floats,
+        masses: Floats,
+        whole: Lattices,
+        shape: Shape,
+        others: Floats,
     ) -> None:
-        self._laws, self._centres, self._units, self.log_scale = laws, centres, units, log_scale
-
-    @classmethod
-    def of(cls, part: PartOfTotal, rests: SumLaws, shape: Shape, others: Floats) -> "Smooth":
-        """For counts of these shapes."""
-        whole, log_scale = rests.whole, float(part.listed[1].max())
+        """Lattices of the sums over each bin, and of its first and second moments."""
         step = whole.step
         origin = np.floor(shape.low / step).astype(np.int64) * step
         points = int(np.max((shape.high - origin) / step)) + 4
-        rest = whole.origin[:, None] + step[:, None] * np.arange(whole.points)
-        masses = np.where(whole.masses > _NEGLIGIBLE, whole.masses, 0.0)
-        bins = bin_of(rest.astype(np.float64), others[:, None])
+        bins = bin_of(rest, others[:, None])
         first = np.where(masses > 0, bins, bins.max()).min(axis=1, keepdims=True)
         bins = np.where(masses > 0, bins - first, -1)
-        number = int(bins.max()) + 1
+        number = max(int(bins.max()) + 1, 1)
         own = bins[:, None, :] == np.arange(number)[:, None]
         share = own * masses[:, None, :]
         weight = np.maximum(share.sum(axis=2), 1e-300)
-        centres = (share @ rest[..., None].astype(np.float64))[..., 0] / weight
-        off = np.where(own, rest[:, None, :] - centres[..., None], 0.0)
-        units = np.maximum(np.sqrt((share * off**2).sum(axis=2) / weight), 1e-9)
-        off /= units[..., None]
-        factors = np.stack([share, share * off, share * off**2], axis=2)
-        factors = factors.reshape(step.size, 3 * number, whole.points)
-        needed = points + whole.points - 1
-        length = int(fft.next_fast_len(needed, real=True))
-        found = np.empty((3 * number, step.size, points))
-        block = max(1, _BLOCK // (length * 3 * number))
-        for start in range(0, step.size, block):
-            some = slice(start, start + block)
-            begin = origin[some] + whole.origin[some]
-            sizes = begin[:, None] + step[some, None] * np.arange(needed, dtype=np.float64)
-            inside = (sizes >= part.listed[0].min()) & (sizes <= part.listed[0].max())
-            weights = np.where(inside, np.exp(part.log_size(sizes) - log_scale), 0.0)
-            transformed = fft.rfft(factors[some], length).conj()
-            mixed = fft.irfft(fft.rfft(weights, length)[:, None] * transformed, length)
-            mixed = without_rounding(mixed[..., :points], weights[:, None], factors[some])
-            found[:, some] = mixed.swapaxes(0, 1)
-        laws = [Lattices(origin, step, each) for each in found]
-        return cls(laws, centres, units, log_scale)
+        self._centres = (share @ rest[..., None])[..., 0] / weight
+        off = np.where(own, rest[:, None, :] - self._centres[..., None], 0.0)
+        self._units = np.maximum(np.sqrt((share * off**2).sum(axis=2) / weight), 1e-9)
+        off /= self._units[..., None]
+        needed = points + rest.shape[1] - 1
+        begin = origin + whole.origin
+        table = {
+            each: part.lattice(each, int(begin[step == each].min()), int(extent))
+            for each in np.unique(step).tolist()
+            for extent in [np.ptp(begin[step == each]) // each + needed]
+        }
+        found = np.zeros((3 * number, step.size, points))
+        for row, each in enumerate(step.tolist()):
+            start = int(begin[row] - begin[step == each].min()) // each
+            weights = table[each][start : start + needed]
+            for place in range(number):
+                inside = np.flatnonzero(own[row, place])
+                if inside.size:
+                    inside = np.arange(inside[0], inside[-1] + 1)
+                    moments = off[row, place, inside] ** np.arange(3)[:, None]
+                    some = slice(int(inside[0]), int(inside[-1]) + points)
+                    mixed = _correlated(share[row, place, inside] * moments, weights[some])
+                    found[3 * place : 3 * place + 3, row] = mixed
+        self._laws = [Lattices(origin, step, each) for each in found]
 
     def seeds(self, shape: Shape) -> Floats:
         whole = self._laws[0]
         weights = np.sum([np.maximum(law.masses, 0) for law in self._laws[::3]], axis=0)
         places = whole.origin[:, None] + whole.step[:, None] * np.arange(whole.points)
         beyond = (places > shape.high[:, None]) | (places < shape.low[:, None])
-        return quantiles(Lattices(whole.origin, whole.step, np.where(beyond, 0.0, weights)))
+        far = quantiles(Lattices(whole.origin, whole.step, np.where(beyond, 0.0, weights)))
+        around = np.sqrt(shape.variance)[:, None] * np.linspace(-4, 4, 17)
+        return np.concatenate([far, shape.mean[:, None] + around], axis=1)
 
     def weights(self, row: Integers, counts: Floats) -> Floats:
-        return np.maximum(sum(law.read(row, counts) for law in self._laws[::3]), 0.0)
+        far = np.maximum(sum(law.read(row, counts) for law in self._laws[::3]), 0.0)
+        return far + self._close(row, counts).sum(axis=1)
+
+    def _close(self, row: Integers, counts: Floats) -> Floats:
+        """Weights of the bins close to 0, shape `(counts, bins)`."""
+        masses = self._near.masses[row]
+        found, seen = np.zeros(masses.shape), masses > 0
+        sizes = (self._near.sums[row] + counts[:, None])[seen]
+        found[seen] = masses[seen] * np.exp(self._part.log_size(sizes) - self.log_scale)
+        return found
 
     def completions(self, row: Integers, counts: Floats) -> Completions:
-        found = []
-        total = self.weights(row, counts)
-        for place in range(len(self._laws) // 3):
-            weight, first, second = (
-                law.read(row, counts) for law in self._laws[3 * place : 3 * place + 3]
-            )
-            seen = np.flatnonzero(weight > 1e-10 * total)
+        close = self._close(row, counts)
+        far = [law.read(row, counts) for law in self._laws]
+        least = 1e-10 * (close.sum(axis=1) + np.maximum(sum(far[::3]), 0.0))
+        point, near = np.nonzero(close > least[:, None])
+        sums = self._near.sums[row[point], near]
+        found = [(point, close[point, near], sums, np.zeros(sums.size))]
+        for place in range(len(far) // 3):
+            weight, first, second = far[3 * place : 3 * place + 3]
+            seen = np.flatnonzero(weight > least)
             weight, first, second = weight[seen], first[seen], second[seen]
             unit = self._units[row[seen], place]
             mean = self._centres[row[seen], place] + unit * first / weight
@@ -430,35 +409,39 @@ class Smooth(Beside):
         return Completions(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
 
-def cells_from(seeds: Floats, low: Floats, high: Floats) -> Cells:
-    """Cells of every row from each of its seeds, shape `(rows, m)`, to the next."""
-    rows = np.repeat(np.arange(low.size), seeds.shape[1])
-    return cells_between(rows, seeds.ravel(), low, high)
+def _correlated(factors: Floats, weights: Floats) -> Floats:
+    """Sums of rows of factors, shape `(m, n)`, times as many weights from each one on."""
+    size = factors.shape[1]
+    points = weights.size - size + 1
+    if size * points <= _BLOCK:
+        return np.asarray(factors @ sliding_window_view(weights, points))
+    return signal.fftconvolve(weights[None], factors[:, ::-1], mode="valid", axes=1)
 
 
-def cells_between(
-    row: Integers, first: Floats, low: Floats, high: Floats, narrow: Floats | None = None
-) -> Cells:
-    """Cells of rows that begin at numbers in any order, and at the lowest of each.
+@dataclass(frozen=True, eq=False)
+class _Near:
+    """Laws of sums close to 0, in bins of two points each; shapes `(rows, points)`."""
 
-    Of numbers that are closer together than the `narrow` deviation of a row only one is used.
-    """
-    kept = (row >= 0) & (first > low[row]) & (first <= high[row])
-    row, start = row[kept], np.floor(first[kept]).astype(np.int64)
-    bucket = start
-    if narrow is not None:
-        unit = np.maximum(narrow[row], 1.0)
-        away = start / unit
-        near = np.log(np.maximum(away, 1e-12)) / _CLOSE
-        bucket = np.floor(np.where(away < 1, near, away - 1)).astype(np.int64)
-    _, chosen = np.unique(np.stack([row, bucket]), axis=1, return_index=True)
-    row = np.append(row[chosen], np.arange(low.size))
-    start = np.append(start[chosen], np.floor(low).astype(np.int64))
-    order = np.lexsort((start, row))
-    row, start = row[order], start[order]
-    new = (np.diff(row, prepend=-1) != 0) | (np.diff(start, prepend=-1) != 0)
-    row, start = row[new], start[new]
-    last = np.append(start[1:] - 1, 0)
-    final = np.diff(row, append=-1) != 0
-    last[final] = np.floor(high[row[final]]).astype(np.int64)
-    return Cells(row, start, last)
+    masses: Floats
+    sums: Floats
+
+    @classmethod
+    def of(cls, laws: SumLaws, ends: Integers, others: Floats) -> "_Near":
+        """Gather sums up to the ends of each row, in bins that are no longer than its steps."""
+        row, sums, masses = laws.close(ends)
+        bins = bin_of(sums, others[row]) - bin_of(np.zeros(row.size), others[row])
+        bins += (sums / laws.whole.step[row]).astype(np.int64)
+        number = int(bins.max(initial=0)) + 1
+        key, shape = row * number + bins, (others.size, number)
+        whole = np.asarray(np.bincount(key, masses, others.size * number), dtype=np.float64)
+        safe = np.maximum(whole, 1e-300)
+        means = np.bincount(key, masses * sums, minlength=whole.size) / safe
+        off = (sums - means[key]) ** 2
+        deviations = np.sqrt(np.bincount(key, masses * off, minlength=whole.size) / safe)
+        whole = np.where(whole > _NEGLIGIBLE, whole, 0.0).reshape(shape)
+        means, deviations = means.reshape(shape), deviations.reshape(shape)
+        # A weight is then averaged over a bin up to its third derivative, about.
+        wide = deviations > 0
+        both = np.where(wide, whole / 2, whole), np.where(wide, whole / 2, 0.0)
+        sums = np.concatenate([means - deviations, means + deviations], axis=1)
+        return cls(np.concatenate(both, axis=1), sums)

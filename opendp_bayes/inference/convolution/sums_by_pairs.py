@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from opendp_bayes.inference.convolution.lattices import Lattices, added, aligned, quantiles, spread
+from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.tilted_counts import Windows
-from opendp_bayes.inference.tree.lattices import Lattices, added, quantiles, spread
-from opendp_bayes.inference.tree.plan_of_sums import PlanOfSums
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Steps are no longer than this share of the narrowest deviation in a law.
@@ -20,8 +21,13 @@ _STEP = 0.14
 _REACH = 9.0
 #: A lattice near 0 has so many points, and the next one steps so many times longer.
 _ZOOM, _COARSER = 1024, 8
-#: How far counts may go beyond what the total allows, so that their laws have no edge there.
-_MARGIN = 1 / 32
+#: The most points of a lattice, about.
+_MOST_POINTS = 1 << 17
+#: Points at the end of such a lattice that lack what is beyond it.
+_END = 4
+#: A law goes so many steps beyond what is needed of it, so that it has no edge there; steps are no
+#: longer than this share of all records, so that those beyond are steps enough.
+_BEYOND, _SHARE = 6, 1 / 40
 #: A law with less than this probability of next to nothing has no peak there.
 _PEAK = 1e-7
 
@@ -32,8 +38,8 @@ _FIELDS = ("mean", "variance", "low", "high", "below", "above", "narrow", "zero"
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """Of some laws: mean, variance, ends, how far these may be from the mean, the narrowest
-    deviation in it, and the probability of next to nothing; arrays of shape `(laws,)`.
+    """Mean, variance and ends of laws, how far these may be from the mean, the narrowest
+    deviation in each, and its probability of next to nothing; arrays of shape `(laws,)`.
     """
 
     mean: Floats
@@ -47,24 +53,32 @@ class Shape:
 
     @classmethod
     def of_counts(cls, windows: Windows) -> "Shape":
-        """Of single counts."""
+        """Measure the laws of single counts."""
         low, high = (end.astype(np.float64) for end in windows.ends)
-        narrow = np.minimum(np.sqrt(windows.variance), windows.categories.bend)
-        cells = windows.cells
-        near = cells.nodes <= narrow[cells.category][:, None] / 8
-        masses = np.sum(np.exp(windows.log_masses) * near, axis=1)
-        few = np.bincount(cells.category, masses, low.size)
-        zero = np.where(windows.categories.prior < 1, few, 0.0)
+        cells, prior, bend = windows.cells, windows.categories.prior, windows.categories.bend
+        masses, sums = np.exp(windows.log_masses), cells.nodes
+        weights = [
+            np.bincount(cells.category, np.sum(masses * sums**power, axis=1), low.size)
+            for power in (1, 2, 3)
+        ]
+        # Finer lattices serve what is close to 0: of the rest, the law of counts by their size.
+        first = np.maximum(weights[0], 1e-300)
+        by_size = np.sqrt(np.maximum(weights[2] / first - (weights[1] / first) ** 2, 0.0))
+        deviation = np.sqrt(windows.variance)
+        narrow = np.where(prior < 1, np.maximum(by_size, deviation), deviation)
+        narrow = np.minimum(narrow, bend)
+        few = np.sum(masses * (sums <= narrow[cells.category][:, None] / 8), axis=1)
+        zero = np.where(prior < 1, np.bincount(cells.category, few, low.size), 0.0)
         below, above = windows.mean - low, high - windows.mean
         return cls(windows.mean, windows.variance, low, high, below, above, narrow, zero)
 
     def of(self, laws: Integers) -> "Shape":
-        """Of some of them."""
+        """Choose the shapes of some laws."""
         return Shape(*(getattr(self, name)[laws] for name in _FIELDS))
 
     def extended(self, size: int) -> "Shape":
-        """With room for more laws."""
-        more = size - self.mean.size
+        """Add room for more laws."""
+        more = max(size - self.mean.size, 0)
         return Shape(*(np.append(getattr(self, name), np.zeros(more)) for name in _FIELDS))
 
     def put(self, laws: Integers, shape: "Shape") -> None:
@@ -73,7 +87,7 @@ class Shape:
             getattr(self, name)[laws] = getattr(shape, name)
 
     def plus(self, other: "Shape") -> "Shape":
-        """Of the sums of laws and others, one by one."""
+        """Shapes of the sums of laws and others, one by one."""
         mean, variance = self.mean + other.mean, self.variance + other.variance
         far = _REACH * np.sqrt(variance)
         below, above = np.maximum(self.below, other.below), np.maximum(self.above, other.above)
@@ -85,16 +99,18 @@ class Shape:
         return Shape(mean, variance, low, high, below, above, narrow, self.zero * other.zero)
 
     def within(self, low: Floats, high: Floats) -> "Shape":
-        """The same, cut off at bounds."""
-        new_low = np.minimum(np.maximum(self.low, np.floor(low)), self.high)
-        new_high = np.maximum(np.minimum(self.high, np.ceil(high)), new_low)
+        """Cut the ends off a few steps beyond bounds."""
+        beyond = _BEYOND * self.step
+        new_low = np.minimum(np.maximum(self.low, np.floor(low - beyond)), self.high)
+        new_high = np.maximum(np.minimum(self.high, np.ceil(high + beyond)), new_low)
         return replace(self, low=new_low, high=new_high)
 
     @property
     def step(self) -> Integers:
         """Steps of their lattices, powers of two."""
-        wanted = np.maximum(_STEP * self.narrow, 1.0)
-        return np.exp2(np.floor(np.log2(wanted))).astype(np.int64)
+        wanted = np.floor(np.log2(np.maximum(_STEP * self.narrow, 1.0)))
+        least = np.ceil(np.log2(np.maximum((self.high - self.low) / _MOST_POINTS, 1.0)))
+        return np.exp2(np.maximum(wanted, least)).astype(np.int64)
 
     def lattice(self, step: Integers) -> tuple[Integers, Integers]:
         """Origins and numbers of points with these steps."""
@@ -117,7 +133,7 @@ class SumLaws:
         found = self.whole.density(row, sums)
         for place, lattices in reversed(self.near):
             own = place[row]
-            here = (own >= 0) & (sums < lattices.step[0] * (_ZOOM - 4))
+            here = (own >= 0) & (sums < lattices.step[0] * (_ZOOM - _END))
             found[here] = lattices.density(own[here], sums[here])
         single = self.counts[row]
         exact = single >= 0
@@ -125,6 +141,27 @@ class SumLaws:
             log_found = self.windows.log_probability(single[exact], np.maximum(sums[exact], 0.0))
             found[exact] = np.where(sums[exact] >= 0, np.exp(log_found), 0.0)
         return found
+
+    def close(self, ends: Integers) -> tuple[Integers, Floats, Floats]:
+        """Rows, places and masses of the sums up to the end of each row, some of its steps: of the
+        finest lattices there are; half of what is at an end belongs to the next lattice.
+        """
+        begin, found = np.zeros_like(ends), []
+        for place, lattices in self.near:
+            fine, rows = int(lattices.step[0]), np.flatnonzero(place >= 0)
+            last = np.minimum(ends[rows], fine * (_ZOOM - _COARSER))
+            sums = np.broadcast_to(fine * np.arange(_ZOOM), (rows.size, _ZOOM))
+            first = begin[rows]
+            inside = (sums >= first[:, None]) & (sums <= last[:, None]) & (last > first)[:, None]
+            half = (sums == last[:, None]) | ((sums == first[:, None]) & (first > 0)[:, None])
+            masses = np.maximum(lattices.masses[place[rows]], 0.0) * np.where(half, 0.5, 1.0)
+            at, point = np.nonzero(inside)
+            found.append((rows[at], sums[at, point].astype(np.float64), masses[at, point]))
+            begin[rows] = last
+        if not found:
+            return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
+        whole = [np.concatenate(each) for each in zip(*found, strict=True)]
+        return whole[0].astype(np.int64), whole[1], whole[2]
 
     def seeds(self) -> Floats:
         """Sums between which no law has a narrow peak, shape `(rows, m)`."""
@@ -153,12 +190,19 @@ class LawTable:
                 nodes[some].tolist(), law.separate(), points[some].tolist(), strict=True
             ):
                 self._rows[node] = row[0], row[1], row[2][:size]
-        fine = 1
-        while np.any(close := (step > fine) & (self.shape.low[nodes] < fine * _ZOOM)):
+        for fine, close in self._zooms(nodes):
             some = np.flatnonzero(close)
             law = added(one.close(left[some], fine), two.close(right[some], fine))
             for node, masses in zip(nodes[some].tolist(), law.masses, strict=True):
                 self._near[fine, node] = masses[:_ZOOM]
+
+    def _zooms(self, nodes: Integers) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+        """Steps of lattices near 0, and which nodes have one."""
+        shape, fine = self.shape.of(nodes), 1
+        while fine < shape.step.max():
+            close = (shape.step > fine) & (shape.low < fine * _ZOOM)
+            if np.any(close):
+                yield fine, close
             fine *= _COARSER
 
     def copy(self, node: int, other: "LawTable", same: int) -> None:
@@ -188,8 +232,8 @@ class LawTable:
             made.masses[~zoomed] = rest.masses
         return made
 
-    def composite(self, nodes: Integers) -> SumLaws:
-        """The laws with what is known of them near 0."""
+    def composite(self, nodes: Integers, alone: bool = False) -> SumLaws:
+        """The laws with what is known of them near 0, of counts `alone`, too, if wanted."""
         step = self.shape.of(nodes).step
         origin, points = self.shape.of(nodes).lattice(step)
         count = self.count[nodes]
@@ -200,11 +244,11 @@ class LawTable:
             for at, row in zip(place.tolist(), made.separate(), strict=True):
                 rows[at] = row
         near = []
-        for fine in sorted({fine for fine, _ in self._near}):
-            place = np.array([(fine, node) in self._near for node in nodes.tolist()])
-            if np.any(place):
-                index = np.where(place, np.cumsum(place) - 1, -1)
-                near.append((index, self.close(nodes[place], fine)))
+        for fine, close in self._zooms(nodes):
+            chosen = close & (alone | (count < 0))
+            if np.any(chosen):
+                index = np.where(chosen, np.cumsum(chosen) - 1, -1)
+                near.append((index, self.close(nodes[chosen], fine)))
         return SumLaws(Lattices.gathered([row for row in rows if row]), near, count, self.windows)
 
     def _on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
@@ -221,26 +265,45 @@ class LawTable:
         return Lattices(origin, step, masses)
 
     def _sums_on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
-        """Laws of sums: handed on to longer steps, and read between their points for shorter."""
+        """Laws of sums: handed on to longer steps; read between their points for shorter ones, but
+        near 0, where a finer lattice is handed on.
+        """
         rows = Lattices.gathered([self._rows[node] for node in nodes.tolist()])
         made = rows.on(origin, np.maximum(step, rows.step), points)
-        short = step < rows.step
-        if np.any(short):
+        short = np.flatnonzero(step < rows.step)
+        if short.size:
             sums = origin[short, None] + step[short, None] * np.arange(points, dtype=np.float64)
             row = np.broadcast_to(np.arange(len(sums))[:, None], sums.shape)
             read = self.composite(nodes[short]).density(row.ravel(), sums.ravel())
             made.masses[short] = read.reshape(sums.shape) * step[short, None]
+            for place in short.tolist():
+                self._hand_on(int(nodes[place]), int(origin[place]), int(step[place]), made, place)
         return Lattices(origin, step, made.masses)
 
+    def _hand_on(self, node: int, origin: int, step: int, made: Lattices, place: int) -> None:
+        """Replace what a law has near 0 by the masses of the longest lattice there that fits."""
+        known = [fine for fine, of in self._near if of == node and fine <= step]
+        if not known:
+            return
+        fine = max(known)
+        near = Lattices.gathered([(0, fine, self._near[fine, node])])
+        number = (fine * (_ZOOM - _END) - origin) // step
+        number = min(max(number, 0), made.points)
+        if number:
+            handed = near.on(np.array([origin]), np.array([step]), number)
+            made.masses[place, :number] = handed.masses[0]
+
     def _counts_on(self, row: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
-        """Laws of single counts, in cells that the steps do not jump over."""
+        """Laws of single counts, in cells from one lattice point to the next."""
         windows = self.windows.chosen(row)
-        cells = windows.cells.within(origin, origin + step * points)
-        cells = cells.cut(np.ceil(cells.length / step[cells.category]).astype(np.int64))
+        more = points + _END  # what is beyond the last point has a part in those before it
+        cells = windows.cells.within(origin, origin + step * (more - 1))
+        cells = aligned(cells, origin, step)
         used = cells.used
         category = np.broadcast_to(cells.category[:, None], used.shape)[used]
         masses = np.exp(cells.log_masses(windows.log_probability)[used])
-        return spread(category, cells.nodes[used], masses, origin, step, points)
+        made = spread(category, cells.nodes[used], masses, origin, step, more)
+        return Lattices(origin, step, made.masses[:, :points])
 
 
 _Laws = tuple[LawTable, Integers]
@@ -261,17 +324,18 @@ class SumsByPairs:
 
     def __init__(self, windows: Windows, plan: PlanOfSums, lowest: float, highest: float) -> None:
         self.plan = plan
-        self._lowest, self._highest = lowest, highest * (1 + _MARGIN)
+        self._lowest, self._highest = lowest, highest
         self._parent, self._sibling = plan.parents()
         count = np.where(np.arange(plan.nodes) < plan.leaves, np.arange(plan.nodes), -1)
         shape = Shape.of_counts(windows).extended(plan.nodes)
+        longest = max(_SHARE * highest, 1.0) / _STEP
         levels = plan.levels()
         children = [self._children(level) for level in levels]
         for level, (first, second) in zip(levels, children, strict=True):
             shape.put(level, shape.of(first).plus(shape.of(second)))
-        others = shape.low[plan.root] - shape.low
-        shape = shape.within(np.full(others.shape, -np.inf), self._highest - others)
-        self.inside = LawTable(windows, shape, count)
+        shape = replace(shape, narrow=np.minimum(shape.narrow, longest))
+        low, high = self._ends_of_rests(shape)
+        self.inside = LawTable(windows, shape.within(lowest - high, self._highest - low), count)
         for level, (first, second) in zip(levels, children, strict=True):
             self.inside.add(level, (self.inside, first), (self.inside, second))
 
@@ -293,13 +357,26 @@ class SumsByPairs:
             above = set(level.tolist())
             below = sorted(node for node in wanted if int(self._parent[node]) in above)
             if not below:
-                return outside.composite(nodes)
+                return outside.composite(nodes, alone=True)
             level = np.array(below)
             parent, sibling = self._parent[level], self._sibling[level]
             both = shape.of(parent).plus(inside.shape.of(sibling))
             lowest = self._lowest - inside.shape.high[level]
             shape.put(level, both.within(lowest, self._highest - inside.shape.low[level]))
             outside.add(level, (outside, parent), (inside, sibling))
+
+    def _ends_of_rests(self, shape: Shape) -> tuple[Floats, Floats]:
+        """The least and the most that is beside each node of these shapes."""
+        root, rest = self.plan.root, shape.extended(0)
+        for end in (rest.low, rest.high):
+            end[root] = 0.0
+        beside = np.flatnonzero(self._parent == root)
+        rest.put(beside, shape.of(self._sibling[beside]))
+        for level in reversed(self.plan.levels()):
+            nodes = np.flatnonzero(np.isin(self._parent, level[level != root]))
+            above, sibling = rest.of(self._parent[nodes]), shape.of(self._sibling[nodes])
+            rest.put(nodes, above.plus(sibling))
+        return rest.low, rest.high
 
     def _children(self, nodes: Integers) -> tuple[Integers, Integers]:
         pairs = np.array([self.plan.children(node) for node in nodes.tolist()])

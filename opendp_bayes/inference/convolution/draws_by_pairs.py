@@ -5,11 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
+from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws, SumsByPairs
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.refinement import refined
-from opendp_bayes.inference.tree.part_of_total import cells_between, cells_from
-from opendp_bayes.inference.tree.sums_by_pairs import SumLaws, SumsByPairs
+from opendp_bayes.inference.laws.refinement import cells_between, cells_from, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Half of the counts are drawn again while this share of them is kept, so many times at once.

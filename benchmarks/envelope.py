@@ -1,0 +1,90 @@
+"""Errors of the posterior of counts with noise over its whole envelope, by region.
+
+`python benchmarks/envelope.py FILE 100 230` computes the blocks of 50 random settings from 100 up
+to 230 that FILE, one line of JSON for each setting, has not yet; without blocks, and in the end, it
+prints the table of what FILE has. A block takes about a minute.
+"""
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+from reporting import table
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.helpers.envelope import compared, random_setting, regions  # noqa: E402
+
+#: Settings of a block; processor seconds for one of them, with its reference.
+SETTINGS, LONGEST = 50, 40
+ERROR = 1e-3
+COLUMNS = {
+    "mean": ("mean", "count mean", "total mean"),
+    "std": ("std", "count std", "total std"),
+    "probability": ("cdf", "count cdf", "total cdf"),
+    "log evidence": ("evidence",),
+}
+
+
+def measured(block: int, seed: int) -> dict:
+    """What is known of one setting."""
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)
+    try:
+        setting, errors = compared(block, seed)
+        about = setting.about
+    except (ValueError, TimeoutError) as reason:
+        about, errors = random_setting(np.random.default_rng([block, seed])).about, None
+        about["slow" if isinstance(reason, TimeoutError) else "refused"] = str(reason)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return {"block": block, "seed": seed, "about": about, "errors": errors}
+
+
+def too_slow(*_: object) -> None:
+    raise TimeoutError("too slow")
+
+
+def line(name: str, found: list[dict]) -> list:
+    """A row of the table."""
+    served = [one for one in found if one["errors"] is not None]
+    row = [name, len(served)]
+    for kinds in COLUMNS.values():
+        values = [max(one["errors"].get(kind, 0.0) for kind in kinds) for one in served]
+        row += [float(f"{max(values, default=0.0):.2g}"), sum(not v <= ERROR for v in values)]
+    seconds = [one["about"]["seconds"] for one in served]
+    return [*row, float(f"{max(seconds, default=0.0):.2g}")]
+
+
+def main() -> None:
+    path = Path(sys.argv[1])
+    known = [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
+    if len(sys.argv) > 2:
+        signal.signal(signal.SIGPROF, too_slow)
+        done = {(one["block"], one["seed"]) for one in known}
+        for block in range(*map(int, sys.argv[2:4])):
+            for seed in range(SETTINGS):
+                if (block, seed) in done:
+                    continue
+                known.append(measured(block, seed))
+                with path.open("a") as file:
+                    file.write(json.dumps(known[-1]) + "\n")
+    names = dict.fromkeys(name for one in known for name in regions(one["about"]))
+    rows = [line("all", known)]
+    rows += [line(n, [o for o in known if n in regions(o["about"])]) for n in sorted(names)]
+    refused = sum("refused" in one["about"] for one in known)
+    header = [cell for name in COLUMNS for cell in (f"{name}, worst", "above 1e-3")]
+    table(
+        "Errors over the envelope",
+        ["region", "settings", *header, "s, longest"],
+        rows,
+        f"{len(known)} random settings, of which a reference served those that are counted;"
+        f" {refused} were refused or took longer than {LONGEST} s with their reference. Errors of"
+        " means and standard deviations are in standard deviations.",
+    )
+
+
+if __name__ == "__main__":
+    main()

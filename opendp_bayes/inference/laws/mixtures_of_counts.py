@@ -1,0 +1,116 @@
+"""Mixtures of Betas that probabilities are, given the laws of their counts."""
+
+import numpy as np
+
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.count_cells import Cells
+from opendp_bayes.inference.laws.count_laws import CountLaws
+from opendp_bayes.inference.laws.negligible import matters
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: The share of a cell that is longer than its Beta is wide, at most.
+_LARGEST_SHARE = 1 / 300
+#: Parts of the weight and of the variance that are left out.
+_NEGLIGIBLE = 1e-17
+#: Betas are put together that lie within this share of their own deviation, with deviations so near
+#: in logarithms of variances, and none wider than this in logits; those of small counts only with
+#: others of the same count.
+_NEAR, _NEARLY, _WIDEST, _SMALL = 0.5, 0.3, 0.2, 12.0
+#: Numbers of records are told apart that differ by this share of what a probability is divided by,
+#: and where that is below so many, all are.
+_ALIKE, _ALL_APART = 0.12, 24.0
+_SMALLEST = float(np.finfo(float).tiny)
+#: An odd number without a pattern, for keys.
+_MIXER = np.int64(-7046029254386353131)
+
+
+def short_cells(law: CountLaws, alpha: Floats, others: Floats, size: float) -> Cells:
+    """Cut cells of the laws until those that are longer than their Betas are wide hold little.
+
+    `alpha` and `others`, shape `(m,)`, are the priors of each law's category and of all other
+    categories; `size` is about the number of records.
+    """
+    cells, shares = law.cells, law.masses.sum(axis=1)
+    squares = (cells.nodes - law.mean()[cells.category][:, None]) ** 2
+    squares = np.sum(law.masses * squares, axis=1) / np.maximum(shares, 1e-300)
+    seen = matters(shares, squares, cells.category, _NEGLIGIBLE)
+    lengths = _lengths(cells, alpha, others, size)
+    pieces = np.ceil(np.minimum(lengths, shares / _LARGEST_SHARE))[seen].astype(np.int64)
+    found = cells.where(seen).cut(pieces)
+    for edge in (_SMALL, max(size - _SMALL + 1, 0.0)):  # beyond them a long cell is one Beta
+        long = _lengths(found, alpha, others, size) > 1
+        found = found.parted(np.full(long.size, int(edge)), long)
+    return found
+
+
+def long_cells(cells: Cells, alpha: Floats, others: Floats, size: float) -> Integers:
+    """Number every cell that is longer than its Betas are wide, the others -1; shape `(cells,)`.
+
+    The Betas of such a cell have to become one: apart, they would be steps.
+    """
+    long = (_lengths(cells, alpha, others, size) > 1) & (cells.first >= _SMALL)
+    return np.where(long, np.arange(long.size), -1)
+
+
+def _lengths(cells: Cells, alpha: Floats, others: Floats, size: float) -> Floats:
+    """Lengths of cells, relative to the deviations of their Betas."""
+    middle = cells.nodes[:, 1]
+    a = middle + alpha[cells.category]
+    b = np.maximum(size - middle, 0) + others[cells.category]
+    return np.asarray(cells.length / np.sqrt(a * b / (a + b)))
+
+
+def bin_of(left: Floats, others: Floats) -> Integers:
+    """Number the bins of the records left to the other categories: small numbers have one each,
+    larger ones bins of a share of them and of their prior.
+    """
+    whole = left + others
+    large = _ALL_APART + np.log(np.maximum(whole, _ALL_APART) / _ALL_APART) / _ALIKE
+    return np.where(whole < _ALL_APART, whole, large).astype(np.int64)
+
+
+def matched(a: Floats, b: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Betas with the means and variances of `Beta(a, b)` whose b varies."""
+    total = a + b
+    off = variance / total**2
+    share, rest = a / total, b / total
+    mean, other = share * (1 + off), np.maximum(rest - share * off, _SMALLEST)
+    # Of `share rest / (total + 1)`, the second derivative with respect to b.
+    bend = np.maximum(1 + off * (6 - 3 / np.maximum(rest, _SMALLEST)), 0.5)
+    spread = share * rest / (total + 1) * bend + share**2 * off
+    more = np.maximum(mean * other / np.maximum(spread, _SMALLEST) - 1, 1e-6)
+    exact = variance <= 0
+    return np.where(exact, a, mean * more), np.where(exact, b, other * more)
+
+
+def grouped(
+    a: Floats,
+    b: Floats,
+    weights: Floats,
+    counts: Floats,
+    left: Floats,
+    row: Integers,
+    cell: Integers | None = None,
+) -> BetaMixtures:
+    """Mixtures of the rows, with Betas put together that are nearly the same; all shapes `(c,)`.
+
+    `counts` and `left` are the records in the category and in the others: Betas of few records stay
+    apart. Betas of one `cell` are put together where `left` is alike; -1 is no cell.
+    """
+    order = np.argsort(row, kind="stable")
+    a, b, weights, row = a[order], b[order], weights[order], row[order]
+    counts, left = counts[order], np.maximum(left[order], 0)
+    width = np.floor(np.logaddexp(-np.log(a), -np.log(b)) / _NEARLY)
+    deviation = np.minimum(np.exp((width + 0.5) * _NEARLY / 2), _WIDEST)
+    place = np.floor(np.log(a / b) / (_NEAR * deviation))
+    key = np.zeros(a.shape, dtype=np.int64)
+    if cell is not None:
+        cell = cell[order]
+        one = (cell >= 0) & (left >= _SMALL)
+        width, place = np.where(one, bin_of(left, b - left), width), np.where(one, cell, place)
+        key = np.where(one, 1, key)
+    small = [np.where(x < _SMALL, np.rint(4 * np.maximum(x, 0)), -1) for x in (counts, left)]
+    for column in (width, place, *small):  # two of the 2^64 keys hardly ever agree
+        key = (key ^ column.astype(np.int64)) * _MIXER
+        key ^= key >> 29
+    return BetaMixtures.grouped(a, b, weights, key, row)

@@ -1,0 +1,80 @@
+"""The bounds within which posteriors given noise on counts are exact to what is stated."""
+
+import math
+
+import numpy as np
+
+from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.mathematics.validation import Floats
+
+#: The smallest and the largest entry of a prior.
+SMALLEST_PRIOR, LARGEST_PRIOR = 1e-4, 1e6
+#: The most records; of a private number, the largest sum of what was drawn.
+MOST_RECORDS = 10**9
+#: The largest scale of the noise on a count, in records.
+LARGEST_SCALE = 1e6
+#: The most categories.
+MOST_CATEGORIES = 10_000
+#: Noise is taken to be possible if its probability is at least `exp(-_IMPOSSIBLE)` of that of 0.
+_IMPOSSIBLE = 700.0
+
+
+def check_envelope(noisy: IndependentNoise, prior: Floats, size: int | None) -> None:
+    """Check that a posterior given noise on counts is within its bounds, before it is computed.
+
+    Parameters
+    ----------
+    noisy : what was drawn, and the noise.
+    prior : concentration of the Dirichlet prior, shape `(k,)`.
+    size : the public number of records; None if it is private.
+
+    Raises `ValueError` with the argument that is out of its bounds. A release outside of them is as
+    private as any other, and its plug-in estimates remain.
+    """
+    remains = "release.plug_in takes the released counts as they are"
+    if prior.size > MOST_CATEGORIES:
+        raise ValueError(
+            f"categories: are {prior.size}, and a posterior given noise on the counts is known for"
+            f" at most {MOST_CATEGORIES}; merge some before the release, or {remains}."
+        )
+    for entry in (float(prior.min()), float(prior.max())):
+        if not SMALLEST_PRIOR <= entry <= LARGEST_PRIOR:
+            raise ValueError(
+                f"prior: has the entry {entry:g}, and a posterior given noise on the counts is"
+                f" known for entries from {SMALLEST_PRIOR:g} to {LARGEST_PRIOR:g}; give a prior"
+                f" within them, or {remains}."
+            )
+    if noisy.noise.scale > LARGEST_SCALE:
+        raise ValueError(
+            f"scale: is {noisy.noise.scale:g} records on a count, and a posterior is known up to"
+            f" {LARGEST_SCALE:g}; spend more of the privacy budget on the release, or {remains}."
+        )
+    number = math.fsum(noisy.drawn.tolist()) if size is None else size
+    if number > MOST_RECORDS:
+        what = "drawn: sums to" if size is None else "size: is"
+        raise ValueError(
+            f"{what} {number:.10g} records, and a posterior given noise on the counts is known for"
+            f" at most {MOST_RECORDS:g}; release a sample or parts of the records, or {remains}."
+        )
+    _check_possible(noisy, size)
+
+
+def _check_possible(noisy: IndependentNoise, size: int | None) -> None:
+    """Check that some counts of `size` records are within reach of the noise of every draw."""
+    noised = np.array(noisy.noised)
+    drawn, reach = noisy.drawn[noised], noisy.noise.reach(_IMPOSSIBLE)
+    nearest = np.clip(drawn, 0, size)
+    worst = int(np.argmax(np.abs(drawn - nearest)))
+    if abs(int(drawn[worst]) - int(nearest[worst])) > reach:
+        raise ValueError(_impossible(f"has {int(drawn[worst])}", noisy.noise.scale, size))
+    missing = 0 if size is None else size - int(nearest.sum())
+    if abs(missing) > reach * drawn.size and (missing < 0 or np.all(noised)):
+        raise ValueError(_impossible(f"sums to {int(drawn.sum())}", noisy.noise.scale, size))
+
+
+def _impossible(shown: str, scale: float, size: int | None) -> str:
+    records = "any number of records" if size is None else f"size={size} records"
+    return (
+        f"drawn: {shown}, which noise of scale {scale:g} makes of {records} with a probability"
+        " below 1e-300; check the scale and the size of the release."
+    )

@@ -1,0 +1,121 @@
+"""Posteriors given noise on counts are refused outside of their bounds, and are there within."""
+
+import numpy as np
+import pytest
+
+from opendp_bayes import (
+    GaussianParameters,
+    HellingerExponential,
+    KNormParameters,
+    LaplaceParameters,
+    Release,
+    combine,
+    noise_aware_posterior,
+)
+from opendp_bayes.inference.estimates import estimate_or_reason
+from opendp_bayes.inference.noise_aware import is_quick
+from tests.helpers.releases import promise
+
+OUTSIDE = {
+    "a small entry": ((1.0, 9.9e-5), 4.0, 10, (4, 6), r"prior: has the entry 9.9e-05.*from 0.0001"),
+    "a large entry": ((1.1e6, 1.0), 4.0, 10, (4, 6), r"prior: has the entry 1.1e\+06.*to 1e\+06"),
+    "a scale": ((1.0, 1.0), 1.1e6, 10, (4, 6), r"scale: is 1.1e\+06 records.*up to 1e\+06"),
+    "a public number": (
+        (1.0, 2.0),
+        4.0,
+        10**9 + 1,
+        (4, 10**9),
+        r"size: is 1000000001.*most 1e\+09",
+    ),
+    "a private number": ((1.0, 2.0), 4.0, None, (4, 10**9), r"drawn: sums to 1000000004.*1e\+09"),
+}
+IMPOSSIBLE = {
+    "a draw below all counts": (
+        (1.0, 2.0),
+        4.0,
+        None,
+        (4, -2900),
+        r"drawn: has -2900.*scale 4 makes of any number of records.*check the scale and the size",
+    ),
+    "a draw above all counts": ((1.0, 2.0), 4.0, 20, (2900, 0), r"drawn: has 2900.*size=20 rec"),
+    "draws whose sum is too small": (
+        (1.0, 2.0, 1.0),
+        2.0**-40,
+        10**9,
+        (10,) * 3,
+        r"drawn: sums to 30, .*size=1000000000 records",
+    ),
+    "draws whose sum is too large": (
+        (1.0, 2.0, 1.0),
+        0.1,
+        1000,
+        (900, 800, 700),
+        r"drawn: sums to 2400, .*size=1000 records",
+    ),
+}
+INSIDE = {
+    "priors": ((1e-4, 1e6), 4.0, 10, (4, 6)),
+    "a scale": ((1.0, 1.0), 1e6, 10, (4, 6)),
+    "a public number": ((1.0, 2.0), 4.0, 10**9, (4, 10**9)),
+    "a private number": ((1.0, 2.0), 4.0, None, (4, 10**9 - 4)),
+    "a draw far below all counts": ((1.0, 2.0), 4.0, None, (4, -2700)),
+    "draws whose sum is far too large": ((1.0, 2.0, 1.0), 4.0, 1000, (1000, 1000, 1000)),
+}
+
+
+def laplace(prior, scale, size, drawn):
+    total = "bounded" if size else "private"
+    labels = tuple(str(place) for place in range(len(prior)))
+    return Release(drawn, labels, prior, LaplaceParameters(scale, total=total), promise(size))
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_outside_the_argument_its_value_the_bound_and_what_to_do_are_named(name):
+    *settings, message = OUTSIDE[name]
+    release = laplace(*settings)
+    with pytest.raises(ValueError, match=message) as caught:
+        noise_aware_posterior(release)
+    assert "plug_in" in str(caught.value)
+    with pytest.raises(ValueError, match=message):
+        combine([release, laplace(*settings)], records="same", draws_may_agree=True)
+    with pytest.raises(ValueError, match=message):
+        is_quick(release)
+    assert "plug_in" in str(estimate_or_reason(release, wait=True))
+    assert np.all(np.isfinite(release.plug_in.mean()))  # what remains
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_draws_that_no_counts_give_are_refused(name):
+    *settings, message = IMPOSSIBLE[name]
+    with pytest.raises(ValueError, match=message):
+        noise_aware_posterior(laplace(*settings))
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_at_the_bounds_there_is_a_posterior(name):
+    release = laplace(*INSIDE[name])
+    assert np.sum(noise_aware_posterior(release).mean()) == pytest.approx(1, abs=1e-6)
+
+
+def test_more_than_10_000_categories_are_refused():
+    release = laplace((1.0,) * 10_001, 4.0, 10_001, (1,) * 10_001)
+    with pytest.raises(ValueError, match=r"categories: are 10001.*at most 10000; merge some"):
+        noise_aware_posterior(release)
+
+
+def test_releases_of_different_records_are_refused_as_well():
+    release, other = laplace((1.0, 2e6), 4.0, 10, (4, 6)), laplace((1.0, 2e6), 4.0, 10, (3, 7))
+    with pytest.raises(ValueError, match=r"prior: has the entry 2e\+06"):
+        combine([release, other], records="different")
+
+
+@pytest.mark.parametrize("mechanism", [KNormParameters(6e5), GaussianParameters(1.1e6)])
+def test_the_scale_is_that_of_the_noise_on_a_count(mechanism):
+    release = Release((4, 6, 0), ("a", "b", "c"), (1.0,) * 3, mechanism, promise(10))
+    with pytest.raises(ValueError, match=r"scale: is 1\.[12]e\+06 records on a count"):
+        noise_aware_posterior(release)
+
+
+def test_mechanisms_without_noise_on_counts_have_no_such_bounds():
+    release = Release((4, 6), ("a", "b"), (1e-5, 2e6), HellingerExponential(0.3), promise(10))
+    assert np.sum(noise_aware_posterior(release).mean()) == pytest.approx(1)
