@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from numbers import Number
+from os import PathLike
 from typing import Any
 
 import polars as pl
@@ -27,7 +28,7 @@ from opendp.mod import (
 )
 
 from opendp_bayes.accounting.account import Loss
-from opendp_bayes.framework.boundary import require_features
+from opendp_bayes.framework.boundary import require_features, silenced
 from opendp_bayes.framework.budget import as_entry, unit_in_words
 from opendp_bayes.framework.ledger import Ledger
 from opendp_bayes.framework.on_disk import on_disk
@@ -111,9 +112,11 @@ def context(
     ----------
     frame : a polars LazyFrame, which is read when something is released; or data in memory, a
         polars DataFrame, or, with the extra `frames`, a frame of pandas, a table of pyarrow or what
-        else narwhals reads. These are written to a private temporary file (`on_disk`), which is
-        there for as long as the Context. Integers of 8 and 16 bits are widened, and what pandas
-        and Arrow take for categories becomes text, because it may be read off the data.
+        else narwhals reads, its own frames too. Those of DuckDB, Spark, Dask, Ibis and SQLFrame are
+        for `opendp_bayes_engines.context`. Data in memory are written to a private temporary file
+        (`on_disk`), which is there for as long as the Context. Integers of 8 and 16 bits are
+        widened, and what pandas and Arrow take for categories becomes text, because it may be read
+        off the data.
     privacy_unit : `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, at least 1, with
         `identifier=` where people own several rows.
     privacy_loss : `dp.loss_of(epsilon=)` or `dp.loss_of(rho=)`, finite and greater than 0, with or
@@ -181,6 +184,8 @@ def check_ledger(given: Any) -> None:
 
 def _scanned(frame: Any) -> tuple[pl.LazyFrame, on_disk | None]:
     """The frame as OpenDP takes it, and the file that it is read from where that is ours."""
+    if type(frame).__module__.startswith("narwhals."):
+        frame = frame.to_native()
     if isinstance(frame, pl.LazyFrame):
         return _widened(frame), None
     if not isinstance(frame, pl.DataFrame):
@@ -205,13 +210,26 @@ def _of_narwhals(given: Any) -> pl.DataFrame:
             " installed. Run `pip install 'opendp-bayes[frames]'`, or make it one yourself."
         ) from None
     try:
-        frame = nw.from_native(given, eager_only=True)
+        with silenced():
+            frame = nw.from_native(given)
     except TypeError:
+        path = isinstance(given, (str, PathLike))
+        advice = " A file is read by polars, as in pl.scan_parquet or pl.scan_csv." if path else ""
         raise TypeError(
             f"frame={kind}: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or"
-            " a table of pyarrow. Frames of DuckDB, Spark, Dask, Ibis and SQLFrame are for"
-            " `opendp_bayes_engines.context`."
+            f" a table of pyarrow.{advice}"
         ) from None
+    except nw.exceptions.DuplicateError:
+        frame = None
+    if frame is None:
+        # Not which: of a file without a header, its columns are somebody's record.
+        raise ValueError(f"frame={kind}: two columns have one name; rename them.")
+    if not isinstance(frame, nw.DataFrame):
+        raise TypeError(
+            f"frame={kind}: is a frame of an engine, which counts itself; open it by"
+            " `opendp_bayes_engines.context`, with the same arguments (pip install"
+            " opendp-bayes-engines)."
+        )
     if frame.implementation.is_pandas_like():
         mixed = [str(name) for name, of in given.dtypes.items() if str(of) == "object"]
         if mixed:
