@@ -108,14 +108,15 @@ class Kept:
 class NewFile:
     """A file that is there whole or not at all, and that replaces no other.
 
-    It is written under another name beside its own, which is opened at once.
+    It is written under another name beside its own, which is opened at once. `option` is the one
+    that names it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, option: str = "--output") -> None:
         self.path = path
         if os.path.lexists(path):
             fail(
-                f"--output {path}: exists already, and may hold what was paid for; name a new"
+                f"{option} {path}: exists already, and may hold what was paid for; name a new"
                 " file, or move that one."
             )
         try:
@@ -123,7 +124,7 @@ class NewFile:
                 dir=path.parent, prefix=f".{path.name}-", delete=False
             )
         except OSError as error:
-            fail(f"--output {path}: cannot be written ({_reason(error)}); name another file.")
+            fail(f"{option} {path}: cannot be written ({_reason(error)}); name another file.")
 
     def write(self, content: bytes) -> None:
         """Put the file, with this content, in its place."""

@@ -2,6 +2,8 @@
 
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +11,11 @@ import typer
 
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
-from opendp_bayes.commands.output import display
+from opendp_bayes.commands.output import NewFile, display, echo, written
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from opendp_bayes.results.grouped_release import GroupedRelease
     from opendp_bayes.results.release import Release
     from opendp_bayes.results.survey import Survey
@@ -39,6 +43,30 @@ def show(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print the table as JSON, an object for each row.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Write the table to this file of CSV too, which must not exist yet.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    xlsx: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Write the table to this new workbook too (extra `xlsx`).",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
     mechanism: Annotated[
         str | None,
         typer.Option(
@@ -50,7 +78,8 @@ def show(
     """Print the release in FILE, and draw it with --plot. Needs no data and costs nothing.
 
     FILE is what `opendp-bayes release` wrote with --output or printed with --json, or what
-    `to_json` of a release or a survey returned.
+    `to_json` of a release or a survey returned. The table of --json, --csv and --xlsx is that of
+    `to_frame`: numbers in full, a row for each category, group and question.
 
     Exit code: 0 if it was shown, 2 for wrong options or a file that is no release.
 
@@ -63,11 +92,15 @@ def show(
         opendp-bayes show v.json
 
         opendp-bayes show v.json --level 0.5 --plot vote.svg
+
+        opendp-bayes show v.json --csv vote.csv
     """
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
     from opendp_bayes.mechanisms.registry import load_mechanism
 
+    if xlsx is not None and find_spec("xlsxwriter") is None:
+        fail("--xlsx needs xlsxwriter: pip install 'opendp-bayes[xlsx]'.")
     with option_errors():
         if mechanism is not None:
             load_mechanism(mechanism)
@@ -84,10 +117,19 @@ def show(
             fail(f"FILE {file}: {error}")
         if plot is not None and len(releases) > 1:
             fail(f"--plot {plot}: FILE holds {len(releases)} releases; it draws one.")
+        if json or csv is not None or xlsx is not None:
+            with waiting("Computing the posterior"):
+                table = _table(releases, level)
+            _write(table, "--csv", csv)
+            _write(table, "--xlsx", xlsx)
         with waiting("Computing the posterior"):
-            sheets = [replace(one.sheet(level), title=title) for title, one in releases]
             if plot is not None:
                 _draw(releases[0][1], level, plot)
+            if not json:
+                sheets = [replace(one.sheet(level), title=title) for title, one in releases]
+    if json:
+        echo(table.write_json())
+        return
     shown = [part for sheet in sheets for part in (terminal.rendered(sheet), "")]
     display(*shown[:-1])
 
@@ -105,6 +147,34 @@ def _releases(text: bytes) -> "list[tuple[str, Release | GroupedRelease | Survey
     report = Report.from_json(text)
     headings = [result.heading for result in report.specification.results]
     return list(zip(headings, report.releases, strict=False))
+
+
+def _table(
+    releases: "list[tuple[str, Release | GroupedRelease | Survey]]", level: float
+) -> "pl.DataFrame":
+    """The rows of all releases; of a report, those of a survey of its results."""
+    from opendp_bayes.results.survey import Survey
+
+    if len(releases) == 1:
+        return releases[0][1].to_frame(level)
+    titles, results = zip(*releases, strict=True)
+    return Survey(titles, results).to_frame(level)
+
+
+def _write(table: "pl.DataFrame", option: str, path: Path | None) -> None:
+    """Write the table to the new file that an option names, if it does."""
+    if path is None:
+        return
+    new, content = NewFile(path, option), BytesIO()
+    try:
+        if option == "--csv":
+            table.write_csv(content)
+        else:
+            table.write_excel(content, autofit=True, float_precision=6)
+        with written(path):
+            new.write(content.getvalue())
+    finally:
+        new.close()
 
 
 def _content(file: Path) -> bytes:

@@ -1,6 +1,8 @@
 """`opendp-bayes show`: saved releases as tables and pictures."""
 
+import json
 import re
+import zipfile
 from pathlib import Path
 
 import polars as pl
@@ -42,6 +44,81 @@ def test_groups_are_shown_too(saved: Path) -> None:
     assert "All groups together: ε = 1" in shown
     for group in "xy":
         assert re.search(rf"^ *{group} +a +{released[group].counts[0]} ", shown, re.MULTILINE)
+
+
+@pytest.fixture
+def survey(saved: Path, tmp_path: Path) -> Path:
+    """A file of a survey, whose questions are named as spreadsheets name formulas."""
+    one = ob.Release.from_json((saved / "one.json").read_bytes())
+    groups = ob.GroupedRelease.from_json((saved / "groups.json").read_bytes())
+    file = tmp_path / "survey.json"
+    file.write_text(ob.Survey(("=1+1", "by town"), (one, groups)).to_json())
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("one", ob.Release), ("groups", ob.GroupedRelease), (None, ob.Survey)]
+)
+def test_tables_hold_the_numbers_in_full(saved, survey, tmp_path, name, kind):
+    file = survey if name is None else saved / f"{name}.json"
+    wanted = kind.from_json(file.read_bytes()).to_frame(0.5)
+    table = tmp_path / "table.csv"
+    shown = run("show", file, "--level", 0.5, "--csv", table, "--json")
+    assert pl.read_csv(table, schema=wanted.schema).equals(wanted)
+    assert json.loads(shown) == wanted.to_dicts()
+
+
+def test_the_table_of_a_report_is_that_of_all_its_results(saved, tmp_path):
+    specification = tmp_path / "s.toml"
+    specification.write_text(
+        'title = "t"\n[privacy]\nepsilon = 2.0\n[columns.vote]\ncategories = ["a", "b", "c"]\n'
+        '[columns.town]\ncategories = ["x", "y"]\n[[results]]\ncolumn = "vote"\n'
+        '[[results]]\ncolumn = "town"\n'
+    )
+    run("report", specification, saved / "votes.csv", "-o", tmp_path / "p.html")
+    rows = json.loads(run("show", tmp_path / "p.json", "--json"))
+    named = dict.fromkeys((row["question"], row["category"][:1]) for row in rows)
+    assert list(named) == [*(("vote", c) for c in "abco"), *(("town", c) for c in "xyo")]
+
+
+def test_a_table_replaces_no_file(saved, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("mine")
+    assert f"--csv {table}: exists already" in run(
+        "show", saved / "one.json", "--csv", table, code=2
+    )
+    assert table.read_text() == "mine"
+    message = run("show", saved / "one.json", "--csv", tmp_path / "no" / "t.csv", code=2)
+    assert "t.csv: cannot be written (No such file or directory)" in message
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["table.csv"]
+
+
+def test_a_workbook_holds_the_numbers_in_full_and_no_formula(survey, tmp_path):
+    pytest.importorskip("xlsxwriter")
+    table = tmp_path / "table.xlsx"
+    run("show", survey, "--xlsx", table)
+    with zipfile.ZipFile(table) as book:
+        sheet = book.read("xl/worksheets/sheet1.xml").decode()
+        texts = book.read("xl/sharedStrings.xml").decode()
+    wanted = ob.Survey.from_json(survey.read_bytes()).to_frame()
+    numbers = [float(number) for number in re.findall(r'<c r="E\d+"[^>]*><v>([^<]+)</v>', sheet)]
+    # The first is the number of a text, the heading; 16 digits are written.
+    assert numbers[1:] == pytest.approx(wanted["mean"].to_list(), rel=1e-15, abs=0)
+    assert "<t>=1+1</t>" in texts
+    assert "<f>" not in sheet
+
+
+def test_without_xlsxwriter_it_says_what_to_install(saved, tmp_path, monkeypatch):
+    monkeypatch.setattr("opendp_bayes.commands.show.find_spec", lambda name: None)
+    message = run("show", saved / "one.json", "--xlsx", tmp_path / "t.xlsx", code=2)
+    assert "--xlsx needs xlsxwriter: pip install 'opendp-bayes[xlsx]'." in message
+
+
+def test_json_of_a_table_draws_the_picture_too(saved, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "p.png"
+    json.loads(run("show", saved / "one.json", "--json", "--plot", picture))
+    assert picture.exists()
 
 
 def test_a_survey_is_shown_with_its_total(saved: Path, tmp_path: Path) -> None:
