@@ -1,5 +1,7 @@
 """The posterior under a prior that was learned from the release itself."""
 
+from typing import Any
+
 import numpy as np
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
@@ -54,7 +56,7 @@ class LearnedPosterior(NoiseAwarePosterior):
     def _counted(self) -> Listed:
         return self._true_counts.counted
 
-    def _given(self, counts: Floats, rng: np.random.Generator) -> Floats:
+    def _given(self, counts: Any, rng: np.random.Generator) -> Floats:
         """Probabilities from intensities, which stand for the counts here."""
         return counts / counts.sum(axis=1, keepdims=True)
 

@@ -16,7 +16,7 @@ the count and the point is a Gamma law again.
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -109,7 +109,7 @@ class IntensityLaw:
         mean = density @ ln_gamma
         return np.asarray(np.sqrt(density @ ln_gamma**2 - mean**2))
 
-    def log_masses(self, weights: Floats, lowest: int, highest: int) -> Floats:
+    def log_masses(self, weights: Floats, lowest: int, highest: int) -> NDArray[np.float32]:
         """`ln P(count | location)` of every class at the locations from `lowest` to `highest`
         steps off the origin; shape `(chains, classes, locations)`.
         """
@@ -146,7 +146,8 @@ class IntensityLaw:
         shares = weights[chain, 1:] * self.kernels[:, point].T
         drawn = rng.multinomial(gammas[chain, point], shares / shares.sum(axis=1, keepdims=True))
         cells = np.zeros(weights.shape)
-        np.add.at(cells[:, 1:], chain, drawn)
+        for row, found in enumerate(cells):
+            found[1:] = drawn[chain == row].sum(axis=0)
         cells[:, 0] = gammas[:, -1]
         return cells
 

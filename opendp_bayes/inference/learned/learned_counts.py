@@ -18,7 +18,7 @@ from opendp_bayes.inference.learned.intensity_law import IntensityLaw
 from opendp_bayes.inference.learned.margins import SCALES, Margin, margins_of
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.inference.learned.sweeps import Draw, Sweeps
-from opendp_bayes.inference.sampling.markov_chain import Chains, r_hat_and_ess
+from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics, r_hat_and_ess
 from opendp_bayes.mathematics.validation import Floats
 
 #: Chains, sweeps that are dropped, sweeps of which draws are kept at first, and how often that may
@@ -50,8 +50,8 @@ class LearnedCounts(Chains):
     def __init__(
         self,
         intensities: Any,
-        means: Floats,
-        variances: Floats,
+        means: Any,
+        variances: Any,
         counted: Listed,
         learned: dict[str, Floats],
     ) -> None:
@@ -73,9 +73,9 @@ class LearnedCounts(Chains):
         return cls(intensities, means, variances, counted, learned)
 
     @cached_property
-    def diagnostics(self) -> Any:
+    def diagnostics(self) -> Diagnostics:
         """Diagnostics of the expected probabilities."""
-        return Chains(self._means, self._prior).diagnostics
+        return Diagnostics.of(self._means / self._means.sum(axis=-1, keepdims=True))
 
     @cached_property
     def probabilities(self) -> BetaMixtures:

@@ -1,7 +1,7 @@
 r"""Markov chains of the learned prior. A sweep moves, in turn,
 
 1. the true counts, given weights and effects: each to one of 17 equally spaced places around it, of
-   a random spacing; with a public number of records, two cells exchange records;
+   a random spacing, once for every spacing; with a public number of records, two cells exchange records;
 2. each cell's point of ln γ, the component of each point, and the weights of components;
 3. the effects of each margin, and their scale τ.
 
@@ -10,6 +10,7 @@ some places are offered, which ones does not depend on which of them is the pres
 step leaves the posterior as it is.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,8 +22,8 @@ from opendp_bayes.inference.learned.margins import WIDTH, Margin, exchanged, one
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Ratio of the spacings between which the counts' steps choose.
-_SPACINGS = 8
+#: Ratio of the spacings between which the counts' steps choose; there are as many moves as these.
+_SPACING = 8
 _IMPOSSIBLE = -1e30
 
 
@@ -55,6 +56,8 @@ class Sweeps:
     ) -> None:
         self._table, self._law, self._margins, self._rng = table, law, margins, rng
         self._chain = np.arange(chains)[:, None]
+        reach = max(min(2 * table.scale, law.largest) / WIDTH, 1.0)
+        self._spacings = 1 + math.ceil(math.log(reach, _SPACING))
         self.counts: Integers = np.tile(table.start(), (chains, 1))
         self.weights = law.prior_weights(chains, rng)
         self.effects: list[Integers] = [
@@ -68,7 +71,8 @@ class Sweeps:
         """The chains after one sweep, after two, and so on without an end."""
         while True:
             self._tabulate()
-            self._move_counts()
+            for _ in range(self._spacings):
+                self._move_counts()
             self._move_weights()
             if self._margins:
                 self._tabulate()
@@ -111,8 +115,8 @@ class Sweeps:
             self.counts = _chosen(candidates, log_p, self._rng)
             return
         order, half = self._rng.permutation(self._table.k), self._table.k // 2
-        log_p, moved = 0.0, []
-        steps = self._steps((len(self.counts), half))
+        steps, moved = self._steps((len(self.counts), half)), []
+        log_p = np.zeros(steps.shape)
         for cells, sign in ((order[:half], 1), (order[half : 2 * half], -1)):
             candidates = self.counts[:, cells, None] + sign * steps
             log_p = log_p + self._table.log_noise(candidates, cells)
@@ -124,9 +128,7 @@ class Sweeps:
 
     def _steps(self, shape: tuple[int, ...]) -> Integers:
         """Equally spaced steps, 0 among them, whose spacing is 1 or up to the noise's scale."""
-        reach = min(2 * self._table.scale, self._law.largest) / WIDTH
-        spacings = 1 + max(0, int(np.ceil(np.log(max(reach, 1)) / np.log(_SPACINGS))))
-        spacing = _SPACINGS ** self._rng.integers(spacings, size=shape)
+        spacing = _SPACING ** self._rng.integers(self._spacings, size=shape)
         start = -self._rng.integers(WIDTH, size=shape)
         return (start[..., None] + np.arange(WIDTH)) * spacing[..., None]
 
@@ -152,8 +154,9 @@ class Sweeps:
         which = which.reshape(self.counts.shape)
         found = np.searchsorted(p.reshape(-1), which + rng.random(which.shape))
         points = np.clip(found - which * (law.gammas + 1), 0, law.gammas)
-        cells = np.zeros((len(self.counts), law.gammas + 1), dtype=np.int64)
-        np.add.at(cells, (np.broadcast_to(self._chain, points.shape), points), 1)
+        place = (self._chain * (law.gammas + 1) + points).ravel()
+        cells = np.bincount(place, minlength=len(points) * (law.gammas + 1))
+        cells = cells.reshape(len(points), law.gammas + 1)
         self._points = points
         self.weights = law.weights_given(law.components(self.weights, cells, rng), rng)
         self._intensities()
