@@ -1,7 +1,7 @@
-r"""Markov chains of the learned prior. A sweep moves, in turn,
+"""Markov chains of the learned prior. A sweep moves, in turn,
 
-1. the true counts, given weights and effects: each to one of 17 equally spaced places around it, of
-   a random spacing, once for every spacing; with a public number of records, two cells exchange records;
+1. the true counts, given weights and effects: each to one of 17 equally spaced places around it,
+   of a random spacing; with a public number of records, two cells exchange records;
 2. each cell's point of ln γ, the component of each point, and the weights of components;
 3. the effects of each margin, and their scale τ.
 
