@@ -220,8 +220,8 @@ def main() -> None:
         columns,
         list(rows(given.only, given.priors, given.replications)),
         "Error is 10^4 times the squared error of all shares; coverage is that of 95 % intervals of"
-        " positive shares, of counts and marginal counts; the bias of a private number of records is"
-        " in its standard deviations; seconds of one core.",
+        " positive shares, of counts and marginal counts; the bias of a private number of records"
+        " is in its standard deviations; seconds of one core.",
     )
 
 

@@ -58,7 +58,7 @@ class LearnedPosterior(NoiseAwarePosterior):
 
     def _given(self, counts: Any, rng: np.random.Generator) -> Floats:
         """Probabilities from intensities, which stand for the counts here."""
-        return counts / counts.sum(axis=1, keepdims=True)
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True, dtype=np.float64))
 
     def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
         """No cell is without an intensity: moments are those of the mixture."""

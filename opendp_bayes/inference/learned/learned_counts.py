@@ -25,11 +25,13 @@ from opendp_bayes.mathematics.validation import Floats
 #: be doubled.
 _CHAINS, _DROPPED, _FIRST_RUN, _DOUBLINGS = 4, 200, 800, 2
 #: The most numbers that are kept of all draws, and the fewest draws of a chain.
-_MOST_KEPT, _FEWEST_KEPT = 4_000_000, 100
+_MOST_KEPT, _FEWEST_KEPT = 8_000_000, 100
 #: Largest R-hat of chains that have met.
 _MET = 1.05
 #: Components of the mixture that is the posterior of a probability.
 _COMPONENTS = 128
+#: Entries of one block of draws times categories, and the least sum of intensities of any.
+_BLOCK, _LEAST = 1 << 21, 1e-9
 
 
 class LearnedCounts(Chains):
@@ -65,9 +67,15 @@ class LearnedCounts(Chains):
     ) -> "LearnedCounts":
         """Draw intensities for what the chains were at."""
         counts = np.stack([draw.counts for draw in drawn], axis=1)
-        means = np.stack([draw.mean for draw in drawn], axis=1)
-        variances = means * np.stack([draw.scale for draw in drawn], axis=1)
-        intensities = rng.standard_gamma(means**2 / variances) * (variances / means)
+        drawings = [rng.standard_gamma(draw.mean / draw.scale) * draw.scale for draw in drawn]
+        intensities, means, variances = (
+            np.stack([each.astype(np.float32) for each in of_draws], axis=1)
+            for of_draws in (
+                drawings,
+                [draw.mean for draw in drawn],
+                [draw.mean * draw.scale for draw in drawn],
+            )
+        )
         rows = counts.reshape(-1, counts.shape[-1])
         counted = Listed(rows, np.zeros(len(rows)), np.zeros(rows.shape[1]))
         return cls(intensities, means, variances, counted, learned)
@@ -81,24 +89,30 @@ class LearnedCounts(Chains):
     def probabilities(self) -> BetaMixtures:
         """Mixtures of Beta laws, one for every few draws that agree most."""
         k = len(self._prior)
-        means, variances = self._means.reshape(-1, k), self._variances.reshape(-1, k)
-        rest = means.sum(axis=1, keepdims=True) - means
-        share = means / (means + rest)
-        rest_variance = variances.sum(axis=1, keepdims=True) - variances
-        relative = variances / means**2 + rest_variance / rest**2
-        total = 1 / (share * (rest / (means + rest)) * relative) - 1
-        draws, parts = len(means), min(_COMPONENTS, len(means))
-        group = np.empty((draws, k), dtype=np.int64)
-        np.put_along_axis(
-            group, np.argsort(share, axis=0), (np.arange(draws) * parts // draws)[:, None], axis=0
+        block = max(1, _BLOCK // len(self.rows))
+        parts = [self._mixtures(slice(at, at + block)) for at in range(0, k, block)]
+        a, b, weights = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("a", "b", "weights")
         )
-        return BetaMixtures.grouped(
-            (share * total).T.ravel(),
-            ((1 - share) * total).T.ravel(),
-            np.full(draws * k, 1 / draws),
-            group.T.ravel(),
-            np.repeat(np.arange(k), draws),
-        )
+        sizes = np.concatenate([np.diff(part.start) for part in parts])
+        return BetaMixtures(a, b, weights, np.cumsum(np.append(0, sizes)))
+
+    def _mixtures(self, some: slice) -> BetaMixtures:
+        """The mixtures of some categories."""
+        means, variances = self._means[..., some], self._variances[..., some]
+        rest = self._means.sum(axis=-1, keepdims=True, dtype=np.float64) - means
+        others = self._variances.sum(axis=-1, keepdims=True, dtype=np.float64) - variances
+        means, rest = np.maximum(means, _LEAST), np.maximum(rest, _LEAST)
+        share, left = means / (means + rest), rest / (means + rest)
+        relative = variances / means**2 + np.maximum(others, 0) / rest**2
+        total = 1 / (share * left * relative) - 1
+        a, b = ((part * total).reshape(-1, means.shape[-1]).T for part in (share, left))
+        k, draws = a.shape
+        rank = np.argsort(np.argsort(a / b, axis=1), axis=1)
+        group = rank * min(_COMPONENTS, draws) // draws
+        weights, owner = np.full(a.size, 1 / draws), np.repeat(np.arange(k), draws)
+        return BetaMixtures.grouped(a.ravel(), b.ravel(), weights, group.ravel(), owner)
 
     def merged(self, groups: Groups) -> "LearnedCounts":
         return LearnedCounts(
