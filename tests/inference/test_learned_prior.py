@@ -94,7 +94,7 @@ def test_ranks_of_the_truth_are_uniform_and_not_for_another_scale():
     """Of three ranks and their distances from the middle, each p-value at 1e-6."""
     assert uniform(simulated(10, (4,), DiscreteLaplace(3.0), False, sweeps=120)) > FALSE_ALARM
     wrong = {"taken_for": DiscreteGaussian(0.4), "sweeps": 60}
-    assert uniform(simulated(10, (4,), DiscreteLaplace(30.0), False, **wrong)) < FALSE_ALARM
+    assert uniform(simulated(20, (4,), DiscreteLaplace(30.0), False, **wrong)) < FALSE_ALARM
 
 
 @pytest.mark.slow
