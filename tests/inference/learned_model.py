@@ -88,11 +88,12 @@ def by_chains(of, ordered=(), chains=16, sweeps=1500, dropped=150, seed=0):
     """The same expected values of each chain, shapes `(chains, k)`."""
     rng = np.random.default_rng(seed)
     law = IntensityLaw(of.origin(), of.largest)
-    drawn = iter(Sweeps(of, law, margins_of(of.variables, ordered), chains, rng))
+    drawn = Sweeps(of, law, margins_of(of.variables, ordered), chains, rng)
     theta, counts = np.zeros((2, chains, of.k))
     for sweep in range(dropped + sweeps):
-        draw = next(drawn)
+        drawn.sweep()
         if sweep >= dropped:
+            draw = drawn.drawn()
             means = rng.standard_gamma(SHAPE + draw.counts) * draw.scale
             theta += means / means.sum(axis=1, keepdims=True) / sweeps
             counts += draw.counts / sweeps
@@ -114,12 +115,13 @@ def ranks(shape, noise, public, rng, *, taken_for=None, sweeps=300, ordered=()):
     drawn = truth + noise.simulate(truth.shape, rng)
     of = table(drawn, taken_for or noise, shape, int(truth.sum()) if public else None)
     law = IntensityLaw(origin, of.largest)
-    chains = iter(Sweeps(of, law, margins, 4, rng))
+    chains = Sweeps(of, law, margins, 4, rng)
     cell, below, kept = int(rng.integers(k)), [], sweeps // 3
     wanted = np.array([means[cell] / means.sum(), truth[cell], truth.sum()])
     for sweep in range(sweeps):
-        draw = next(chains)
+        chains.sweep()
         if sweep >= kept:
+            draw = chains.drawn()
             lam = rng.standard_gamma(SHAPE + draw.counts) * draw.scale
             values = np.stack(
                 [lam[:, cell] / lam.sum(axis=1), draw.counts[:, cell], draw.counts.sum(axis=1)]

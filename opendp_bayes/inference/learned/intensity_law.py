@@ -14,6 +14,7 @@ the count and the point is a Gamma law again.
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +30,8 @@ REACH = 60
 _LOWEST, _EMPTY, _MASS = -75, 0.15, 4.0
 #: Counts up to this have a class each; larger ones share classes that grow by so much.
 _DENSE, _GROWTH = 128, 0.02
+#: How far apart components may be, in the order of their centres, that divide their weights anew.
+_NEIGHBOURS = 6
 #: Added to every share: below it a component cannot be told from none, and sums stay above 0.
 _LEAST, _TINY = 1e-12, np.float32(1e-37)
 
@@ -57,6 +60,8 @@ class IntensityLaw:
         kernels = np.exp(-(((ln_gamma - centres[:, None]) / spread[:, None]) ** 2) / 2)
         kernels[kernels < 1e-9] = 0.0
         self.kernels = kernels / kernels.sum(axis=1, keepdims=True)
+        self.kernels32 = self.kernels.astype(np.float32)
+        self._by_centre = [0, *(1 + np.argsort(centres, kind="stable")).tolist()]
         density = special.expit(centres) * special.expit(-centres)
         shares = density / np.where(spread > 0.2, centres.size - 51, 51)
         self.base = np.concatenate([[_EMPTY], (1 - _EMPTY) * shares / shares.sum()])
@@ -136,20 +141,17 @@ class IntensityLaw:
         drawn = drawn / drawn.sum(axis=1, keepdims=True) + _LEAST
         return drawn / drawn.sum(axis=1, keepdims=True)
 
-    def components(self, weights: Floats, gammas: Integers, rng: np.random.Generator) -> Floats:
-        """How many cells each component has, given how many each point of ln γ has.
+    def pairs(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
+        """Pairs of components near each other, in a random order."""
+        apart = int(rng.integers(1, _NEIGHBOURS + 1))
+        for at in rng.permutation(self.base.size - apart).tolist():
+            yield self._by_centre[at], self._by_centre[at + apart]
 
-        `gammas` has shape `(chains, g + 1)`, its last column of empty cells; the result has shape
-        `(chains, j + 1)`.
+    def share(self, one: int, other: int, number: int, rng: np.random.Generator) -> Floats:
+        """The part that one component has of what it has together with another, under their
+        prior, shape `(number,)`.
         """
-        chain, point = np.nonzero(gammas[:, :-1])
-        shares = weights[chain, 1:] * self.kernels[:, point].T
-        drawn = rng.multinomial(gammas[chain, point], shares / shares.sum(axis=1, keepdims=True))
-        cells = np.zeros(weights.shape)
-        for row, found in enumerate(cells):
-            found[1:] = drawn[chain == row].sum(axis=0)
-        cells[:, 0] = gammas[:, -1]
-        return cells
+        return rng.beta(_MASS * self.base[one], _MASS * self.base[other], number)
 
 
 def _log_negative_binomial(counts: Floats, means: Floats) -> Floats:

@@ -21,9 +21,9 @@ from opendp_bayes.inference.learned.sweeps import Draw, Sweeps
 from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics, r_hat_and_ess
 from opendp_bayes.mathematics.validation import Floats
 
-#: Chains, sweeps that are dropped, sweeps of which draws are kept at first, and how often that may
-#: be doubled.
-_CHAINS, _DROPPED, _FIRST_RUN, _DOUBLINGS = 4, 200, 800, 2
+#: Chains, sweeps that are dropped, sweeps of which draws are kept at first, how often these may be
+#: doubled, and after how many sweeps a draw is kept.
+_CHAINS, _DROPPED, _FIRST_RUN, _DOUBLINGS, _APART = 4, 200, 800, 2, 2
 #: The most numbers that are kept of all draws, and the fewest draws of a chain.
 _MOST_KEPT, _FEWEST_KEPT = 8_000_000, 100
 #: Largest R-hat of chains that have met.
@@ -139,17 +139,15 @@ def learned_counts(
 ) -> LearnedCounts:
     """The posterior of the counts of a table, by chains that are made longer until they meet."""
     law, margins = IntensityLaw(table.origin(), table.largest), margins_of(table.variables, ordered)
-    sweeps = iter(Sweeps(table, law, margins, _CHAINS, rng))
-    for _ in range(_DROPPED):
-        next(sweeps)
+    sweeps = Sweeps(table, law, margins, _CHAINS, rng)
+    sweeps.sweep(_DROPPED)
     most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * table.k))
     drawn: list[Draw] = []
-    length, apart = _FIRST_RUN, -(-_FIRST_RUN // most)
+    length, apart = _FIRST_RUN, max(_APART, -(-_FIRST_RUN // most))
     for _ in range(_DOUBLINGS + 1):
         while len(drawn) * apart < length:
-            for _ in range(apart):
-                draw = next(sweeps)
-            drawn.append(draw)
+            sweeps.sweep(apart)
+            drawn.append(sweeps.drawn())
         if _r_hat(drawn) < _MET:
             break
         length *= 2

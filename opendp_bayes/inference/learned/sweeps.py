@@ -1,8 +1,9 @@
 """Markov chains of the learned prior. A sweep moves, in turn,
 
-1. the true counts, given weights and effects: each to one of 17 equally spaced places around it,
+1. the true counts, given weights and effects: each to one of 11 equally spaced places around it,
    of a random spacing; with a public number of records, two cells exchange records;
-2. each cell's point of ln γ, the component of each point, and the weights of components;
+2. the weights of components: pairs of neighbours divide theirs anew, cells integrated out; then
+   each cell's component, and all weights given these;
 3. the effects of each margin, and their scale τ.
 
 Every choice is from the exact conditional law, in which intensities are integrated out; where only
@@ -11,20 +12,23 @@ step leaves the posterior as it is.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, IntensityLaw
 from opendp_bayes.inference.learned.margins import WIDTH, Margin, exchanged, one_of
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Ratio of the spacings between which the counts' steps choose; there are as many moves as these.
-_SPACING = 8
-_IMPOSSIBLE = -1e30
+#: Ratio of the spacings between which the counts' steps choose, of which each is tried in every
+#: sweep on average; and places of a step, its own among them.
+_SPACING, _PLACES = 8, 11
+_IMPOSSIBLE, _TINY = -1e30, 1e-300
+#: Pairs of components that have less than this together are left as they are.
+_MATTERS = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +60,7 @@ class Sweeps:
     ) -> None:
         self._table, self._law, self._margins, self._rng = table, law, margins, rng
         self._chain = np.arange(chains)[:, None]
-        reach = max(min(2 * table.scale, law.largest) / WIDTH, 1.0)
+        reach = max(min(2 * table.scale, law.largest) / _PLACES, 1.0)
         self._spacings = 1 + math.ceil(math.log(reach, _SPACING))
         self.counts: Integers = np.tile(table.start(), (chains, 1))
         self.weights = law.prior_weights(chains, rng)
@@ -65,11 +69,10 @@ class Sweeps:
         ]
         self.tau = [np.full(chains, 12) for _ in margins]
         self.location: Integers = np.zeros((chains, table.k), dtype=np.int64)
-        self._points = self.location
 
-    def __iter__(self) -> Iterator[Draw]:
-        """The chains after one sweep, after two, and so on without an end."""
-        while True:
+    def sweep(self, times: int = 1) -> None:
+        """Move everything, so many times."""
+        for _ in range(times):
             self._tabulate()
             for _ in range(self._spacings):
                 self._move_counts()
@@ -77,7 +80,21 @@ class Sweeps:
             if self._margins:
                 self._tabulate()
                 self._move_effects()
-            yield self._drawn()
+
+    def drawn(self) -> Draw:
+        """What the chains are at, with a point of ln γ drawn for each cell."""
+        law, rows = self._law, self._rows()
+        p = np.empty((rows.number.size, law.gammas + 1))
+        p[:, :-1] = rows.windows * law.density(self.weights)[rows.chain]
+        p[:, -1] = self.weights[rows.chain, 0] * rows.empty
+        points = self._column(p, rows.of_cell)
+        empty = points == law.gammas
+        places = law.points[np.where(empty, 0, points + self.location + REACH)]
+        intensity = np.exp(STEP * np.where(empty, law.points[0], places))
+        scale = intensity / (intensity + SHAPE)
+        tau = np.array(self.tau, dtype=np.int64).T.reshape(len(self.counts), len(self.tau))
+        mean = (SHAPE + self.counts) * scale
+        return Draw(self.counts.copy(), mean, scale, self.weights, tau)
 
     def _tabulate(self) -> None:
         """`ln P(count | location)` at the locations that a sweep may visit."""
@@ -129,47 +146,65 @@ class Sweeps:
     def _steps(self, shape: tuple[int, ...]) -> Integers:
         """Equally spaced steps, 0 among them, whose spacing is 1 or up to the noise's scale."""
         spacing = _SPACING ** self._rng.integers(self._spacings, size=shape)
-        start = -self._rng.integers(WIDTH, size=shape)
-        return (start[..., None] + np.arange(WIDTH)) * spacing[..., None]
+        start = -self._rng.integers(_PLACES, size=shape)
+        return (start[..., None] + np.arange(_PLACES)) * spacing[..., None]
 
-    def _move_weights(self) -> None:
-        """Draw each cell's point of ln γ, and the weights given all of them.
-
-        Cells of a chain that agree in class and location share a row of probabilities.
+    def _rows(self) -> "_Rows":
+        """What is known of cells, with one row for those of a chain that agree in class and
+        location.
         """
-        law, rng = self._law, self._rng
-        classes = law.classes(self.counts)
-        key = (self._chain * len(law.pmf) + classes) * (2 * REACH + 1) + self.location + REACH
-        rows, which = np.unique(key, return_inverse=True)
-        rest, location = np.divmod(rows, 2 * REACH + 1)
+        law, locations = self._law, 2 * REACH + 1
+        key = self._chain * len(law.pmf) + law.classes(self.counts)
+        key = key * locations + self.location + REACH
+        rows, of_cell, number = np.unique(key, return_inverse=True, return_counts=True)
+        rest, location = np.divmod(rows, locations)
         chain, row_class = np.divmod(rest, len(law.pmf))
         windows = np.lib.stride_tricks.sliding_window_view(law.pmf, law.gammas, axis=1)
-        p = np.empty((rows.size, law.gammas + 1))
-        p[:, :-1] = windows[row_class, location]
-        p[:, :-1] *= law.density(self.weights)[chain]
-        p[:, -1] = self.weights[chain, 0] * law.empty[row_class]
-        np.cumsum(p, axis=1, out=p)
-        p /= p[:, -1:]
-        p += np.arange(rows.size)[:, None]
-        which = which.reshape(self.counts.shape)
-        found = np.searchsorted(p.reshape(-1), which + rng.random(which.shape))
-        points = np.clip(found - which * (law.gammas + 1), 0, law.gammas)
-        place = (self._chain * (law.gammas + 1) + points).ravel()
-        cells = np.bincount(place, minlength=len(points) * (law.gammas + 1))
-        cells = cells.reshape(len(points), law.gammas + 1)
-        self._points = points
-        self.weights = law.weights_given(law.components(self.weights, cells, rng), rng)
-        self._intensities()
+        found = windows[row_class, location]
+        return _Rows(chain, found, law.empty[row_class], number, of_cell.reshape(key.shape))
 
-    def _intensities(self) -> None:
-        """The Gamma laws of intensities given the counts and the points."""
-        law = self._law
-        empty = self._points == law.gammas
-        at = np.where(empty, 0, self._points + self.location + REACH)
-        points = np.where(empty, law.points[0], law.points[at])
-        intensity = np.exp(STEP * points)
-        self._scale = intensity / (intensity + SHAPE)
-        self._mean = (SHAPE + self.counts) * self._scale
+    def _move_weights(self) -> None:
+        """Draw a component for each cell, and the weights given all of them, after pairs of
+        components have shared their weights anew.
+        """
+        law, rows = self._law, self._rows()
+        likelihood = np.concatenate([rows.empty[:, None], rows.windows @ law.kernels32.T], axis=1)
+        self._share_anew(likelihood, rows)
+        component = self._column(likelihood * self.weights[rows.chain], rows.of_cell)
+        number = self.weights.shape[1]
+        place = (self._chain * number + component).ravel()
+        cells = np.bincount(place, minlength=self.weights.size)
+        self.weights = law.weights_given(cells.reshape(self.weights.shape) * 1.0, self._rng)
+
+    def _share_anew(self, likelihood: Floats, rows: "_Rows") -> None:
+        """Divide the weights of pairs of components that are near each other as their prior does,
+        or leave them, by the likelihood of all counts.
+        """
+        law, rng, chains = self._law, self._rng, self._chain[:, 0]
+        first = np.searchsorted(rows.chain, chains)
+        mass = (likelihood * self.weights[rows.chain]).sum(axis=1)
+        for one, other in law.pairs(rng):
+            both = self.weights[:, one] + self.weights[:, other]
+            if both.max() < _MATTERS:  # which no division changes
+                continue
+            change = both * law.share(one, other, len(chains), rng) - self.weights[:, one]
+            change[both < _MATTERS] = 0.0
+            moved = mass + change[rows.chain] * (likelihood[:, one] - likelihood[:, other])
+            gain = rows.number * np.log(np.maximum(moved, _TINY) / np.maximum(mass, _TINY))
+            gain = np.add.reduceat(gain, first)
+            accepted = -rng.standard_exponential(len(chains)) < gain
+            change[~accepted] = 0.0
+            mass = np.where(accepted[rows.chain], moved, mass)
+            self.weights[:, one] += change
+            self.weights[:, other] -= change
+
+    def _column(self, p: Floats, of_cell: Integers) -> Integers:
+        """A column for each cell, drawn in proportion to the entries of its row."""
+        p = np.cumsum(p, axis=1, dtype=np.float64)
+        p /= p[:, -1:]
+        p += np.arange(len(p))[:, None]
+        found = np.searchsorted(p.reshape(-1), of_cell + self._rng.random(of_cell.shape))
+        return np.clip(found - of_cell * p.shape[1], 0, p.shape[1] - 1)
 
     def _move_effects(self) -> None:
         """Move the effects of all margins, their scales, and what two margins share."""
@@ -193,9 +228,18 @@ class Sweeps:
             self.effects[first] = self.effects[first] + by
             self.effects[second] = self.effects[second] - by
 
-    def _drawn(self) -> Draw:
-        tau = np.stack(self.tau, axis=1) if self.tau else np.zeros((len(self.counts), 0), int)
-        return Draw(self.counts.copy(), self._mean, self._scale, self.weights, tau)
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of cells that agree: their chain, `P(count | point)` up to a factor at every point of ln
+    γ, shape `(rows, g)`, and of an empty cell, how many cells there are, and the row of each cell.
+    """
+
+    chain: Integers
+    windows: NDArray[np.float32]
+    empty: NDArray[np.float32]
+    number: Integers
+    of_cell: Integers
 
 
 def _chosen(candidates: Integers, log_p: Floats, rng: np.random.Generator) -> Integers:
