@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from opendp_bayes.inference.answers.joint_table import part_of
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
@@ -94,7 +93,7 @@ def noise_aware_posterior(
         whole = noise_aware_posterior(
             release.source, size_prior=size_prior, effective_draws=effective, seed=seed
         )
-        return part_of(whole, release)
+        return whole.part(release)
     posterior = NoiseAwarePosterior(
         release, _true_counts(release, size_prior, effective, np.random.default_rng(seed))
     )
@@ -124,7 +123,7 @@ def _learned(
     names = _ordered(table, whole.axes, ordered)
     found = LearnedPosterior(whole, learned_counts(table, names, np.random.default_rng(seed)))
     _warn_of(found, _FEWEST_EFFECTIVE)
-    return found if release.source is None else part_of(found, release)
+    return found if release.source is None else found.part(release)
 
 
 def _ordered(table: NoisedTable, axes: tuple[str, ...], ordered: Any) -> list[str]:

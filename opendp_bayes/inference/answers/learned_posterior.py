@@ -56,7 +56,12 @@ class LearnedPosterior(NoiseAwarePosterior):
     def _counted(self) -> Listed:
         return self._true_counts.counted
 
-    def _given(self, counts: Any, rng: np.random.Generator) -> Floats:
+    def part(self, release: ReleasedData) -> "LearnedPosterior":
+        """The posterior of one group of a table of groups: conditional on being in it."""
+        inside = range(release.start, release.start + release.k)
+        return LearnedPosterior(release, self._true_counts.given(inside))
+
+    def _shares(self, counts: Any, prior: Floats, rng: np.random.Generator) -> Floats:
         """Probabilities from intensities, which stand for the counts here."""
         return np.asarray(counts / counts.sum(axis=1, keepdims=True, dtype=np.float64))
 

@@ -135,7 +135,7 @@ class IntensityLaw:
         """Weights drawn from their prior, shape `(chains, j + 1)`."""
         return self.weights_given(np.zeros((chains, self.base.size)), rng)
 
-    def weights_given(self, cells: Floats, rng: np.random.Generator) -> Floats:
+    def weights_given(self, cells: Floats | Integers, rng: np.random.Generator) -> Floats:
         """Weights drawn given how many cells each component has, shape `(chains, j + 1)`."""
         drawn = rng.standard_gamma(_MASS * self.base + cells)
         drawn = drawn / drawn.sum(axis=1, keepdims=True) + _LEAST

@@ -173,8 +173,8 @@ class Sweeps:
         component = self._column(likelihood * self.weights[rows.chain], rows.of_cell)
         number = self.weights.shape[1]
         place = (self._chain * number + component).ravel()
-        cells = np.bincount(place, minlength=self.weights.size)
-        self.weights = law.weights_given(cells.reshape(self.weights.shape) * 1.0, self._rng)
+        cells = np.bincount(place, minlength=self.weights.size).reshape(self.weights.shape)
+        self.weights = law.weights_given(cells, self._rng)
 
     def _share_anew(self, likelihood: Floats, rows: "_Rows") -> None:
         """Divide the weights of pairs of components that are near each other as their prior does,
