@@ -117,6 +117,7 @@ def ranks(shape, noise, public, rng, *, taken_for=None, sweeps=300, ordered=()):
     law = IntensityLaw(origin, of.largest)
     chains = Sweeps(of, law, margins, 4, rng)
     cell, below, kept = int(rng.integers(k)), [], sweeps // 3
+    ties = rng.random((3, 1))  # once, so that ranks of whole numbers are uniform too
     wanted = np.array([means[cell] / means.sum(), truth[cell], truth.sum()])
     for sweep in range(sweeps):
         chains.sweep()
@@ -126,7 +127,6 @@ def ranks(shape, noise, public, rng, *, taken_for=None, sweeps=300, ordered=()):
             values = np.stack(
                 [lam[:, cell] / lam.sum(axis=1), draw.counts[:, cell], draw.counts.sum(axis=1)]
             )
-            ties = rng.random(values.shape)
             below.append((values < wanted[:, None]) + ties * (values == wanted[:, None]))
     found = np.mean(below, axis=(0, 2))
     return found[:2] if public else found
