@@ -27,6 +27,7 @@ from opendp_bayes import (
     noise_aware_posterior,
 )
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 
 PRIORS: dict[str, Any] = {"1": 1.0, "0.5": 0.5, "learned": "learned"}
 Shares = np.ndarray[Any, np.dtype[np.float64]]
@@ -126,16 +127,24 @@ TABLES = {
 }
 
 
+def knorm(scale: float, k: int, rng: np.random.Generator) -> Any:
+    """K-norm noise with a seed: draws that are kept as the last one, minus their sum, allows."""
+    law = DiscreteLaplace(2 * scale)
+    while True:
+        drawn = law.simulate((1000, k - 1), rng)
+        last = -drawn.sum(axis=1)
+        kept = np.flatnonzero(rng.standard_exponential(1000) > np.abs(last) / (2 * scale))
+        if kept.size:
+            return np.append(drawn[kept[0]], last[kept[0]])
+
+
 def released(of: Table, counts: Any, rng: np.random.Generator) -> Callable[[float], Release]:
     """Release what is drawn of a table, with any prior."""
     shape, flat = counts.shape, counts.ravel()
     size = int(flat.sum()) if of.public else None
     law = of.mechanism.law(size, np.ones(flat.size))
-    drawn = (
-        of.mechanism.draw(flat, np.ones(flat.size))[0]
-        if of.public
-        else flat + law.noise.simulate(flat.shape, rng)
-    )
+    noise = knorm(law.scale, flat.size, rng) if of.public else law.noise.simulate(flat.shape, rng)
+    drawn = flat + noise
     axes = tuple(f"v{axis}" for axis in range(len(shape))) if len(shape) > 1 else ()
     cells = np.stack(np.unravel_index(np.arange(flat.size), shape), axis=1).tolist()
     labels = tuple(tuple(cell) if axes else cell[0] for cell in cells)
