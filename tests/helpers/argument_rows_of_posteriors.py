@@ -122,6 +122,8 @@ POSTERIORS = [
         {"release": BY_CHAINS, "effective_draws": 100},
         first_mean,
         vary("release", released((9, 1, 0), 10, LAPLACE), LARGER),
+        vary("prior", "learned", DIFFERENT, release=PRIVATE),
+        vary("ordered", ["a"], DIFFERENT, release=PRIVATE, prior="learned"),
         vary("size_prior", stats.poisson(30), DIFFERENT, release=PRIVATE),
         vary("effective_draws", 20_000, LARGER, lambda p: p.diagnostics.draws),
         vary("seed", 1, DIFFERENT),
