@@ -75,8 +75,6 @@ def posterior(
             counts = margin(rows, survey.levels, scope)
             alpha = whole / counts.shape[1]
             log_p += sign * (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=1)
-            if not scope:  # the cliques on both sides are independent
-                log_p += 0.0
     for scope, noise, y in zip(survey.scopes, survey.noise, drawn, strict=True):
         log_p += noise.log_mass(y - margin(rows, survey.levels, scope)).sum(axis=1)
     return rows, softmax(log_p)

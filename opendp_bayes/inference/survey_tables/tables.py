@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.survey_tables.junction_tree import JunctionTree, Scope, junction_tree
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
-#: Counts from which the logarithm of a rising factorial is taken by Stirling's formula, whose next
-#: term is then below 1e-13.
+#: Counts whose weights under the prior are looked up.
 _TABULATED = 4096
 #: Concentrations that are tried where it is learned, for each cell of the largest clique.
 LEARNED = 0.05 * 2.0 ** (np.arange(21) / 2)
@@ -63,27 +63,20 @@ class Table:
 
 
 class CellPrior:
-    """`ln Γ(x + α) - ln x!` of counts x, for several α = `concentrations` / cells."""
+    """`ln Γ(x + α) - ln x!` of counts x, for several α = `concentrations` / `cells`."""
 
     def __init__(self, concentrations: Floats, cells: int) -> None:
         self.alphas = concentrations / cells
-        counts = np.arange(_TABULATED + 1.0)
-        self._table = gammaln(counts + self.alphas[:, None]) - gammaln(counts + 1)
+        self._table = log_rising(np.arange(_TABULATED), self.alphas[:, None])
 
     def log_weight(self, counts: Integers, chosen: Integers) -> Floats:
         """At counts of shape `(chains, lines)`, for each chain's choice of α, shape `(chains,)`."""
-        small = np.minimum(counts, _TABULATED)
-        found = self._table[chosen[:, None], small]
-        if counts.size and counts.max() > _TABULATED:
-            at = counts > _TABULATED
-            alphas = np.broadcast_to(self.alphas[chosen][:, None], counts.shape)[at]
-            found[at] = _stirling(counts[at] + alphas) - _stirling(counts[at] + 1.0)
+        found = self._table[chosen[:, None], np.minimum(counts, _TABULATED - 1)]
+        if counts.size and counts.max() >= _TABULATED:
+            at = counts >= _TABULATED
+            alphas = np.broadcast_to(self.alphas[chosen][:, None], counts.shape)
+            found[at] = log_rising(counts[at], alphas[at])
         return found
-
-
-def _stirling(value: Floats) -> Floats:
-    """`ln Γ(value) - ln(2π) / 2` of large values."""
-    return np.asarray((value - 0.5) * np.log(value) - value + 1 / (12 * value))
 
 
 class Model:
