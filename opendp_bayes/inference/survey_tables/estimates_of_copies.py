@@ -81,7 +81,9 @@ def combine_estimates(
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(between > 0, within / between, np.inf)
     if kind == "population":
-        return CombinedEstimate(each.mean(axis=0), within + between, (copies - 1) * (1 + ratio) ** 2)
+        return CombinedEstimate(
+            each.mean(axis=0), within + between, (copies - 1) * (1 + ratio) ** 2
+        )
     enough = ratio < 1
     freedom = np.where(enough, (copies - 1) * (1 - np.where(enough, ratio, 0)) ** 2, copies - 1)
     variance = np.where(enough, between - within, within)

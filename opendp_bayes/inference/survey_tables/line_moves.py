@@ -32,14 +32,13 @@ _WIDTH, _LEAST_WIDTH = 0.62, 0.3
 _AT_ENDS = 0.25
 
 
-@dataclass(eq=False)
 class State:
     """Every table of all chains, shape `(chains, cells)` each, and each chain's concentration by
-    its place among those of the model.
+    its place among those of the model. Moves change it.
     """
 
-    counts: dict[Scope, Integers]
-    chosen: Integers
+    def __init__(self, counts: dict[Scope, Integers], chosen: Integers) -> None:
+        self.counts, self.chosen = counts, chosen
 
 
 @dataclass(frozen=True, eq=False)

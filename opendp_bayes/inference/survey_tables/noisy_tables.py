@@ -38,7 +38,9 @@ class NoisyTables:
     size: int | None
 
     @classmethod
-    def of(cls, named: Iterable[tuple[str, ReleasedData]]) -> "NoisyTables":
+    def of(
+        cls, named: Iterable[tuple[str, ReleasedData]], draws_may_agree: bool = False
+    ) -> "NoisyTables":
         """Read releases by name, which is that of the variable where one column was asked.
 
         Raises `ValueError` for releases that are not whole tables of the same records with
@@ -46,6 +48,8 @@ class NoisyTables:
         """
         releases = list(named)
         _check_same_records(releases)
+        if not draws_may_agree:
+            _check_given_once(releases)
         axes = [release.axes or (name,) for name, release in releases]
         variables = tuple(distinct(v for names in axes for v in names))
         labels: dict[str, tuple[Label, ...]] = {}
@@ -76,7 +80,6 @@ class NoisyTables:
 
 
 def _check_same_records(releases: list[tuple[str, ReleasedData]]) -> None:
-    first: dict[Any, str] = {}
     sizes = {release.size for _, release in releases if release.size is not None}
     if len(sizes) > 1:
         raise ValueError(f"tables: have {sorted(sizes)} records, which cannot be the same.")
@@ -91,12 +94,18 @@ def _check_same_records(releases: list[tuple[str, ReleasedData]]) -> None:
                 " them are kept may differ from release to release; limit the rows in the frame,"
                 " before the Context, with `contributions=` as the privacy unit."
             )
+
+
+def _check_given_once(releases: list[tuple[str, ReleasedData]]) -> None:
+    first: dict[Any, str] = {}
+    for name, release in releases:
         key = release.drawn, release.mechanism, release.size, identity(release.categories)
         before = first.setdefault(key, name)
         if before != name:
             raise ValueError(
                 f"tables[{name!r}]: is the same release as {before!r}; counted twice it would say"
-                " twice as much."
+                " twice as much. Give it once, or where they are two draws that happen to agree,"
+                " draws_may_agree=True."
             )
 
 

@@ -48,6 +48,7 @@ def survey_posterior(
     *,
     concentration: float | None = None,
     effective_draws: int = 400,
+    draws_may_agree: bool = False,
     seed: int | None = 0,
 ) -> "SurveyPosterior":
     """The posterior given releases of tables of the same records, whatever variables they share.
@@ -61,6 +62,8 @@ def survey_posterior(
         default it is learned. The releases' own `prior`, each of which is for a table alone, is
         not used.
     effective_draws : those of each margin of one variable, unless long chains do not suffice.
+    draws_may_agree : whether two releases of one table that drew the same are two draws; otherwise
+        they are taken for one, given twice, and refused.
     seed : of the chains; None for another at each call.
 
     Nothing is drawn from data. The variables are taken for independent of each other where no table
@@ -79,7 +82,8 @@ def survey_posterior(
     if concentration is not None:
         concentration = as_positive(concentration, "concentration")
     effective = as_size(effective_draws, "effective_draws", "draws")
-    noisy = NoisyTables.of(tables.items())
+    as_choice(draws_may_agree, "draws_may_agree", (True, False))
+    noisy = NoisyTables.of(tables.items(), draws_may_agree)
     model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
     rng = np.random.default_rng(seed)
     posterior = SurveyPosterior(noisy, draw(model, effective, rng), rng)
@@ -166,9 +170,7 @@ class SurveyPosterior:
         scope = self._places(variables)
         counts = self._draws.counts(scope)
         theta = self._theta(scope)
-        return TablePosterior(
-            variables, self._cells(scope), self._measured(scope), theta, counts
-        )
+        return TablePosterior(variables, self._cells(scope), self._measured(scope), theta, counts)
 
     def conditional(self, *variables: str, **given: Value) -> TablePosterior:
         """The posterior of one variable, or of a table of several, among the records for which
@@ -286,9 +288,7 @@ class SurveyPosterior:
     def __repr__(self) -> str:
         cliques = ", ".join(" × ".join(names) for names in self.cliques)
         worst = max(self.rhat.values()), min(self.effective_draws.values())
-        return (
-            f"SurveyPosterior({cliques}; by Markov chains, R-hat {worst[0]:.3f}, ESS {worst[1]:.0f})"
-        )
+        return f"SurveyPosterior({cliques}; by Markov chains, R-hat {worst[0]:.3f}, ESS {worst[1]:.0f})"
 
     def _theta(self, scope: Scope) -> Floats:
         found = probabilities(self._model, self._factors, scope)

@@ -4,7 +4,7 @@ the noise on their cells.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -40,21 +40,16 @@ class Look:
         return self.noise.scale * (math.sqrt(2) if self.noise.kinks else 1.0)
 
 
-@dataclass(eq=False)
 class Table:
     """One table of the model, of the `shape` of its variables' levels.
 
     `multiplicity` is how often its prior factor counts: of cliques once, of separators minus once.
     """
 
-    scope: Scope
-    shape: tuple[int, ...]
-    multiplicity: int = 0
-    looks: list[Look] = field(default_factory=list)
-
-    @cached_property
-    def cells(self) -> int:
-        return math.prod(self.shape)
+    def __init__(self, scope: Scope, shape: tuple[int, ...]) -> None:
+        self.scope, self.shape, self.cells = scope, shape, math.prod(shape)
+        self.multiplicity = 0
+        self.looks: list[Look] = []
 
     @cached_property
     def stride(self) -> dict[int, int]:
