@@ -6,12 +6,19 @@ from functools import cached_property
 
 import numpy as np
 
-from opendp_bayes.inference.sampling.markov_chain import r_hat_and_ess
+from opendp_bayes.inference.sampling.markov_chain import Diagnostics
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
-from opendp_bayes.inference.survey_tables.line_moves import State, all_moves, choose_concentration
+from opendp_bayes.inference.survey_tables.line_moves import (
+    LineMoves,
+    State,
+    all_moves,
+    choose_concentration,
+)
 from opendp_bayes.inference.survey_tables.starting_tables import starting_tables
 from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.validation import Floats, Integers
+
+Generator = np.random.Generator
 
 _CHAINS = 32
 #: Sweeps of the first run, how often a run is doubled, and the most states that each chain keeps.
@@ -34,7 +41,8 @@ class ConsistentDraws:
     @property
     def shape(self) -> tuple[int, int]:
         """Chains, and draws of each."""
-        return self.concentration.shape  # type: ignore[return-value]
+        chains, draws = self.concentration.shape
+        return chains, draws
 
     def rows(self, clique: Scope) -> Integers:
         """Tables of one clique, those of all chains one below the other."""
@@ -63,13 +71,12 @@ class ConsistentDraws:
         for scope in scopes:
             counts = self.counts(scope)
             assert counts is not None  # noqa: S101  # measured, so in a clique
-            each = [r_hat_and_ess(counts[..., cell] * 1.0) for cell in range(counts.shape[-1])]
-            r_hats, effective = zip(*each, strict=True)
-            found[scope] = max(r_hats), min(effective)
+            found_of = Diagnostics.of(counts.astype(np.float64))
+            found[scope] = float(found_of.r_hat.max()), float(found_of.ess.min())
         return found
 
 
-def draw(model: Model, effective: int, rng: np.random.Generator) -> ConsistentDraws:
+def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:
     """Run chains until they have met and the number of records and each margin of one variable
     have `effective` draws, or until the run has been doubled a fixed number of times.
     """
@@ -101,7 +108,7 @@ def draw(model: Model, effective: int, rng: np.random.Generator) -> ConsistentDr
     return found
 
 
-def _sweep(model: Model, moves: list, state: State, rng: np.random.Generator) -> None:  # type: ignore[type-arg]
+def _sweep(model: Model, moves: list[LineMoves], state: State, rng: Generator) -> None:
     for move in moves:
         for _ in range(move.calls):
             move(state, rng)

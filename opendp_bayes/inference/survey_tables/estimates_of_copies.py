@@ -55,8 +55,8 @@ def combine_estimates(
         `"predictive"` `(1 + 1/m) b - v`, because new records vary once more; where that is not
         positive, v.
 
-    Raises `ValueError` for less than two copies, shapes that differ, numbers that are not finite and
-    negative variances.
+    Raises `ValueError` for less than two copies, shapes that differ, numbers that are not finite
+    and negative variances.
 
     Source: Rubin, "Multiple imputation for nonresponse in surveys" (1987), eqs. 3.1.2 to 3.1.6;
     Raghunathan, Reiter and Rubin, "Multiple imputation for statistical disclosure limitation"

@@ -115,7 +115,8 @@ class LineMoves:
         """The levels of every variable on all lines: the two ends of those that are moved, one of
         the others, each of shape `(chains or 1, lines)`.
         """
-        lines, found = self._grid.shape[1], {}
+        lines = self._grid.shape[1]
+        found: dict[int, tuple[Integers, ...]] = {}
         for at, v in enumerate(self._moved):
             order, half = self._shuffled(v, chains, rng), self._model.levels[v] // 2
             pair = self._grid[at]

@@ -2,6 +2,8 @@
 matched at random.
 """
 
+from typing import Any
+
 import numpy as np
 
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
@@ -12,7 +14,7 @@ from opendp_bayes.mathematics.validation import Integers
 Generator = np.random.Generator
 
 
-def matched_records(model: Model, tables: dict[Scope, Integers], rng: Generator) -> Integers:
+def matched_records(model: Model, tables: dict[Scope, Integers], rng: Generator) -> Any:
     """Records in random order, their levels of shape `(size, variables)`, whose tables are exactly
     `tables`, shape `(cells,)` for each clique.
 
@@ -20,20 +22,22 @@ def matched_records(model: Model, tables: dict[Scope, Integers], rng: Generator)
     """
     tree = model.tree
     size = int(tables[tree.cliques[0]].sum())
-    found = np.empty((size, len(model.levels)), dtype=_smallest_type(max(model.levels)), order="F")
+    found: Any = np.empty(
+        (size, len(model.levels)), dtype=_smallest_type(max(model.levels)), order="F"
+    )
     root = tree.cliques[0]
     _write(found, slice(None), root, model, rng.permutation(_repeated(tables[root])))
     for edge in tree.edges:
         child = tree.cliques[edge.child]
         shape = [model.levels[v] for v in edge.separator]
-        key = np.zeros(size, dtype=_smallest_type(int(np.prod(shape, initial=1))))
+        key: Any = np.zeros(size, dtype=_smallest_type(int(np.prod(shape, initial=1))))
         for v, levels in zip(edge.separator, shape, strict=True):
             key = key * key.dtype.type(levels) + found[:, v].astype(key.dtype)
         rows = np.argsort(key, kind="stable")
         places = model.places(child, edge.separator)
         cells = np.argsort(places, kind="stable")
         numbers = tables[child][cells]
-        parts = cells.repeat(numbers).astype(_smallest_type(cells.size))
+        parts: Any = cells.repeat(numbers).astype(_smallest_type(cells.size))
         ends = np.bincount(places[cells], numbers).astype(np.int64).cumsum()
         for block in np.split(parts, ends[:-1]):
             rng.shuffle(block)
@@ -60,10 +64,10 @@ def new_tables(
     return found
 
 
-def _write(found: Integers, rows: object, clique: Scope, model: Model, cells: Integers) -> None:
+def _write(found: Any, rows: Any, clique: Scope, model: Model, cells: Integers) -> None:
     levels = np.unravel_index(cells, [model.levels[v] for v in clique])
     for v, of in zip(clique, levels, strict=True):
-        found[rows, v] = of  # type: ignore[call-overload]
+        found[rows, v] = of
 
 
 def _repeated(table: Integers) -> Integers:

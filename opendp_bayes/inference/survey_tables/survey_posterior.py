@@ -25,7 +25,6 @@ from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
 from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.validation import (
     Floats,
-    Integers,
     as_choice,
     as_positive,
     as_size,
@@ -287,8 +286,8 @@ class SurveyPosterior:
 
     def __repr__(self) -> str:
         cliques = ", ".join(" × ".join(names) for names in self.cliques)
-        worst = max(self.rhat.values()), min(self.effective_draws.values())
-        return f"SurveyPosterior({cliques}; by Markov chains, R-hat {worst[0]:.3f}, ESS {worst[1]:.0f})"
+        r_hat, fewest = max(self.rhat.values()), min(self.effective_draws.values())
+        return f"SurveyPosterior({cliques}; by Markov chains, R-hat {r_hat:.3f}, ESS {fewest:.0f})"
 
     def _theta(self, scope: Scope) -> Floats:
         found = probabilities(self._model, self._factors, scope)

@@ -1,7 +1,8 @@
 """The posterior of a table of some variables of a survey, by draws."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,9 +71,7 @@ class TablePosterior:
     @property
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective draws of each probability."""
-        found = [r_hat_and_ess(self._chains[..., at]) for at in range(len(self.categories))]
-        r_hat, ess = map(np.array, zip(*found, strict=True))
-        return Diagnostics(r_hat, ess, *self._chains.shape[:2], categories=self.categories)
+        return replace(Diagnostics.of(self._chains), categories=self.categories)
 
     @property
     def counts(self) -> CountsPosterior:
@@ -126,7 +125,7 @@ class TablePosterior:
     ) -> Quantity:
         if counted:
             _ = self.counts  # refuses what is not known
-        chains = self._counts if counted and self._counts is not None else self._chains
+        chains: Any = self._counts if counted else self._chains
         values = function(chains.reshape(-1, chains.shape[-1]))
         effective = r_hat_and_ess(values.reshape(chains.shape[:2]) * 1.0)[1]
 

@@ -107,8 +107,9 @@ class Model:
         for look in looks:
             self._table(look.scope).looks.append(look)
         largest = max(self.tables[clique].cells for clique in self.tree.cliques)
-        learned = concentration is None
-        self.concentrations = largest * LEARNED if learned else np.array([float(concentration)])
+        self.concentrations = np.array([1.0 if concentration is None else concentration])
+        if concentration is None:
+            self.concentrations = largest * LEARNED
         # A log-logistic law about one half for each cell, uniform steps of the logarithm.
         relative = np.log(self.concentrations / (0.5 * largest))
         self.log_prior_of_concentrations = -relative - 2 * np.log1p(np.exp(-relative))
