@@ -150,7 +150,7 @@ def main() -> None:
             "alone ",
             "coverage",
             "warnings",
-        ],  # fmt: skip
+        ],
         [
             ten_tables(size, mechanism)
             for size in sizes

@@ -99,7 +99,8 @@ def _check_same_records(releases: list[tuple[str, ReleasedData]]) -> None:
 def _check_given_once(releases: list[tuple[str, ReleasedData]]) -> None:
     first: dict[Any, str] = {}
     for name, release in releases:
-        key = release.drawn, release.mechanism, release.size, identity(release.categories)
+        cells = identity(release.categories)
+        key = release.axes, cells, release.drawn, release.mechanism, release.size
         before = first.setdefault(key, name)
         if before != name:
             raise ValueError(
