@@ -43,10 +43,13 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class _Corner:
-    """Cells of a table that get m, or lose it: their places and counts, shape `(chains, lines)`."""
+    """Cells of a table that get m, or lose it, and their places among those of all chains and
+    counts, all of shape `(chains, lines)`.
+    """
 
     table: Table
     sign: int
+    cells: Integers
     places: Integers
     counts: Integers
 
@@ -99,16 +102,16 @@ class LineMoves:
         levels = self._levels(chains, rng)
         found = []
         for table in self._touched:
-            base: Any = (np.arange(chains) * table.cells)[:, None]
-            for v in table.scope:
-                if v not in self._moved:
-                    base = base + table.stride[v] * levels[v][0]
+            first = (np.arange(chains) * table.cells)[:, None]
+            fixed = [v for v in table.scope if v not in self._moved]
+            base = sum(table.stride[v] * levels[v][0] for v in fixed)
             flat = state.counts[table.scope].reshape(-1)
             for which in product((0, 1), repeat=len(self._moved)):
                 moved = zip(self._moved, which, strict=True)
-                places = base + sum(table.stride[v] * levels[v][end] for v, end in moved)
+                cells: Any = base + sum(table.stride[v] * levels[v][end] for v, end in moved)
+                places = first + cells
                 sign = -1 if sum(which) % 2 else 1
-                found.append(_Corner(table, sign, places, flat[places]))
+                found.append(_Corner(table, sign, cells, places, flat[places]))
         return found
 
     def _levels(self, chains: int, rng: Generator) -> dict[int, tuple[Integers, ...]]:
@@ -146,11 +149,11 @@ class LineMoves:
                 lower = np.maximum(lower, -corner.counts)
             else:
                 upper = np.minimum(upper, corner.counts)
-            cells = corner.places % corner.table.cells
             for look in corner.table.looks:
-                weight = look.noised[cells] / look.std**2
+                weight = look.precision[corner.cells]
                 precision = precision + weight
-                pull = pull + corner.sign * weight * (look.drawn[cells] - corner.counts)
+                gap = look.drawn[corner.cells] - corner.counts
+                pull = pull + corner.sign * weight * gap
         upper = np.broadcast_to(upper, lower.shape)
         measured = np.broadcast_to(precision, lower.shape) > 0
         precision = np.where(measured, precision, 1.0)
@@ -169,10 +172,9 @@ class LineMoves:
                 prior.log_weight(counts, chosen) for counts in (corner.counts + move, corner.counts)
             )
             found += table.multiplicity * (after - before)
-        cells = corner.places % table.cells
         for look in table.looks:
-            change = look.noise.log_ratio(look.drawn[cells] - corner.counts, -move)
-            found += np.where(look.noised[cells], change, 0.0)
+            change = look.noise.log_ratio(look.drawn[corner.cells] - corner.counts, -move)
+            found += change * look.noised[corner.cells]
         return found
 
     def _sized(self, state: State, step: Integers, log_ratio: Floats, level: Floats) -> Any:

@@ -39,6 +39,11 @@ class Look:
         """Standard deviation of the noise, about: a law with a kink is a Laplace law."""
         return self.noise.scale * (math.sqrt(2) if self.noise.kinks else 1.0)
 
+    @cached_property
+    def precision(self) -> Floats:
+        """Of each cell: one over the noise's variance, and 0 where there is none."""
+        return np.where(self.noised, self.std**-2, 0.0)
+
 
 class Table:
     """One table of the model, of the `shape` of its variables' levels.
