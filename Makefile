@@ -29,7 +29,7 @@ QUICK := tests/commands tests/framework/test_columns.py tests/framework/test_fil
 NUMBER ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-versions test-lowest test-slow test-spark lint types docs images papers mutants bench lock check clean
+.PHONY: help demo test test-quick test-versions test-lowest test-slow test-spark lint types docs images papers mutants bench bench-timing lock check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -84,7 +84,7 @@ lint: $(FOR_TOOLS) ## Check style, formatting and which way imports go
 
 types: $(FOR_TOOLS) ## Check types, also as a user of the package sees them
 	$(BIN)/mypy
-	$(BIN)/mypy tests/framework/typed_queries.py
+	$(BIN)/mypy tests/helpers/typed_queries.py
 	$(BIN)/python docs/check_types.py README.md docs/tutorial.md
 
 docs: $(FOR_TOOLS) ## Build the documentation into site/
@@ -102,8 +102,11 @@ papers: $(FOR_TESTS) ## Draw the papers' figures again, with their numbers, and 
 	for script in examples/papers/{figure,table,theorem}_*.py; do $(BIN)/python $$script || exit 1; done
 	$(BIN)/python examples/papers/page.py
 
-bench: $(FOR_TESTS) ## Measure cost against what a user would use instead
+bench: $(FOR_TESTS) ## Measure cost against what a user would use instead; all but `bench-timing`
 	$(BIN)/python -m benchmarks
+
+bench-timing: $(FOR_TESTS) ## Measure what the time of a release tells of the data; sleeps for about an hour
+	$(BIN)/python benchmarks/timing.py
 
 check: demo lint types test docs ## Everything CI runs
 

@@ -6,7 +6,9 @@ import gc
 import signal
 from collections.abc import Iterator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
+from typing import Any
 
+import opendp.context
 import opendp.prelude as dp
 import pytest
 from sybil import Sybil
@@ -52,4 +54,28 @@ def _no_waiting() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("opendp_bayes.framework.pacing.sleep", lambda seconds: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _equal_budgets_are_divided_once() -> Iterator[None]:
+    """Let OpenDP search once for the shares of each budget. It composes 60 times to divide one,
+    which is most of what a Context costs, and tests make thousands of Contexts.
+    """
+    search: Any = opendp.context.binary_search_param
+    scales: dict[str, float] = {}
+
+    def searched(compose: Any, *given: Any, **named: Any) -> Any:
+        if compose.__name__ != "_scale_ac":
+            return search(compose, *given, **named)
+        cells = [cell.cell_contents for cell in compose.__closure__]
+        known = dict(zip(compose.__code__.co_freevars, cells, strict=True))
+        names = ("input_metric", "output_measure", "d_in", "weights")
+        key = str([[str(known[name]) for name in names], given, named])
+        if key not in scales:
+            scales[key] = search(compose, *given, **named)
+        return scales[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opendp.context, "binary_search_param", searched)
         yield

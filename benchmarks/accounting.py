@@ -18,6 +18,7 @@ from reporting import table
 
 import opendp_bayes as ob
 from opendp_bayes.accounting import enumeration, exact, two_categories
+from opendp_bayes.mechanisms.setting import Setting
 
 SIZES = {2: (10**3, 10**4, 10**5), 3: (50, 100, 150)}
 MECHANISM = ob.SmoothHellingerExponential(4.0)
@@ -130,7 +131,7 @@ def beside_enumeration(size: int = 1000) -> None:
 def _seconds_of_loss(size: int, prior: tuple[float, ...], renyi: bool) -> float:
     return seconds(
         lambda: exact.feasible_loss(
-            ob.HellingerExponential(0.3), size=size, prior=prior, d_in=1, renyi=renyi
+            Setting.of(ob.HellingerExponential(0.3), size, prior), d_in=1, renyi=renyi
         )
     )
 

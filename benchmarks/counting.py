@@ -51,7 +51,7 @@ def counter(scan: pl.LazyFrame, column: str) -> Callable[[], Any]:
 
 
 def in_polars(frame: pl.LazyFrame, column: str) -> list[Callable[[], pl.DataFrame]]:
-    """What a user would write, on both engines."""
+    """Two queries that a user would write, one for each engine of polars."""
     query = frame.group_by(column).len()
     return [query.collect, lambda: query.collect(engine="streaming")]
 

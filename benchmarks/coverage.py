@@ -1,6 +1,6 @@
-"""How often credible intervals hold the truth, noise-aware and plug-in: writes docs/coverage.md.
-Takes about an hour on two cores; with names of mechanisms as arguments, only their sections are
-made anew.
+"""Measure how often credible intervals hold the truth, noise-aware and plug-in, and write
+docs/coverage.md. This takes about an hour on two cores. Arguments are names of mechanisms: only
+their sections are made anew.
 """
 
 import sys
@@ -15,9 +15,9 @@ from opendp_bayes.inference.likelihood.of_counts import LARGEST_LIST
 from opendp_bayes.mathematics.simplex import number_of_candidates
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
-from calibration import LEVELS, MECHANISMS, Cell, coverage, plug_in, simulate  # noqa: E402
+from tests.helpers.calibration import LEVELS, MECHANISMS, Cell, coverage, plug_in, simulate  # noqa: E402
 
 CATEGORIES, SIZES, EPSILONS = (2, 3, 7), (50, 200, 2000), (0.1, 1.0)
 CELLS = [Cell(*setting) for setting in product(MECHANISMS, CATEGORIES, SIZES, EPSILONS)]

@@ -1,5 +1,5 @@
-"""How often intervals of the true counts of joint tables hold them, beside the probability that the
-posterior gives them: writes that section of docs/coverage.md. Takes about a minute.
+"""Measure how often intervals of the true counts of joint tables hold them, beside the probability
+that the posterior gives them, and write that section of docs/coverage.md. It takes about a minute.
 """
 
 import sys
@@ -15,9 +15,9 @@ import opendp_bayes as ob
 from opendp_bayes.mathematics.validation import Integers
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
-from releases import promise  # noqa: E402
+from tests.helpers.releases import promise  # noqa: E402
 
 DRAWS, LEVELS = 150, (0.5, 0.95)
 TITLE = "## True counts\n"

@@ -1,5 +1,5 @@
-"""How often credible intervals hold the truth where categories are rare or data sets are many:
-writes that section of docs/coverage.md. Takes some minutes.
+"""Measure how often credible intervals hold the truth where categories are rare or data sets are
+many, and write that section of docs/coverage.md. This takes some minutes.
 """
 
 import sys
@@ -11,9 +11,9 @@ from rich.progress import track
 from scipy import stats
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
-from calibration import LEVELS, RARE, Cell, coverage, plug_in, simulate  # noqa: E402
+from tests.helpers.calibration import LEVELS, RARE, Cell, coverage, plug_in, simulate  # noqa: E402
 
 DRAWS = 300
 TITLE = "## Rare categories and many data sets\n"

@@ -27,7 +27,7 @@ def three_gammaln(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def exact(a: np.ndarray, b: np.ndarray) -> arb:
-    """The same formula to 300 bits."""
+    """Compute the Hellinger distance by its formula, to 300 bits."""
 
     def log_beta(c: list[arb]) -> arb:
         return sum((x.lgamma() for x in c), arb(0)) - sum(c, arb(0)).lgamma()

@@ -72,7 +72,7 @@ def ten() -> None:
 
 
 def _times(release: ob.Release) -> list[float]:
-    """Of intervals and of draws, each with the posterior made anew."""
+    """Milliseconds that intervals and draws take, each with the posterior made anew."""
     return milliseconds(
         lambda: ob.noise_aware_posterior(release).interval(0.95),
         lambda: ob.noise_aware_posterior(release).sample(4000, seed=0),
@@ -134,7 +134,45 @@ def many() -> None:
     )
 
 
+def answers() -> None:
+    """Answers of a posterior beside the same by draws of all categories, in one process."""
+    rows = []
+    for k in (100, 300, 1000):
+        rng = np.random.default_rng(k)
+        counts = rng.multinomial(100 * k, rng.dirichlet(np.ones(k)))
+        drawn = counts + np.rint(rng.laplace(0, 3, k)).astype(int)
+        release = released(ob.LaplaceParameters(3.0, total="private"), drawn, None)
+        one, two = (ob.noise_aware_posterior(release) for _ in range(2))
+        all_drawn, few, sums, all_at_once = milliseconds(
+            lambda one=one: one.sample(4000, seed=0),
+            lambda one=one: one.difference(3, 5).interval(),
+            lambda one=one, two=two: one.compare(two).interval(),
+            lambda one=one: one.interval(0.95, "simultaneous"),
+            repeats=1,
+        )
+        whole = 10 * all_drawn  # 40 000 draws, of which a difference was
+        ratios = whole / few, 2 * whole / sums, whole / all_at_once
+        rows.append([str(k), all_drawn, few, sums, all_at_once, *(f"{x:.0f}" for x in ratios)])
+    table(
+        "Answers of a noise-aware posterior, n private, scale 3, 100 records a category",
+        [
+            "k",
+            "4000 draws, ms",
+            "difference, ms",
+            "compare, ms",
+            "simultaneous, ms",
+            "draws / difference",
+            "draws / compare",
+            "draws / simultaneous",
+        ],
+        rows,
+        "Ratios are to 40 000 draws of all categories, ten times the 4000: of both posteriors where"
+        " two are compared.",
+    )
+
+
 def main() -> None:
+    answers()
     two()
     ten()
     negative()

@@ -1,5 +1,5 @@
-"""How close the mechanisms come to the least error that ε allows: the numbers of
-docs/optimality.md. Takes some minutes.
+"""Measure how close the mechanisms come to the least error that ε allows: the numbers of
+docs/optimality.md. This takes some minutes.
 """
 
 import math
@@ -93,7 +93,7 @@ def parts(total: int, number: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 
 def standing_for(vector: tuple[int, ...]) -> tuple[int, ...]:
-    """Of all that permutations and reflection make of a vector, the one that is listed."""
+    """Return the listed one of all vectors that permutations and reflection make of a vector."""
     falling = tuple(sorted(vector, reverse=True))
     return max(falling, tuple(-entry for entry in reversed(falling)))
 

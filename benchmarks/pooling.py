@@ -1,4 +1,4 @@
-"""What groups gain by borrowing strength, and what it costs: the table of docs/pooling.md."""
+"""Measure what groups gain by borrowing strength, and its cost: the table of docs/pooling.md."""
 
 import sys
 import warnings
@@ -13,9 +13,9 @@ from scipy import stats
 import opendp_bayes as ob
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
-from releases import promise  # noqa: E402
+from tests.helpers.releases import promise  # noqa: E402
 
 GROUPS, LABELS, KAPPA = 100, ("a", "b", "c", "d", "e"), 20.0
 LEAST, MOST = 5, 50
@@ -32,7 +32,7 @@ def simulated(rng: Any) -> tuple[Any, Any]:
 
 
 def of_the_model(rng: Any) -> tuple[Any, Any]:
-    """The same with κ, m and the split of all records between groups from the default priors."""
+    """Simulate data with κ, m and the sizes of the groups drawn from the default priors."""
     kappa = stats.fisk(1.0, scale=10.0).rvs(random_state=rng)
     m = rng.dirichlet(np.ones(len(OWN_LABELS)))
     theta = rng.dirichlet(np.maximum(kappa * m, 1e-3), OWN_GROUPS)

@@ -5,6 +5,7 @@ sections of pages.
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from textwrap import fill
 from time import perf_counter
 from typing import Any
 
@@ -42,11 +43,15 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], not
     Console(width=150).print(shown, "")
     if MARKDOWN in os.environ:
         lines = [columns, ["---"] * len(columns), *text]
-        page = "\n".join(
-            [f"## {title}", "", note, "", *(f"| {' | '.join(line)} |" for line in lines), "", ""]
-        )
+        rows = [f"| {' | '.join(line)} |" for line in lines]
+        page = "\n".join([f"## {title}", "", wrapped(note), "", *rows, "", ""])
         with Path(os.environ[MARKDOWN]).open("a") as file:
             file.write(page)
+
+
+def wrapped(text: str) -> str:
+    """Break a paragraph into lines of at most 100 columns, as on every page."""
+    return fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def section(page: Path, title: str, text: str) -> None:

@@ -39,7 +39,7 @@ def drawn_errors(query: Any) -> list[float]:
     """Mean total-variation distance of the released means, of each question."""
     errors = []
     for one, part in query._shared().values():
-        mechanism, prior = one.fitted(part), one.space.prior_array
+        mechanism, prior = one.fitted(part).mechanism, one.space.prior_array
         counts = np.diff(np.arange(prior.size + 1) * SIZE // prior.size)
         drawn = np.maximum(mechanism.sample(counts, prior, DRAWS), 0) + prior
         true = (counts + prior) / (SIZE + prior.sum())

@@ -1,4 +1,4 @@
-"""How long the command line makes one wait before it says anything."""
+"""Measure how long a user waits before the command line says anything."""
 
 import os
 import subprocess

@@ -1,5 +1,6 @@
-"""What the time of one release tells of the data, with the least time of a draw and without: the
-area under the curve of a test that tells two data sets apart by it.
+"""Measure what the time of one release tells of the data, with the least time of a draw and without
+it: the area under the curve of the best test that tells two data sets apart by that time. This
+takes about an hour, most of it asleep.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ Timed = dict[str, list[int]]
 
 
 def mechanisms(size: int, k: int) -> Iterator[tuple[str, Any]]:
-    """Of loss 1, about, as far as they take this size."""
+    """Mechanisms of a loss of about 1, without those that do not take this size."""
     scale = 2 * ob.global_sensitivity(size, [1.0] * k)
     for name, made in (
         ("EHD", ob.HellingerExponential(scale)),
@@ -79,7 +80,7 @@ def area(times: Timed, pair: tuple[str, str]) -> float:
 
 
 def row(name: str, mechanism: Any, size: int, k: int) -> list[Any]:
-    """Of one mechanism: medians, and areas without a least time and with it."""
+    """Measure one mechanism: medians, and areas without a least time and with it."""
     space = PosteriorSpace(tuple(range(k)), size, (1.0,) * k)
     data = {name: space.concentration(counts) for name, counts in data_sets(size, k).items()}
     release: Any = ob.make_mechanism(

@@ -47,7 +47,7 @@ def posterior(k: int, size: int, made: Setting) -> CountsGivenNoise:
 
 
 def seconds(function: Callable[[], Any]) -> str:
-    """Of processor time."""
+    """Seconds of processor time that a call takes, as text."""
     start = process_time()
     function()
     return f"{process_time() - start:.2f}"

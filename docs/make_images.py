@@ -85,7 +85,7 @@ def make_releases() -> None:
 
 
 def with_income(survey: pl.DataFrame) -> pl.DataFrame:
-    """With the household's income, by class."""
+    """Add the household's income, by class."""
     classes = [f"${low}k to {high}k" for low, high in pairwise(INCOMES)] + [f"over ${INCOMES[-1]}k"]
     codes = anes96.load_pandas().data["income"]
     names = [classes[int(code) - 1] for code in codes]
@@ -190,7 +190,7 @@ def notebook(release: ob.Release, name: str) -> None:
 
 
 def screen(renderable: RenderableType, name: str, command: str) -> None:
-    """What a command prints, as SVG with whatever monospaced font there is."""
+    """Write what a command prints as SVG, in whatever monospaced font the reader has."""
     console = Console(record=True, width=80, file=io.StringIO(), force_terminal=True)
     console.print(renderable)
     code_format = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)

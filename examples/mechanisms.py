@@ -1,5 +1,5 @@
-"""Which mechanism is the most accurate? Its expected error is exact arithmetic on public settings:
-no data, no OpenDP, no simulation.
+"""Find the most accurate mechanism. Its expected error is exact arithmetic on public settings: no
+data, no OpenDP, no simulation.
 
 Every mechanism is a value that knows its law. At equal ε, the expected Hellinger distance between
 the posterior and its release is the mean of `hellinger_distance` under that law, for data sets that

@@ -20,7 +20,7 @@ def main() -> None:
     log_likelihood = ob.log_likelihood(release)
 
     def log_density(free: np.ndarray, ordered: bool) -> float:
-        """Of two logarithms of ratios; the Dirichlet(1, 1, 1) prior is `prod θ` there."""
+        """Density of two logarithms of ratios, where the Dirichlet(1, 1, 1) prior is `prod θ`."""
         exponents = np.append(free, 0.0)
         theta = np.exp(exponents - np.logaddexp.reduce(exponents))
         if theta.min() < 1e-12 or (ordered and np.any(np.diff(theta) > 0)):

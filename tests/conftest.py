@@ -1,14 +1,8 @@
-"""Let every test module `import oracles`, the independent constructions that the package is
-compared with.
-"""
+"""Fixtures for more than one folder of tests."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parent.parent / "docs" / "api.md").read_text(encoding="ut
 ENTRIES = {
     path: re.findall(r"\w+", members)
     for path, members in re.findall(
-        r"^::: (\S+)\n(?:    options:\n|      (?!members)\S.*\n)*(?:      members: \[(.*)\]\n)?",
+        r"^::: (\S+)\n(?:    options:\n|      (?!members)\S.*\n)*(?:      members: \[([^]]*)\]\n)?",
         PAGE,
         re.MULTILINE,
     )

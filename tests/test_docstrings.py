@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_pages import ROOT, SOURCES
 
-PACKAGES = [ROOT / "opendp_bayes", *sorted((ROOT / "plugins").glob("*/opendp_bayes_*"))]
+from tests.helpers.sources import PACKAGES, ROOT, SOURCES
+
 #: Parts whose docstrings are not held to this.
 EXEMPT = "inference"
 _ENTRY = re.compile(r"^(\S.*?) : ", re.MULTILINE)

@@ -8,15 +8,9 @@ import inspect
 
 import numpy as np
 import pytest
-from argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check
-from argument_rows_of_constructors import CONSTRUCTORS, QUERIES
-from argument_rows_of_losses import LOSSES, PLAN
-from argument_rows_of_papers import PAPERS, PRESETS
-from argument_rows_of_posteriors import POSTERIORS
-from optional import arviz_or_skip
 
 import opendp_bayes as ob
-from opendp_bayes.inference.answers import category_answers
+from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.inference.answers.comparison import Comparison
 from opendp_bayes.inference.answers.one_category import CategoryPosterior
 from opendp_bayes.inference.answers.quantities import Quantity
@@ -24,6 +18,12 @@ from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, Number
 from opendp_bayes.inference.pooling import pooled_draws
 from opendp_bayes.results import pooled_release as pooled_results
 from opendp_bayes.results.pooled_release import Pooled
+from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check
+from tests.helpers.argument_rows_of_constructors import CONSTRUCTORS, QUERIES
+from tests.helpers.argument_rows_of_losses import LOSSES, PLAN
+from tests.helpers.argument_rows_of_papers import PAPERS, PRESETS
+from tests.helpers.argument_rows_of_posteriors import POSTERIORS
+from tests.helpers.optional import arviz_or_skip
 
 ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 
@@ -31,7 +31,7 @@ ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
 @pytest.fixture(autouse=True)
 def _quick(coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw less: no direction here depends on the last per cent."""
-    monkeypatch.setattr(category_answers, "DRAWS", 4000)
+    monkeypatch.setattr(answers, "DRAWS", 4000)
     for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2, "_MET": np.inf}.items():
         monkeypatch.setattr(pooled_draws, name, value)
     for name, limit in {"_FEWEST_EFFECTIVE": 0, "_LARGEST_R_HAT": np.inf}.items():

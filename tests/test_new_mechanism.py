@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import oracles
 import pytest
-from releases import promise
 from scipy import stats
 
 import opendp_bayes as ob
@@ -22,6 +20,8 @@ from opendp_bayes.mechanisms import registry
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
+from tests.helpers import oracles
+from tests.helpers.releases import promise
 
 SIZE, PRIOR = 4, (1.0, 0.5, 2.0)
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
+
+from tests.helpers import oracles
 
 
 @pytest.mark.parametrize("number", [np.int64, np.uint8, float], ids=lambda kind: kind.__name__)

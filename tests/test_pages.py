@@ -7,13 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SOURCES = sorted(
-    path
-    for folder in (ROOT / "opendp_bayes", *(ROOT / "plugins").glob("*/opendp_bayes_*"))
-    for path in folder.rglob("*.py")
-)
+from tests.helpers.sources import PAGES, SOURCES
+
 _FENCED = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 

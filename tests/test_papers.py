@@ -12,7 +12,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from by_path import loaded
+
+from tests.helpers.by_path import loaded
 
 ROOT = Path(__file__).parent.parent
 with (ROOT / "docs" / "papers.csv").open(newline="", encoding="utf-8") as _file:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from by_path import loaded
 
 import opendp_bayes as ob
+from tests.helpers.by_path import loaded
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = sorted(

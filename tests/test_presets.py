@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-import oracles
 import pytest
-from argument_rows_of_papers import PRESETS
 
 import opendp_bayes as ob
 from opendp_bayes import papers
 from opendp_bayes.mathematics.simplex import candidates
+from tests.helpers import oracles
+from tests.helpers.argument_rows_of_papers import PRESETS
 
 ONES = [1.0, 1.0]
 

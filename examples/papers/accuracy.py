@@ -254,7 +254,7 @@ def equals_two() -> str:
 
 
 def radicand(n: int, reach: float, exponent: float, constant: float = 1.0) -> float:
-    """What the table takes the square root of, with this constant in the O."""
+    """Return what the table takes the square root of, with this constant in the O."""
     return 1 - (constant * (n + reach) / (n - reach)) ** exponent
 
 

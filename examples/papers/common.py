@@ -1,5 +1,5 @@
-"""What the checks of the papers' claims share: the papers' objects written out from their
-definitions, over all data sets of a small size.
+"""Objects of the papers, written out from their definitions over all data sets of a small size, for
+the checks of the papers' claims.
 
 Every function here enumerates. Only the Hellinger distance is the package's, because three
 log-gamma functions lose its digits; a check of its own compares it with an integral.

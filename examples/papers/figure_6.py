@@ -102,7 +102,7 @@ def priors(sheet: Sheet, panel: int, part: str) -> None:
 
 
 def box(law: ob.ErrorLaw) -> dict[str, float]:
-    """What matplotlib draws of 1000 runs, of the law itself."""
+    """Compute from the law itself what matplotlib would draw of 1000 runs."""
     low, middle, high = (law.quantile(level) for level in (0.25, 0.5, 0.75))
     notch = 1.57 * (high - low) / math.sqrt(RUNS)
     return {

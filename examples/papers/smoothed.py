@@ -27,7 +27,7 @@ def logs_of_elections(lost: float, t: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def slope(corners: list[list[float]], lost: float, epsilon: float) -> tuple[float, float]:
-    """Of log10 of the smoothed δ per 1000 records, and the largest residual of a line."""
+    """Fit a line to log10 of the smoothed δ: slope per 1000 records, and largest residual."""
     sizes = np.array([500, 1000, 1500])
     logs = [obs.log_smoothed_delta(corners, int(n), 1 - lost, epsilon) for n in sizes]
     line = np.polyfit(sizes, np.array(logs) / math.log(10), 1)
@@ -273,7 +273,7 @@ def ninety_five() -> str:
 
 
 def printed_bound(size: int, eta: float, f: float, epsilon: float) -> float:
-    """Of Remark 8, two categories."""
+    """Compute the bound that Remark 8 prints for two categories."""
     g = (-math.expm1(-epsilon) / eta - 1) ** 2
     return math.exp(-g * f * size / 6) + 2 * math.exp(-f * size / 8)
 

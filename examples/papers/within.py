@@ -58,7 +58,7 @@ def lszhang_exact() -> str:
 
 @check("P28")
 def lszhang_bound() -> str:
-    """Of the true probability, at the smallest t of each k, which is the hardest."""
+    """Compare the bound with the true probability at the smallest t of each k, the hardest one."""
     failing = number = 0
     for n in (1, 2, 3, 4, 5, 8, 13, 20, 31, 60):
         for epsilon in (0.1, 1.0, 3.0, 8.0):

@@ -4,7 +4,7 @@ analyst best at that privacy.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from copy import deepcopy
 from functools import partial
 from itertools import count
 from typing import Any, Literal, TypeVar, cast
@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
-from opendp_bayes.accounting.exact import checked, is_accounted
 from opendp_bayes.accounting.profile import (
     Accounting,
+    delta_at,
     delta_from_bounds,
     feasible_loss,
-    privacy_profile,
 )
 from opendp_bayes.accounting.thorough import thorough
 from opendp_bayes.mathematics.validation import (
@@ -30,9 +29,10 @@ from opendp_bayes.mathematics.validation import (
     as_size,
 )
 from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
 
 M = TypeVar("M", bound=Mechanism)
-RelativeLoss = Callable[[Mechanism, int | None, ArrayLike, int, Accounting], float]
+RelativeLoss = Callable[[Setting, int, Accounting], float]
 
 #: The loss at the scale found is at least this part of what was asked for, where the loss is
 #: continuous.
@@ -90,61 +90,56 @@ def calibrate(
     1.239
     """
     as_choice(accounting, "accounting", ("exact", "proven", "thorough"))
-    mechanism, size, prior, d_in = checked(mechanism, size, prior, as_size(d_in, "d_in"))
-    concentration = np.array(prior)
+    setting, d_in = Setting.of(mechanism, size, prior), as_size(d_in, "d_in")
     guess = None
-    if tune and size is not None:
-        guess = counts_in_proportion(size, concentration, proportions)
+    if tune and setting.size is not None:
+        guess = counts_in_proportion(setting.size, setting.prior_array, proportions)
     if accounting == "thorough":
         if epsilon is None or delta is not None or rho is not None or d_in != 1:
             raise ValueError(
                 f"accounting='thorough', epsilon={epsilon!r}, delta={delta!r}, rho={rho!r},"
                 f" d_in={d_in}: is for epsilon alone and one record; use 'exact'."
             )
-        return thorough(
-            mechanism,
-            size,
-            prior,
+        found = thorough(
+            setting,
             as_positive(epsilon, "epsilon"),
             lambda start, relative, chosen: fitted(
-                start, relative, guess if chosen else None, concentration, _PREFERENCE
+                start, relative, guess if chosen else None, _PREFERENCE
             ),
         )
-    loss = relative_loss(epsilon=epsilon, delta=delta, rho=rho)
-
-    def value(candidate: Mechanism) -> float:
-        return loss(candidate, size, prior, d_in, accounting)
-
-    return fitted(mechanism, value, guess, concentration)
+    else:
+        loss = relative_loss(epsilon=epsilon, delta=delta, rho=rho)
+        found = fitted(setting, lambda candidate: loss(candidate, d_in, accounting), guess)
+    return cast(M, deepcopy(found.mechanism))  # caches of losses keep the other
 
 
 def fitted(
-    mechanism: M,
-    value: Callable[[Mechanism], float],
+    setting: Setting,
+    value: Callable[[Setting], float],
     guess: Integers | None,
-    prior: Floats,
     preference: float = 0.0,
-) -> M:
+) -> Setting:
     """The mechanism at its smallest scale, with the smoothness that suits `guess`, counts of shape
     `(k,)`, best if one is given and it has one.
 
     `preference` : what a factor e of gamma or beta must gain in the logarithm of the width.
     """
-    if guess is None or not hasattr(mechanism, "smoothness"):
-        return smallest_scale(mechanism, value)
-    name, bounds = mechanism.smoothness
-    found: dict[float, Any] = {}
-    start: Any = mechanism
+    if guess is None or not hasattr(setting.mechanism, "smoothness"):
+        return smallest_scale(setting, value)
+    name, bounds = setting.mechanism.smoothness
+    found: dict[float, Setting] = {}
+    start = setting
 
     def width(log_smoothness: float) -> float:
         # At one data set the law depends on the width alone, and the expected distance increases
         # with it.
         nonlocal start
         start = smallest_scale(
-            replace(start, **{name: math.exp(log_smoothness)}), value, _COARSE_SLACK
+            start.changed(**{name: math.exp(log_smoothness)}), value, _COARSE_SLACK
         )
         found[log_smoothness] = start
-        return math.log(start.width(guess, prior)) + preference * log_smoothness
+        of_guess = cast(Any, start.mechanism).width(guess, start.prior_array)
+        return math.log(of_guess) + preference * log_smoothness
 
     best = minimize_scalar(
         width,
@@ -155,28 +150,29 @@ def fitted(
     return smallest_scale(found[min(found, key=lambda at: abs(at - best.x))], value)
 
 
-def smallest_scale(mechanism: M, loss: Callable[[Mechanism], float], slack: float = _SLACK) -> M:
+def smallest_scale(
+    setting: Setting, loss: Callable[[Setting], float], slack: float = _SLACK
+) -> Setting:
     """Find the mechanism at the smallest scale where `loss`, relative to the loss allowed, is at
     most 1, by regula falsi on logarithms.
 
     The loss there is at least `1 - slack` where it is continuous. A loss is nearly proportional to
     a power of the scale, so a few evaluations suffice. The scale returned was itself evaluated.
     """
-    scale = mechanism.scale
-    allowed: tuple[float, float] | None = (
-        None  # a scale that is private enough, and the logarithm of its loss
-    )
+    # A scale that is private enough, and the logarithm of its loss.
+    allowed: tuple[float, float] | None = None
     refused: tuple[float, float] | None = None
+    found = candidate = setting
     for step in count():
-        value = loss(replace(mechanism, scale=scale))
+        scale, value = candidate.mechanism.scale, loss(candidate)
         logarithm = math.log(value) if value > 0 else -math.inf
         if value <= 1:
-            allowed = (scale, logarithm)
+            found, allowed = candidate, (scale, logarithm)
         else:
             refused = (scale, logarithm)
             if scale >= SCALES[1]:
                 raise ValueError(
-                    f"mechanism={replace(mechanism, scale=scale)!r}: its privacy loss exceeds what"
+                    f"mechanism={candidate.mechanism!r}: its privacy loss exceeds what"
                     " is asked for at every scale; choose another mechanism or a larger loss."
                 )
         if allowed and (
@@ -186,7 +182,8 @@ def smallest_scale(mechanism: M, loss: Callable[[Mechanism], float], slack: floa
         ):
             break
         scale = min(max(_next(allowed, refused, scale, value, step, slack), SCALES[0]), SCALES[1])
-    return replace(mechanism, scale=cast(tuple[float, float], allowed)[0])
+        candidate = candidate.changed(scale=scale)
+    return found
 
 
 def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, slack: float) -> float:
@@ -215,7 +212,7 @@ def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, sla
 def relative_loss(
     *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
 ) -> RelativeLoss:
-    """Make the function from a mechanism to its loss divided by the one asked for: at most 1 if it
+    """Make the function from a setting to its loss divided by the one asked for: at most 1 if it
     is private enough. The arguments are those that `calibrate` accepts.
     """
     if (epsilon is None and delta is None) == (rho is None):
@@ -235,44 +232,27 @@ def relative_loss(
 
 
 def _by_bound(
-    name: str,
-    limit: float,
-    mechanism: Mechanism,
-    size: int | None,
-    prior: ArrayLike,
-    d_in: int,
-    accounting: Accounting,
+    name: str, limit: float, setting: Setting, d_in: int, accounting: Accounting
 ) -> float:
-    loss = feasible_loss(
-        mechanism, size=size, prior=prior, d_in=d_in, accounting=accounting, renyi=name == "rho"
-    )
+    loss = feasible_loss(setting, d_in=d_in, accounting=accounting, renyi=name == "rho")
     value: float = getattr(loss, name)
     if name == "epsilon" and math.isinf(value) and math.isfinite(loss.rho):
         raise ValueError(
-            f"mechanism={type(mechanism).__name__}: has no ε without δ. Give delta as well, or rho;"
-            " or take another mechanism, such as LaplaceParameters."
+            f"mechanism={type(setting.mechanism).__name__}: has no ε without δ. Give delta as well,"
+            " or rho; or take another mechanism, such as LaplaceParameters."
         )
     return value / limit
 
 
 def _by_profile(
-    epsilon: float,
-    delta: float,
-    mechanism: Mechanism,
-    size: int | None,
-    prior: ArrayLike,
-    d_in: int,
-    accounting: Accounting,
+    epsilon: float, delta: float, setting: Setting, d_in: int, accounting: Accounting
 ) -> float:
     # So that the profile's inverse, which has a tolerance, gives no more than the epsilon asked
     # for.
     epsilon *= 1 - 1e-9
-    if accounting == "exact" and is_accounted(mechanism):
-        return float(privacy_profile(mechanism, size=size, prior=prior, d_in=d_in)(epsilon)) / delta
-    proven = mechanism.proven_loss(
-        d_in, size=size, prior=np.asarray(prior, dtype=np.float64), delta=delta
-    )
-    pure = mechanism.proven_loss(d_in, size=size, prior=np.asarray(prior, dtype=np.float64))
+    if accounting == "exact" and setting.is_accounted:
+        return delta_at(setting, d_in, epsilon) / delta
+    proven, pure = setting.proven_loss(d_in, delta), setting.proven_loss(d_in)
     with_delta = proven.epsilon / epsilon if epsilon and proven.delta <= delta else math.inf
     return min(delta_from_bounds(pure, epsilon) / delta, with_delta)
 

@@ -3,11 +3,10 @@ neighbours, from their probabilities.
 """
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeVar, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,14 +22,13 @@ from opendp_bayes.accounting.divergences import (
 )
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
-from opendp_bayes.accounting.pairs import Setting, pairs_of
+from opendp_bayes.accounting.pairs import pairs_of, work_of
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import SCALES, as_distance, as_prior, as_size
-from opendp_bayes.mechanisms import registry
+from opendp_bayes.mathematics.validation import as_distance
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
-from opendp_bayes.mechanisms.protocol import Mechanism, law_of
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
 
 #: Probabilities to compare, above which constructors and the calibration use the proven bound: a
 #: second or two.
@@ -48,8 +46,6 @@ _LARGEST_GROUP = 8
 
 #: One pair that stands for all neighbours.
 WORST_OF_NOISE = (NoisePairs, GaussianPair)
-
-M = TypeVar("M", bound=Mechanism)
 
 
 def exact_loss(
@@ -79,57 +75,25 @@ def exact_loss(
     >>> round(loss.epsilon, 4), loss.method
     (0.3999, 'windowed')
     """
-    mechanism, size, prior, d_in = checked(mechanism, size, prior, d_in)
-    found = loss_within(mechanism, size, prior, d_in, LARGEST_WORK, True)
+    found = loss_within(Setting.of(mechanism, size, prior), as_distance(d_in), LARGEST_WORK, True)
     return replace(found)  # a value that nobody can change for others
 
 
-def is_accounted(mechanism: Mechanism) -> bool:
-    """True if the loss of the mechanism can be computed, as for every mechanism built in; of any
-    other only its `proven_loss` is known.
-    """
-    return type(mechanism) in registry.BUILT_IN
-
-
-def worst_pair(mechanism: Mechanism, *, size: int, prior: ArrayLike) -> WorstPair | None:
+def worst_pair(setting: Setting) -> WorstPair | None:
     """Neighbours with the largest exact ε, or None where the loss is not computed from the
     probabilities of pairs of data sets.
     """
-    return next(iter(bad_pairs(mechanism, size=size, prior=prior)), None)
+    return next(iter(bad_pairs(setting)), None)
 
 
-def bad_pairs(mechanism: Mechanism, *, size: int, prior: ArrayLike) -> tuple[WorstPair, ...]:
+def bad_pairs(setting: Setting) -> tuple[WorstPair, ...]:
     """Neighbours with the largest exact ε, and where there are many candidates some of the next
     worst, unlike each other; empty where `worst_pair` is None.
     """
-    mechanism, _, concentration, _ = checked(mechanism, size, prior, 1)
-    pairs = _pairs(mechanism, size, concentration, 1, LARGEST_WORK)
+    pairs = pairs_of(setting, 1, LARGEST_WORK)
     if pairs is None or isinstance(pairs, WORST_OF_NOISE):
         return ()
-    return _examine(mechanism, size, concentration, 1, False).worst
-
-
-def checked(
-    mechanism: M, size: int | None, prior: ArrayLike, d_in: int
-) -> tuple[M, int | None, tuple[float, ...], int]:
-    """The arguments, validated, in a hashable form; the mechanism as a copy, which the caches of
-    losses keep and nobody else can change.
-    """
-    if not isinstance(mechanism, Mechanism):
-        raise TypeError(
-            f"mechanism={told(mechanism)}: must be a mechanism value, such as"
-            " LaplaceParameters(scale=1.0)."
-        )
-    if type(mechanism).__hash__ is None:
-        raise TypeError(
-            f"mechanism={told(mechanism)}: must be hashable; give its class"
-            " @dataclass(frozen=True)."
-        )
-    array = as_prior(prior)
-    size = None if size is None else as_size(size)
-    # A loss may be asked for at a scale that no release should use.
-    replace(mechanism, scale=SCALES[0]).check(size=size, prior=array)
-    return deepcopy(mechanism), size, tuple(array.tolist()), as_distance(d_in)
+    return _examine(setting, 1, False).worst
 
 
 @dataclass(frozen=True)
@@ -141,32 +105,24 @@ class _Findings:
 
 
 @lru_cache(maxsize=1024)
-def loss_within(
-    mechanism: Mechanism,
-    size: int | None,
-    prior: tuple[float, ...],
-    d_in: int,
-    largest_work: int,
-    renyi: bool,
-) -> PrivacyLoss:
-    if size is not None:
-        d_in = min(d_in, size)  # no two data sets are further apart
+def loss_within(setting: Setting, d_in: int, largest_work: int, renyi: bool) -> PrivacyLoss:
+    """Bound the loss as `exact_loss` does, within so much work; without `renyi`, ρ follows from the
+    range.
+    """
+    if setting.size is not None:
+        d_in = min(d_in, setting.size)  # no two data sets are further apart
     if d_in == 0:
         return NO_LOSS
-    proven = mechanism.proven_loss(d_in, size=size, prior=np.array(prior))
-    first = _pairs(mechanism, size, prior, 1, largest_work)
+    proven = setting.proven_loss(d_in)
+    first = pairs_of(setting, 1, largest_work)
     if first is None:
         return proven
     if isinstance(first, WORST_OF_NOISE):
-        return _loss_of_noise(
-            proven, _pairs(mechanism, size, prior, d_in, largest_work) if renyi else None
-        )
-    public = cast(int, size)  # only additive noise can have a private one
-    group = min(d_in, _largest_group(public, prior))
-    renyi = renyi and _work(public, prior) <= _RENYI_WORK
+        return _loss_of_noise(proven, pairs_of(setting, d_in, largest_work) if renyi else None)
+    group = min(d_in, _largest_group(setting))
+    renyi = renyi and work_of(setting.size, setting.prior) <= _RENYI_WORK
     found = [
-        _examine(mechanism, public, prior, distance, renyi and distance == 1)
-        for distance in range(1, group + 1)
+        _examine(setting, distance, renyi and distance == 1) for distance in range(1, group + 1)
     ]
     number, rest = divmod(d_in, group)
     epsilon = min(_repeated([f.epsilon for f in found], number, rest), proven.epsilon)
@@ -199,15 +155,14 @@ def _loss_of_noise(proven: PrivacyLoss, pairs: Pairs | GaussianPair | None) -> P
 
 
 @lru_cache(maxsize=1024)
-def _examine(
-    mechanism: Mechanism, size: int, prior: tuple[float, ...], distance: int, renyi: bool
-) -> _Findings:
+def _examine(setting: Setting, distance: int, renyi: bool) -> _Findings:
     """The largest losses over all pairs at exactly this distance."""
-    pairs = cast(Pairs, _pairs(mechanism, size, prior, distance, LARGEST_WORK))
-    if not renyi and distance == 1 and _work(size, prior) > _RENYI_WORK:
-        law = law_of(mechanism, size, np.array(prior))
-        if isinstance(law, ExponentialWeights) and len(prior) > 2:
-            return _examine_large(law, size, prior, pairs.log_error)
+    pairs = cast(Pairs, pairs_of(setting, distance, LARGEST_WORK))
+    size, prior, law = setting.size, setting.prior, setting.law
+    large = not renyi and distance == 1 and work_of(size, prior) > _RENYI_WORK
+    if large and isinstance(law, ExponentialWeights) and len(prior) > 2:
+        # Only additive noise can have a private number of records.
+        return _examine_large(law, cast(int, size), prior, pairs.log_error)
     epsilon, spread, rho, worst = 0.0, 0.0, 0.0, None
     for block in pairs.blocks():
         smallest, largest = extremes(block)
@@ -249,48 +204,27 @@ def _examine_large(
     )
 
 
-def all_pairs(
-    mechanism: Mechanism, size: int | None, prior: tuple[float, ...], d_in: int
-) -> list[Pairs | GaussianPair] | None:
+def all_pairs(setting: Setting, d_in: int) -> list[Pairs | GaussianPair] | None:
     """The pairs for every distance up to `d_in`, or None if they cannot all be examined."""
-    if size is not None:
-        d_in = min(d_in, size)
-    first = _pairs(mechanism, size, prior, d_in, FEASIBLE_WORK)
+    if setting.size is not None:
+        d_in = min(d_in, setting.size)
+    first = pairs_of(setting, d_in, FEASIBLE_WORK)
     if first is None or d_in == 0:
         return None
     if isinstance(first, WORST_OF_NOISE):
         return [first]  # the largest distance is the worst
-    if d_in > _largest_group(cast(int, size), prior):
+    if d_in > _largest_group(setting):
         return None
-    found = [
-        _pairs(mechanism, size, prior, distance, FEASIBLE_WORK) for distance in range(1, d_in + 1)
-    ]
+    found = [pairs_of(setting, distance, FEASIBLE_WORK) for distance in range(1, d_in + 1)]
     return [pairs for pairs in found if pairs is not None]
 
 
-def _work(size: int, prior: tuple[float, ...], distance: int = 1) -> int:
-    return Setting(size, prior, distance).work()
-
-
-def _largest_group(size: int, prior: tuple[float, ...]) -> int:
+def _largest_group(setting: Setting) -> int:
     """The largest distance for which all pairs are examined, from 1 to `_LARGEST_GROUP`."""
-    group, total = 1, _work(size, prior)
+    size, prior = setting.size, setting.prior
+    group, total = 1, work_of(size, prior)
     while (
-        group < _LARGEST_GROUP and (total := total + _work(size, prior, group + 1)) <= _GROUP_WORK
+        group < _LARGEST_GROUP and (total := total + work_of(size, prior, group + 1)) <= _GROUP_WORK
     ):
         group += 1
     return group
-
-
-def _pairs(
-    mechanism: Mechanism,
-    size: int | None,
-    prior: tuple[float, ...],
-    distance: int,
-    largest_work: int,
-) -> Pairs | GaussianPair | None:
-    """The pairs to examine for data sets at exactly this distance, or None where only the proven
-    bound is to be had.
-    """
-    law = law_of(mechanism, size, np.array(prior)) if is_accounted(mechanism) else None
-    return None if law is None else pairs_of(law, Setting(size, prior, distance), largest_work)

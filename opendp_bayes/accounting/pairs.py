@@ -6,7 +6,7 @@ is known, there are no pairs, and only a proven bound is to be had.
 """
 
 from functools import lru_cache, singledispatch
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from opendp_bayes.accounting.noise import (
     laplace_shift,
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
-from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, Law, SimplexNoise
+from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.permute_and_flip import LAW_ERROR
+from opendp_bayes.mechanisms.setting import Setting
 
 #: Of Laplace noise, the most records whose profile is computed.
 _LARGEST_SHIFT = 256
@@ -37,36 +38,35 @@ _LARGEST_LOSS = 40.0
 _OF_LOGARITHMS = 2.0**-36
 
 
-class Setting(NamedTuple):
-    """The public setting: the number of records (None where private), the prior, and a distance."""
-
-    size: int | None
-    prior: tuple[float, ...]
-    distance: int = 1
-
-    def work(self) -> int:
-        """Probabilities that have to be compared for an exponential mechanism."""
-        if self.size is None:
-            return 0
-        if len(self.prior) == 2:
-            return two_categories.work(self.size, (self.prior[0], self.prior[1]))
-        return enumeration.work(self.size, self.prior, self.distance)
+def work_of(size: int | None, prior: tuple[float, ...], distance: int = 1) -> int:
+    """Count the probabilities that have to be compared for an exponential mechanism."""
+    if size is None:
+        return 0
+    if len(prior) == 2:
+        return two_categories.work(size, (prior[0], prior[1]))
+    return enumeration.work(size, prior, distance)
 
 
 @lru_cache(maxsize=256)
-def pairs_of(law: Law, setting: Setting, largest_work: int) -> Pairs | GaussianPair | None:
-    """The pairs to examine for data sets at exactly the distance of the setting, or None."""
-    return _pairs(law, setting, largest_work)
+def pairs_of(setting: Setting, distance: int, largest_work: int) -> Pairs | GaussianPair | None:
+    """The pairs to examine for data sets at exactly this distance, or None where only the proven
+    bound is to be had.
+    """
+    return _pairs(setting.law, setting, distance, largest_work) if setting.is_accounted else None
 
 
 @singledispatch
-def _pairs(law: Any, setting: Setting, largest_work: int) -> Pairs | GaussianPair | None:
+def _pairs(
+    law: Any, setting: Setting, distance: int, largest_work: int
+) -> Pairs | GaussianPair | None:
     return None
 
 
 @_pairs.register
-def _(law: AdditiveNoise, setting: Setting, largest_work: int) -> Pairs | GaussianPair | None:
-    distance, noise, moved = setting.distance, law.noise, law.moved(setting.size)
+def _(
+    law: AdditiveNoise, setting: Setting, distance: int, largest_work: int
+) -> Pairs | GaussianPair | None:
+    noise, moved = law.noise, law.moved(setting.size)
     if isinstance(noise, DiscreteGaussian):
         return GaussianPair(noise.scale, distance, moved)
     if not isinstance(noise, LaplaceNoise) or distance > _LARGEST_SHIFT:
@@ -76,19 +76,19 @@ def _(law: AdditiveNoise, setting: Setting, largest_work: int) -> Pairs | Gaussi
 
 
 @_pairs.register
-def _(law: SimplexNoise, setting: Setting, largest_work: int) -> Pairs | None:
+def _(law: SimplexNoise, setting: Setting, distance: int, largest_work: int) -> Pairs | None:
     k = len(setting.prior)
-    if setting.distance == 1:
+    if distance == 1:
         return NoisePairs(knorm_step(k, law.scale), knorm_error(k, law.scale))
-    if setting.distance > _LARGEST_STEPS or 1 / law.scale > _LARGEST_LOSS:
+    if distance > _LARGEST_STEPS or 1 / law.scale > _LARGEST_LOSS:
         return None
-    steps = knorm_steps(k, law.scale, setting.distance)
+    steps = knorm_steps(k, law.scale, distance)
     return NoisePairs(steps, _OF_LOGARITHMS)
 
 
 @_pairs.register
-def _(law: Flips, setting: Setting, largest_work: int) -> Pairs | None:
-    size, prior, distance = setting
+def _(law: Flips, setting: Setting, distance: int, largest_work: int) -> Pairs | None:
+    size, prior = setting.size, setting.prior
     if size is None or enumeration.work(size, prior, distance) > largest_work:
         return None
     error = LAW_ERROR + 2.0**-50 / law.scale
@@ -96,15 +96,15 @@ def _(law: Flips, setting: Setting, largest_work: int) -> Pairs | None:
 
 
 @_pairs.register
-def _(law: ExponentialWeights, setting: Setting, largest_work: int) -> Pairs | None:
-    size, prior, distance = setting
-    if size is None or setting.work() > largest_work:
+def _(law: ExponentialWeights, setting: Setting, distance: int, largest_work: int) -> Pairs | None:
+    size, prior = setting.size, setting.prior
+    if size is None or work_of(size, prior, distance) > largest_work:
         return None
-    error = law.widths.log_error(size, np.array(prior))
+    error = law.widths.log_error(size, setting.prior_array)
     if len(prior) > 2:
         return enumeration.EnumeratedPairs(law, size, prior, distance, error)
     two = (prior[0], prior[1])
-    widths = law.widths.widths(size, np.array(prior))
+    widths = law.widths.widths(size, setting.prior_array)
     # Tabulated distances have a larger error than the sampler's, and sums over a window that of so
     # many roundings.
     tabulated = 2 * float(np.max(1 / widths)) * 2 * two_categories.TABLE_ERROR

@@ -14,18 +14,13 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from opendp_bayes.accounting.divergences import Pairs, hockey_stick
-from opendp_bayes.accounting.exact import (
-    FEASIBLE_WORK,
-    all_pairs,
-    checked,
-    is_accounted,
-    loss_within,
-)
+from opendp_bayes.accounting.exact import FEASIBLE_WORK, all_pairs, loss_within
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mathematics.validation import Floats, as_distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
 
 #: Where a privacy map comes from: the probabilities themselves where that is feasible, or the
 #: closed form that is proved.
@@ -35,10 +30,8 @@ _ROUNDING = 1 + Fraction(1, 2**32)
 
 
 def feasible_loss(
-    mechanism: Mechanism,
+    setting: Setting,
     *,
-    size: int | None,
-    prior: ArrayLike,
     d_in: int,
     delta: float = 0.0,
     accounting: Accounting = "exact",
@@ -50,14 +43,12 @@ def feasible_loss(
     With `delta > 0`, `epsilon` and `delta` of the result hold together. Without `renyi`, `rho`
     follows from the range alone, which takes less time.
     """
-    mechanism, size, prior, d_in = checked(mechanism, size, prior, d_in)
-    if accounting == "proven" or not is_accounted(mechanism):
-        return mechanism.proven_loss(d_in, size=size, prior=np.array(prior), delta=delta)
-    loss = loss_within(mechanism, size, prior, d_in, FEASIBLE_WORK, renyi)
+    if accounting == "proven" or not setting.is_accounted:
+        return setting.proven_loss(d_in, delta)
+    loss = loss_within(setting, d_in, FEASIBLE_WORK, renyi)
     if not delta or d_in == 0:
         return replace(loss)  # a value that nobody can change for others
-    epsilon = PrivacyProfile(mechanism, size, prior, d_in).epsilon(delta)
-    proven = mechanism.proven_loss(d_in, size=size, prior=np.array(prior), delta=delta)
+    epsilon, proven = epsilon_at(setting, d_in, delta), setting.proven_loss(d_in, delta)
     if proven.epsilon < epsilon:
         return replace(loss, epsilon=proven.epsilon, delta=proven.delta, method=proven.method)
     if epsilon >= loss.epsilon:
@@ -85,8 +76,8 @@ def privacy_profile(
     >>> round(profile(0.25), 4), round(profile.epsilon(0.1), 4)
     (0.1505, 0.5101)
     """
-    mechanism, size, prior, d_in = checked(mechanism, size, prior, d_in)
-    return PrivacyProfile(mechanism, size, prior, d_in)
+    setting = Setting.of(mechanism, size, prior)
+    return PrivacyProfile(setting.mechanism, setting.size, setting.prior, as_distance(d_in))
 
 
 @dataclass(frozen=True)
@@ -107,15 +98,15 @@ class PrivacyProfile:
     @property
     def loss(self) -> PrivacyLoss:
         """The bounds without δ: beyond `loss.epsilon` the profile is zero."""
-        own = deepcopy(self.mechanism)  # what caches keep, out of everybody's reach
-        return replace(loss_within(own, self.size, self.prior, self.d_in, FEASIBLE_WORK, False))
+        return replace(loss_within(self._setting, self.d_in, FEASIBLE_WORK, False))
 
     @property
     def method(self) -> str:
         """Method by which δ is obtained: `"exact"` or `"windowed"`, or `"proven"` where it follows
         from the bounds in `loss` alone.
         """
-        return "proven" if self._pairs is None else self._pairs[0].method
+        pairs = all_pairs(self._setting, self.d_in)
+        return "proven" if pairs is None else pairs[0].method
 
     def __call__(self, epsilon: ArrayLike) -> float | Floats:
         """δ at one ε >= 0, or at an array of them, of the same shape. Raises `ValueError` for a
@@ -124,8 +115,8 @@ class PrivacyProfile:
         epsilons = np.asarray(epsilon, dtype=np.float64)
         if np.any(np.isnan(epsilons)) or np.any(epsilons < 0):
             raise ValueError(f"epsilon={epsilon!r}: must be at least 0.")
-        own = deepcopy(self)
-        deltas = np.array([_delta(own, float(value)) for value in epsilons.ravel()])
+        own = self._setting
+        deltas = np.array([delta_at(own, self.d_in, float(value)) for value in epsilons.ravel()])
         deltas = deltas.reshape(epsilons.shape)
         return float(deltas) if deltas.ndim == 0 else deltas
 
@@ -135,48 +126,53 @@ class PrivacyProfile:
         """
         if not 0 <= delta <= 1:
             raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
-        own, largest = deepcopy(self), self._largest(delta)
-        if delta == 0 or _delta(own, 0.0) <= delta:
-            return largest if delta == 0 else 0.0
-        if not math.isfinite(largest):
-            return math.inf
-
-        def excess(epsilon: float) -> float:
-            return math.log(max(_delta(own, epsilon), 1e-320)) - math.log(delta)
-
-        low = largest  # where the profile is zero or small; the root is bracketed by 0 and this
-        if excess(low) > 0:
-            return largest
-        step = 1e-11 * largest
-        epsilon = float(brentq(excess, 0.0, low, xtol=step, rtol=1e-13, maxiter=200))
-        while _delta(own, epsilon) > delta:
-            epsilon = min(epsilon + step, largest)
-        return epsilon
-
-    def _largest(self, delta: float) -> float:
-        """An ε whose δ is at most `delta`, from the proven bounds; infinite if there is none."""
-        if math.isfinite(self.loss.epsilon) or delta == 0:
-            return self.loss.epsilon
-        prior, size = np.array(self.prior), self.size
-        d_in = self.d_in if size is None else min(self.d_in, size)
-        proven = self.mechanism.proven_loss(d_in, size=size, prior=prior, delta=delta)
-        return proven.epsilon if proven.delta <= delta else math.inf
+        return epsilon_at(self._setting, self.d_in, delta)
 
     @property
-    def _pairs(self) -> list[Pairs | GaussianPair] | None:
-        return all_pairs(deepcopy(self.mechanism), self.size, self.prior, self.d_in)
+    def _setting(self) -> Setting:
+        """A setting that caches keep, out of everybody's reach."""
+        return Setting(deepcopy(self.mechanism), self.size, self.prior)
+
+
+def epsilon_at(setting: Setting, d_in: int, delta: float) -> float:
+    """An ε whose δ is at most `delta`, as `PrivacyProfile.epsilon` says."""
+    largest = _largest(setting, d_in, delta)
+    if delta == 0 or delta_at(setting, d_in, 0.0) <= delta:
+        return largest if delta == 0 else 0.0
+    if not math.isfinite(largest):
+        return math.inf
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(delta_at(setting, d_in, epsilon), 1e-320)) - math.log(delta)
+
+    low = largest  # where the profile is zero or small; the root is bracketed by 0 and this
+    if excess(low) > 0:
+        return largest
+    step = 1e-11 * largest
+    epsilon = float(brentq(excess, 0.0, low, xtol=step, rtol=1e-13, maxiter=200))
+    while delta_at(setting, d_in, epsilon) > delta:
+        epsilon = min(epsilon + step, largest)
+    return epsilon
+
+
+def _largest(setting: Setting, d_in: int, delta: float) -> float:
+    """An ε whose δ is at most `delta`, from the proven bounds; infinite if there is none."""
+    pure = loss_within(setting, d_in, FEASIBLE_WORK, False).epsilon
+    if math.isfinite(pure) or delta == 0:
+        return pure
+    proven = setting.proven_loss(d_in if setting.size is None else min(d_in, setting.size), delta)
+    return proven.epsilon if proven.delta <= delta else math.inf
 
 
 @lru_cache(maxsize=4096)
-def _delta(profile: PrivacyProfile, epsilon: float) -> float:
-    loss = profile.loss
-    if profile.d_in == 0 or epsilon >= loss.epsilon:
+def delta_at(setting: Setting, d_in: int, epsilon: float) -> float:
+    """A certified δ at one ε."""
+    loss = loss_within(setting, d_in, FEASIBLE_WORK, False)
+    if d_in == 0 or epsilon >= loss.epsilon:
         return 0.0
     bound = delta_from_bounds(loss, epsilon)
-    if profile._pairs is None:
-        return bound
-    exact = max(_delta_of(pairs, epsilon) for pairs in profile._pairs)
-    return min(bound, exact)
+    found = all_pairs(setting, d_in)
+    return bound if found is None else min(bound, max(_delta_of(one, epsilon) for one in found))
 
 
 def _delta_of(pairs: Pairs | GaussianPair, epsilon: float) -> float:

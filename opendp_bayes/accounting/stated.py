@@ -3,15 +3,12 @@
 import math
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from opendp_bayes.accounting.exact import checked, is_accounted, loss_within
-from opendp_bayes.accounting.profile import privacy_profile
+from opendp_bayes.accounting.exact import all_pairs, loss_within
+from opendp_bayes.accounting.profile import delta_at
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.protocol import Mechanism, law_of
+from opendp_bayes.mechanisms.setting import Setting
 
 #: Probabilities to compare, above which nothing is computed: a document is read in an instant.
 _LARGEST_WORK = 2_000_000
@@ -21,12 +18,7 @@ _CLOSE, _CLOSE_RHO = 1e-6, 1e-3
 
 
 def understated(
-    loss: PrivacyLoss,
-    mechanism: Mechanism,
-    *,
-    size: int | None,
-    prior: ArrayLike,
-    d_in: int,
+    loss: PrivacyLoss, setting: Setting, d_in: int
 ) -> Sequence[tuple[str, float, float]]:
     """List the bounds of a stated loss that the mechanism exceeds: name, stated value, and the
     least loss that the mechanism has.
@@ -34,25 +26,20 @@ def understated(
     Parameters
     ----------
     loss : the stated loss.
-    mechanism : a mechanism value.
-    size : the public number of records, or None where it is private (add/remove neighbours).
-    prior : the prior concentration, a positive number for every category, shape `(k,)`.
+    setting : the mechanism in its public setting.
     d_in : records changed, or added and removed; a whole number of at least 0.
 
     The losses of noise on the counts are attained, at any distance. Those of other mechanisms are
     computed for one record, where that takes an instant, which is a lower bound of any distance.
     Nothing is said of a mechanism that is not accounted for exactly.
-
-    Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism.
     """
-    mechanism, size, concentration, d_in = checked(mechanism, size, prior, d_in)
+    size, law = setting.size, setting.law
     distance = d_in if size is None else min(d_in, size)
-    if distance == 0 or not is_accounted(mechanism):
+    if distance == 0 or not setting.is_accounted:
         return ()
-    law = law_of(mechanism, size, np.array(concentration))
-    one = loss_within(mechanism, size, concentration, 1, _LARGEST_WORK, True)
+    one = loss_within(setting, 1, _LARGEST_WORK, True)
     if isinstance(law, (AdditiveNoise, SimplexNoise)):
-        least = mechanism.proven_loss(distance, size=size, prior=np.array(concentration))
+        least = setting.proven_loss(distance)
     elif one.method == "proven":
         return ()
     else:
@@ -66,9 +53,8 @@ def understated(
         bounds.append(("epsilon", loss.epsilon, least.epsilon, _CLOSE))
     elif math.isfinite(loss.epsilon):
         compared = distance if isinstance(law, AdditiveNoise) else 1
-        profile = privacy_profile(mechanism, size=size, prior=concentration, d_in=compared)
-        if profile.method != "proven":
-            delta = float(profile(loss.epsilon * (1 + _CLOSE)))
+        if all_pairs(setting, compared) is not None:
+            delta = delta_at(setting, compared, loss.epsilon * (1 + _CLOSE))
             bounds.append(("delta", loss.delta, delta, _CLOSE))
     return [
         (name, stated, least_of)

@@ -4,17 +4,12 @@ them, and the search begins again.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
-
-import numpy as np
 
 from opendp_bayes.accounting.exact import LARGEST_WORK, bad_pairs, loss_within
 from opendp_bayes.accounting.large_simplex import SUM_ERROR, loss_of_pairs
-from opendp_bayes.accounting.pairs import Setting
+from opendp_bayes.accounting.pairs import work_of
 from opendp_bayes.mechanisms.laws import ExponentialWeights
-from opendp_bayes.mechanisms.protocol import Mechanism, law_of
-
-M = TypeVar("M", bound=Mechanism)
+from opendp_bayes.mechanisms.setting import Setting
 
 #: Of the loss asked for, left to the rounding between one way to compute a loss and another.
 _MARGIN = 1e-12
@@ -24,18 +19,17 @@ _NEAR = 0.005
 
 
 def thorough(
-    mechanism: M,
-    size: int | None,
-    prior: tuple[float, ...],
+    setting: Setting,
     epsilon: float,
-    solved: Callable[[M, Callable[[Mechanism], float], bool], M],
-) -> M:
+    solved: Callable[[Setting, Callable[[Setting], float], bool], Setting],
+) -> Setting:
     """The mechanism that `solved` finds for the exact loss of all pairs at distance 1.
 
     `solved` takes a mechanism, its loss relative to the one asked for, and whether it may choose
     the smoothness too. Raises `ValueError` where there are too many probabilities to compare.
     """
-    work = Setting(size, prior).work()
+    size, prior = setting.size, setting.prior
+    work = work_of(size, prior)
     if work > LARGEST_WORK:
         raise ValueError(
             f"accounting='thorough', size={size}, {len(prior)} categories: {work:.1e} probabilities"
@@ -43,29 +37,28 @@ def thorough(
             " takes the proven bound there."
         )
 
-    def of_all(candidate: Mechanism) -> float:
-        return loss_within(candidate, size, prior, 1, LARGEST_WORK, False).epsilon / epsilon
+    def of_all(candidate: Setting) -> float:
+        return loss_within(candidate, 1, LARGEST_WORK, False).epsilon / epsilon
 
-    law = law_of(mechanism, size, np.array(prior))
-    if size is None or len(prior) == 2 or not isinstance(law, ExponentialWeights):
-        return solved(mechanism, of_all, True)
+    if size is None or len(prior) == 2 or not isinstance(setting.law, ExponentialWeights):
+        return solved(setting, of_all, True)
     known: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
 
-    def of_known(candidate: Mechanism) -> float:
-        own = law_of(candidate, size, np.array(prior))
+    def of_known(candidate: Setting) -> float:
+        own = candidate.law
         assert isinstance(own, ExponentialWeights)  # noqa: S101 (it was for the first one)
-        error = 2 * (own.widths.log_error(size, np.array(prior)) + SUM_ERROR)
+        error = 2 * (own.widths.log_error(size, setting.prior_array) + SUM_ERROR)
         return (loss_of_pairs(own, size, prior, known) + error) / epsilon * (1 + _MARGIN)
 
-    found, near = mechanism, False
+    found, near = setting, False
     while True:
-        bad = bad_pairs(found, size=size, prior=prior)
+        bad = bad_pairs(found)
         named = [(pair.first, pair.second) for pair in bad]
         if not bad or named[0] in known:
             return solved(found, of_all, not near)
         # From there on only the scale is sought, which more pairs can only raise.
         near = near or (len(known) > 0 and bad[0].epsilon <= epsilon * (1 + _NEAR))
         known += [pair for pair in named if pair not in known]
-        found = solved(found if near else mechanism, of_known, not near)
+        found = solved(found if near else setting, of_known, not near)
         if of_all(found) <= 1:
             return found

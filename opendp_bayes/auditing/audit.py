@@ -3,14 +3,15 @@ of its sampler.
 """
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.divergences import WorstPair
-from opendp_bayes.accounting.exact import checked, exact_loss, worst_pair
-from opendp_bayes.accounting.profile import privacy_profile
+from opendp_bayes.accounting.exact import LARGEST_WORK, loss_within, worst_pair
+from opendp_bayes.accounting.profile import epsilon_at
 from opendp_bayes.auditing.audited_draws import (
     Sampler,
     chi_square_p_value,
@@ -19,10 +20,11 @@ from opendp_bayes.auditing.audited_draws import (
     refuted_by,
 )
 from opendp_bayes.auditing.results import Audit, Claim, Fit, LawCheck, Pair
-from opendp_bayes.auditing.stated_law import law_of, over_all_neighbours, over_pairs
+from opendp_bayes.auditing.stated_law import listed, over_all_neighbours, over_pairs
 from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.validation import Floats, Integers, as_positive, as_size
-from opendp_bayes.mechanisms.protocol import Mechanism, nominal_epsilon
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
 
 #: With fewer draws hardly anything is refuted.
 _FEWEST_DRAWS = 1000
@@ -79,34 +81,34 @@ def audit(
     >>> round(found.exact.epsilon, 4), found.law.first, found.law.second
     (0.8838, (0, 10), (1, 9))
     """
-    mechanism, size, prior, _ = checked(mechanism, size, prior, 1)
+    setting = Setting.of(mechanism, size, prior)
     draws = _checked(draws, confidence, deltas)
-    exact = exact_loss(mechanism, size=size, prior=prior)
+    # What others hold, nobody can change for the caches.
+    own, exact = deepcopy(setting.mechanism), replace(loss_within(setting, 1, LARGEST_WORK, True))
     claimed = exact.epsilon if epsilon is None else as_positive(epsilon, "epsilon")
-    profile = privacy_profile(mechanism, size=size, prior=prior)
-    worst = None if size is None else worst_pair(mechanism, size=size, prior=prior)
-    law, pairs = _law_and_pairs(mechanism, size, prior, worst, progress)
+    worst = None if size is None else worst_pair(setting)
+    law, pairs = _law_and_pairs(setting, worst, progress)
     levels = [0.0, *deltas]
-    sampler = sample or mechanism.sample
+    sampler = sample or own.sample
     each = (1 - confidence) / 2 / (2 * len(pairs) * len(levels))
     tests = []
     for number, pair in enumerate(pairs):
-        drawn = _drawn(sampler, pair, prior, draws, progress, (number, len(pairs)))
-        tests.append(_tested(mechanism, prior, pair, drawn, levels, each))
+        drawn = _drawn(sampler, pair, setting.prior, draws, progress, (number, len(pairs)))
+        tests.append(_tested(setting, pair, drawn, levels, each))
     return Audit(
-        mechanism=mechanism,
-        size=size,
-        prior=prior,
+        mechanism=own,
+        size=setting.size,
+        prior=setting.prior,
         epsilon=claimed,
-        nominal=nominal_epsilon(mechanism, size, np.array(prior)),
-        proven=mechanism.proven_loss(1, size=size, prior=np.array(prior)),
+        nominal=setting.nominal_epsilon,
+        proven=setting.proven_loss(1),
         exact=exact,
         computed=worst.epsilon if worst else None if exact.method == "proven" else exact.epsilon,
         law=law,
         claims=tuple(
             Claim(
                 delta,
-                min(claimed, profile.epsilon(delta)) if delta else claimed,
+                min(claimed, epsilon_at(setting, 1, delta)) if delta else claimed,
                 max(float(test.refuted[i]) for test in tests),
                 None if law is None else max(float(test.refutable[i]) for test in tests),
             )
@@ -132,20 +134,17 @@ def _checked(draws: int, confidence: float, deltas: Sequence[float]) -> int:
 
 
 def _law_and_pairs(
-    mechanism: Mechanism,
-    size: int | None,
-    prior: tuple[float, ...],
-    worst: WorstPair | None,
-    progress: Progress,
+    setting: Setting, worst: WorstPair | None, progress: Progress
 ) -> tuple[LawCheck | None, list[Pair]]:
     """The check of the stated law, and the neighbours to draw for: the worst of all, or where these
     are too many, the worst of the accounting, or typical ones.
     """
-    law = over_all_neighbours(mechanism, size, prior, progress)
+    law = over_all_neighbours(setting, progress)
     if law is not None:
         return law, [(law.first, law.second)]
-    pairs = [(worst.first, worst.second)] if worst else typical_pairs(size, len(prior))
-    return over_pairs(mechanism, prior, pairs), pairs
+    typical = typical_pairs(setting.size, len(setting.prior))
+    pairs = [(worst.first, worst.second)] if worst else typical
+    return over_pairs(setting, pairs), pairs
 
 
 class _Tests(NamedTuple):
@@ -180,15 +179,14 @@ def _drawn(
 
 
 def _tested(
-    mechanism: Mechanism,
-    prior: tuple[float, ...],
+    setting: Setting,
     pair: Pair,
     drawn: tuple[Integers, Integers],
     deltas: Sequence[float],
     level: float,
 ) -> _Tests:
     first, second = pair
-    laws = law_of(mechanism, first, prior), law_of(mechanism, second, prior)
+    laws = listed(setting, first), listed(setting, second)
     fits = []
     for counts, outcomes, stated in zip(pair, drawn, laws, strict=True):
         p_value = None if stated is None else chi_square_p_value(outcomes, stated)

@@ -26,10 +26,10 @@ _UNSEEN = 1e-9
 
 class Sampler(Protocol):
     """A sampler: called with counts and prior of k categories and a number, it returns as many
-    independent releases, shape `(number, k)`.
+    independent releases, shape `(draws, k)`.
     """
 
-    def __call__(self, counts: ArrayLike, prior: ArrayLike, size: int, /) -> Integers: ...
+    def __call__(self, counts: ArrayLike, prior: ArrayLike, draws: int, /) -> Integers: ...
 
 
 def draws_of(

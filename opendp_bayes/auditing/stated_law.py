@@ -12,7 +12,7 @@ from opendp_bayes.auditing.results import LOG_ERROR, LawCheck, Pair
 from opendp_bayes.display.progress import Progress
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
 
 #: What `Mechanism.log_pmf` returns: outcomes, shape `(c, k)`, and their log-probabilities, shape
 #: `(c,)`.
@@ -23,30 +23,28 @@ Law = tuple[Integers, Floats]
 LARGEST_TABLE = 1 << 18
 
 
-def law_of(mechanism: Mechanism, counts: Sequence[int], prior: ArrayLike) -> Law | None:
+def listed(setting: Setting, counts: Sequence[int]) -> Law | None:
     """`log_pmf`, or None where the outcomes cannot be enumerated."""
     try:
-        return mechanism.log_pmf(counts, prior)
+        return setting.mechanism.log_pmf(counts, setting.prior)
     except ValueError:
         return None
 
 
-def over_all_neighbours(
-    mechanism: Mechanism, size: int | None, prior: tuple[float, ...], progress: Progress
-) -> LawCheck | None:
+def over_all_neighbours(setting: Setting, progress: Progress) -> LawCheck | None:
     """The largest log-ratio over all neighbours, or None where there are too many probabilities or
     none are stated.
     """
-    k = len(prior)
+    size, k = setting.size, len(setting.prior)
     if size is None or number_of_candidates(size, k) > LARGEST_TABLE:
         return None
     sets = candidates(size, k)
-    law = law_of(mechanism, sets[-1].tolist(), prior)
+    law = listed(setting, sets[-1].tolist())
     if law is None or law[1].size * len(sets) > LARGEST_TABLE:
         return None
     laws = []
     for number, counts in enumerate(sets):
-        laws.append(mechanism.log_pmf(counts, prior))
+        laws.append(setting.mechanism.log_pmf(counts, setting.prior))
         progress("Probabilities", number + 1, len(sets))
     return _largest(
         (sets[i].tolist(), sets[j].tolist(), laws[i], laws[j]) for i, j in _neighbours(sets, size)
@@ -68,12 +66,10 @@ def _neighbours(sets: Integers, size: int) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def over_pairs(
-    mechanism: Mechanism, prior: tuple[float, ...], pairs: list[Pair]
-) -> LawCheck | None:
+def over_pairs(setting: Setting, pairs: list[Pair]) -> LawCheck | None:
+    """The largest log-ratio over these pairs; None where the outcomes of none can be enumerated."""
     stated = [
-        (first, second, law_of(mechanism, first, prior), law_of(mechanism, second, prior))
-        for first, second in pairs
+        (first, second, listed(setting, first), listed(setting, second)) for first, second in pairs
     ]
     known = [
         (first, second, p, q) for first, second, p, q in stated if p is not None and q is not None

@@ -27,7 +27,7 @@ from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flip
 from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
 from opendp_bayes.mechanisms.protocol import Lawful
-from opendp_bayes.samplers.categorical import ExactCategorical, draws, weight_error
+from opendp_bayes.samplers.categorical import ExactCategorical, weight_error
 from opendp_bayes.samplers.integers import (
     bernoulli_exp,
     discrete_laplace,
@@ -65,7 +65,6 @@ __all__ = [
     "certified_loss",
     "check_enumerable",
     "discrete_laplace",
-    "draws",
     "entropy_gap",
     "exponent_error",
     "floored_laplace",

@@ -16,6 +16,7 @@ from opendp_bayes.framework.columns import CategoricalColumn
 from opendp_bayes.framework.counts import checked_size, counting, records_of_bounds
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
 from opendp_bayes.framework.joint_cells import Cells, cells_of
+from opendp_bayes.framework.opening import CheckedContext, check_identifier, opening_arguments
 from opendp_bayes.framework.plan_gate import check_plan
 from opendp_bayes.framework.question import Countable, Question, Variable
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
@@ -23,6 +24,7 @@ from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 __all__ = [
     "CategoricalColumn",
     "Cells",
+    "CheckedContext",
     "ContractError",
     "Countable",
     "CountsSpace",
@@ -30,6 +32,7 @@ __all__ = [
     "Question",
     "Variable",
     "cells_of",
+    "check_identifier",
     "check_plan",
     "checked_size",
     "counting",
@@ -38,6 +41,7 @@ __all__ = [
     "guarded",
     "guarded_map",
     "interruptible",
+    "opening_arguments",
     "records_of_bounds",
     "require_features",
     "to_then",

@@ -3,9 +3,9 @@ fits a budget.
 """
 
 import re
-from collections.abc import Mapping
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from threading import Lock, RLock
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -35,7 +35,7 @@ from opendp_bayes.framework.budget import (
 from opendp_bayes.framework.fitting import Fit, Option, fit_of, mechanism_for_groups
 from opendp_bayes.framework.grouped_counts import grouped_release
 from opendp_bayes.framework.interrupts import interruptible
-from opendp_bayes.framework.measurements import make_mechanism
+from opendp_bayes.framework.measurements import measurement_of
 from opendp_bayes.framework.posteriors import then_dirichlet_multinomial
 from opendp_bayes.framework.query_plan import counts_of_frame
 from opendp_bayes.framework.question import Countable, Question
@@ -43,7 +43,7 @@ from opendp_bayes.framework.spaces import PosteriorSpace, groups_and_labels
 from opendp_bayes.mathematics.validation import as_distance
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.protocol import check_informative
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 
@@ -75,7 +75,6 @@ class Asked:
     d_in: int
     fit: Fit
     postprocess: Function | None
-    _found: dict[Any, Mechanism] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def truncated(self) -> bool:
@@ -92,29 +91,27 @@ class Asked:
 
         Several of them compose. Raises `ValueError` if no scale satisfies the budget.
         """
-        mechanism = self.fitted(budget)
-        check_informative(mechanism, size=self.space.size, prior=self.space.prior_array)
-        measurement = self.chain >> make_mechanism(
-            *self.chain.output_space,
-            self.base._output_measure,
-            mechanism,
-            delta=self._delta(budget),
+        setting = self.fitted(budget)
+        setting.check_informative()
+        measurement = self.chain >> measurement_of(
+            setting, self.space, self.base._output_measure, delta=self._delta(budget)
         )
         if self.postprocess is not None:
             measurement = measurement >> self.postprocess
-        measurement.param = mechanism.scale
+        measurement.param = setting.mechanism.scale
         return measurement
 
-    def fitted(self, budget: Any) -> Mechanism:
-        """The mechanism of the measurement for `budget`, which is searched for once."""
-        if budget not in self._found:
-            self._found[budget] = self._fitted(budget)
-        return self._found[budget]
+    @cached_property
+    def fitted(self) -> Callable[[Any], Setting]:
+        """The function from a budget to the mechanism of its measurement, which is searched for
+        once. No field: what caches of losses hold is out of everybody's reach.
+        """
+        return lru_cache(maxsize=None)(self._fitted)
 
-    def _fitted(self, budget: Any) -> Mechanism:
-        delta = self._delta(budget)
+    def _fitted(self, budget: Any) -> Setting:
         if isinstance(self.fit, Mechanism):
-            spent = loss_in(self.base._output_measure)(self.loss(self.fit, delta))
+            setting = Setting.of(self.fit, self.space.size, self.space.prior)
+            spent = loss_in(self.base._output_measure)(self._loss(setting, budget))
             limits = as_tuple(budget)
             if any(loss > limit for loss, limit in zip(spent, limits, strict=True)):
                 raise ValueError(
@@ -122,30 +119,26 @@ class Asked:
                     f" the query, {shown(limits)}. Raise its scale, or name the mechanism to have"
                     " the scale found."
                 )
-            return self.fit
+            return setting
         loss = relative_to_budget(self.base._output_measure, budget)
-        size, prior = self.space.size, self.space.prior_array
         with interruptible():
-            return self.fit(lambda mechanism: loss(mechanism, size, prior, self.d_in))
+            return self.fit(lambda setting: loss(setting, self.d_in))
 
-    def loss(self, mechanism: Mechanism, delta: float) -> PrivacyLoss:
-        """The loss of one privacy unit of the Context; uses up to `delta` where it helps."""
-        loss = feasible_loss(
-            mechanism,
-            size=self.space.size,
-            prior=self.space.prior_array,
-            d_in=self.d_in,
-            delta=delta,
-        )
+    def loss(self, budget: Any) -> PrivacyLoss:
+        """The loss of the measurement for `budget`, of one privacy unit of the Context."""
+        return self._loss(self.fitted(budget), budget)
+
+    def _loss(self, setting: Setting, budget: Any) -> PrivacyLoss:
+        loss = feasible_loss(setting, d_in=self.d_in, delta=self._delta(budget))
         return replace(loss)  # a value that nobody can change for others
 
     def restated(self, released: R, budget: Any) -> R:
         """Restate a release of the measurement for `budget`, which promises for one record, with
         the promise to one privacy unit of the Context.
         """
-        mechanism = deepcopy(released.mechanism)  # a key of caches, so out of reach
-        loss = self.loss(mechanism, self._delta(budget))
-        promise = replace(released.promise, d_in=self.d_in, loss=loss, truncated=self.truncated)
+        promise = replace(
+            released.promise, d_in=self.d_in, loss=self.loss(budget), truncated=self.truncated
+        )
         return released.with_promise(promise)
 
     def _delta(self, budget: Any) -> float:

@@ -14,9 +14,8 @@ from opendp.mod import Measure, OdometerQueryable
 
 from opendp_bayes.accounting.calibration import relative_loss
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.validation import Floats
-from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.setting import Setting
 
 
 def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...]]:
@@ -38,12 +37,8 @@ def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...
     )
 
 
-def relative_to_budget(
-    output_measure: Measure, budget: Any
-) -> Callable[[Mechanism, int | None, Floats, int], float]:
-    """The privacy loss of a mechanism as a multiple of a budget in `output_measure`, for a size, a
-    prior and a distance.
-    """
+def relative_to_budget(output_measure: Measure, budget: Any) -> Callable[[Setting, int], float]:
+    """The loss of a setting at a distance, as a multiple of a budget in `output_measure`."""
     limit = min(as_tuple(budget)[0], sys.float_info.max)
     if output_measure in (
         zero_concentrated_divergence(),
@@ -52,7 +47,7 @@ def relative_to_budget(
         loss = relative_loss(rho=limit)
     else:
         loss = relative_loss(epsilon=limit, delta=delta_of(output_measure, budget) or None)
-    return lambda mechanism, size, prior, d_in: loss(mechanism, size, prior, d_in, "exact")
+    return lambda setting, d_in: loss(setting, d_in, "exact")
 
 
 def delta_of(output_measure: Measure, budget: Any) -> float:

@@ -12,14 +12,14 @@ from opendp.mod import Measurement
 
 from opendp_bayes.framework.asked import Asked, ask, submitted
 from opendp_bayes.framework.boundary import require_features
-from opendp_bayes.framework.budget import check_query_budget, delta_of
+from opendp_bayes.framework.budget import check_query_budget
 from opendp_bayes.framework.fitting import Option
 from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.question import Categories, Columns, Countable, Policy, Question
 from opendp_bayes.framework.spaces import Prior
 from opendp_bayes.framework.summary import described, summary_of
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Key, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
@@ -242,15 +242,14 @@ class PosteriorQuery(Query, Generic[R]):
         >>> query.summarize(guess_size=100).select("mechanism", "scale", "epsilon").rows()
         [('LaplaceParameters', 2.0, 0.5)]
         """
-        mechanism = self._fitted()
-        return summary_of(self._asked, mechanism, self._loss(mechanism), guess_size)
+        return summary_of(self._asked, self._fitted(), self._asked.loss(self._d_out), guess_size)
 
     def __repr__(self) -> str:
         try:
-            mechanism = self._fitted()
+            setting = self._fitted()
         except ValueError as error:
             return f"PosteriorQuery({error})"
-        return described(self._asked, mechanism, self._loss(mechanism))
+        return described(self._asked, setting, self._asked.loss(self._d_out))
 
     def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
         """Make the release and debit the Context, after checking that its remaining budget
@@ -264,12 +263,9 @@ class PosteriorQuery(Query, Generic[R]):
         return released_by(self, data, self._released)
 
     @deferred_interrupts()
-    def _fitted(self) -> Mechanism:
+    def _fitted(self) -> Setting:
         check_query_budget(self._d_out)
         return self._asked.fitted(self._d_out)
-
-    def _loss(self, mechanism: Mechanism) -> PrivacyLoss:
-        return self._asked.loss(mechanism, delta_of(self._output_measure, self._d_out))
 
     def _released(self, context: Context) -> R:
         released: R = submitted(context, self.resolve(), self._d_in)

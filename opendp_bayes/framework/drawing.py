@@ -12,15 +12,15 @@ from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
 from opendp.measures import max_divergence
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 
-from opendp_bayes.accounting.exact import is_accounted
 from opendp_bayes.framework.boundary import ContractError, require_features
-from opendp_bayes.mathematics.validation import Floats, Integers, as_prior
+from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, saturated
-from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, is_lawful, law_of, projected
+from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, is_lawful
 from opendp_bayes.mechanisms.scores import candidate, candidate_distances, number_of_candidates
+from opendp_bayes.mechanisms.setting import Setting
 
-#: From counts, shape `(k,)`, and a number to so many draws, shape `(number, k)`.
+#: From counts, shape `(k,)`, and a number to so many draws, shape `(draws, k)`.
 Drawer = Callable[[Integers, int], Integers]
 
 
@@ -28,17 +28,18 @@ Drawer = Callable[[Integers, int], Integers]
 _OF_OPENDP = (DiscreteLaplace, DiscreteGaussian)
 
 
-def drawer(mechanism: Mechanism, *, size: int | None, prior: Floats) -> Drawer:
-    """The sampler of a measurement for `size` records (None where private); prior `(k,)`."""
-    law = law_of(mechanism, size, prior) if is_accounted(mechanism) else None
+def drawer(setting: Setting) -> Drawer:
+    """The sampler of a measurement."""
+    mechanism, size, prior = setting.mechanism, setting.size, setting.prior_array
+    law = setting.law if setting.is_accounted else None
     if isinstance(law, AdditiveNoise) and isinstance(law.noise, _OF_OPENDP):
         return _added(law)
     if isinstance(law, Flips) and size is not None:
         return _noisy_max(law.scale, size, prior)
 
-    def draw(counts: Integers, number: int) -> Integers:
-        drawn = drawn_by(mechanism, counts, prior, number)
-        return _checked(drawn, not is_lawful(mechanism), number, prior.size)
+    def draw(counts: Integers, draws: int) -> Integers:
+        drawn = drawn_by(mechanism, counts, prior, draws)
+        return _checked(drawn, not is_lawful(mechanism), draws, prior.size)
 
     return draw
 
@@ -55,7 +56,7 @@ def measured_sampler(
     prior : the prior concentration, shape `(k,)`.
 
     The result is called as `mechanism.sample` is, with counts, prior and the number of releases. It
-    returns these, shape `(number, k)`.
+    returns these, shape `(draws, k)`.
 
     Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism,
     and `ValueError` without the OpenDP features that a measurement needs.
@@ -67,12 +68,12 @@ def measured_sampler(
     True
     """
     require_features("measured_sampler")
-    concentration = as_prior(prior)
-    draw = drawer(mechanism, size=size, prior=concentration)
+    setting = Setting.of(mechanism, size, prior)
+    draw = drawer(setting)
 
-    def sample(counts: ArrayLike, prior: ArrayLike, number: int) -> Integers:
-        drawn = draw(np.asarray(counts, dtype=np.int64), number)
-        return projected(mechanism, drawn, size)
+    def sample(counts: ArrayLike, prior: ArrayLike, draws: int) -> Integers:
+        drawn = draw(np.asarray(counts, dtype=np.int64), draws)
+        return setting.projected(drawn)
 
     return sample
 
@@ -87,9 +88,9 @@ def _added(law: AdditiveNoise) -> Drawer:
         else make_gaussian(integers, l2_distance(T=float), scale)
     )
 
-    def draw(counts: Integers, number: int) -> Integers:
-        part = np.tile(counts[noised], number)
-        drawn = np.array(add_noise(part), dtype=np.int64).reshape(number, -1)
+    def draw(counts: Integers, draws: int) -> Integers:
+        part = np.tile(counts[noised], draws)
+        drawn = np.array(add_noise(part), dtype=np.int64).reshape(draws, -1)
         return law.completed(saturated(drawn), int(counts.sum()))
 
     return draw
@@ -101,22 +102,22 @@ def _noisy_max(scale: float, size: int, prior: Floats) -> Drawer:
     )
     select: Any = make_noisy_max(scores, linf_distance(T=float), max_divergence(), scale)
 
-    def draw(counts: Integers, number: int) -> Integers:
+    def draw(counts: Integers, draws: int) -> Integers:
         of_counts = -candidate_distances(counts, prior)
-        chosen = [candidate(select(of_counts), size, prior.size) for _ in range(number)]
-        return np.array(chosen, dtype=np.int64).reshape(number, prior.size)
+        chosen = [candidate(select(of_counts), size, prior.size) for _ in range(draws)]
+        return np.array(chosen, dtype=np.int64).reshape(draws, prior.size)
 
     return draw
 
 
-def _checked(draws: Integers, as_counts: bool, number: int, k: int) -> Integers:
+def _checked(drawn: Integers, as_counts: bool, draws: int, k: int) -> Integers:
     """Check draws: a mechanism from a plugin may return anything. Only draws before a projection
     may be negative; refusing these would tell what was drawn.
     """
-    shape = (number, k)
-    valid = isinstance(draws, np.ndarray) and draws.shape == shape and draws.dtype.kind in "iu"
-    if not valid or (as_counts and np.any(draws < 0)):
+    shape = (draws, k)
+    valid = isinstance(drawn, np.ndarray) and drawn.shape == shape and drawn.dtype.kind in "iu"
+    if not valid or (as_counts and np.any(drawn < 0)):
         raise ContractError(
-            "the mechanism's sample must be an array of non-negative integers of shape (size, k)."
+            "the mechanism's sample must be an array of non-negative integers of shape (draws, k)."
         )
-    return draws
+    return drawn

@@ -3,25 +3,24 @@ scale that fits the budget.
 """
 
 from collections.abc import Callable
-from copy import deepcopy
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, cast
 
 from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, smallest_scale
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.protocol import check_informative, default_options, noises_every_count
+from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
 from opendp_bayes.mechanisms.registry import load_mechanism
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.automatic import choose, usual
 
 #: A parameter of a mechanism, as a user gives it by name.
 Option = float | str | None
-#: The privacy loss of a mechanism as a multiple of the budget.
-Loss = Callable[[Mechanism], float]
+#: The privacy loss of a mechanism in its setting, as a multiple of the budget.
+Loss = Callable[[Setting], float]
 #: A mechanism, or the one that fits a budget.
-Fit = Mechanism | Callable[[Loss], Mechanism]
+Fit = Mechanism | Callable[[Loss], Setting]
 
 
 def fit_of(mechanism: str | Mechanism, options: dict[str, Option], space: PosteriorSpace) -> Fit:
@@ -41,22 +40,21 @@ def fit_of(mechanism: str | Mechanism, options: dict[str, Option], space: Poster
                 f"{', '.join(options)}: cannot be added to a mechanism value, which has its"
                 " parameters; give the mechanism by name."
             )
-        check_informative(mechanism, size=space.size, prior=prior)
-        return deepcopy(mechanism)
+        setting = Setting.of(mechanism, space.size, prior)
+        setting.check_informative()
+        return setting.mechanism
     kind = None if mechanism == "auto" else load_mechanism(mechanism)
     _check_options(mechanism, kind, options)
     if kind is None:
-        return lambda loss: choose(
-            lambda template: smallest_scale(template, loss), space.size, prior
-        )
+        return lambda loss: choose(lambda setting: smallest_scale(setting, loss), space.size, prior)
     open_to_choice = space.size is not None and not options
     parameters: dict[str, Any] = {"scale": 1.0, **default_options(kind, space.size), **options}
     template: Mechanism = kind(**parameters)
     # The scale found is checked when the query is resolved.
-    replace(template, scale=SCALES[0]).check(size=space.size, prior=prior)
+    setting = Setting.of(template, space.size, prior)
     # A smoothness that is not given is chosen for equal proportions.
     guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None
-    return lambda loss: fitted(template, loss, guess, prior)
+    return lambda loss: fitted(setting, loss, guess)
 
 
 def _check_options(

@@ -18,9 +18,9 @@ from opendp.mod import Domain, Measure, Measurement, Metric
 
 from opendp_bayes.accounting.profile import (
     Accounting,
+    delta_at,
     delta_from_bounds,
     feasible_loss,
-    privacy_profile,
 )
 from opendp_bayes.framework.boundary import (
     PROBES,
@@ -41,7 +41,7 @@ from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_distance
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.protocol import check_informative
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.promise import Promise
 from opendp_bayes.results.release import Release
 
@@ -82,32 +82,43 @@ def make_mechanism(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
     )
     space.check_metric(input_metric)
-    mechanism = _own(mechanism)
-    measured = _measured(output_measure, delta, accounting)
-    mechanism.check(size=space.size, prior=space.prior_array)
-    public: Any = {"size": space.size, "prior": space.prior_array}
-    draw = paced(drawer(mechanism, **public), mechanism, **public)
+    _check_frozen(mechanism)
+    setting = Setting.of(mechanism, space.size, space.prior)
+    setting.mechanism.check(size=space.size, prior=space.prior_array)
+    return measurement_of(setting, space, output_measure, delta=delta, accounting=accounting)
 
-    loss = _losses(mechanism, space, delta, accounting)
-    name = type(mechanism).__name__
+
+def measurement_of(
+    setting: Setting,
+    space: PosteriorSpace,
+    output_measure: Measure,
+    *,
+    delta: float,
+    accounting: Accounting = "exact",
+) -> Measurement:
+    """Make a setting a measurement on its space, as `make_mechanism` says."""
+    measured = _measured(output_measure, delta, accounting)
+    draw = paced(drawer(setting), setting)
+    loss = _losses(setting, delta, accounting)
+    name = type(setting.mechanism).__name__
     smoothed = output_measure == smoothed_max_divergence()
     with interruptible():
         privacy_map = checked_map(lambda d_in: measured(loss(d_in)), name)
-        promise = Promise(space.size, 1, loss(1), repr(output_measure))
+        promise = Promise(setting.size, 1, loss(1), repr(output_measure))
     if not smoothed:
-        _check_has_loss(mechanism, promise.loss, output_measure)
+        _check_has_loss(name, promise.loss, output_measure)
 
     def opendp_map(d_in: int) -> Any:
         values = privacy_map(d_in)
         if smoothed:
-            return _curve(mechanism, space, d_in, loss(d_in), accounting)
+            return _curve(setting, d_in, loss(d_in), accounting)
         return values[0] if len(values) == 1 else values
 
     measurement = make_user_measurement(
-        input_domain,
-        input_metric,
+        space.domain,
+        space.metric,
         output_measure,
-        guarded(_releasing(draw, mechanism, space, promise), f"{name}: sampling"),
+        guarded(_releasing(draw, setting, space, promise), f"{name}: sampling"),
         guarded_map(opendp_map, f"{name}: privacy map"),
     )
     measurement.accounting = promise.loss.method
@@ -131,20 +142,20 @@ def _measured(
 
 
 def _releasing(
-    draw: Drawer, mechanism: Mechanism, space: PosteriorSpace, promise: Promise
+    draw: Drawer, setting: Setting, space: PosteriorSpace, promise: Promise
 ) -> Callable[[Floats], Release]:
     """Make the function from a posterior to a release, which holds copies that its owner may do
     anything to.
     """
 
     def function(concentration: Floats) -> Release:
-        _check_informative(mechanism, space)
+        _check_informative(setting)
         drawn = draw(space.counts(concentration), 1)[0]
         return Release(
             drawn=tuple(drawn.tolist()),
             categories=space.labels,
             prior=space.prior,
-            mechanism=deepcopy(mechanism),
+            mechanism=deepcopy(setting.mechanism),
             promise=deepcopy(promise),
             axes=space.axes,
         )
@@ -152,28 +163,26 @@ def _releasing(
     return function
 
 
-def _check_informative(mechanism: Mechanism, space: PosteriorSpace) -> None:
+def _check_informative(setting: Setting) -> None:
     """Raise `ContractError` where nearly every release would ignore the data, which is public."""
     try:
-        check_informative(mechanism, size=space.size, prior=space.prior_array)
+        setting.check_informative()
     except ValueError as error:
         raise ContractError(str(error)) from None
 
 
-def _check_has_loss(mechanism: Mechanism, loss: PrivacyLoss, output_measure: Measure) -> None:
+def _check_has_loss(name: str, loss: PrivacyLoss, output_measure: Measure) -> None:
     """Noise with tails like a Gaussian's has ρ, and no ε without δ."""
     if math.isinf(loss_in(output_measure)(loss)[0]) and math.isfinite(loss.rho):
         raise ValueError(
-            f"output_measure={output_measure}: {type(mechanism).__name__} has no ε without δ. Use"
+            f"output_measure={output_measure}: {name} has no ε without δ. Use"
             " zero_concentrated_divergence(), or approximate(max_divergence()) with delta=; or"
             " another mechanism, such as LaplaceParameters."
         )
 
 
-def _own(mechanism: Mechanism) -> Mechanism:
-    """A copy that the map, the sampler and the caches of losses read: the caller keeps another, and
-    so does everybody who holds a release.
-    """
+def _check_frozen(mechanism: Mechanism) -> None:
+    """Raise `TypeError` for a mechanism whose parameters anybody could change."""
     if not isinstance(mechanism, Mechanism):
         raise TypeError(
             f"mechanism={told(mechanism)}: must be a mechanism value, such as"
@@ -185,25 +194,14 @@ def _own(mechanism: Mechanism) -> Mechanism:
             " sampler"
             " see the same parameters."
         )
-    copy: Mechanism = replace(deepcopy(mechanism))  # its own checks are made once more
-    return copy
 
 
-def _losses(
-    mechanism: Mechanism, space: PosteriorSpace, delta: float, accounting: Accounting
-) -> Callable[[int], PrivacyLoss]:
+def _losses(setting: Setting, delta: float, accounting: Accounting) -> Callable[[int], PrivacyLoss]:
     """The privacy loss at every distance."""
 
     @lru_cache(maxsize=64)  # every distance asks for the smaller ones again
     def at(distance: int) -> PrivacyLoss:
-        return feasible_loss(
-            mechanism,
-            size=space.size,
-            prior=space.prior_array,
-            d_in=distance,
-            delta=delta,
-            accounting=accounting,
-        )
+        return feasible_loss(setting, d_in=distance, delta=delta, accounting=accounting)
 
     def loss(d_in: int) -> PrivacyLoss:
         # Where δ does not help it is not used, but what a map states must not fall.
@@ -218,25 +216,20 @@ def _losses(
     return loss
 
 
-def _curve(
-    mechanism: Mechanism,
-    space: PosteriorSpace,
-    d_in: int,
-    loss: PrivacyLoss,
-    accounting: Accounting,
-) -> Any:
+def _curve(setting: Setting, d_in: int, loss: PrivacyLoss, accounting: Accounting) -> Any:
     """The privacy profile at one distance, as OpenDP's measures take it."""
-    profile = privacy_profile(mechanism, size=space.size, prior=space.prior_array, d_in=d_in)
 
     def delta(epsilon: float) -> float:
         if not epsilon >= 0:
             raise ValueError(f"epsilon={told(epsilon)}: must be at least 0.")
         return (
-            float(profile(epsilon)) if accounting == "exact" else delta_from_bounds(loss, epsilon)
+            delta_at(setting, as_distance(d_in), float(epsilon))
+            if accounting == "exact"
+            else delta_from_bounds(loss, epsilon)
         )
 
     return new_privacy_profile(
-        guarded_map(delta, f"{type(mechanism).__name__}: privacy profile")
+        guarded_map(delta, f"{type(setting.mechanism).__name__}: privacy profile")
     ).curve
 
 

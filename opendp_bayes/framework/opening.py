@@ -1,7 +1,7 @@
 """`context`: an OpenDP Context over a frame of polars, pandas or Arrow, its arguments checked."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from numbers import Number
 from typing import Any
 
@@ -122,19 +122,15 @@ def context(
     0.5
     """
     require_features("context")
-    privacy_unit, privacy_loss = _as_unit(privacy_unit), _as_loss(privacy_loss)
-    _check_split(split_evenly_over, split_by_weights)
+    arguments = opening_arguments(privacy_unit, privacy_loss, split_evenly_over, split_by_weights)
     if margins is not None and not _is_sequence_of(Margin, margins):
         raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
     data, file = _scanned(frame)
     schema = data.collect_schema()
-    _check_identifier(privacy_unit[0], schema)
+    check_identifier(arguments["privacy_unit"][0], schema)
     made = Context.compositor(
         data,
-        privacy_unit=privacy_unit,
-        privacy_loss=privacy_loss,
-        split_evenly_over=split_evenly_over,
-        split_by_weights=split_by_weights,
+        **arguments,
         domain=lazyframe_domain([_series_domain(*field) for field in schema.items()]),
         margins=margins,
     )
@@ -207,16 +203,38 @@ def _series_domain(name: str, dtype: pl.DataType) -> Any:
         ) from None
 
 
-def _check_identifier(metric: Metric, schema: pl.Schema) -> None:
+def opening_arguments(
+    privacy_unit: tuple[Metric, Any],
+    privacy_loss: tuple[Measure, Any],
+    split_evenly_over: int | None,
+    split_by_weights: Sequence[float] | None,
+) -> dict[str, Any]:
+    """Check the arguments of `context` other than its frame, and return them by name, as
+    `dp.Context.compositor` takes them.
+
+    Raises `ValueError`/`TypeError` for what is no privacy unit, no loss or no split.
+    """
+    unit, loss = _as_unit(privacy_unit), _as_loss(privacy_loss)
+    _check_split(split_evenly_over, split_by_weights)
+    return {
+        "privacy_unit": unit,
+        "privacy_loss": loss,
+        "split_evenly_over": split_evenly_over,
+        "split_by_weights": split_by_weights,
+    }
+
+
+def check_identifier(metric: Metric, columns: Collection[str]) -> None:
+    """Raise `ValueError` where the identifier of a privacy unit is not among the columns."""
     inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
     if not isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
         return
     for name in inner.identifier.meta.root_names():
-        if name not in schema:
+        if name not in columns:
             raise ValueError(
                 # Not which there are: of a file without a header, they are somebody's record.
                 f"privacy_unit: identifier={name!r} is not a column of the frame, which has"
-                f" {len(schema)}; its schema names them."
+                f" {len(columns)}; its schema names them."
             )
 
 

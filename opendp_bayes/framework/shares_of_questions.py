@@ -95,9 +95,9 @@ class Division:
         records = cast(int, self.guess_size) if size is None else size
 
         def error(share: float) -> float:
-            mechanism = asked.fitted(_part(asked, share))
+            setting = asked.fitted(_part(asked, share))
             with interruptible():
-                return balanced_error(asked, mechanism, records, self.error)
+                return balanced_error(asked, setting, records, self.error)
 
         return error
 

@@ -10,19 +10,19 @@ from opendp_bayes.framework.budget import loss_in, shown
 from opendp_bayes.framework.left_out import LeftOut
 from opendp_bayes.framework.spaces import groups_and_labels
 from opendp_bayes.mathematics.validation import as_size
-from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import PartError, error_of_part
 
 
 def summary_of(
-    asked: Asked, mechanism: Mechanism, loss: PrivacyLoss, guess_size: int | None
+    asked: Asked, setting: Setting, loss: PrivacyLoss, guess_size: int | None
 ) -> pl.DataFrame:
     """The row that `PosteriorQuery.summarize` shows, of the mechanism that fits the budget and its
     loss for one privacy unit.
     """
-    space = asked.space
+    space, mechanism = asked.space, setting.mechanism
     if guess_size is not None:
         guess_size = as_size(guess_size, "guess_size")
         if space.size is not None:
@@ -45,21 +45,21 @@ def summary_of(
         "delta": loss.delta,
         "rho": loss.rho,
         "debits": f"{spent} ({asked.base._output_measure})",
-        "interval_width": None if records is None else _width(asked, mechanism, records),
+        "interval_width": None if records is None else _width(asked, setting, records),
     }
     numbers = dict.fromkeys(("scale", "epsilon", "delta", "rho", "interval_width"), pl.Float64)
     return pl.DataFrame([row], schema_overrides={**numbers, "d_in": pl.Int64})
 
 
-def described(asked: Asked, mechanism: Mechanism, loss: PrivacyLoss) -> str:
+def described(asked: Asked, setting: Setting, loss: PrivacyLoss) -> str:
     """Describe the query in one line, without anything that takes time to compute."""
     size = "" if asked.space.size is None else f", size={asked.space.size}"
     spent = shown(loss_in(asked.base._output_measure)(loss))
     columns = [variable.column for variable in asked.question.variables]
     return (
         f"PosteriorQuery({_aggregate(asked).lower()} of {', '.join(map(repr, columns))}, mechanism="
-        f"{mechanism}, relation={relation_of(asked.space.size)!r}{size}, d_in={asked.d_in}, debits="
-        f"{spent} ({asked.base._output_measure}))"
+        f"{setting.mechanism}, relation={relation_of(asked.space.size)!r}{size}, d_in={asked.d_in},"
+        f" debits={spent} ({asked.base._output_measure}))"
     )
 
 
@@ -82,7 +82,7 @@ def _where_counted(asked: Asked, policy: str) -> str:
     return ", ".join(f"{name}: {fate}" for name, fate in fates.items())
 
 
-def balanced_error(asked: Asked, mechanism: Mechanism, records: int, error: PartError) -> float:
+def balanced_error(asked: Asked, setting: Setting, records: int, error: PartError) -> float:
     """An expected error at balanced proportions, of the categories of one group where there are
     groups.
     """
@@ -92,10 +92,9 @@ def balanced_error(asked: Asked, mechanism: Mechanism, records: int, error: Part
     counts = np.zeros(space.k, dtype=np.int64)
     counts[:cells] = np.diff(np.arange(cells + 1) * records // cells)
     part = slice(0, len(labels) if groups else space.k)
-    private = space.size is None
-    return error_of_part(error, mechanism, counts, space.prior_array, part, private=private)
+    return error_of_part(error, setting, counts, part)
 
 
-def _width(asked: Asked, mechanism: Mechanism, records: int) -> float:
-    width = balanced_error(asked, mechanism, records, "interval_width")
+def _width(asked: Asked, setting: Setting, records: int) -> float:
+    width = balanced_error(asked, setting, records, "interval_width")
     return width if math.isfinite(width) else math.nan

@@ -15,7 +15,7 @@ from opendp.mod import Measurement
 from opendp_bayes.accounting.division import divided
 from opendp_bayes.framework.asked import Asked, ask, submitted
 from opendp_bayes.framework.boundary import require_features
-from opendp_bayes.framework.budget import as_tuple, check_query_budget, delta_of, shown
+from opendp_bayes.framework.budget import as_tuple, check_query_budget, shown
 from opendp_bayes.framework.context import released_by
 from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.question import Countable, Question
@@ -149,9 +149,7 @@ class SurveyQuery(Query):
         """
         rows = []
         for name, (asked, part) in self._shared().items():
-            mechanism = asked.fitted(part)
-            loss = asked.loss(mechanism, delta_of(self._output_measure, part))
-            row = summary_of(asked, mechanism, loss, guess_size)
+            row = summary_of(asked, asked.fitted(part), asked.loss(part), guess_size)
             rows.append(row.select(pl.lit(name).alias("question"), pl.all()))
         return pl.concat(rows)
 
@@ -159,9 +157,7 @@ class SurveyQuery(Query):
         lines = []
         try:
             for name, (asked, part) in self._shared().items():
-                mechanism = asked.fitted(part)
-                loss = asked.loss(mechanism, delta_of(self._output_measure, part))
-                lines.append(f"{name!r}: {described(asked, mechanism, loss)}")
+                lines.append(f"{name!r}: {described(asked, asked.fitted(part), asked.loss(part))}")
         except ValueError as error:
             return f"SurveyQuery({error})"
         return f"SurveyQuery({{{', '.join(lines)}}})"

@@ -9,7 +9,6 @@ from typing import Any
 
 from scipy import stats
 
-from opendp_bayes.inference.answers.joint_table import part_of
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.noise_aware import is_quick, noise_aware_posterior
 from opendp_bayes.inference.pooling.pooled_posterior import PooledPosterior
@@ -76,7 +75,7 @@ class InferredRelease(ReleasedData):
         """
         # That of the table is shared by all its groups.
         if isinstance(self.source, InferredRelease):
-            return part_of(self.source.posterior, self)
+            return self.source.posterior.part(self)
         return noise_aware_posterior(self)
 
     @property

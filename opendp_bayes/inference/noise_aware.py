@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.answers.joint_table import part_of
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.two_categories import TwoCategories
@@ -81,7 +80,7 @@ def noise_aware_posterior(
         whole = noise_aware_posterior(
             release.source, size_prior=size_prior, effective_draws=effective, seed=seed
         )
-        return part_of(whole, release)
+        return whole.part(release)
     posterior = NoiseAwarePosterior(
         release, _true_counts(release, size_prior, effective, np.random.default_rng(seed))
     )

@@ -100,9 +100,9 @@ class PosteriorExponential(ABC):
             f" whatever the data. Use KNormParameters{same_loss} or a smaller scale."
         )
 
-    def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` draws, shape `(size, k)`: the counts of `sample`."""
-        return self.sample(counts, prior, size)
+    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """Draw as `sample` does, shape `(draws, k)`."""
+        return self.sample(counts, prior, draws)
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
         """Return the draw unchanged: it is counts already."""

@@ -56,8 +56,8 @@ class IntegerNoise(Protocol):
         """
         ...
 
-    def draws(self, size: int) -> NDArray[Any]:
-        """`size` samples, exact for the rational value of the scale, from a CSPRNG: machine
+    def draws(self, number: int) -> NDArray[Any]:
+        """`number` samples, exact for the rational value of the scale, from a CSPRNG: machine
         integers, or Python's where those do not hold them.
         """
         ...
@@ -95,8 +95,8 @@ class DiscreteLaplace:
     def reach(self, depth: float) -> int:
         return math.ceil(depth * self.scale)
 
-    def draws(self, size: int) -> NDArray[Any]:
-        return discrete_laplaces(Fraction(self.scale), size)
+    def draws(self, number: int) -> NDArray[Any]:
+        return discrete_laplaces(Fraction(self.scale), number)
 
     def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         up, down = rng.geometric(-math.expm1(-1 / self.scale), (2, *shape)) - 1
@@ -132,8 +132,8 @@ class FlooredLaplace:
     def reach(self, depth: float) -> int:
         return math.ceil(depth * self.scale) + 1
 
-    def draws(self, size: int) -> NDArray[Any]:
-        return floored_laplaces(Fraction(self.scale), size)
+    def draws(self, number: int) -> NDArray[Any]:
+        return floored_laplaces(Fraction(self.scale), number)
 
     def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         up = rng.geometric(-math.expm1(-1 / self.scale), shape) - 1
@@ -182,8 +182,8 @@ class DiscreteGaussian:
     def reach(self, depth: float) -> int:
         return math.ceil(math.sqrt(2 * depth) * self.scale)
 
-    def draws(self, size: int) -> NDArray[Any]:
-        return discrete_gaussians(Fraction(self.scale), size)
+    def draws(self, number: int) -> NDArray[Any]:
+        return discrete_gaussians(Fraction(self.scale), number)
 
     def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         if self.scale > _LARGEST_TABLE:

@@ -127,11 +127,11 @@ class KNormParameters:
         wide = drawn if np.all(np.abs(drawn) < 2**40) else drawn.astype(object)
         return nearest_counts(wide, size).astype(np.int64)
 
-    def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` draws, shape `(size, k)`, with exact integer noise; they may be negative."""
+    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """Draw with exact integer noise, shape `(draws, k)`; draws may be negative."""
         counts = as_counts(counts)
         as_prior(prior, counts.size)
-        noise = knorm_noise(counts.size, Fraction(self.scale), size)
+        noise = knorm_noise(counts.size, Fraction(self.scale), draws)
         return saturated(noise + counts)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:

@@ -26,14 +26,14 @@ class NoisyCounts(ABC):
         Post-processing, on which no loss depends.
         """
 
-    def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` draws, shape `(size, k)`, with exact integer noise; they may be negative."""
+    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """Draw with exact integer noise, shape `(draws, k)`; draws may be negative."""
         counts = as_counts(counts)
         prior = as_prior(prior, counts.size)
         total = int(counts.sum())
         law = self.law(total, prior)
         part = counts[np.array(law.noised)]
-        noised = law.noise.draws(size * part.size).reshape(size, part.size) + part
+        noised = law.noise.draws(draws * part.size).reshape(draws, part.size) + part
         return law.completed(saturated(noised), total)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:

@@ -74,9 +74,9 @@ class PermuteAndFlip:
         """Flips of coins, which many and small ones make the exponential mechanism's weights."""
         return Flips(self.scale, HellingerExponential(self.scale).law(size, prior))
 
-    def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` draws, shape `(size, k)`: the counts of `sample`."""
-        return self.sample(counts, prior, size)
+    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """Draw as `sample` does, shape `(draws, k)`."""
+        return self.sample(counts, prior, draws)
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
         """Return the draw unchanged: it is counts already."""

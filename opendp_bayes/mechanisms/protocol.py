@@ -58,11 +58,12 @@ class Mechanism(Protocol):
         """
         ...
 
-    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` independent releases, shape `(size, k)`, with randomness from a CSPRNG.
+    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1, /) -> Integers:
+        """Make independent releases, shape `(draws, k)`, with randomness from a CSPRNG.
 
         Total: any non-negative `counts` that satisfy `check` give a result; nothing but the result
-        depends on them.
+        depends on them. The number is handed over by its place: mechanisms of this package call it
+        `size`, as users do.
         """
         ...
 
@@ -78,18 +79,6 @@ class Mechanism(Protocol):
         ...
 
 
-def check_informative(mechanism: Mechanism, *, size: int | None, prior: Floats) -> None:
-    """Raise `ValueError` if a mechanism cannot be used, or if it has a method `check_informative`
-    and that says that nearly every release would ignore the data; prior `(k,)`.
-
-    Not asked at construction: OpenDP searches for a scale by building a measurement at many.
-    """
-    mechanism.check(size=size, prior=prior)
-    of_its_own = getattr(mechanism, "check_informative", None)
-    if of_its_own is not None:
-        of_its_own(size=size, prior=prior)
-
-
 @runtime_checkable
 class Lawful(Mechanism, Protocol):
     """A mechanism that also states its law: built-in ones do, and others may.
@@ -102,10 +91,8 @@ class Lawful(Mechanism, Protocol):
         """Law of the draws, for `size` records (None where private); prior `(k,)`."""
         ...
 
-    def draw(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """Draw `size` times before anything is made to look like counts: integers, shape `(size,
-        k)`.
-        """
+    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1, /) -> Integers:
+        """Draw before anything is made to look like counts: integers, shape `(draws, k)`."""
         ...
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
@@ -127,11 +114,11 @@ def law_of(mechanism: Mechanism, size: int | None, prior: Floats) -> Law | None:
     return mechanism.law(size, prior) if is_lawful(mechanism) else None
 
 
-def drawn_by(mechanism: Mechanism, counts: Integers, prior: Floats, number: int = 1) -> Integers:
-    """`number` draws, shape `(number, k)`: those of `sample` where the mechanism has no others."""
+def drawn_by(mechanism: Mechanism, counts: Integers, prior: Floats, draws: int = 1) -> Integers:
+    """Draw, shape `(draws, k)`, by `sample` where the mechanism has no other draws."""
     if is_lawful(mechanism):
-        return mechanism.draw(counts, prior, number)
-    return mechanism.sample(counts, prior, number)
+        return mechanism.draw(counts, prior, draws)
+    return mechanism.sample(counts, prior, draws)
 
 
 def projected(mechanism: Mechanism, drawn: Integers, size: int | None) -> Integers:
@@ -139,12 +126,6 @@ def projected(mechanism: Mechanism, drawn: Integers, size: int | None) -> Intege
     projection.
     """
     return mechanism.project(drawn, size) if is_lawful(mechanism) else drawn
-
-
-def nominal_epsilon(mechanism: Mechanism, size: int | None, prior: Floats) -> float | None:
-    """The ε that is stated for the scale of a mechanism where it comes from; None where none is."""
-    stated = getattr(mechanism, "nominal_epsilon", None)
-    return None if stated is None else stated(size, prior)
 
 
 def noises_every_count(mechanism: Mechanism) -> bool:

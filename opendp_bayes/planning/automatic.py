@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 
-import numpy as np
-
-from opendp_bayes.accounting import enumeration, two_categories
 from opendp_bayes.accounting.exact import FEASIBLE_WORK
+from opendp_bayes.accounting.pairs import work_of
 from opendp_bayes.accounting.profile import Accounting
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats
@@ -20,7 +19,7 @@ from opendp_bayes.mechanisms import (
     PermuteAndFlip,
 )
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
-from opendp_bayes.mechanisms.protocol import check_informative, law_of
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.scoring import preferred, proportions_of_interest, score_of
 
 #: A private number of records is taken to be so many times the scale of the usual noise in each
@@ -45,7 +44,7 @@ _EXACT_WORK = 500_000
 _EXACT_CANDIDATES_OF_FLIP = 100
 
 
-def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Floats) -> Mechanism:
+def choose(fit: Callable[[Setting], Setting], size: int | None, prior: Floats) -> Setting:
     """Choose the mechanism for `mechanism="auto"`: the calibrated one with the smallest score of
     `plan`, among those that have a chance of it.
 
@@ -57,33 +56,42 @@ def choose(fit: Callable[[Mechanism], Mechanism], size: int | None, prior: Float
     `tests/planning/test_plan.py` the score is within 5 % of the best mechanism's. Depends on public
     things only.
     """
-    best = fit(usual(size, prior.size))
-    records = size or min(round(_MANY * prior.size * max(best.scale, 1.0)), _MOST_RECORDS)
+    best = fit(Setting.of(usual(size, prior.size), size, prior))
+    scale = best.mechanism.scale
+    records = size or min(round(_MANY * prior.size * max(scale, 1.0)), _MOST_RECORDS)
     k = min(prior.size, _MOST_COMPARED)
-    few = records <= _FEW_RECORDS or records <= 2 * best.scale * prior.size
+    few = records <= _FEW_RECORDS or records <= 2 * scale * prior.size
     few = few and k == prior.size
     fitted = [best]
     for template in _rivals(size, prior, few):
         try:
-            mechanism = fit(template)
-            check_informative(mechanism, size=size, prior=prior)
+            rival = fit(Setting.of(template, size, prior))
+            rival.check_informative()
         except ValueError:  # refused, and so no rival
             continue
-        floored = getattr(mechanism, "noise", None) == "floored"
-        if few or not floored or mechanism.scale < best.scale:
-            fitted.append(mechanism)
+        floored = getattr(rival.mechanism, "noise", None) == "floored"
+        if few or not floored or rival.mechanism.scale < scale:
+            fitted.append(rival)
     if len(fitted) == 1:
         return best
-    compared, records = tuple(prior[:k].tolist()), max(records * k // prior.size, 1)
-    scores = [_score(one, compared, records, size is None) for one in fitted]
+    if k < prior.size:
+        records = max(records * k // prior.size, 1)
+    scores = [_score(_compared(one, k, records), records) for one in fitted]
     return fitted[preferred(scores)]
 
 
 @lru_cache(maxsize=256)  # a query is resolved when it is shown and again when it is released
-def _score(mechanism: Mechanism, prior: tuple[float, ...], records: int, private: bool) -> float:
-    concentration = np.array(prior)
-    shares = proportions_of_interest(concentration, records, None)
-    return score_of(mechanism, concentration, shares, records, private=private)
+def _score(setting: Setting, records: int) -> float:
+    shares = proportions_of_interest(setting.prior_array, records, None)
+    return score_of(setting, shares, records)
+
+
+def _compared(setting: Setting, k: int, records: int) -> Setting:
+    """The setting with so many of its categories and records."""
+    if k == len(setting.prior):
+        return setting
+    size = None if setting.size is None else records
+    return replace(setting, size=size, prior=setting.prior[:k])
 
 
 def _rivals(size: int | None, prior: Floats, few: bool) -> Iterator[Mechanism]:
@@ -94,9 +102,9 @@ def _rivals(size: int | None, prior: Floats, few: bool) -> Iterator[Mechanism]:
     if size is not None and few:
         yield LaplaceParameters(1.0, "floored", "bounded")
         # In between the exact accounting takes too long; beyond, the proven bound is used.
-        if not _QUICK_WORK < _work(size, prior) <= FEASIBLE_WORK:
+        if not _QUICK_WORK < work_of(size, tuple(prior.tolist())) <= FEASIBLE_WORK:
             yield HellingerExponential(1.0)
-        if affordable(PermuteAndFlip(1.0), size, prior) == "exact":
+        if affordable(Setting(PermuteAndFlip(1.0), size, tuple(prior.tolist()))) == "exact":
             yield PermuteAndFlip(1.0)
 
 
@@ -109,22 +117,13 @@ def usual(size: int | None, k: int) -> Mechanism:
     return KNormParameters(1.0) if k > 2 else LaplaceParameters(1.0)
 
 
-def affordable(mechanism: Mechanism, size: int | None, prior: Floats) -> Accounting:
+def affordable(setting: Setting) -> Accounting:
     """`"exact"` where each step of a calibration takes little time."""
-    law = law_of(mechanism, size, prior)
+    size, prior, law = setting.size, setting.prior, setting.law
     if size is None or isinstance(law, (AdditiveNoise, SimplexNoise)):
         return "exact"
-    log_candidates = log_number_of_candidates(size, prior.size)
+    log_candidates = log_number_of_candidates(size, len(prior))
     if isinstance(law, Flips) and log_candidates > math.log(_EXACT_CANDIDATES_OF_FLIP):
         return "proven"
-    most = _EXACT_WORK_OF_TWO if prior.size == 2 else _EXACT_WORK
-    return "exact" if _work(size, prior) <= most else "proven"
-
-
-def _work(size: int, prior: Floats) -> int:
-    """About how many probabilities of neighbours the exact accounting of an exponential mechanism
-    compares.
-    """
-    if prior.size == 2:
-        return two_categories.work(size, (float(prior[0]), float(prior[1])))
-    return enumeration.work(size, tuple(prior.tolist()), 1)
+    most = _EXACT_WORK_OF_TWO if len(prior) == 2 else _EXACT_WORK
+    return "exact" if work_of(size, prior) <= most else "proven"

@@ -18,6 +18,7 @@ from opendp_bayes.mathematics.validation import (
     as_prior,
 )
 from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.release_law import LARGEST_NOISE_ALONE, release_law
 
 #: Ways to say how far a released posterior is from the true one.
@@ -89,7 +90,8 @@ def error_law(
             f"error={error!r}: is computed for two categories, not {counts.size}; use 'hellinger'"
             " or 'kl'."
         )
-    law = release_law(mechanism, counts, prior, largest_noise=LARGEST_NOISE_ALONE)
+    setting = Setting(mechanism, int(counts.sum()), tuple(prior.tolist()))
+    law = release_law(setting, counts, largest_noise=LARGEST_NOISE_ALONE)
     of = {
         "hellinger": hellinger_distance,
         "kl": kullback_leibler,

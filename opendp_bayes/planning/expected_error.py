@@ -18,7 +18,7 @@ import numpy as np
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture
 from opendp_bayes.mathematics.hellinger import hellinger_distance
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.release_law import release_law
 
 #: Components of the mixture from which an interval's width is taken.
@@ -56,13 +56,9 @@ class ExpectedError:
     method: Literal["exact", "simulated"]
 
 
-def expected_error(
-    mechanism: Mechanism, counts: Integers, prior: Floats, *, private: bool = False
-) -> ExpectedError:
-    """The error of a mechanism at true counts of shape `(k,)`, with a prior of shape `(k,)`;
-    `private`, if their sum is.
-    """
-    law = release_law(mechanism, counts, prior, private=private)
+def expected_error(setting: Setting, counts: Integers) -> ExpectedError:
+    """The error of a mechanism at true counts of shape `(k,)`."""
+    law, prior = release_law(setting, counts), setting.prior_array
     released, true = prior + law.counts, prior + counts
     distance = hellinger_distance(released, true)
     hellinger = float(law.weights @ distance)
@@ -79,29 +75,19 @@ def expected_error(
     )
 
 
-def hellinger_error(
-    mechanism: Mechanism, counts: Integers, prior: Floats, *, private: bool = False
-) -> float:
+def hellinger_error(setting: Setting, counts: Integers) -> float:
     """`expected_error(...).hellinger` alone, in less time."""
-    law = release_law(mechanism, counts, prior, private=private)
+    law, prior = release_law(setting, counts), setting.prior_array
     return float(law.weights @ hellinger_distance(prior + law.counts, prior + counts))
 
 
-def error_of_part(
-    error: PartError,
-    mechanism: Mechanism,
-    counts: Integers,
-    prior: Floats,
-    part: slice,
-    *,
-    private: bool = False,
-) -> float:
+def error_of_part(error: PartError, setting: Setting, counts: Integers, part: slice) -> float:
     """Compute one field of `ExpectedError` for the categories in `part`, whose probabilities are
     divided by their sum: the error of one group among several.
 
     For a width, categories with the same count and prior are alike, so one of them stands for all.
     """
-    law = release_law(mechanism, counts, prior, private=private)
+    law, prior = release_law(setting, counts), setting.prior_array
     released, true = (prior + law.counts)[:, part], (prior + counts)[part]
     total = released.sum(axis=1)
     if error == "hellinger":

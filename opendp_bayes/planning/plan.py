@@ -15,7 +15,7 @@ from opendp_bayes.accounting.calibration import calibrate, relative_loss
 from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.simplex import number_of_candidates
-from opendp_bayes.mathematics.validation import SCALES, Floats, as_prior, as_size
+from opendp_bayes.mathematics.validation import Floats, as_prior, as_size
 from opendp_bayes.mechanisms import (
     GaussianParameters,
     HellingerExponential,
@@ -25,7 +25,7 @@ from opendp_bayes.mechanisms import (
     PermuteAndFlip,
     SmoothHellingerExponential,
 )
-from opendp_bayes.mechanisms.protocol import check_informative
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.automatic import affordable
 from opendp_bayes.planning.compare import Plan, PlanRow, ranked
 from opendp_bayes.planning.least_error import LeastError, least_error
@@ -155,8 +155,7 @@ def _row(
 ) -> PlanRow:
     template = replace(template, scale=1.0)
     try:
-        replace(template, scale=SCALES[0]).check(size=size, prior=prior)
-        accounting = affordable(template, size, prior)
+        accounting = affordable(Setting.of(template, size, prior))
         mechanism = calibrate(
             template,
             size=size,
@@ -166,17 +165,9 @@ def _row(
             proportions=shares.get("stated"),
             **budget,
         )
-        check_informative(mechanism, size=size, prior=prior)
+        setting = Setting.of(mechanism, size, prior)
+        setting.check_informative()
     except ValueError as error:
         return PlanRow(template, None, {}, str(error))
-    loss = feasible_loss(
-        mechanism,
-        size=size,
-        prior=prior,
-        d_in=d_in,
-        delta=budget.get("delta", 0.0),
-        accounting=accounting,
-    )
-    return PlanRow(
-        mechanism, loss, errors_at(mechanism, prior, shares, records, private=size is None)
-    )
+    loss = feasible_loss(setting, d_in=d_in, delta=budget.get("delta", 0.0), accounting=accounting)
+    return PlanRow(mechanism, loss, errors_at(setting, shares, records))

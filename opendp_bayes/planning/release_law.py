@@ -17,8 +17,8 @@ from opendp_bayes.mathematics.zero_sum import noise_vectors, shell_size
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.noisy_counts import log_clamped
 from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
-from opendp_bayes.mechanisms.protocol import Mechanism, law_of, projected
 from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates
+from opendp_bayes.mechanisms.setting import Setting
 
 #: Outcomes times squared categories up to which candidates are listed.
 _LARGEST_LAW = 1 << 22
@@ -50,30 +50,24 @@ class ReleaseLaw:
 
 
 def release_law(
-    mechanism: Mechanism,
-    counts: Integers,
-    prior: Floats,
-    *,
-    private: bool = False,
-    largest_noise: int | None = None,
+    setting: Setting, counts: Integers, *, largest_noise: int | None = None
 ) -> ReleaseLaw:
     """Return the law of the released counts given the true ones, from the law of the mechanism. A
     mechanism that states no law lists its own outcomes, or draws.
 
     Parameters
     ----------
-    mechanism : a mechanism value.
+    setting : the mechanism, for the number of records of `counts`; where it is private, so that a
+        projection may not use it, for None.
     counts : the true counts, shape `(k,)`.
-    prior : the prior concentration, shape `(k,)`.
-    private : True if the number of records is private, so that a projection may not use it.
     largest_noise : outcomes of additive noise times squared categories up to which they are listed.
     """
-    law = law_of(mechanism, None if private else int(counts.sum()), prior)
-    if law is not None:
-        if isinstance(law, AdditiveNoise):
-            most = _LARGEST_NOISE if largest_noise is None else largest_noise
-            return _of_noise(law, mechanism, counts, private, most)
-        return _of_law(law, mechanism, counts, prior, private)
+    if isinstance(setting.law, AdditiveNoise):
+        most = _LARGEST_NOISE if largest_noise is None else largest_noise
+        return _of_noise(setting.law, setting, counts, most)
+    if setting.law is not None:
+        return _of_law(setting.law, setting, counts)
+    mechanism, prior = setting.mechanism, setting.prior_array
     size, k = int(counts.sum()), counts.size
     if log_number_of_candidates(size, k) <= math.log(_LARGEST_LAW / k**2):
         try:
@@ -85,19 +79,15 @@ def release_law(
 
 
 @singledispatch
-def _of_law(
-    law: Any, mechanism: Mechanism, counts: Integers, prior: Floats, private: bool
-) -> ReleaseLaw:
+def _of_law(law: Any, setting: Setting, counts: Integers) -> ReleaseLaw:
     raise TypeError(f"law={law!r}: cannot be planned for; add a handler for its family.")
 
 
 @_of_law.register
-def _(
-    law: ExponentialWeights, mechanism: Mechanism, counts: Integers, prior: Floats, private: bool
-) -> ReleaseLaw:
-    size, k = int(counts.sum()), counts.size
+def _(law: ExponentialWeights, setting: Setting, counts: Integers) -> ReleaseLaw:
+    size, k, prior = int(counts.sum()), counts.size, setting.prior_array
     if log_number_of_candidates(size, k) > math.log(_LARGEST_LAW / k**2):
-        return _simulated(mechanism.sample(counts, prior, _draws(k)))
+        return _simulated(setting.mechanism.sample(counts, prior, _draws(k)))
     if size == 0:
         return ReleaseLaw(candidates(0, k), np.ones(1))
     weights = np.exp(-candidate_distances(counts, prior) / law.widths.width(counts, prior))
@@ -105,13 +95,11 @@ def _(
 
 
 @_of_law.register
-def _(
-    law: Flips, mechanism: Mechanism, counts: Integers, prior: Floats, private: bool
-) -> ReleaseLaw:
+def _(law: Flips, setting: Setting, counts: Integers) -> ReleaseLaw:
     # Even where there are too many outcomes to sum over, listing them takes less time than many
     # draws, each of which may flip most of the coins.
-    size, k = int(counts.sum()), counts.size
-    check_candidates(type(mechanism).__name__, size=size, k=k)
+    size, k, prior = int(counts.sum()), counts.size, setting.prior_array
+    check_candidates(type(setting.mechanism).__name__, size=size, k=k)
     outcomes = candidates(size, k)
     weights = np.exp(log_permute_and_flip(candidate_distances(counts, prior) / law.scale))
     if len(outcomes) * k**2 <= _LARGEST_LAW:
@@ -120,11 +108,8 @@ def _(
     return _simulated(outcomes[rng.choice(len(outcomes), _draws(k), p=weights / weights.sum())])
 
 
-def _of_noise(
-    law: AdditiveNoise, mechanism: Mechanism, counts: Integers, private: bool, largest: int
-) -> ReleaseLaw:
+def _of_noise(law: AdditiveNoise, setting: Setting, counts: Integers, largest: int) -> ReleaseLaw:
     size, k, noise = int(counts.sum()), counts.size, law.noise
-    public = None if private else size
     part = counts[np.array(law.noised)]
     reach = noise.reach(_DEPTH) + 1
     # What is moved to an end of the window that is not one of the law's is a negligible part.
@@ -134,7 +119,7 @@ def _of_noise(
     ]
     if math.prod(high - low + 1 for low, high in ends) * k**2 > largest:
         draws = part + noise.simulate((_draws(part.size), part.size), np.random.default_rng(_SEED))
-        return _simulated(projected(mechanism, law.completed(draws, size), public))
+        return _simulated(setting.projected(law.completed(draws, size)))
     pairs = zip(part.tolist(), ends, strict=True)
     marginals = [np.exp(log_clamped(noise, count, low, high)) for count, (low, high) in pairs]
     values = np.indices([marginal.size for marginal in marginals]).reshape(len(part), -1)
@@ -142,20 +127,18 @@ def _of_noise(
     for marginal, value in zip(marginals, values, strict=True):
         weights = weights * marginal[value]
     drawn = law.completed((values + np.array([[low] for low, _ in ends])).T, size)
-    return ReleaseLaw(projected(mechanism, drawn, public), weights)
+    return ReleaseLaw(setting.projected(drawn), weights)
 
 
 @_of_law.register
-def _(
-    law: SimplexNoise, mechanism: Mechanism, counts: Integers, prior: Floats, private: bool
-) -> ReleaseLaw:
-    size, k = int(counts.sum()), counts.size
+def _(law: SimplexNoise, setting: Setting, counts: Integers) -> ReleaseLaw:
+    k = counts.size
     largest = _norm_to_list(law.scale, k)
     if largest is None:
-        return _simulated(projected(mechanism, counts + _knorm_noise(law.scale, k), size))
+        return _simulated(setting.projected(counts + _knorm_noise(law.scale, k)))
     noise = noise_vectors(largest, k)
     weights = np.exp(-np.maximum(noise, 0).sum(axis=1) / law.scale)
-    return ReleaseLaw(projected(mechanism, counts + noise, size), weights / weights.sum())
+    return ReleaseLaw(setting.projected(counts + noise), weights / weights.sum())
 
 
 def _norm_to_list(scale: float, k: int) -> int | None:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.calibration import counts_in_proportion
-from opendp_bayes.mathematics.validation import Floats, as_size
-from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mathematics.validation import Floats, Integers, as_size
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import ExpectedError, expected_error, hellinger_error
 
 #: Of two mechanisms whose errors differ by less than this part the one listed first is recommended:
@@ -50,38 +50,25 @@ def mean_error(errors: Mapping[str, float]) -> float:
     return math.fsum(scored) / len(scored)
 
 
-def score_of(
-    mechanism: Mechanism,
-    prior: Floats,
-    shares: Mapping[str, Any],
-    records: int,
-    *,
-    private: bool,
-) -> float:
+def score_of(setting: Setting, shares: Mapping[str, Any], records: int) -> float:
     """The score that a plan would give to a mechanism, in less time."""
     wanted = {"stated": shares["stated"]} if "stated" in shares else shares
-    return mean_error(
-        {
-            name: hellinger_error(
-                mechanism, counts_in_proportion(records, prior, share), prior, private=private
-            )
-            for name, share in wanted.items()
-        }
-    )
+    counts = counts_at(wanted, setting, records)
+    return mean_error({name: hellinger_error(setting, at) for name, at in counts.items()})
 
 
 def errors_at(
-    mechanism: Mechanism,
-    prior: Floats,
-    shares: Mapping[str, Any],
-    records: int,
-    *,
-    private: bool = False,
+    setting: Setting, shares: Mapping[str, Any], records: int
 ) -> dict[str, ExpectedError]:
-    counts = {name: counts_in_proportion(records, prior, share) for name, share in shares.items()}
-    return {
-        name: expected_error(mechanism, at, prior, private=private) for name, at in counts.items()
-    }
+    """The expected error at each of the proportions of so many records."""
+    counts = counts_at(shares, setting, records)
+    return {name: expected_error(setting, at) for name, at in counts.items()}
+
+
+def counts_at(shares: Mapping[str, Any], setting: Setting, records: int) -> dict[str, Integers]:
+    """Counts of so many records in each of the proportions."""
+    prior = setting.prior_array
+    return {name: counts_in_proportion(records, prior, share) for name, share in shares.items()}
 
 
 def preferred(scores: Sequence[float]) -> int:

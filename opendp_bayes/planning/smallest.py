@@ -160,14 +160,12 @@ def _automatic_score(
     records: int,
 ) -> float:
     loss = relative_loss(epsilon=epsilon)
-    mechanism = choose(
-        lambda template: smallest_scale(
-            template, lambda value: loss(value, size, prior, d_in, "exact")
-        ),
+    found = choose(
+        lambda template: smallest_scale(template, lambda setting: loss(setting, d_in, "exact")),
         size,
         prior,
     )
-    return score_of(mechanism, prior, shares, records, private=size is None)
+    return score_of(found, shares, records)
 
 
 def _as_error(error: float) -> float:

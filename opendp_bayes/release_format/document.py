@@ -13,6 +13,7 @@ from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Label
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.promise import Promise
@@ -280,9 +281,8 @@ def as_labels(values: Sequence[Any]) -> tuple[Any, ...]:
 
 def check_loss(promise: Promise, mechanism: Mechanism, prior: Floats) -> None:
     """Raise `ValueError` where the mechanism loses more than is stated."""
-    for name, stated, least in understated(
-        promise.loss, mechanism, size=promise.size, prior=prior, d_in=promise.d_in
-    ):
+    setting = Setting.of(mechanism, promise.size, prior)
+    for name, stated, least in understated(promise.loss, setting, promise.d_in):
         raise ValueError(
             f"loss.{name}={stated!r}: cannot be, because {mechanism!r} has at least {least:.6g} at"
             f" d_in={promise.d_in}; the document was changed, or its loss is another release's."

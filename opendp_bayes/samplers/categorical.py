@@ -49,6 +49,10 @@ class ExactCategorical:
         self._totals = [end - before for end, before in zip(ends, self._before, strict=True)]
         self._remaining = [exponents.size - start for start in starts.tolist()] + [0]
 
+    def sample(self, draws: int) -> Integers:
+        """Return independent indices, shape `(draws,)`."""
+        return np.fromiter((self.draw() for _ in range(draws)), dtype=np.int64, count=draws)
+
     def draw(self) -> int:
         """Return one index.
 
@@ -98,8 +102,3 @@ def weight_error(largest_exponent: float) -> float:
     2^-51`.
     """
     return 2.0**-40 + largest_exponent * 2.0**-50
-
-
-def draws(sampler: ExactCategorical, size: int) -> Integers:
-    """`size` independent draws as an int64 array of shape `(size,)`."""
-    return np.fromiter((sampler.draw() for _ in range(size)), dtype=np.int64, count=size)

@@ -18,17 +18,17 @@ _COIN_BITS = 62
 _LARGEST_BLOCK = 1 << 24
 
 
-def first_heads(coins: "Coins", size: int) -> Integers:
-    """The index of the first coin that shows heads in random order, for `size` releases.
+def first_heads(coins: "Coins", draws: int) -> Integers:
+    """The index of the first coin that shows heads in random order, shape `(draws,)`.
 
     Indices are drawn until one has heads; one that was drawn before is passed over, so that those
     which are not are in random order.
     """
     number = coins.number
-    chosen = np.empty(size, dtype=np.int64)
+    chosen = np.empty(draws, dtype=np.int64)
     rows = max(1, _LARGEST_BLOCK // number)
-    for start in range(0, size, rows):
-        undecided = np.arange(min(rows, size - start))
+    for start in range(0, draws, rows):
+        undecided = np.arange(min(rows, draws - start))
         flipped = np.zeros((undecided.size, number), dtype=np.bool_)
         while undecided.size:
             index = uniform_below(np.full(undecided.size, number))

@@ -10,8 +10,8 @@ from opendp_bayes.samplers.coins import Coins
 from opendp_bayes.samplers.integers import discrete_laplaces
 
 
-def discrete_gaussians(scale: Fraction, size: int) -> NDArray[Any]:
-    """`size` independent samples of `P(z) ∝ exp(-z^2 / (2 scale^2))`, shape `(size,)`.
+def discrete_gaussians(scale: Fraction, draws: int) -> NDArray[Any]:
+    """Independent samples of `P(z) ∝ exp(-z^2 / (2 scale^2))`, shape `(draws,)`.
 
     A discrete Laplace sample y of scale `t = floor(scale) + 1` is kept with probability
     `exp(-(|y| - scale^2 / t)^2 / (2 scale^2))`, and otherwise drawn again (Canonne, Kamath and
@@ -22,8 +22,8 @@ def discrete_gaussians(scale: Fraction, size: int) -> NDArray[Any]:
     [0, 0, 0]
     """
     wide, variance = int(scale) + 1, scale**2
-    result = discrete_laplaces(Fraction(wide), size)
-    undecided = np.arange(size)
+    result = discrete_laplaces(Fraction(wide), draws)
+    undecided = np.arange(draws)
     while undecided.size:
         magnitudes, place = np.unique(np.abs(result[undecided]), return_inverse=True)
         # Few magnitudes are many samples', so each probability is enclosed once.

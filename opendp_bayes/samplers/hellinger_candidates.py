@@ -95,16 +95,16 @@ class HellingerSampler:
         )
         self._tables: dict[int, _Table] = {}
 
-    def draw(self, size: int) -> Integers:
-        """`size` independent draws, shape `(size, k)`. Always returns: proposals are made until
+    def draw(self, draws: int) -> Integers:
+        """Draw independently, shape `(draws, k)`. Always returns: proposals are made until
         enough are accepted.
         """
         k = self._counts.size
-        result = np.empty((size, k), dtype=np.int64)
+        result = np.empty((draws, k), dtype=np.int64)
         done = 0
-        while done < size:
-            number = min(max(_BATCH[0], _BATCH[1] * k, 4 * (size - done)), _LARGEST_BATCH // k)
-            accepted = self._accepted(number)[: size - done]
+        while done < draws:
+            number = min(max(_BATCH[0], _BATCH[1] * k, 4 * (draws - done)), _LARGEST_BATCH // k)
+            accepted = self._accepted(number)[: draws - done]
             result[done : done + len(accepted)] = accepted
             done += len(accepted)
         return result

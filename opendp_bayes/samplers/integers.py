@@ -112,8 +112,8 @@ def _bernoulli_exp_units(numerators: NDArray[Any], denominator: int) -> NDArray[
     return result
 
 
-def geometrics(rate: Fraction, size: int) -> NDArray[Any]:
-    """`size` independent samples of the law of `geometric`, shape `(size,)`: the same steps, each
+def geometrics(rate: Fraction, draws: int) -> NDArray[Any]:
+    """Independent samples of the law of `geometric`, shape `(draws,)`: the same steps, each
     for all samples at once.
 
     Python integers (dtype object) where those of numpy might overflow.
@@ -123,15 +123,15 @@ def geometrics(rate: Fraction, size: int) -> NDArray[Any]:
     """
     s, t = rate.numerator, rate.denominator
     dtype: Any = np.int64 if max(s, t) <= _LARGEST_TERM else object
-    if size < _FEW:
-        return np.array([geometric(rate) for _ in range(size)], dtype=object)
-    remainder, undecided = np.empty(size, dtype=dtype), np.arange(size)
+    if draws < _FEW:
+        return np.array([geometric(rate) for _ in range(draws)], dtype=object)
+    remainder, undecided = np.empty(draws, dtype=dtype), np.arange(draws)
     while undecided.size:
         drawn = uniform_below(np.full(undecided.size, t, dtype=dtype))
         accepted = _bernoulli_exp_units(drawn, t)
         remainder[undecided[accepted]] = drawn[accepted]
         undecided = undecided[~accepted]
-    quotient, going = np.zeros(size, dtype=np.int64), np.arange(size)
+    quotient, going = np.zeros(draws, dtype=np.int64), np.arange(draws)
     while going.size:
         going = going[_bernoulli_exp_units(np.ones(going.size, dtype=np.int64), 1)]
         quotient[going] += 1
@@ -140,16 +140,16 @@ def geometrics(rate: Fraction, size: int) -> NDArray[Any]:
     return (remainder + t * quotient) // s
 
 
-def floored_laplaces(scale: Fraction, size: int) -> NDArray[Any]:
-    """`size` independent samples of the law of `floored_laplace`, shape `(size,)`."""
-    magnitude = geometrics(1 / scale, size)
-    return np.where(_signs(size), magnitude, -1 - magnitude)
+def floored_laplaces(scale: Fraction, draws: int) -> NDArray[Any]:
+    """Independent samples of the law of `floored_laplace`, shape `(draws,)`."""
+    magnitude = geometrics(1 / scale, draws)
+    return np.where(_signs(draws), magnitude, -1 - magnitude)
 
 
-def discrete_laplaces(scale: Fraction, size: int) -> NDArray[Any]:
-    """`size` independent samples of the law of `discrete_laplace`, shape `(size,)`."""
-    result = geometrics(1 / scale, size)
-    undecided = np.arange(size)
+def discrete_laplaces(scale: Fraction, draws: int) -> NDArray[Any]:
+    """Independent samples of the law of `discrete_laplace`, shape `(draws,)`."""
+    result = geometrics(1 / scale, draws)
+    undecided = np.arange(draws)
     while undecided.size:
         negative = undecided[~_signs(undecided.size)]
         result[negative] = -result[negative]
@@ -158,6 +158,6 @@ def discrete_laplaces(scale: Fraction, size: int) -> NDArray[Any]:
     return result
 
 
-def _signs(size: int) -> NDArray[np.bool_]:
-    """`size` independent fair coins."""
-    return np.asarray(random_words(size) >> np.uint64(63), dtype=np.bool_)
+def _signs(draws: int) -> NDArray[np.bool_]:
+    """Independent fair coins, shape `(draws,)`."""
+    return np.asarray(random_words(draws) >> np.uint64(63), dtype=np.bool_)

@@ -16,17 +16,17 @@ from opendp_bayes.samplers.inversion import BITS, by_inversion, exp_enclosure
 _LARGEST_SCALE = 1 << 24
 
 
-def knorm_noise(k: int, scale: Fraction, size: int) -> NDArray[Any]:
-    """`size` samples of `P(z) ∝ exp(-||z||_1 / (2 scale))` on the z in Z^k with sum 0, shape
-    `(size, k)`.
+def knorm_noise(k: int, scale: Fraction, draws: int) -> NDArray[Any]:
+    """Samples of `P(z) ∝ exp(-||z||_1 / (2 scale))` on the z in Z^k with sum 0, shape
+    `(draws, k)`.
 
     z is the difference of two independent uniform ways to write m as a sum of k ordered parts, with
     `P(m) ∝ C(m + k - 1, m)^2 exp(-m / scale)`; and m is a number i, `P(i) ∝ C(k - 1, i)^2 exp(-i /
     scale)`, plus 2k - 1 geometrics (`docs/proofs.md`, "K-norm noise").
     """
     dtype: Any = np.int64 if scale <= _LARGEST_SCALE else object
-    parts = geometrics(1 / scale, size * (2 * k - 1)).reshape(size, 2 * k - 1).astype(dtype)
-    first = np.array([squared_binomial(k - 1, scale) for _ in range(size)], dtype=dtype)
+    parts = geometrics(1 / scale, draws * (2 * k - 1)).reshape(draws, 2 * k - 1).astype(dtype)
+    first = np.array([squared_binomial(k - 1, scale) for _ in range(draws)], dtype=dtype)
     totals = first + parts.sum(axis=1)
     return compositions(totals, k) - compositions(totals, k)
 

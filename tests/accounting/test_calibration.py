@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sweeps import some_of
 
 from opendp_bayes import (
     HellingerExponential,
@@ -24,6 +23,8 @@ from opendp_bayes import (
 from opendp_bayes.accounting import calibration
 from opendp_bayes.accounting.calibration import counts_in_proportion, smallest_scale
 from opendp_bayes.accounting.profile import delta_from_bounds
+from opendp_bayes.mechanisms.setting import Setting
+from tests.helpers.sweeps import some_of
 
 BETA_ONE = (1.0, 1.0)
 MECHANISMS: list[Any] = [
@@ -213,11 +214,11 @@ def test_the_search_is_short(loss: Any, root: float, most: int) -> None:
     """Few evaluations where the loss is a power of the scale, and not thousands where it jumps."""
     asked: list[float] = []
 
-    def counted(mechanism: Any) -> float:
-        asked.append(mechanism.scale)
-        return float(loss(mechanism.scale))
+    def counted(setting: Setting) -> float:
+        asked.append(setting.mechanism.scale)
+        return float(loss(setting.mechanism.scale))
 
-    found = smallest_scale(LaplaceParameters(1.0), counted)
+    found = smallest_scale(Setting.of(LaplaceParameters(1.0), 5, BETA_ONE), counted).mechanism
     assert root <= found.scale <= root * (1 + 2e-9)
     assert found.scale in asked
     assert len(asked) <= most
@@ -308,12 +309,12 @@ def test_the_inverse_of_the_profile_gives_no_more_than_was_asked(
 def test_the_profile_is_asked_for_a_smaller_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
-    def profile(*arguments: Any, **options: Any) -> Any:
-        return lambda epsilon: asked.append(epsilon) or 0.5
+    def delta_at(setting: Setting, d_in: int, epsilon: float) -> float:
+        asked.append(epsilon)
+        return 0.5
 
-    monkeypatch.setattr(calibration, "privacy_profile", profile)
-    relative = calibration.relative_loss(epsilon=0.7, delta=0.25)(
-        LaplaceParameters(1.0), 5, BETA_ONE, 1, "exact"
-    )
+    monkeypatch.setattr(calibration, "delta_at", delta_at)
+    setting = Setting.of(LaplaceParameters(1.0), 5, BETA_ONE)
+    relative = calibration.relative_loss(epsilon=0.7, delta=0.25)(setting, 1, "exact")
     assert relative == 2.0
     assert 0.7 * (1 - 2e-9) <= asked[0] <= 0.7 * (1 - 1e-9)

@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes import (
@@ -20,6 +19,8 @@ from opendp_bayes import (
     privacy_profile,
 )
 from opendp_bayes.accounting.exact import worst_pair
+from opendp_bayes.mechanisms.setting import Setting
+from tests.helpers import oracles
 
 pytest.importorskip("dp_accounting")
 from dp_accounting.pld.privacy_loss_distribution import (
@@ -114,7 +115,7 @@ def test_the_pair_with_the_largest_epsilon_does_not_dominate() -> None:
     smaller ε, by more than a third here.
     """
     mechanism, size, prior = SmoothHellingerExponential(0.44, gamma=0.56), 22, (0.14, 0.023)
-    worst = worst_pair(mechanism, size=size, prior=prior)
+    worst = worst_pair(Setting.of(mechanism, size, prior))
     assert worst is not None
     sets, log_p = oracles.log_laws(mechanism, size, prior)
     i, j = sets.index(worst.first), sets.index(worst.second)

@@ -6,13 +6,14 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import extremes
 from opendp_bayes.accounting.enumeration import EnumeratedPairs, _arrangements, arranged, work
-from opendp_bayes.accounting.exact import _pairs
+from opendp_bayes.mechanisms.setting import Setting
+from tests.helpers import oracles
 
 PRIORS = [
     (1.0, 1.0, 1.0),
@@ -24,7 +25,7 @@ PRIORS = [
 
 
 def pairs_of(mechanism: Any, size: int, prior: tuple[float, ...], distance: int) -> EnumeratedPairs:
-    pairs = _pairs(mechanism, size, prior, distance, 10**12)
+    pairs = pairs_module.pairs_of(Setting.of(mechanism, size, prior), distance, 10**12)
     assert isinstance(pairs, EnumeratedPairs)
     return pairs
 

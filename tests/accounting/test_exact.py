@@ -10,9 +10,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from sweeps import some_of
 
 from opendp_bayes import (
     HellingerExponential,
@@ -35,10 +33,13 @@ from opendp_bayes.accounting.divergences import (
 )
 from opendp_bayes.accounting.exact import worst_pair
 from opendp_bayes.accounting.noise import NoisePairs
-from opendp_bayes.accounting.pairs import Setting, pairs_of
+from opendp_bayes.accounting.pairs import pairs_of, work_of
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.setting import Setting
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 #: How far above the truth a certified bound may lie: of a loss, relative where it exceeds one; of a
 #: δ, absolute.
@@ -402,12 +403,12 @@ def test_delta_from_no_bounds() -> None:
 
 def test_feasible_loss_with_a_delta() -> None:
     mechanism, size, prior = SmoothHellingerExponential(1.0, gamma=0.2), 30, (1.0, 1.0)
-    pure = feasible_loss(mechanism, size=size, prior=prior, d_in=1)
-    spent = feasible_loss(mechanism, size=size, prior=prior, d_in=1, delta=0.05)
+    pure = feasible_loss(Setting.of(mechanism, size, prior), d_in=1)
+    spent = feasible_loss(Setting.of(mechanism, size, prior), d_in=1, delta=0.05)
     assert (pure.delta, spent.delta) == (0.0, 0.05)
     assert spent.epsilon < pure.epsilon
     assert ball_laws(mechanism, size, prior).delta(spent.epsilon) <= 0.05
-    proven = feasible_loss(mechanism, size=size, prior=prior, d_in=1, accounting="proven")
+    proven = feasible_loss(Setting.of(mechanism, size, prior), d_in=1, accounting="proven")
     assert proven == mechanism.proven_loss(1, size=size, prior=np.array(prior))
     assert pure.epsilon < 0.7 * proven.epsilon
 
@@ -415,17 +416,15 @@ def test_feasible_loss_with_a_delta() -> None:
 @pytest.mark.parametrize("d_in", [1, 2, 5])
 def test_the_proven_bound_with_a_delta_states_it(d_in: int) -> None:
     """Where more is proven than the bounds without δ imply: ε and δ hold together."""
-    mechanism, setting = SmoothHellingerExponential(3.0, beta=0.1), {"size": 10**6, "d_in": d_in}
-    prior = np.array([1.0, 2.0])
+    mechanism, prior = SmoothHellingerExponential(3.0, beta=0.1), np.array([1.0, 2.0])
+    setting = Setting.of(mechanism, 10**6, prior)
     proven = mechanism.proven_loss(d_in, size=10**6, prior=prior, delta=1e-3)
     pure = mechanism.proven_loss(d_in, size=10**6, prior=prior)
     for accounting in ("exact", "proven"):
-        spent = feasible_loss(
-            mechanism, **setting, prior=prior, delta=1e-3, accounting=accounting, renyi=False
-        )
+        spent = feasible_loss(setting, d_in=d_in, delta=1e-3, accounting=accounting, renyi=False)
         assert (spent.epsilon, spent.delta) == (proven.epsilon, 1e-3)
         assert spent.epsilon < 0.2 * pure.epsilon
-        without = feasible_loss(mechanism, **setting, prior=prior, accounting=accounting)
+        without = feasible_loss(setting, d_in=d_in, accounting=accounting)
         assert (without.epsilon, without.delta) == (pure.epsilon, 0.0)
 
 
@@ -444,7 +443,7 @@ def test_where_there_is_too_much_to_compare() -> None:
     profile = privacy_profile(mechanism, size=1000, prior=np.ones(3))
     assert profile.method == "proven"
     assert profile(loss.epsilon / 2) == delta_from_bounds(loss, loss.epsilon / 2)
-    assert worst_pair(mechanism, size=1000, prior=np.ones(3)) is None
+    assert worst_pair(Setting.of(mechanism, 1000, np.ones(3))) is None
 
 
 @pytest.mark.parametrize("prior", [(0.3, 2.0), (1.0, 1.0, 0.5)])
@@ -457,12 +456,12 @@ def test_pairs_are_compared_where_the_work_is_allowed(
     work = enumeration.work(9, prior, 1)
     if len(prior) == 2 and not of_flips:
         work = two_categories.work(9, (prior[0], prior[1]))
-    assert of_flips or Setting(9, prior).work() == work
-    assert exact._pairs(mechanism, 9, prior, 1, work) is not None
-    assert exact._pairs(mechanism, 9, prior, 1, work - 1) is None
+    assert of_flips or work_of(9, prior) == work
+    assert exact.pairs_of(Setting.of(mechanism, 9, prior), 1, work) is not None
+    assert exact.pairs_of(Setting.of(mechanism, 9, prior), 1, work - 1) is None
     monkeypatch.setattr(exact, "LARGEST_WORK", work)
-    assert worst_pair(mechanism, size=9, prior=prior) is not None
-    assert Setting(None, prior).work() == 0  # only noise has a private size
+    assert worst_pair(Setting.of(mechanism, 9, prior)) is not None
+    assert work_of(None, prior) == 0  # only noise has a private size
 
 
 def test_moves_of_k_norm_noise_are_followed_up_to_a_limit() -> None:
@@ -474,7 +473,7 @@ def test_moves_of_k_norm_noise_are_followed_up_to_a_limit() -> None:
         (1 / 41, 2, False),
         (1 / 41, 1, True),
     ):
-        found = exact._pairs(KNormParameters(scale), 100, prior, distance, 10**6)
+        found = exact.pairs_of(Setting.of(KNormParameters(scale), 100, prior), distance, 10**6)
         assert (found is not None) is followed
 
 
@@ -490,7 +489,7 @@ def test_the_range_alone_bounds_the_concentrated_loss_where_divergences_take_lon
 def test_worst_pair() -> None:
     """Its own log-ratio is the exact loss; near the edge, where neighbours differ most."""
     mechanism, size, prior = HellingerExponential(0.5), 20, (1.0, 1.0)
-    worst = worst_pair(mechanism, size=size, prior=prior)
+    worst = worst_pair(Setting.of(mechanism, size, prior))
     assert worst is not None
     _, p = mechanism.log_pmf(worst.first, prior)
     _, q = mechanism.log_pmf(worst.second, prior)
@@ -500,7 +499,7 @@ def test_worst_pair() -> None:
         <= exact_loss(mechanism, size=size, prior=prior).epsilon
         <= worst.epsilon * (1 + 1e-9)
     )
-    assert worst_pair(LaplaceParameters(1.0), size=20, prior=prior) is None
+    assert worst_pair(Setting.of(LaplaceParameters(1.0), 20, prior)) is None
 
 
 @pytest.mark.parametrize(
@@ -564,7 +563,7 @@ def test_a_scale_at_which_nothing_is_known_has_the_trivial_profile(size: int) ->
 
 
 def test_the_error_of_permute_and_flip_grows_with_its_exponents() -> None:
-    pairs = exact._pairs(PermuteAndFlip(1e-8), 3, (1.0, 1.0), 1, 10**6)
+    pairs = exact.pairs_of(Setting.of(PermuteAndFlip(1e-8), 3, (1.0, 1.0)), 1, 10**6)
     assert pairs.log_error > 2.0**-53 / 1e-8
 
 
@@ -599,7 +598,7 @@ def spoiled(p: Any, q: Any, up: Any, error: float) -> Known:
 def fresh() -> Iterator[None]:
     """Without what was kept, and keeping nothing of what a test has changed."""
     # Before they are replaced.
-    caches = (exact.loss_within, pairs_of, exact._examine, profile._delta)
+    caches = (exact.loss_within, pairs_of, exact._examine, profile.delta_at)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -663,10 +662,10 @@ def test_a_loss_holds_for_every_law_within_the_error(
     )
     for up in product((True, False), repeat=3):
         pairs = spoiled(P, Q, up, error)
-        monkeypatch.setattr(exact, "_pairs", lambda *arguments, pairs=pairs: pairs)
+        monkeypatch.setattr(exact, "pairs_of", lambda *arguments, pairs=pairs: pairs)
         exact._examine.cache_clear()
         for with_renyi in (True, False):
-            found = exact._examine(HellingerExponential(1.0), 1, (1.0, 1.0), 1, with_renyi)
+            found = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, with_renyi)
             assert Fraction(found.epsilon) >= Fraction(float(np.max(np.abs(ratio)))) - Fraction(
                 1, 2**50
             )
@@ -680,9 +679,9 @@ def test_the_errors_of_a_loss_are_added_exactly_and_rounded_up(
 ) -> None:
     for error in np.linspace(1e-9, 0.3, 40).tolist():
         pairs = Known((-1.0, -2.0), (-2.0, -1.0 - 2.0**-20), error)
-        monkeypatch.setattr(exact, "_pairs", lambda *arguments, pairs=pairs: pairs)
+        monkeypatch.setattr(exact, "pairs_of", lambda *arguments, pairs=pairs: pairs)
         exact._examine.cache_clear()
-        found = exact._examine(HellingerExponential(1.0), 1, (1.0, 1.0), 1, False)
+        found = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, False)
         assert Fraction(found.epsilon) >= 1 + 2 * Fraction(error)
         assert Fraction(found.range) >= 2 - Fraction(1, 2**20) + 4 * Fraction(error)
         assert Fraction(found.rho) >= Fraction(found.range) ** 2 / 8
@@ -724,7 +723,7 @@ def test_a_pair_is_passed_over_only_where_its_error_is_counted(
 
     for spread in np.linspace(1.0, 2.0, 201).tolist():
         pairs = Several((spread,), (), error)
-        monkeypatch.setattr(exact, "_pairs", lambda *arguments, pairs=pairs: pairs)
+        monkeypatch.setattr(exact, "pairs_of", lambda *arguments, pairs=pairs: pairs)
         exact._examine.cache_clear()
         alone = [
             min(
@@ -734,9 +733,9 @@ def test_a_pair_is_passed_over_only_where_its_error_is_counted(
             for block in pairs.blocks()
         ]
         allowed = alone[2]
-        assert exact._examine(HellingerExponential(1.0), 1, (1.0, 1.0), 1, True).rho >= max(
-            alone
-        ) * (1 - 1e-12)
+        assert exact._examine(
+            Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, True
+        ).rho >= max(alone) * (1 - 1e-12)
         between += (second + 2 * error) ** 2 / 8 <= max(alone[:2]) < allowed
     assert between > 0
 
@@ -768,11 +767,11 @@ def test_the_error_of_the_mechanism_is_that_of_its_pairs(
 ) -> None:
     for kind in (HellingerExponential, SmoothHellingerExponential):
         monkeypatch.setattr(kind, "log_error", lambda self, size, prior: 0.1)
-        pairs = exact._pairs(kind(0.7), 5, prior, 1, 10**6)
+        pairs = exact.pairs_of(Setting.of(kind(0.7), 5, prior), 1, 10**6)
         assert pairs is not None
         assert pairs.log_error >= 0.1
     monkeypatch.setattr(pairs_module, "LAW_ERROR", 0.1)
-    pairs = exact._pairs(PermuteAndFlip(2.0**-20), 5, prior, 1, 10**6)
+    pairs = exact.pairs_of(Setting.of(PermuteAndFlip(2.0**-20), 5, prior), 1, 10**6)
     assert pairs is not None
     assert Fraction(pairs.log_error) >= Fraction(0.1) + Fraction(1, 2**30)
 
@@ -789,7 +788,7 @@ def test_the_error_of_noise_is_that_of_every_count_that_moves(
         (LaplaceParameters(1.0, total="private"), None, (1.0, 1.0), 2, 0.2),
         (KNormParameters(1.0), 5, (1.0, 1.0, 1.0), 1, 0.1),
     ):
-        pairs = exact._pairs(mechanism, size, prior, d_in, 10**6)
+        pairs = exact.pairs_of(Setting.of(mechanism, size, prior), d_in, 10**6)
         assert pairs is not None
         assert pairs.log_error >= error
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
-from sweeps import some_of
 
 from opendp_bayes import (
     GaussianParameters,
@@ -22,6 +21,7 @@ from opendp_bayes import (
 )
 from opendp_bayes.accounting import gaussian as gaussian_module
 from opendp_bayes.accounting.gaussian import GaussianPair
+from tests.helpers.sweeps import some_of
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 3.0, 12.0)
 ORDERS = (1.001, 1.5, 2.0, 3.0)

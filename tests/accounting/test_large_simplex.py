@@ -6,15 +6,16 @@ import math
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.accounting import enumeration, exact, large_simplex, thorough
 from opendp_bayes.accounting.divergences import extremes
-from opendp_bayes.accounting.exact import _pairs
 from opendp_bayes.accounting.large_simplex import SUM_ERROR, _bounds, loss_of_pairs, worst_pair
+from opendp_bayes.accounting.pairs import pairs_of
 from opendp_bayes.mechanisms.laws import ExponentialWeights
+from opendp_bayes.mechanisms.setting import Setting
+from tests.helpers import oracles
 
 ONES = (1.0, 1.0, 1.0)
 SETTINGS = [
@@ -36,7 +37,7 @@ MECHANISMS = [
 
 
 def by_enumeration(mechanism: Any, size: int, prior: tuple[float, ...]) -> tuple[float, float]:
-    pairs = _pairs(mechanism, size, prior, 1, 10**12)
+    pairs = pairs_of(Setting.of(mechanism, size, prior), 1, 10**12)
     assert pairs is not None
     ends = [extremes(block) for block in pairs.blocks()]  # type: ignore[union-attr]
     epsilon = max(max(high.max(), -low.min()) for low, high in ends)
@@ -164,8 +165,8 @@ def test_the_choice_ends_where_little_is_missing(monkeypatch: pytest.MonkeyPatch
     for near in (thorough._NEAR, 0.0):
         seen: list[float] = []
 
-        def counted(mechanism: Any, _seen: list[float] = seen, **of: Any) -> Any:
-            pairs = look(mechanism, **of)
+        def counted(setting: Setting, _seen: list[float] = seen) -> Any:
+            pairs = look(setting)
             _seen.append(pairs[0].epsilon)
             return pairs
 

@@ -7,7 +7,6 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 from scipy.special import logsumexp
 
@@ -30,6 +29,7 @@ from opendp_bayes.accounting.divergences import (
 from opendp_bayes.accounting.noise import knorm_step, knorm_steps, laplace_shift
 from opendp_bayes.mathematics import zero_sum
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
+from tests.helpers import oracles
 
 EPSILONS = (0.0, 0.2, 0.7, 1.3, 2.9)
 FINE = np.concatenate([[1e-6, 1e-4], np.geomspace(1e-3, 300, 800)])

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above, log_gamma_gap
 from opendp_bayes.mathematics.sensitivity_tables import smooth_sensitivities
 from opendp_bayes.mathematics.simplex import candidates
+from tests.helpers import oracles
 
 #: Relative; distances are within 2^-45.
 ROUNDING = 1e-12

@@ -3,7 +3,6 @@ smoothness is no longer sought, and what is returned.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +10,11 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.accounting import thorough as module
 from opendp_bayes.accounting.divergences import WorstPair
+from opendp_bayes.mechanisms.setting import Setting
 
 ONES = (1.0, 1.0, 1.0)
 A, B, C = (((n, 0, 0), (n - 1, 1, 0)) for n in (5, 4, 3))
-START = ob.SmoothHellingerExponential(100.0, gamma=1.0)
+START = Setting.of(ob.SmoothHellingerExponential(100.0, gamma=1.0), 5, ONES)
 EPSILON = 0.5
 
 
@@ -29,23 +29,26 @@ class MadeUp:
         monkeypatch.setattr(module, "loss_of_pairs", self.loss_of_pairs)
         monkeypatch.setattr(module, "loss_within", self.loss_within)
         monkeypatch.setattr(module, "SUM_ERROR", 0.0)
-        monkeypatch.setattr(type(START), "log_error", lambda self, size, prior: 0.0)
+        monkeypatch.setattr(type(START.mechanism), "log_error", lambda self, size, prior: 0.0)
 
-    def bad_pairs(self, mechanism: Any, *, size: int, prior: Any) -> tuple[WorstPair, ...]:
+    def bad_pairs(self, setting: Setting) -> tuple[WorstPair, ...]:
         worst = sorted(self.losses, key=self.losses.__getitem__, reverse=True)[: self.named]
-        return tuple(WorstPair(*pair, self.losses[pair] / mechanism.scale) for pair in worst)
+        return tuple(
+            WorstPair(*pair, self.losses[pair] / setting.mechanism.scale) for pair in worst
+        )
 
     def loss_of_pairs(self, law: Any, size: int, prior: Any, pairs: Sequence[Any]) -> float:
         return max(self.losses[pair] for pair in pairs) / float(law.widths.scale)
 
-    def loss_within(self, mechanism: Any, *_: Any) -> ob.PrivacyLoss:
-        loss = max(self.losses.values()) / mechanism.scale
+    def loss_within(self, setting: Setting, *_: Any) -> ob.PrivacyLoss:
+        loss = max(self.losses.values()) / setting.mechanism.scale
         return ob.PrivacyLoss(loss, loss, loss)
 
     def solved(self, start: Any, relative: Callable[[Any], float], chosen: bool) -> Any:
         """At the scale where the loss is the one asked for; and what worst pairs do there."""
-        self.solved_with.append((start.scale, chosen))
-        found = replace(start, scale=start.scale * relative(start))
+        scale = start.mechanism.scale
+        self.solved_with.append((scale, chosen))
+        found = start.changed(scale=scale * relative(start))
         self.after()
         return found
 
@@ -53,7 +56,7 @@ class MadeUp:
         """What changes with the smoothness that was chosen."""
 
     def calibrated(self) -> Any:
-        return module.thorough(START, 5, ONES, EPSILON, self.solved)
+        return module.thorough(START, EPSILON, self.solved).mechanism
 
 
 def test_no_pair_loses_more_than_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +68,7 @@ def test_no_pair_loses_more_than_is_asked_for(monkeypatch: pytest.MonkeyPatch) -
     assert found.scale == pytest.approx(3.0 * 1.3 * 1.0004 / EPSILON, rel=1e-9)
     # Near the end only the scale is sought, from the one found.
     assert [chosen for _, chosen in made.solved_with] == [True, True, False]
-    assert [start for start, _ in made.solved_with[:2]] == [START.scale] * 2
+    assert [start for start, _ in made.solved_with[:2]] == [START.mechanism.scale] * 2
     assert made.solved_with[2][0] == pytest.approx(3.0 * 1.3 / EPSILON, rel=1e-9)
 
 
@@ -78,7 +81,7 @@ def test_the_choice_ends_at_a_small_part(
     monkeypatch.setattr(module, "_MARGIN", 0.0)
     made = MadeUp(monkeypatch, {A: EPSILON, B: 0.25})
     made.after = lambda: made.losses.update({B: EPSILON * (1 + 0.25 * part)})  # type: ignore[method-assign]
-    found = module.thorough(replace(START, scale=1.0), 5, ONES, EPSILON, made.solved)
+    found = module.thorough(START.changed(scale=1.0), EPSILON, made.solved).mechanism
     assert [chosen for _, chosen in made.solved_with] == [True, not ends]
     assert found.scale == pytest.approx(1 + 0.25 * part, rel=1e-9)
 
@@ -92,7 +95,7 @@ def test_a_known_pair_that_is_the_worst_again_ends_it(monkeypatch: pytest.Monkey
     made.after = lambda: made.losses.update({C: 4.0})  # type: ignore[method-assign]
     found = made.calibrated()  # after A and B, the worst are C and A
     assert found.scale == pytest.approx(4.0 / EPSILON, rel=1e-9)
-    assert made.solved_with == [(START.scale, True)] * 2
+    assert made.solved_with == [(START.mechanism.scale, True)] * 2
 
     made = MadeUp(monkeypatch, {A: 3.0, B: 1.0})
     monkeypatch.setattr(module, "loss_of_pairs", lambda law, *_: 2.5 / law.widths.scale)
@@ -105,14 +108,14 @@ def test_losses_of_known_pairs_have_room_for_rounding(monkeypatch: pytest.Monkey
     made = MadeUp(monkeypatch, {A: 3.0})
     monkeypatch.setattr(module, "_MARGIN", 0.1)
     monkeypatch.setattr(module, "SUM_ERROR", 0.2)
-    monkeypatch.setattr(type(START), "log_error", lambda self, size, prior: 0.3)
+    monkeypatch.setattr(type(START.mechanism), "log_error", lambda self, size, prior: 0.3)
     seen = []
 
     def solved(start: Any, relative: Callable[[Any], float], chosen: bool) -> Any:
-        seen.append(relative(replace(start, scale=2.0)))
-        return replace(start, scale=100.0)
+        seen.append(relative(start.changed(scale=2.0)))
+        return start.changed(scale=100.0)
 
-    module.thorough(START, 5, ONES, EPSILON, solved)
+    module.thorough(START, EPSILON, solved)
     assert seen == [pytest.approx((3.0 / 2.0 + 2 * (0.2 + 0.3)) / EPSILON * 1.1, rel=1e-12)]
     assert made.losses == {A: 3.0}
 
@@ -120,7 +123,7 @@ def test_losses_of_known_pairs_have_room_for_rounding(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("mechanism", "size", "prior"),
     [
-        (START, 5, (1.0, 1.0)),
+        (START.mechanism, 5, (1.0, 1.0)),
         (ob.PermuteAndFlip(1.0), 5, ONES),
         (ob.LaplaceParameters(1.0), 5, ONES),
         (ob.LaplaceParameters(1.0, total="private"), None, ONES),
@@ -136,6 +139,7 @@ def test_all_pairs_are_looked_at_where_that_is_quick(
         calls.append((start, chosen, relative(start)))
         return start
 
-    assert module.thorough(mechanism, size, prior, EPSILON, solved) is mechanism
+    setting = Setting.of(mechanism, size, prior)
+    assert module.thorough(setting, EPSILON, solved) is setting
     loss = ob.exact_loss(mechanism, size=size, prior=prior).epsilon
-    assert calls == [(mechanism, True, loss / EPSILON)]
+    assert calls == [(setting, True, loss / EPSILON)]

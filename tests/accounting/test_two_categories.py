@@ -9,9 +9,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from sweeps import some_of
 
 from opendp_bayes import (
     HellingerExponential,
@@ -22,8 +20,10 @@ from opendp_bayes import (
 from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting import two_categories
 from opendp_bayes.accounting.divergences import extremes, hockey_stick
-from opendp_bayes.accounting.exact import _pairs
 from opendp_bayes.accounting.two_categories import TABLE_ERROR, TwoCategoryPairs, window
+from opendp_bayes.mechanisms.setting import Setting
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.3, 7.0)]
 
@@ -31,7 +31,7 @@ PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.3, 7.0)]
 def pairs_of(
     mechanism: Any, size: int, prior: tuple[float, float], distance: int = 1
 ) -> TwoCategoryPairs:
-    pairs = _pairs(mechanism, size, prior, distance, 10**12)
+    pairs = pairs_module.pairs_of(Setting.of(mechanism, size, prior), distance, 10**12)
     assert isinstance(pairs, TwoCategoryPairs)
     return pairs
 

@@ -14,15 +14,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-import oracles
 import pytest
-from broken_mechanisms import (
-    ConstantSensitivity,
-    FloatLaplace,
-    LocalAsSmooth,
-    SinglePrecisionCounts,
-    half_scale,
-)
 from numpy.typing import ArrayLike
 from scipy import stats
 
@@ -40,7 +32,15 @@ from opendp_bayes import (
 from opendp_bayes.auditing.audit import typical_pairs
 from opendp_bayes.auditing.audited_draws import chi_square_p_value, log_ratio_bound
 from opendp_bayes.auditing.stated_law import LARGEST_TABLE
-from opendp_bayes.mechanisms.protocol import nominal_epsilon
+from opendp_bayes.mechanisms.setting import Setting
+from tests.helpers import oracles
+from tests.helpers.broken_mechanisms import (
+    ConstantSensitivity,
+    FloatLaplace,
+    LocalAsSmooth,
+    SinglePrecisionCounts,
+    half_scale,
+)
 
 CONFIDENCE = 1 - oracles.FALSE_ALARM
 ONES, SMALL, TINY = (1.0, 1.0), (0.01, 0.01), (0.001, 0.001)
@@ -402,19 +402,19 @@ def test_chi_square_of_an_impossible_outcome_and_of_too_few_draws() -> None:
 
 
 def test_nominal_epsilons_are_those_of_the_papers_calibrations() -> None:
-    prior = np.ones(2)
-    assert nominal_epsilon(LaplaceParameters(2.0), 10, prior) == 0.5
-    assert (
-        nominal_epsilon(LaplaceParameters(2.0, noise="floored", total="bounded"), 10, prior) == 1.0
-    )
-    assert nominal_epsilon(LaplaceParameters(2.0), 10, np.ones(3)) == 1.0
-    assert nominal_epsilon(KNormParameters(2.0), 10, np.ones(3)) == 0.5
-    assert (
-        nominal_epsilon(HellingerExponential(2 * global_sensitivity(10, prior)), 10, prior) == 1.0
-    )
-    assert nominal_epsilon(HellingerExponential(4.0, sensitivity="local"), 10, prior) == 0.5
-    assert nominal_epsilon(SmoothHellingerExponential(4.0), 10, prior) == 1.0
-    assert nominal_epsilon(SmoothHellingerExponential(4.0, beta=0.1), 10, prior) is None
+    two, three = np.ones(2), np.ones(3)
+    zhang = LaplaceParameters(2.0, noise="floored", total="bounded")
+    for mechanism, prior, stated in (
+        (LaplaceParameters(2.0), two, 0.5),
+        (zhang, two, 1.0),
+        (LaplaceParameters(2.0), three, 1.0),
+        (KNormParameters(2.0), three, 0.5),
+        (HellingerExponential(2 * global_sensitivity(10, two)), two, 1.0),
+        (HellingerExponential(4.0, sensitivity="local"), two, 0.5),
+        (SmoothHellingerExponential(4.0), two, 1.0),
+        (SmoothHellingerExponential(4.0, beta=0.1), two, None),
+    ):
+        assert Setting.of(mechanism, 10, prior).nominal_epsilon == stated
 
 
 @pytest.mark.parametrize(("size", "k"), [(1, 2), (7, 2), (7, 3), (100, 4)])

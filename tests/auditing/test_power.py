@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from wrong_scales import CONFIDENCE, DRAWS, LISTED
 
 from opendp_bayes import HellingerExponential, audit
 from opendp_bayes.auditing.audited_draws import chi_square_p_value
 from opendp_bayes.auditing.results import Audit
 from opendp_bayes.auditing.stated_law import Law, at_outcomes
+from tests.helpers.wrong_scales import CONFIDENCE, DRAWS, LISTED
 
 #: Quick to compute; the others take seconds.
 QUICK = {"discrete Laplace", "floored Laplace", "EHD"}

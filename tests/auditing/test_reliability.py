@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from broken_mechanisms import rescaled
 from scipy import stats
-from wrong_scales import LISTED, ONES, ONES_3, UNLISTED
 
 from opendp_bayes import (
     HellingerExponential,
@@ -25,6 +23,8 @@ from opendp_bayes import (
 from opendp_bayes.auditing import audited_draws as draws_of_pairs
 from opendp_bayes.auditing.audited_draws import log_ratio_bound
 from opendp_bayes.samplers import integers, knorm
+from tests.helpers.broken_mechanisms import rescaled
+from tests.helpers.wrong_scales import LISTED, ONES, ONES_3, UNLISTED
 
 PAIRS_AND_DELTAS = [
     (LaplaceParameters(1.0), 20, ONES, (), 1),

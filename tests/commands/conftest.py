@@ -1,11 +1,6 @@
-"""Let the tests of the commands `import command_line`, and give them one terminal."""
-
-import sys
-from pathlib import Path
+"""Give the tests of the commands one terminal."""
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)

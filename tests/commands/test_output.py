@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import run
 
 import opendp_bayes as ob
 from opendp_bayes.commands import output
 from opendp_bayes.framework.context import PosteriorQuery
 from opendp_bayes.results.release import Release
+from tests.helpers.command_line import run
 
 RELEASE = ("--column", "vote", "--categories", "a,b", "--epsilon", "1", "--unmatched", "drop")
 

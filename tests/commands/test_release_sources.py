@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import run
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
@@ -17,6 +16,7 @@ from opendp_bayes.commands.app import app
 from opendp_bayes.commands.files import Source
 from opendp_bayes.commands.text import header_of
 from opendp_bayes.framework.context import PosteriorQuery
+from tests.helpers.command_line import run
 
 # Noise of scale 2e-3 at most differs from 0 with probability below e^-499.
 EXACT = ("--epsilon", "10000", "--json")

@@ -11,7 +11,6 @@ from typing import Any
 import jsonschema
 import polars as pl
 import pytest
-from command_line import run
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
@@ -23,6 +22,7 @@ from opendp_bayes.framework.boundary import ReleaseError
 from opendp_bayes.framework.survey_query import SurveyQuery
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
+from tests.helpers.command_line import run
 
 SPECIFICATION = """\
 title = "Votes"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from command_line import run
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.commands.app import app
+from tests.helpers.command_line import run
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from html.parser import HTMLParser
 
 import pytest
-from releases import changed, promise
 
 from opendp_bayes import (
     GroupedRelease,
@@ -14,6 +13,7 @@ from opendp_bayes import (
     plan,
 )
 from opendp_bayes.display import notebook
+from tests.helpers.releases import changed, promise
 
 RELEASE = Release(
     drawn=(12, 3, 5),

@@ -6,13 +6,13 @@ import subprocess
 import sys
 
 import pytest
-from releases import changed, promise
 from rich.console import Console
 from scipy import stats
 
 from opendp_bayes import HellingerExponential, LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.display import terminal
 from opendp_bayes.inference.noise_aware import is_quick
+from tests.helpers.releases import changed, promise
 
 RELEASE = Release(
     drawn=(7, 0, 3),

@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from releases import promise
 
 from opendp_bayes import PrivacyLoss, SmoothHellingerExponential
 from opendp_bayes.display.wording import at_most, described, guarantee
+from tests.helpers.releases import promise
 
 PROMISE = promise(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0))
 

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import OpenDPException
-from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.mechanisms.setting import Setting
+from tests.helpers.sweeps import some_of
 
 Bound = dp.polars.Bound
 ABC = pl.Enum(["a", "b", "c"])
@@ -121,11 +122,13 @@ def test_every_unit_under_every_loss(unit, loss):
     prior = np.ones(4)
     delta = released.delta
     assert (
-        expressed(feasible_loss(released.mechanism, d_in=d_in, size=size, prior=prior, delta=delta))
+        expressed(
+            feasible_loss(Setting.of(released.mechanism, size, prior), d_in=d_in, delta=delta)
+        )
         == spent
     )
     assert (
-        expressed(feasible_loss(smaller, d_in=d_in, size=size, prior=prior, delta=delta))[0]
+        expressed(feasible_loss(Setting.of(smaller, size, prior), d_in=d_in, delta=delta))[0]
         > budget[0]
     )
     with pytest.raises(ValueError, match="exceeds the budget of the query"):
@@ -137,6 +140,14 @@ def test_every_unit_under_every_loss(unit, loss):
     assert whole.remaining_privacy_loss() == []
     with pytest.raises(ValueError, match="Privacy allowance has been exhausted"):
         whole.query()
+
+
+def test_every_budget_is_divided_by_itself():
+    """Tests keep the shares of a budget (`conftest.py`), which are no other budget's."""
+    for epsilon, parts in ((1.0, 1), (1.0, 2), (1.0, 3), (2.0, 3)):
+        whole = context(loss={"epsilon": epsilon}, split_evenly_over=parts)
+        assert whole.remaining_privacy_loss() == pytest.approx([epsilon / parts] * parts)
+        assert sum(whole.remaining_privacy_loss()) <= epsilon
 
 
 def test_weights_are_followed():
@@ -446,16 +457,11 @@ def test_mechanisms_by_name_have_the_smallest_scale_that_fits(name, loss):
     for option, value in NAMED[name].items():
         assert getattr(mechanism, option) == value
 
+    prior = [1.0, 0.5, 2.0, 1.0]
+
     def losses(scale):
-        return expressed(
-            feasible_loss(
-                replace(mechanism, scale=scale),
-                d_in=1,
-                size=SIZE,
-                prior=np.array([1.0, 0.5, 2.0, 1.0]),
-                delta=delta,
-            )
-        )
+        setting = Setting.of(replace(mechanism, scale=scale), SIZE, prior)
+        return expressed(feasible_loss(setting, d_in=1, delta=delta))
 
     assert all(a <= b for a, b in zip(losses(mechanism.scale), budget, strict=True))
     assert losses(mechanism.scale * 0.99)[0] > budget[0]

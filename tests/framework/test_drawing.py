@@ -4,12 +4,13 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.framework.boundary import ContractError
 from opendp_bayes.framework.drawing import drawer, measured_sampler
+from opendp_bayes.mechanisms.setting import Setting
+from tests.helpers import oracles
 
 PRIOR = np.array([1.0, 0.5, 2.0])
 COUNTS = (1, 2, 3)
@@ -48,7 +49,7 @@ def test_draws_of_another_package_s_noise_may_be_negative() -> None:
         def project(self, drawn: Any, size: int | None) -> Any:
             return 2 * np.maximum(drawn, 0)
 
-    draw = drawer(Doubled(5.0, total="private"), size=None, prior=PRIOR)
+    draw = drawer(Setting.of(Doubled(5.0, total="private"), None, PRIOR))
     assert draw(np.array([0, 40, 0]), 200).min() < 0
     sample = measured_sampler(Doubled(5.0, total="private"), size=None, prior=PRIOR)
     assert sample([0, 40, 0], PRIOR, 200).min() == 0
@@ -59,7 +60,7 @@ def test_a_sampler_may_return_counts_of_zero() -> None:
         def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:
             return np.tile([0, 6, 0], (size, 1))
 
-    draw = drawer(Empty(1.0), size=6, prior=PRIOR)
+    draw = drawer(Setting.of(Empty(1.0), 6, PRIOR))
     assert draw(np.array(COUNTS), 2).tolist() == [[0, 6, 0]] * 2
 
 
@@ -68,6 +69,6 @@ def test_a_sampler_that_returns_something_else_is_refused() -> None:
         def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:
             return np.full((size, 3), -1)
 
-    draw = drawer(Broken(1.0), size=6, prior=PRIOR)
-    with pytest.raises(ContractError, match=r"non-negative integers of shape \(size, k\)"):
+    draw = drawer(Setting.of(Broken(1.0), 6, PRIOR))
+    with pytest.raises(ContractError, match=r"non-negative integers of shape \(draws, k\)"):
         draw(np.array(COUNTS), 2)

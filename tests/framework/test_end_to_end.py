@@ -10,10 +10,18 @@ from random import Random
 import numpy as np
 import opendp.prelude as dp
 import pytest
-from random_cases import LABELS, Case, Question, frame, log_ratios, log_sum, random_case
 
 import opendp_bayes as ob
 from opendp_bayes.planning import automatic
+from tests.helpers.random_cases import (
+    LABELS,
+    Case,
+    Question,
+    frame,
+    log_ratios,
+    log_sum,
+    random_case,
+)
 
 #: Questions to one Context. OpenDP divides no pair of a loss and a δ: it cannot compare it with one
 #: of which rounding makes one number larger and the other smaller.

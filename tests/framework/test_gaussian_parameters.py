@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
-import oracles
 import polars as pl
 import pytest
-from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.framework import drawing
 from opendp_bayes.framework.drawing import drawer
 from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mechanisms.setting import Setting
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROX, APPROX_ZCDP = dp.approximate(PURE), dp.approximate(ZCDP)
@@ -60,7 +61,7 @@ def test_opendp_s_noise_has_the_scale_of_the_map(
 @pytest.mark.parametrize(("size", "scale"), some_of(product(SIZES, [0.6, 1.9]), 2))
 def test_opendp_s_noise_has_the_law_that_is_accounted_for(size: int | None, scale: float) -> None:
     """Chi-square at `oracles.FALSE_ALARM`; rejected where the scale is off by 30 %."""
-    draw = drawer(ob.GaussianParameters(scale), size=size, prior=np.ones(3))
+    draw = drawer(Setting.of(ob.GaussianParameters(scale), size, np.ones(3)))
     drawn = draw(COUNTS, 15_000) - COUNTS
     reach = math.ceil(12 * scale)
     for index in range(3):

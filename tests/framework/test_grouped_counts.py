@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opendp.mod import OpenDPException
-from oracles import discrete_laplace_cell, laplace_law, rejects
 from scipy.special import logsumexp
-from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.framework.boundary import ReleaseError
 from opendp_bayes.framework.spaces import PosteriorSpace
+from tests.helpers.oracles import discrete_laplace_cell, laplace_law, rejects
+from tests.helpers.sweeps import some_of
 
 Bound = dp.polars.Bound
 PURE = dp.max_divergence()
@@ -562,7 +562,7 @@ def test_prior_and_mechanism():
 def test_two_groups_are_compared():
     released = ask(context(loss=EXACT).query()).release()
     difference = released["north"].posterior.compare(released["south"].posterior)
-    assert difference.mean == pytest.approx([4 / 7 - 3 / 5, 3 / 7 - 2 / 5], abs=1e-9)
+    assert difference.mean() == pytest.approx([4 / 7 - 3 / 5, 3 / 7 - 2 / 5], abs=1e-9)
 
 
 def test_the_namespace():

@@ -8,14 +8,14 @@ from collections import Counter
 from dataclasses import replace
 from itertools import product
 
-import brute_force_of_groups as brute
 import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
-from sweeps import some_of
 
 import opendp_bayes as ob
+from tests.helpers import brute_force_of_groups as brute
+from tests.helpers.sweeps import some_of
 
 PURE, CHANGE_ONE = dp.max_divergence(), dp.change_one_distance()
 REGION, VOTE = pl.Enum(["north", "south", "east"]), pl.Enum(["yes", "no"])

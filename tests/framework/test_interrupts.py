@@ -27,6 +27,7 @@ from opendp_bayes.framework import context as context_module
 from opendp_bayes.framework import survey_query as survey_module
 from opendp_bayes.framework.boundary import ReleaseError
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
+from tests import helpers
 
 VOTES = pl.LazyFrame({"vote": ["a", "b"] * 20}, schema={"vote": pl.Enum(["a", "b"])})
 
@@ -283,7 +284,7 @@ def test_an_interrupt_waits_for_the_measurement(
         if asking == "one question"
         else ob.survey(context().query(), questions)
     )
-    made, make = [], asked.make_mechanism
+    made, make = [], asked.measurement_of
 
     def interrupted(*arguments: Any, **options: Any) -> Any:
         found = make(*arguments, **options)
@@ -291,7 +292,7 @@ def test_an_interrupt_waits_for_the_measurement(
         made.append(found)
         return found
 
-    monkeypatch.setattr(asked, "make_mechanism", interrupted)
+    monkeypatch.setattr(asked, "measurement_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         query.resolve()
     assert made
@@ -386,7 +387,7 @@ def interrupted_at_random(number: int, seed: int) -> Counter[tuple[str, bool, in
     """
     rng = random.Random(seed)
     outcomes: Counter[tuple[str, bool, int]] = Counter()
-    program = Path(__file__).with_name("interrupted.py")
+    program = Path(helpers.__file__).with_name("interrupted.py")
     with subprocess.Popen(
         [sys.executable, program, str(number)],
         stdout=subprocess.PIPE,

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.framework.joint_tables import LARGEST_TABLE, check_combinations
+from tests.helpers.sweeps import some_of
 
 SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()
 REGION = pl.Enum(["north", "south"])

@@ -18,6 +18,7 @@ from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
 from opendp_bayes.framework import drawing, measurements
 from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms import exponential, integer_noise, knorm_parameters
+from opendp_bayes.mechanisms.setting import Setting
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROX, APPROX_ZCDP = dp.approximate(PURE), dp.approximate(ZCDP)
@@ -218,7 +219,8 @@ def test_the_smoothed_measure_gives_the_profile_at_every_distance(name, accounti
     for d_in in (0, 1, 2, 3):
         arguments = {"size": size, "prior": np.array(PRIOR), "d_in": d_in}
         profile = ob.privacy_profile(mechanism, **arguments)
-        proven = feasible_loss(mechanism, **arguments, accounting="proven")
+        setting = Setting.of(mechanism, size, PRIOR)
+        proven = feasible_loss(setting, d_in=d_in, accounting="proven")
         curve = measurement.map(d_in)
         for epsilon in (0.0, 0.1, 0.5):
             exact, bound = profile(epsilon), delta_from_bounds(proven, epsilon)
@@ -726,9 +728,7 @@ def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
     measurement = ob.make_mechanism(space.domain, space.metric, dp.max_divergence(), Careless(1.0))
     with pytest.raises(
         OpenDPException,
-        match=(
-            r"the mechanism's sample must be an array of non-negative integers of shape \(size, k\)"
-        ),
+        match=r"sample must be an array of non-negative integers of shape \(draws, k\)",
     ):
         measurement(np.array([2.0, 3.0]))
 

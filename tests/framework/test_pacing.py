@@ -11,6 +11,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.framework import pacing
 from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mechanisms.setting import Setting
 
 PRIOR = np.array([1.0, 0.5, 2.0])
 SPACE = PosteriorSpace(("a", "b", "c"), 6, tuple(PRIOR))
@@ -76,7 +77,7 @@ def test_a_mechanism_that_states_no_law_waits_too(monkeypatch: pytest.MonkeyPatc
             return np.tile([1, 2, 3], (size, 1))
 
     clock = Clock(monkeypatch)
-    draw = pacing.paced(lambda counts, number: counts, Other(1.0), size=6, prior=PRIOR)
+    draw = pacing.paced(lambda counts, number: counts, Setting.of(Other(1.0), 6, PRIOR))
     draw(np.array([1, 2, 3]), 1)
     assert clock.slept == [LEAST]
 
@@ -96,7 +97,7 @@ def test_it_ends_at_a_quarter_of_a_second_doubled_as_often_as_it_takes(
         return 2 * counts + number
 
     start = clock.now
-    paced = pacing.paced(draw, EXPONENTIAL[0], size=6, prior=PRIOR)
+    paced = pacing.paced(draw, Setting.of(EXPONENTIAL[0], 6, PRIOR))
     assert paced(np.array([1, 2, 3]), 1).tolist() == [3, 5, 7]
     assert clock.now - start == pytest.approx(until * LEAST, abs=1e-8)
 
@@ -108,7 +109,7 @@ def test_a_draw_that_fails_fails(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        pacing.paced(draw, EXPONENTIAL[0], size=6, prior=PRIOR)(np.array([1, 2, 3]), 1)
+        pacing.paced(draw, Setting.of(EXPONENTIAL[0], 6, PRIOR))(np.array([1, 2, 3]), 1)
     assert clock.slept == []
 
 

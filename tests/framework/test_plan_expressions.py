@@ -11,8 +11,8 @@ import pytest
 
 from opendp_bayes.framework import plan_gate, plan_values
 from opendp_bayes.framework.plan_gate import check_plan
-from tests.framework import every_expression as every
-from tests.framework import every_function
+from tests.helpers import every_expression as every
+from tests.helpers import every_function
 
 
 def outcome(expr: pl.Expr) -> str | None:

@@ -4,7 +4,6 @@ import itertools
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,8 +12,9 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.framework import plan_gate, plan_values, query_plan
 from opendp_bayes.framework.plan_gate import check_plan
-from tests.framework.leaking_plans import CATEGORICAL, CUT, LEAKS, SCHEMA, B, C, counted
-from tests.framework.plan_queries import OF_I, query
+from tests.helpers import leaking_plans
+from tests.helpers.leaking_plans import CATEGORICAL, CUT, LEAKS, SCHEMA, B, C, counted
+from tests.helpers.plan_queries import OF_I, query
 
 
 @pytest.mark.parametrize("name", LEAKS)
@@ -45,7 +45,7 @@ def test_without_the_gate_one_record_moves_a_thousand():
     few, more = (
         json.loads(
             subprocess.run(
-                [sys.executable, Path(__file__).parent / "leaking_plans.py", which],
+                [sys.executable, leaking_plans.__file__, which],
                 capture_output=True,
                 text=True,
                 check=True,

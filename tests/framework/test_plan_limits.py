@@ -8,8 +8,8 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.framework import query_plan
-from tests.framework.leaking_plans import CUT, SCHEMA, C, counted
-from tests.framework.plan_queries import OF_I, Bound, of_persons, query
+from tests.helpers.leaking_plans import CUT, SCHEMA, C, counted
+from tests.helpers.plan_queries import OF_I, Bound, of_persons, query
 
 
 @pytest.mark.parametrize(

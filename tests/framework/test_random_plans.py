@@ -13,7 +13,7 @@ import pytest
 
 from opendp_bayes.framework.query_plan import counts_of_frame
 from opendp_bayes.framework.question import Question
-from tests.framework.leaking_plans import CUT, SCHEMA, C
+from tests.helpers.leaking_plans import CUT, SCHEMA, C
 
 Row = tuple[Any, ...]
 Plan = Callable[[Any], Any]

@@ -8,10 +8,10 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
-from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.framework.asked import Asked
+from tests.helpers.sweeps import some_of
 
 ROWS = 240
 DATA = pl.DataFrame(

@@ -1,14 +1,9 @@
-"""Let the tests of this folder `import brute_force`, and make releases by hand."""
-
-import sys
-from pathlib import Path
+"""Make releases by hand."""
 
 import pytest
-from releases import promise
 
 from opendp_bayes import Release
-
-sys.path.insert(0, str(Path(__file__).parent))
+from tests.helpers.releases import promise
 
 
 @pytest.fixture

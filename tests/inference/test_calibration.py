@@ -5,12 +5,13 @@ and the plug-in posterior as control.
 from dataclasses import replace
 from itertools import product
 
-import calibration
 import numpy as np
 import pytest
-from calibration import MECHANISMS, Cell
 from scipy import stats
-from sweeps import some_of
+
+from tests.helpers import calibration
+from tests.helpers.calibration import MECHANISMS, Cell
+from tests.helpers.sweeps import some_of
 
 QUICK = [
     (Cell("discrete Laplace", 2, 200, 0.2), None, 200),

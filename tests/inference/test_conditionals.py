@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from noise_laws import DiscreteGaussian, DiscreteLaplace
 from scipy import special, stats
-from settings import deviations, exact, posterior, private_setting
 
 from opendp_bayes.inference.convolution import marginal as conditionals
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
+from tests.helpers.settings import deviations, exact, posterior, private_setting
 
 #: What is stated of cumulative probabilities.
 ERROR = 1e-3

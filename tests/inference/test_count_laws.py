@@ -67,3 +67,25 @@ def test_mixtures_of_laws():
     at = np.arange(60)[:, None]
     assert mixed.cdf(at) == pytest.approx(0.25 * one.cdf(at) + 0.75 * other.cdf(at), abs=1e-4)
     assert CountLaws.joined([one, other]).mean() == pytest.approx(found.mean())
+
+
+def test_many_laws_at_once_are_each_alone():
+    """Quantiles and cumulative probabilities of laws of other places and lengths."""
+    rng = np.random.default_rng(4)
+    rows = np.column_stack(
+        [
+            rng.poisson(3, 400),
+            10**9 + rng.poisson(50, 400),
+            rng.integers(0, 2, 400),
+            np.full(400, 7),
+        ]
+    )
+    laws = CountLaws.of_rows(rows, np.full(400, 1 / 400))
+    levels = np.array([[0.0], [0.025], [0.5], [0.975], [1.0]])
+    values = np.array([[-1.0], [0.0], [3.5], [7.0], [1e9 + 48], [1e12]])
+    for law in range(4):
+        alone = laws.chosen(np.array([law]))
+        assert np.array_equal(laws.quantile(levels)[:, law], alone.quantile(levels)[:, 0])
+        assert laws.cdf(values)[:, law] == pytest.approx(alone.cdf(values)[:, 0], abs=1e-12)
+        share = (rows[:, law] <= values).mean(axis=1)
+        assert laws.cdf(values)[:, law] == pytest.approx(share, abs=1e-12)

@@ -3,18 +3,25 @@
 import itertools
 
 import numpy as np
-import oracles
 import pytest
-from noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
-from reference import Exact
 from scipy import special, stats
-from settings import deviations, exact, posterior, private_setting, setting, wide_deviations
-from sweeps import some_of
 
 from opendp_bayes.inference.convolution import counts_given_noise, grids
 from opendp_bayes.inference.convolution import grid as sums
 from opendp_bayes.inference.convolution import one_tilt as tilted
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from tests.helpers import oracles
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from tests.helpers.reference import Exact
+from tests.helpers.settings import (
+    deviations,
+    exact,
+    posterior,
+    private_setting,
+    setting,
+    wide_deviations,
+)
+from tests.helpers.sweeps import some_of
 
 #: What is stated: means and standard deviations in units of the latter, cumulative probabilities.
 ERROR = 1e-3

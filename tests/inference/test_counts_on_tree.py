@@ -4,12 +4,12 @@ reference by ball arithmetic is out of reach.
 
 import numpy as np
 import pytest
-import settings
-from noise_laws import DiscreteGaussian, DiscreteLaplace
-from sweeps import some_of
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.tree.counts_on_tree import CountsOnTree
+from tests.helpers import settings
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
+from tests.helpers.sweeps import some_of
 
 ERROR = 1e-3
 

@@ -2,12 +2,9 @@
 
 from dataclasses import replace
 
-import different_records
 import numpy as np
 import pytest
-from releases import promise
 from scipy import special
-from test_combine import brute, worst
 
 from opendp_bayes import (
     GaussianParameters,
@@ -16,6 +13,9 @@ from opendp_bayes import (
     Release,
     combine,
 )
+from tests.helpers import different_records
+from tests.helpers.combined_releases import brute, worst
+from tests.helpers.releases import promise
 
 #: The stated error.
 ERROR = 1e-3
@@ -129,7 +129,7 @@ def test_public_numbers_against_all_counts(name, monkeypatch):
         released(one, mechanism, prior, size) for one, size in zip(drawn, sizes, strict=True)
     ]
     if isinstance(mechanism, GaussianParameters):
-        monkeypatch.setattr("test_combine.log_probability", _of_gaussian)
+        monkeypatch.setattr("tests.helpers.combined_releases.log_probability", _of_gaussian)
     right = brute(releases, "different")
     assert worst(combine(releases, records="different"), *right) < ERROR / 10
     nearly = [replace(one, prior=(prior[0] * 1.1, *prior[1:])) for one in releases]

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from noise_laws import DiscreteGaussian, DiscreteLaplace
 from scipy import stats
-from sweeps import some_of
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
+from tests.helpers.sweeps import some_of
 
 #: Of a false alarm of one test.
 LEVEL = 1e-4

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-from noise_laws import DiscreteGaussian, DiscreteLaplace
-from test_sums_by_pairs import convolved, sums
 
+from opendp_bayes.inference.tree import draws_by_pairs
+from opendp_bayes.inference.tree.counts_on_tree import CountsOnTree
 from opendp_bayes.inference.tree.draws_by_pairs import DrawsByPairs
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
+from tests.inference.test_sums_by_pairs import convolved, sums
 
 DRAWS = 20_000
 #: Kolmogorov's distance, which draws of the right law exceed with probability 2 exp(-2 * 2.5^2), or
@@ -13,13 +15,18 @@ DRAWS = 20_000
 LARGEST = 2.5 / np.sqrt(DRAWS)
 
 
+#: By tables and rejection; from laws in cells; and from the law of a part given each sum.
+WAYS = [("_TABLE", 1 << 11), ("_TABLE", 0), ("_KEPT", 2.0)]
+
+
 @pytest.mark.parametrize("total", [40, 50, 65])
 @pytest.mark.parametrize("law", [DiscreteLaplace(3.0), DiscreteGaussian(2.0)])
-def test_each_count_has_its_law_given_the_sum(law, total):
+@pytest.mark.parametrize("way", WAYS, ids=["tables", "cells", "parts"])
+def test_each_count_has_its_law_given_the_sum(way, law, total, monkeypatch):
+    monkeypatch.setattr(draws_by_pairs, *way)
     made, laws, last = sums(law, [5, 0, 9, 40], [1.0, 0.1, 5.0, 0.5])
     size = np.full(DRAWS, total)
-    drawn = DrawsByPairs(made).of(size, [0, 1, 2, 3], np.random.default_rng(1))
-    counts = np.stack([drawn[i][0] for i in range(4)])
+    counts = DrawsByPairs(made, [0, 1, 2, 3]).of(size, np.random.default_rng(1)).T
     assert np.all(counts >= 0)
     assert np.all(counts.sum(axis=0) == total)
     for i in range(4):
@@ -31,3 +38,18 @@ def test_each_count_has_its_law_given_the_sum(law, total):
         if total == 50 and i == 3:
             free = np.cumsum(laws[i][: total + 1])  # the law without the sum is another
             assert np.max(np.abs(found - free)) > 2 * LARGEST
+
+
+def test_nodes_that_are_wanted_more_than_once_come_in_their_order():
+    """Of equal laws, which are one node: the sum of all is kept, and no two columns are one."""
+    prior, noise = (1.0, 0.5, 1.0, 1.0, 0.5), DiscreteLaplace(3.0)
+    made = CountsOnTree((5, 9, 5, 5, 9), prior, noise, size=35)
+    drawn = made.sample(DRAWS, np.random.default_rng(2))
+    assert np.all(drawn.sum(axis=1) == 35)
+    alike = np.abs(drawn[:, 0][:, None] - drawn[:, [2, 3]]).sum(axis=0)
+    assert np.all(alike > DRAWS)
+    means = drawn.mean(axis=0)
+    error = 5 * drawn.std(axis=0).max() * np.sqrt(2 / DRAWS)  # exceeded with probability 6e-7
+    assert np.ptp(means[[0, 2, 3]]) < error
+    assert np.ptp(means[[1, 4]]) < error
+    assert means[0] + error < means[1]

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from releases import changed, promise
 from scipy import stats
 
 import opendp_bayes as ob
@@ -22,6 +21,7 @@ from opendp_bayes.inference.estimates import (
     plug_in_estimate,
 )
 from opendp_bayes.inference.noise_aware import is_quick
+from tests.helpers.releases import changed, promise
 
 RELEASE = Release(
     (12, 3, 5),

@@ -3,12 +3,12 @@ over every data set that shares no code with the package.
 """
 
 import numpy as np
-import oracles
 import pytest
-from every_data_set import EveryDataSet, OfEveryDataSet
-from settings import deviations
 
 from opendp_bayes import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
+from tests.helpers import oracles
+from tests.helpers.every_data_set import EveryDataSet, OfEveryDataSet
+from tests.helpers.settings import deviations
 
 #: The stated error: of means and standard deviations in the latter, and of probabilities.
 ERROR = 1e-3

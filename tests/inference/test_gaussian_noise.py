@@ -1,10 +1,10 @@
 """The posterior of a release with Gaussian noise, by its definition over every data set."""
 
-import brute_force
 import numpy as np
 import pytest
 
 from opendp_bayes import GaussianParameters
+from tests.helpers import brute_force
 
 #: What is stated of means, and of cumulative probabilities.
 ERROR = 1e-3

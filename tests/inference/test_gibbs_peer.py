@@ -4,12 +4,12 @@ writes Laplace noise as normal noise whose variance is exponential.
 """
 
 import numpy as np
-import oracles
 import pytest
-from releases import promise
 from scipy import stats
 
 import opendp_bayes as ob
+from tests.helpers import oracles
+from tests.helpers.releases import promise
 
 SCALE, RECORDS, DRAWN = 40.0, 1500, (790, 455, 320)
 PRIOR = np.array([1.0, 2.0, 0.5])

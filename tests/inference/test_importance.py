@@ -2,13 +2,10 @@
 broken versions as negative controls.
 """
 
-import brute_force
 import numpy as np
 import pytest
-from optional import arviz_or_skip
 from scipy import stats
 from scipy.special import logsumexp
-from sweeps import some_of
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential, noise_aware_posterior
 from opendp_bayes.inference import noise_aware
@@ -22,6 +19,9 @@ from opendp_bayes.inference.sampling.interpolated_normaliser import (
     by_interpolation,
 )
 from opendp_bayes.mathematics.simplex import candidates, ranks
+from tests.helpers import brute_force
+from tests.helpers.optional import arviz_or_skip
+from tests.helpers.sweeps import some_of
 
 #: Standard errors, by the effective sample size, that an estimated mean may be off. Correct weights
 #: are further off with probability 6e-7 a mean, if the effective sample size is right; that is

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import brute_force
 import numpy as np
 import pytest
 from scipy import special
@@ -15,6 +14,7 @@ from opendp_bayes import (
     LaplaceParameters,
     combine,
 )
+from tests.helpers import brute_force
 
 MECHANISMS = {
     "Laplace": LaplaceParameters(0.4),

@@ -5,14 +5,14 @@ against differences, and a sampler of another package.
 import math
 from itertools import product
 
-import brute_force
 import numpy as np
 import pytest
-from releases import promise
 from scipy import special, stats
 
 import opendp_bayes as ob
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
+from tests.helpers import brute_force
+from tests.helpers.releases import promise
 
 THETAS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.05, 0.9, 0.05], [0.002, 0.008, 0.99]])
 PUBLIC = {

@@ -4,7 +4,6 @@ negative controls, diagnostics against arviz.
 
 import warnings
 
-import brute_force
 import numpy as np
 import pytest
 
@@ -17,6 +16,7 @@ from opendp_bayes.inference.sampling.markov_chain import (
     r_hat_and_ess,
     run,
 )
+from tests.helpers import brute_force
 
 #: Standard errors, by the effective sample size, that an estimated mean may be off. A correct chain
 #: is further off with probability 6e-7 a mean, if the effective sample size is right; that is

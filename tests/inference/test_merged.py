@@ -2,12 +2,8 @@
 for every way of finding a posterior.
 """
 
-import brute_force
 import numpy as np
-import oracles
 import pytest
-from optional import arviz_or_skip
-from rounded import Rounded
 from scipy import special
 
 from opendp_bayes import (
@@ -19,6 +15,9 @@ from opendp_bayes import (
 )
 from opendp_bayes.inference import noise_aware
 from opendp_bayes.inference.sampling.markov_chain import Chains
+from tests.helpers import brute_force, oracles
+from tests.helpers.optional import arviz_or_skip
+from tests.helpers.rounded import Rounded
 
 VALUES = np.array([0.02, 0.1, 0.3, 0.5, 0.8, 0.97])
 PRIOR = (0.5, 1.0, 0.3, 2.0)

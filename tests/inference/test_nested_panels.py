@@ -3,12 +3,13 @@ over panels and pieces that share no code with the package.
 """
 
 import numpy as np
-import oracles
 import pytest
-from nested_panels import Three
-from settings import LEVELS, SMALLEST_DEVIATION, deviations, exact, posterior, setting
-from weighed_pairs import MarginalOfPanels, log_rising
-from wide_sums import OfWideSums
+
+from tests.helpers import oracles
+from tests.helpers.nested_panels import Three
+from tests.helpers.settings import LEVELS, SMALLEST_DEVIATION, deviations, exact, posterior, setting
+from tests.helpers.weighed_pairs import MarginalOfPanels, log_rising
+from tests.helpers.wide_sums import OfWideSums
 
 #: What is stated: means and standard deviations in units of the latter, cumulative probabilities.
 ERROR = 1e-3

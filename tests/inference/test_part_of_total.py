@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from noise_laws import DiscreteGaussian, DiscreteLaplace
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import balanced, private
 from opendp_bayes.inference.tree.part_of_total import Fade, Listed, PartOfTotal, Smooth, Spelled
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 LAST = 700
 PRIOR = np.array([1.0, 0.1, 5.0, 0.5])

@@ -5,10 +5,7 @@ calibrated by simulation.
 import warnings
 
 import numpy as np
-import oracles
 import pytest
-from pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
-from releases import changed, promise
 from scipy import special, stats
 
 import opendp_bayes as ob
@@ -16,6 +13,9 @@ from opendp_bayes.inference.pooling import counts_at_quantiles as beta_binomial
 from opendp_bayes.inference.pooling import pooled_draws as module
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from tests.helpers import oracles
+from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
+from tests.helpers.releases import changed, promise
 
 SIZE, DRAWN = 8, (3, 0, 1, 2, 1, 1)
 KNORM, LAPLACE = ob.KNormParameters(1.0), ob.LaplaceParameters(1.0)

@@ -2,13 +2,13 @@
 force over data sets, exact where that is said and within the stated error otherwise.
 """
 
-import brute_force
 import numpy as np
 import pytest
 from scipy import special
 
 from opendp_bayes import HellingerExponential, LaplaceParameters
-from opendp_bayes.inference.answers.category_answers import CategoryAnswers
+from opendp_bayes.inference.answers.posterior import MixturePosterior
+from tests.helpers import brute_force
 
 PRIOR = (0.7, 1.5, 2.0)
 #: Of what is computed: what counts in cells and components in groups may change.
@@ -140,7 +140,7 @@ def test_functions_of_the_probabilities_and_of_the_counts(made, mixture):
     ],
 )
 def test_a_wrong_function_fails_before_the_draws(ask, message, made, monkeypatch):
-    monkeypatch.setattr(CategoryAnswers, "sample", lambda *arguments: pytest.fail("drawn"))
+    monkeypatch.setattr(MixturePosterior, "sample", lambda *arguments: pytest.fail("drawn"))
     with pytest.raises(ValueError, match=message):
         ask(made.posterior)
     with pytest.raises(KeyError, match="'z': is not a category; the categories are 'a', "):

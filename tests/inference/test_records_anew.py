@@ -3,11 +3,11 @@
 import itertools
 
 import numpy as np
-import oracles
 import pytest
 from scipy import special, stats
 
 from opendp_bayes.inference.pooling.records_anew import records_anew
+from tests.helpers import oracles
 
 CHAINS, SIZE, SCALE = 20_000, 6, 1.5
 A, DRAWN = np.array([0.6, 1.7]), np.array([[3, -1], [0, 2]])

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from noise_laws import DiscreteLaplace
 
 from opendp_bayes.inference.convolution import smooth_totals
 from opendp_bayes.inference.convolution.completions import ListedTotals
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.smooth_totals import SmoothTotals
 from opendp_bayes.inference.laws.count_cells import NOTHING
+from tests.helpers.noise_laws import DiscreteLaplace
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from noise_laws import DiscreteLaplace
 from scipy import special
 
 from opendp_bayes.inference.convolution.grid import Grid, tails
@@ -10,6 +9,7 @@ from opendp_bayes.inference.convolution.grids import coarsest_of, grids_of
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.sum_laws import SumLaw, cubic_weights
 from opendp_bayes.inference.convolution.tilted_counts import Windows
+from tests.helpers.noise_laws import DiscreteLaplace
 
 GAPS = np.array([3e-14] * 20 + [1.0] * 2)
 DRAWN, PRIOR, TIMES = (40, 3, -5), (1.0, 0.01, 4.0), np.array([2, 1, 3])

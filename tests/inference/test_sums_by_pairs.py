@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from noise_laws import DiscreteGaussian, DiscreteLaplace
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.tilted_counts import Windows
 from opendp_bayes.inference.tree.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.tree.sums_by_pairs import SumsByPairs
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 CASES = [
     (DiscreteLaplace(3.0), [5, 0, 9, 40], [1.0, 0.1, 5.0, 0.5]),

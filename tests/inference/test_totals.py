@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from noise_laws import DiscreteLaplace
 from scipy import stats
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import balanced, private, public
+from tests.helpers.noise_laws import DiscreteLaplace
 
 
 def known(drawn, scale=2.0, prior=1.0):

@@ -2,9 +2,7 @@
 same without shortcuts.
 """
 
-import brute_force
 import numpy as np
-import oracles
 import pytest
 from scipy import special, stats
 
@@ -26,6 +24,7 @@ from opendp_bayes.inference.likelihood.normalisers_of_listed_data import most_pr
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms.protocol import law_of
+from tests.helpers import brute_force, oracles
 
 VALUES = np.linspace(0.01, 0.99, 41)
 PRIORS = {2: [(1.0, 1.0), (0.1, 3.0)], 3: [(1.0, 1.0, 1.0), (1.0, 0.5, 20.0)]}

@@ -4,14 +4,14 @@ that share no code with the package.
 
 import numpy as np
 import pytest
-from every_data_set import EveryDataSet, gaps
-from panels import panels
 from scipy import special
-from weighed_pairs import OfPairs, Pairs, divergence
 
 from opendp_bayes import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.inference.convolution.two_categories import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from tests.helpers.every_data_set import EveryDataSet, gaps
+from tests.helpers.panels import panels
+from tests.helpers.weighed_pairs import OfPairs, Pairs, divergence
 
 #: The stated error: of means and standard deviations in the latter, and of probabilities.
 ERROR = 1e-3

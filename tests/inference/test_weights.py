@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from flint import arb, ctx
-from noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising, log_rising_factorial
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 
 
 def categories(law, drawn=(5, -3, 10**6), prior=(0.001, 1.0, 3e7), noised=(True, True, True)):

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from noise_laws import DiscreteGaussian, DiscreteLaplace
 from scipy import special
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.tilted_counts import Windows, modes
 from opendp_bayes.inference.laws.count_cells import Cells
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 
 def known(law, drawn, prior):

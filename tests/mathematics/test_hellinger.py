@@ -4,7 +4,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes import bhattacharyya_angle, hellinger_distance
@@ -17,6 +16,7 @@ from opendp_bayes.mathematics.hellinger import (
 )
 from opendp_bayes.mathematics.rounding import lower_end, upper_end
 from opendp_bayes.mathematics.validation import Floats
+from tests.helpers import oracles
 
 RELATIVE_ERROR = 1e-13
 #: For unequal totals no bound is derived and no privacy map needs one; the documentation reports

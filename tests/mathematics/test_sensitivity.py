@@ -4,9 +4,7 @@ import math
 from itertools import product
 
 import numpy as np
-import oracles
 import pytest
-from sweeps import some_of
 
 from opendp_bayes import global_sensitivity, local_sensitivity, smooth_sensitivity
 from opendp_bayes.mathematics import sensitivity
@@ -23,6 +21,8 @@ from opendp_bayes.mathematics.sensitivity_tables import (
     smooth_sensitivities,
 )
 from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION, SMALLEST_PRIOR
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 #: Of a value of the package and one of the oracle, which is rounded to a float; the smooth ones add
 #: a few operations.

@@ -3,7 +3,6 @@
 from math import comb
 
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes.mathematics.simplex import (
@@ -13,6 +12,7 @@ from opendp_bayes.mathematics.simplex import (
     check_enumerable,
     number_of_candidates,
 )
+from tests.helpers import oracles
 
 SHAPES = [(0, 2), (1, 2), (7, 2), (100, 2), (0, 3), (1, 3), (9, 3), (6, 4), (4, 6)]
 

@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 from scipy.special import log_softmax
 
@@ -25,6 +24,7 @@ from opendp_bayes.mechanisms.exponential import (
     exponent_error,
     uniform_share,
 )
+from tests.helpers import oracles
 
 #: A mechanism's constructor arguments beside the scale, and the oracle's name and parameter of the
 #: sensitivity that it divides by.

@@ -5,12 +5,9 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from releases import promise
 from scipy import stats
 from scipy.special import gammaln
-from sweeps import some_of
 
 from opendp_bayes import (
     GaussianParameters,
@@ -25,6 +22,9 @@ from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms import gaussian_parameters
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
+from tests.helpers import oracles
+from tests.helpers.releases import promise
+from tests.helpers.sweeps import some_of
 
 
 def noise_law(scale: float) -> dict[int, float]:
@@ -106,7 +106,7 @@ def test_samples(counts: oracles.Counts) -> None:
 
 
 def test_draws_have_independent_noise_on_every_count() -> None:
-    drawn = GaussianParameters(1.2).draw((7, 0, 2), 1.0, size=20_000) - (7, 0, 2)
+    drawn = GaussianParameters(1.2).draw((7, 0, 2), 1.0, draws=20_000) - (7, 0, 2)
     for index in range(3):
         assert not oracles.rejects(Counter(drawn[:, index].tolist()), noise_law(1.2))
     sums = Counter((drawn[:, 0] + drawn[:, 2]).tolist())

@@ -3,11 +3,11 @@ against the law.
 """
 
 import numpy as np
-import oracles
 import pytest
 from scipy.special import logsumexp
 
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from tests.helpers import oracles
 
 NOISE = [
     *(law(scale) for law in (DiscreteLaplace, FlooredLaplace) for scale in (0.4, 1.5, 7.0)),

@@ -12,9 +12,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from sweeps import some_of
 
 from opendp_bayes import LaplaceParameters, hellinger_distance
 from opendp_bayes.mathematics import zero_sum
@@ -22,6 +20,8 @@ from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism, knorm_parameters
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
 from opendp_bayes.samplers import inversion, knorm
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 DRAWS = 20_000
 

@@ -9,13 +9,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes import LaplaceParameters
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism, integer_noise
 from opendp_bayes.mechanisms.noisy_counts import log_clamped
+from tests.helpers import oracles
 
 NOISES, TOTALS = ("discrete", "floored"), ("remainder", "truncated", "bounded")
 DATA = [

@@ -14,11 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 from flint import arb
 from scipy.special import gammaln
-from sweeps import some_of
 
 from opendp_bayes import (
     HellingerExponential,
@@ -38,6 +36,8 @@ from opendp_bayes.mechanisms.scores import (
 )
 from opendp_bayes.samplers import coins as coins_of
 from opendp_bayes.samplers.inversion import exp_enclosure
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 DRAWS = 20_000
 SPACES: list[tuple[int, tuple[float, ...]]] = [

@@ -14,9 +14,7 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from sweeps import some_of
 
 from opendp_bayes import (
     HellingerExponential,
@@ -26,6 +24,8 @@ from opendp_bayes import (
     global_sensitivity,
 )
 from opendp_bayes.mechanisms import Mechanism
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 #: What floating point may add to a loss that is computed from differences of logarithms; nothing
 #: else is forgiven.

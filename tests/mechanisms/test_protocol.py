@@ -8,6 +8,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms import protocol, registry
+from opendp_bayes.mechanisms.setting import Setting
 
 COUNTS, PRIOR = np.array([3, 1]), np.ones(2)
 
@@ -113,5 +114,5 @@ def test_one_release_and_no_delta_unless_asked_for(kind: Any) -> None:
 
 def test_the_epsilon_stated_for_a_scale() -> None:
     stated = ob.SmoothHellingerExponential(4.0, gamma=1.0)
-    assert protocol.nominal_epsilon(stated, 4, PRIOR) == 1.0
-    assert protocol.nominal_epsilon(Lawless(), 4, PRIOR) is None
+    assert Setting.of(stated, 4, PRIOR).nominal_epsilon == 1.0
+    assert Setting.of(Lawless(), 4, PRIOR).nominal_epsilon is None

@@ -4,7 +4,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes import SmoothHellingerExponential, global_sensitivity
@@ -13,6 +12,7 @@ from opendp_bayes.mathematics.sensitivity import smallest_local_sensitivity
 from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mechanisms import smooth_hellinger_exponential as module
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import _beta_change, _score_range
+from tests.helpers import oracles
 
 SIZE, PRIOR = 12, np.array([0.7, 2.0, 0.7])
 OF_SAMPLER = Fraction(1, 10)

@@ -3,13 +3,13 @@
 from fractions import Fraction
 
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes import SmoothHellingerExponential
 from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mechanisms.exponential import exponent_error
 from opendp_bayes.mechanisms.smooth_hellinger_exponential import _beta_change
+from tests.helpers import oracles
 
 #: How far above the closed form a bound may lie, relative: some roundings up.
 ABOVE = 1e-12

@@ -7,17 +7,17 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from by_path import loaded
 from scipy.optimize import linprog
-from sweeps import some_of
 
 import opendp_bayes as ob
 from opendp_bayes.display.wording import without_scale
 from opendp_bayes.mathematics.zero_sum import noise_vectors
 from opendp_bayes.planning import least_error as module
 from opendp_bayes.planning.least_error import LARGEST_PROGRAM, least_error
+from tests.helpers import oracles
+from tests.helpers.by_path import loaded
+from tests.helpers.sweeps import some_of
 
 SETTINGS: list[tuple[int, tuple[float, ...], float]] = [
     *((size, (1.0, 1.0), epsilon) for size, epsilon in product((1, 4, 12), (0.1, 0.5, 1.0, 2.0))),

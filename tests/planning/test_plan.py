@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from releases import promise
-from sweeps import some_of
 
 from opendp_bayes import (
     GaussianParameters,
@@ -31,12 +29,15 @@ from opendp_bayes import (
     smallest_size,
 )
 from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning import release_law
 from opendp_bayes.planning.automatic import choose, usual
 from opendp_bayes.planning.compare import Plan, PlanRow
 from opendp_bayes.planning.expected_error import expected_error
 from opendp_bayes.planning.plan import default_mechanisms
 from opendp_bayes.planning.scoring import errors_at
+from tests.helpers.releases import promise
+from tests.helpers.sweeps import some_of
 
 #: Standard errors between an expectation and its simulation. Five are exceeded once in 1.7 million
 #: times.
@@ -60,7 +61,7 @@ LISTED: list[tuple[Any, list[int]]] = [
 @pytest.mark.parametrize(("mechanism", "counts"), LISTED, ids=str)
 def test_an_expectation_is_the_sum_over_the_whole_law(mechanism: Any, counts: list[int]) -> None:
     prior = np.linspace(0.5, 1.5, len(counts))
-    found = expected_error(mechanism, np.array(counts), prior)
+    found = expected_error(Setting.of(mechanism, sum(counts), prior), np.array(counts))
     outcomes, log_p = mechanism.log_pmf(counts, prior)
     released, true = outcomes + prior, np.array(counts) + prior
     moved = (
@@ -91,9 +92,8 @@ def deviations(mechanism: Any, counts: list[int], draws: int, factor: float = 1.
     the mechanism's own sampler.
     """
     prior = np.ones(len(counts))
-    expected = expected_error(
-        replace(mechanism, scale=factor * mechanism.scale), np.array(counts), prior
-    )
+    setting = Setting.of(mechanism, sum(counts), prior).changed(scale=factor * mechanism.scale)
+    expected = expected_error(setting, np.array(counts))
     distance = hellinger_distance(
         mechanism.sample(counts, prior, draws) + prior, np.array(counts) + prior
     )
@@ -195,17 +195,15 @@ def test_the_settings_that_are_simulated_list_every_mechanism() -> None:
     ids=str,
 )
 def test_listed_and_simulated_noise_agree(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    counts, prior = np.array([9, 20, 31]), np.ones(3)
-    listed = expected_error(mechanism, counts, prior)
+    counts, setting = np.array([9, 20, 31]), Setting.of(mechanism, 60, np.ones(3))
+    listed = expected_error(setting, counts)
     monkeypatch.setattr(release_law, "_LARGEST_NOISE", 0)
-    simulated = expected_error(mechanism, counts, prior)
+    simulated = expected_error(setting, counts)
     assert (listed.method, simulated.method) == ("exact", "simulated")
     assert listed.standard_error == 0 < simulated.standard_error < 0.01 * simulated.hellinger
     assert abs(listed.hellinger - simulated.hellinger) < DEVIATIONS * simulated.standard_error
     assert simulated.interval_width == pytest.approx(listed.interval_width, rel=0.01)
-    assert expected_error(mechanism, counts, prior) == simulated, (
-        "the same question has the same answer"
-    )
+    assert expected_error(setting, counts) == simulated, "the same question has the same answer"
 
 
 def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge() -> None:
@@ -221,9 +219,8 @@ def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge(
         )
         lower, upper = release.posterior.interval(0.95)
         widths.append(upper[0] - lower[0])
-    assert expected_error(mechanism, counts, prior).interval_width == pytest.approx(
-        np.mean(widths), rel=0.03
-    )
+    found = expected_error(Setting.of(mechanism, 200, prior), counts)
+    assert found.interval_width == pytest.approx(np.mean(widths), rel=0.03)
 
 
 # --- the recommendation
@@ -251,13 +248,11 @@ def excess(setting: dict[str, Any]) -> tuple[float, float]:
     """The scores of the plan's recommendation and of `choose`, relative to the best mechanism's."""
     found = plan(**setting)
     prior, loss = np.array(found.prior), relative_loss(**found.budget)
-    chosen = choose(
-        fit(loss, found.size, prior),
-        found.size,
-        prior,
-    )
+    chosen = choose(fit(loss), found.size, prior)
     best = min(row.score for row in found.rows)
-    score = PlanRow(chosen, None, errors_at(chosen, prior, found.proportions, found.records)).score
+    score = PlanRow(
+        chosen.mechanism, None, errors_at(chosen, found.proportions, found.records)
+    ).score
     return found.rows[0].score / best, score / best
 
 
@@ -283,14 +278,12 @@ def test_what_auto_stands_for_is_the_usual_noise_where_it_is_small() -> None:
     loss = relative_loss(epsilon=1.0)
     for size, k in ((None, 2), (None, 5), (1000, 2), (1000, 4), (10**9, 3)):
         prior = np.ones(k)
-        chosen = choose(fit(loss, size, prior), size, prior)
+        chosen = choose(fit(loss), size, prior).mechanism
         assert replace(chosen, scale=1.0) == usual(size, k)
 
 
-def fit(loss: Any, size: int | None, prior: Any) -> Any:
-    return lambda template: smallest_scale(
-        template, lambda value: loss(value, size, prior, 1, "exact")
-    )
+def fit(loss: Any) -> Any:
+    return lambda template: smallest_scale(template, lambda setting: loss(setting, 1, "exact"))
 
 
 #: Records, categories and a budget; what is best by a margin of more than 2 %.
@@ -324,7 +317,7 @@ def test_auto_and_plan_agree_under_every_budget(
     ]
     guess = 5000 if size is None else None
     found = plan(size=size, prior=prior, guess_size=guess, mechanisms=noises, **budget)
-    chosen = choose(fit(relative_loss(**budget), size, prior), size, prior)
+    chosen = choose(fit(relative_loss(**budget)), size, prior).mechanism
     assert isinstance(chosen, best)
     assert found.recommended == replace(chosen, scale=found.recommended.scale)
     assert chosen.scale == pytest.approx(found.recommended.scale, rel=1e-6)
@@ -336,11 +329,11 @@ def test_errors_with_a_private_number_of_records_do_not_use_it() -> None:
     """Gaussian noise is projected to the sum of the counts only where that is public."""
     counts, prior, mechanism = np.array([90, 60]), np.ones(2), GaussianParameters(4.0)
     public, private = (
-        expected_error(mechanism, counts, prior, private=private) for private in (False, True)
+        expected_error(Setting.of(mechanism, size, prior), counts) for size in (150, None)
     )
     assert private.hellinger > 1.02 * public.hellinger
     clamped = GaussianParameters(4.0, total="private")
-    assert expected_error(clamped, counts, prior) == private
+    assert expected_error(Setting.of(clamped, 150, prior), counts) == private
     drawn = np.maximum(mechanism.draw(counts, prior, 4_000), 0)
     distance = hellinger_distance(drawn + prior, counts + prior)
     assert abs(distance.mean() - private.hellinger) < DEVIATIONS * distance.std() / math.sqrt(4_000)
@@ -352,17 +345,17 @@ def test_auto_takes_floored_noise_where_it_is_better(size: int, floored: bool) -
     records.
     """
     prior = np.full(2, 0.5)
-    chosen = choose(fit(relative_loss(rho=0.5), size, prior), size, prior)
+    chosen = choose(fit(relative_loss(rho=0.5)), size, prior).mechanism
     assert (getattr(chosen, "noise", None) == "floored") is floored
 
 
 def test_auto_passes_over_what_is_refused() -> None:
-    def refusing(template: Any) -> Any:
-        if not isinstance(template, LaplaceParameters):
+    def refusing(template: Setting) -> Setting:
+        if not isinstance(template.mechanism, LaplaceParameters):
             raise ValueError("too much is asked for")
-        return replace(template, scale=20.0)
+        return template.changed(scale=20.0)
 
-    assert isinstance(choose(refusing, 10, np.ones(2)), LaplaceParameters)
+    assert isinstance(choose(refusing, 10, np.ones(2)).mechanism, LaplaceParameters)
 
 
 # --- the plan

@@ -12,7 +12,6 @@ import opendp.prelude as dp
 import polars as pl
 import pytest
 from matplotlib import pyplot
-from releases import promise
 
 import opendp_bayes as ob
 from opendp_bayes.release_format.labels import (
@@ -25,6 +24,7 @@ from opendp_bayes.release_format.labels import (
     place_of,
     places_of,
 )
+from tests.helpers.releases import promise
 
 
 class Answer(str, Enum):

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.container import ErrorbarContainer
 from matplotlib.lines import Line2D
-from releases import changed, promise
 
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.results.figures import plot_posterior
+from tests.helpers.releases import changed, promise
 
 PAIR = Release(
     (120, 80),

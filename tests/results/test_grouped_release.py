@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib import pyplot
-from releases import changed, promise
 from rich.console import Console
 
 import opendp_bayes as ob
+from tests.helpers.releases import changed, promise
 
 LOSS = ob.PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0)
 ADDED = ob.GroupedRelease(

@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.collections import QuadMesh
-from releases import changed, promise
 
 import opendp_bayes as ob
+from tests.helpers.releases import changed, promise
 
 CELLS = tuple(product(["north", "so$_uth$"], ["yes", "no", 3]))
 TABLE = ob.Release(

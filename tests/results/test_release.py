@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from releases import promise
 from scipy import stats
 
 import opendp_bayes as ob
@@ -27,6 +26,7 @@ from opendp_bayes import (
     SmoothHellingerExponential,
 )
 from opendp_bayes.mechanisms.neighbours import default_total
+from tests.helpers.releases import promise
 
 MECHANISMS = [
     LaplaceParameters(0.1),

@@ -26,6 +26,7 @@ from opendp_bayes import (
     privacy_profile,
 )
 from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import ReleasedData
 
 PRIOR = (0.5, 1.0, 2.0)
@@ -103,7 +104,7 @@ def test_what_is_computed_for_every_pair_is_a_bound(mechanism, d_in):
 def test_epsilon_and_delta_go_together(d_in, size, noise):
     mechanism = noise(9.0, total="private")
     delta = 1e-3 if noise is GaussianParameters else 0.02
-    loss = feasible_loss(mechanism, size=size, prior=PRIOR, d_in=d_in, delta=delta)
+    loss = feasible_loss(Setting.of(mechanism, size, PRIOR), d_in=d_in, delta=delta)
     assert loss.delta == delta
     text = document(mechanism, size, d_in, loss, "Approximate(MaxDivergence)")
     assert Release.from_json(text).loss == loss
@@ -183,7 +184,7 @@ def test_honest_releases_are_read_whatever_their_setting(seed):
     drawn = rng.multinomial(size or 9, np.ones(k) / k)
     for accounting in ("exact", "proven"):
         loss = feasible_loss(
-            mechanism, size=size, prior=prior, d_in=d_in, delta=delta, accounting=accounting
+            Setting.of(mechanism, size, prior), d_in=d_in, delta=delta, accounting=accounting
         )
         promise = Promise(size, d_in, loss, "Approximate(MaxDivergence)")
         made = Release(tuple(drawn.tolist()), tuple(range(k)), prior, mechanism, promise)

@@ -6,12 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.samplers import gaussians
 from opendp_bayes.samplers.gaussians import discrete_gaussians
+from tests.helpers import oracles
 
 NUMBER = 30_000
 

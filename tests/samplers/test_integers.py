@@ -15,12 +15,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from sweeps import some_of
 
 from opendp_bayes.samplers import categorical, integers
-from opendp_bayes.samplers.categorical import LARGEST_SUPPORT, ExactCategorical, draws, weight_error
+from opendp_bayes.samplers.categorical import LARGEST_SUPPORT, ExactCategorical, weight_error
 from opendp_bayes.samplers.integers import (
     bernoulli_exp,
     discrete_laplace,
@@ -31,6 +29,8 @@ from opendp_bayes.samplers.integers import (
     geometrics,
     uniform_below,
 )
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 NUMBER = 30_000
 WRONG = (0.7, 1.3)
@@ -357,7 +357,7 @@ def test_categorical(name: str, head: int, monkeypatch: pytest.MonkeyPatch) -> N
     """
     monkeypatch.setattr(categorical, "_HEAD", head)
     exponents = EXPONENTS[name]
-    observed = Counter(draws(ExactCategorical(np.array(exponents)), NUMBER).tolist())
+    observed = Counter(ExactCategorical(np.array(exponents)).sample(NUMBER).tolist())
     if name == "one":
         assert observed == {0: NUMBER}
         return
@@ -371,7 +371,7 @@ def test_categorical(name: str, head: int, monkeypatch: pytest.MonkeyPatch) -> N
 def test_categorical_over_a_thousand(head: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(categorical, "_HEAD", head)
     exponents = np.abs(np.arange(1000) - 400) / 30
-    observed = Counter(draws(ExactCategorical(exponents), 10_000).tolist())
+    observed = Counter(ExactCategorical(exponents).sample(10_000).tolist())
     assert not oracles.rejects(observed, weights_law(exponents.tolist()))
     for factor in WRONG:
         assert oracles.rejects(observed, weights_law((factor * exponents).tolist()))
@@ -429,7 +429,7 @@ def test_enormous_exponents(largest: float) -> None:
     except ValueError as refusal:
         assert "exponents" in str(refusal)  # noqa: PT017
     else:
-        assert set(draws(sampler, 20).tolist()) == {1}
+        assert set(sampler.sample(20).tolist()) == {1}
 
 
 def exact_law(sampler: ExactCategorical, monkeypatch: pytest.MonkeyPatch) -> list[Fraction]:
@@ -532,17 +532,17 @@ def test_categorical_over_the_largest_support() -> None:
 
 
 def test_draws_have_their_shape() -> None:
-    result = draws(ExactCategorical(np.array([0.0, 1.0])), 5)
+    result = ExactCategorical(np.array([0.0, 1.0])).sample(5)
     assert result.shape == (5,)
     assert result.dtype == np.int64
-    assert draws(ExactCategorical(np.array([0.0])), 0).shape == (0,)
+    assert ExactCategorical(np.array([0.0])).sample(0).shape == (0,)
 
 
 def test_randomness_comes_from_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """No seed reaches the samplers: everything is asked of `secrets`."""
     monkeypatch.setattr(secrets, "randbelow", lambda bound: 0)
     monkeypatch.setattr(secrets, "randbits", lambda bits: 1)
-    assert set(draws(ExactCategorical(np.array([0.0, 0.0])), 50).tolist()) == {0}
+    assert set(ExactCategorical(np.array([0.0, 0.0])).sample(50).tolist()) == {0}
 
 
 def test_a_statistical_check_has_its_false_alarm_rate() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.release_format.data import Label
 from opendp_bayes.release_format.labels import absent, distinct, place_of
 
@@ -23,14 +24,14 @@ def positions_of(labels: Iterable[Label], categories: tuple[Label, ...], name: s
     there twice.
     """
     if isinstance(labels, str) or not isinstance(labels, Iterable):
-        raise TypeError(f"{name}={labels!r}: must be a list of categories.")
+        raise TypeError(f"{name}={told(labels)}: must be a list of categories.")
     labels = list(labels)
     try:
         found = [position_of(label, categories) for label in labels]
     except KeyError as error:
-        raise ValueError(f"{name}={labels!r}: {error.args[0]}") from None
+        raise ValueError(f"{name}={told(labels)}: {error.args[0]}") from None
     if len(set(found)) < len(found):
-        raise ValueError(f"{name}={labels!r}: must name every category once.")
+        raise ValueError(f"{name}={told(labels)}: must name every category once.")
     return found
 
 
@@ -43,23 +44,25 @@ def grouped_positions(
     is in two groups, or where two labels are the same.
     """
     if not isinstance(groups, Mapping):
-        raise TypeError(f"groups={groups!r}: must be a mapping from labels to lists of categories.")
+        raise TypeError(
+            f"groups={told(groups)}: must be a mapping from labels to lists of categories."
+        )
     members = [positions_of(group, categories, "groups") for group in groups.values()]
     taken = [position for group in members for position in group]
     if not all(members) or len(set(taken)) < len(taken):
         raise ValueError(
-            f"groups={groups!r}: every group must have a category, and none may be in two."
+            f"groups={told(groups)}: every group must have a category, and none may be in two."
         )
     alone = [position for position in range(len(categories)) if position not in set(taken)]
     labels: tuple[Any, ...] = (*groups, *(categories[position] for position in alone))
     if len(distinct(labels)) < len(labels):
         raise ValueError(
-            f"groups={groups!r}: a group has the label of a category outside of it; name it"
+            f"groups={told(groups)}: a group has the label of a category outside of it; name it"
             " otherwise."
         )
     members += [[position] for position in alone]
     if len(members) < 2:
         raise ValueError(
-            f"groups={groups!r}: leave one category, of probability 1; at least 2 must remain."
+            f"groups={told(groups)}: leave one category, of probability 1; at least 2 must remain."
         )
     return labels, members

@@ -1,12 +1,15 @@
-"""Probabilities and differences estimated from posterior draws, with the simulation's error."""
+"""Differences of two posteriors, and probabilities with the error of their simulation."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.laws.beta_differences import BetaDifferences
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import Label
 
@@ -18,41 +21,72 @@ class Probability(NamedTuple):
     standard_error: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+#: Draws of the probabilities of all categories, from how many and a seed.
+_Sample = Callable[[int, int | None], Floats]
+
+
 class Comparison(Shown):
-    """The difference of the category probabilities of two releases, first minus second; every array
-    has shape `(k,)`.
+    """The difference of the category probabilities of two releases, first minus second: of
+    independent data, so that the difference of each category follows from its two posteriors.
 
     Attributes
     ----------
-    categories : the labels.
-    mean, std : posterior mean and standard deviation of each difference.
-    probability : posterior probability that the first is larger.
-    standard_error : Monte Carlo standard error of `probability`.
+    categories : the labels, in whose order all arrays of shape `(k,)` are.
     """
 
-    categories: tuple[Label, ...]
-    mean: Floats
-    std: Floats
-    probability: Floats
-    standard_error: Floats
-    _draws: Floats = field(repr=False)
+    def __init__(
+        self,
+        categories: tuple[Label, ...],
+        laws: BetaDifferences,
+        draws: float,
+        first: _Sample,
+        second: _Sample,
+    ) -> None:
+        self.categories = categories
+        self._laws, self._draws = laws, draws
+        self._first, self._second = first, second
+
+    def mean(self) -> Floats:
+        """Posterior means, shape `(k,)`."""
+        return self._laws.mean()
+
+    def std(self) -> Floats:
+        """Posterior standard deviations, shape `(k,)`."""
+        return self._laws.std()
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """Posterior probability of being at most the values, of shape `(...)`; shape `(..., k)`."""
+        return self._laws.cdf(np.asarray(values, dtype=np.float64)[..., None])
+
+    @cached_property
+    def probability(self) -> Floats:
+        """Posterior probability that the first is larger, shape `(k,)`."""
+        return 1 - self.cdf(0.0)
+
+    @property
+    def standard_error(self) -> Floats:
+        """Monte Carlo standard error of `probability`, shape `(k,)`; 0 where both posteriors are
+        computed without draws.
+        """
+        return np.asarray(standard_error(self.probability, self._draws))
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Ends of the equal-tailed intervals of the differences, two arrays of shape `(k,)`, from
-        draws.
-        """
-        level = as_level(level)
-        lower, upper = np.quantile(self._draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return lower, upper
+        """Ends of the equal-tailed intervals of the differences, two arrays of shape `(k,)`."""
+        return self._laws.interval(as_level(level))
+
+    def sample(self, size: int, seed: int | None = None) -> Floats:
+        """Draws of all differences together, shape `(size, k)`. A `seed` makes them repeatable."""
+        seeds = np.random.SeedSequence(seed).generate_state(2).tolist()
+        return self._first(size, seeds[0]) - self._second(size, seeds[1])
 
     def sheet(self) -> Sheet:
         """A row for each category, with 95 % intervals."""
-        columns = self.mean, self.std, *self.interval()
+        std = self.std()
+        columns = self.mean(), std, *self.interval()
         rows = [
             (
                 str(label),
-                *(figure(column[i], self.std[i]) for column in columns),
+                *(figure(column[i], std[i]) for column in columns),
                 f"{self.probability[i]:.3f}",
                 f"{self.standard_error[i]:.2g}",
             )
@@ -63,6 +97,10 @@ class Comparison(Shown):
 
 
 def standard_error(share: Any, draws: float) -> Any:
-    """Standard error of a share among so many independent draws; not 0 where all of them agree."""
+    """Standard error of a share among so many independent draws, 0 if these are infinitely many;
+    else not 0 where all of them agree.
+    """
+    if np.isinf(draws):
+        return np.zeros_like(share, dtype=np.float64)
     safer = (share * draws + 1) / (draws + 2)
     return np.sqrt(safer * (1 - safer) / draws)

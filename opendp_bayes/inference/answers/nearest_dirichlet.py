@@ -4,6 +4,7 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats
 
 _MOST_STEPS, _TOLERANCE = 500, 1e-12
@@ -16,7 +17,7 @@ def nearest_dirichlet(marginals: BetaMixtures) -> Floats:
     Source: Minka, "Estimating a Dirichlet distribution" (2000), section 1, Newton's method.
     """
     logs = special.digamma(marginals.a) - special.digamma(marginals.a + marginals.b)
-    wanted = np.add.reduceat(marginals.weights * logs, marginals.start[:-1])
+    wanted = Segments(marginals.start).sums(marginals.weights * logs)
     mean, variance = marginals.mean(), marginals.variance()
     spread = mean * (1 - mean)
     concentration = mean * max(spread.sum() / variance.sum() - 1, 1e-3)

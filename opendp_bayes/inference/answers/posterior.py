@@ -3,39 +3,159 @@ noise-aware one of a release.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from opendp_bayes.inference.answers.by_label import grouped_positions, positions_of
-from opendp_bayes.inference.answers.category_answers import independent_draws
-from opendp_bayes.inference.answers.comparison import Comparison, standard_error
-from opendp_bayes.inference.answers.joint_table import JointTable
+from opendp_bayes.inference.answers.by_label import (
+    CATEGORIES,
+    grouped_positions,
+    position_of,
+    positions_of,
+)
+from opendp_bayes.inference.answers.comparison import Comparison, Probability, standard_error
+from opendp_bayes.inference.answers.joint_table import cells_with, collapsed, positions_among
 from opendp_bayes.inference.answers.nearest_dirichlet import nearest_dirichlet
-from opendp_bayes.inference.answers.quantity_answers import QuantityAnswers
+from opendp_bayes.inference.answers.one_category import CategoryPosterior
+from opendp_bayes.inference.answers.quantities import (
+    OfDifference,
+    OfDraws,
+    OfMixture,
+    Quantities,
+    Quantity,
+    checked,
+    independent_draws,
+)
+from opendp_bayes.inference.answers.simultaneous import pointwise_level
+from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.engines.true_counts import TrueCounts
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture
+from opendp_bayes.inference.laws.beta_differences import BetaDifferences
+from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
+from opendp_bayes.inference.sampling.importance import WeightDiagnostics, Weighted
 from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
-from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
 from opendp_bayes.mechanisms.protocol import is_lawful
 from opendp_bayes.release_format.combination import Combination
-from opendp_bayes.release_format.data import Label, ReleasedData
-from opendp_bayes.release_format.labels import are_same
+from opendp_bayes.release_format.data import Label, ReleasedData, Value
+from opendp_bayes.release_format.labels import ByLabel, are_same
 
 T = TypeVar("T", bound="MixturePosterior")
 
+Interval = Literal["equal-tailed", "highest density", "simultaneous"]
 
-class MixturePosterior(QuantityAnswers, ABC):
+#: Draws behind every number that is estimated by simulation.
+DRAWS = 40_000
+#: Draws on which a function is tried before many are made.
+_TRIAL = 5
+#: Simultaneous intervals rest on so many draws of counts, and on no fewer draws of all.
+_MOST_COUNTS, _FEWEST_DRAWS = 1 << 21, 2000
+
+
+class MixturePosterior(ABC):
     """The posterior of the category probabilities as a mixture of Dirichlet distributions, of
     which groups of categories and some among themselves are mixtures, too.
+
+    `prior` is the concentration of the prior of the probabilities, which given the counts are
+    Dirichlet.
     """
 
-    @abstractmethod
-    def _made(
-        self: T, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]
-    ) -> T:
-        """The posterior of other categories."""
+    def __init__(
+        self, categories: tuple[Label, ...], prior: tuple[float, ...], true_counts: TrueCounts
+    ) -> None:
+        self.categories, self.prior = categories, prior
+        self._true_counts = true_counts
+
+    @property
+    def diagnostics(self) -> Diagnostics | WeightDiagnostics | None:
+        """Effective sample sizes, and R-hat of Markov chains; None where nothing was drawn."""
+        if not isinstance(self._true_counts, (Chains, Weighted)):
+            return None
+        return replace(self._true_counts.diagnostics, categories=self.categories)
+
+    def __getitem__(self, label: Label) -> CategoryPosterior:
+        """The probability of one category. Raises `KeyError` for what is none."""
+        place = position_of(label, self.categories)
+        return CategoryPosterior(label, self._marginals.chosen(np.array([place])))
+
+    @cached_property
+    def counts(self) -> CountsPosterior:
+        """The posterior of the true counts, those of the records that were counted."""
+        return CountsPosterior(self.categories, self._counted.counts, self._counted.sample)
+
+    @cached_property
+    def size(self) -> NumberPosterior:
+        """The posterior of the number of records; a certainty where that is public."""
+        return NumberPosterior(
+            "records",
+            self._counted.size,
+            lambda size, rng: self._counted.sample(size, rng).sum(axis=1),
+        )
+
+    def mean(self) -> Floats:
+        """Posterior means, shape `(k,)`."""
+        return self._marginals.mean()
+
+    def std(self) -> Floats:
+        """Posterior standard deviations, shape `(k,)`."""
+        return np.sqrt(self._marginals.variance())
+
+    def pdf(self, values: ArrayLike) -> Floats:
+        """Marginal posterior density of every category at the values of shape `(...)`; shape `(...,
+        k)`.
+        """
+        return self._marginals.pdf(np.asarray(values)[..., None])
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """Marginal posterior probability of being at most the values, of shape `(...)`; shape
+        `(..., k)`.
+        """
+        return self._marginals.cdf(np.asarray(values)[..., None])
+
+    def interval(
+        self, level: float = 0.95, kind: Interval = "equal-tailed"
+    ) -> tuple[Floats, Floats]:
+        """Lower and upper ends of credible intervals of probability `level`, two arrays of shape
+        `(k,)`.
+
+        Parameters
+        ----------
+        level : between 0 and 1.
+        kind : `"equal-tailed"`; `"highest density"`, the shortest interval; or `"simultaneous"`,
+            equal-tailed intervals widened until all of them hold together with probability
+            `level` (by simulation).
+
+        Raises `ValueError` for another level or kind.
+        """
+        level = as_level(level)
+        as_choice(kind, "kind", ("equal-tailed", "highest density", "simultaneous"))
+        if kind == "simultaneous":
+            level = self._pointwise_level(level)
+        if kind == "highest density":
+            return self._marginals.shortest_interval(level)
+        return self._marginals.interval(level)
+
+    def sample(self, size: int, seed: int | None = None) -> Floats:
+        """Draws of the category probabilities, shape `(size, k)`. A `seed` makes them
+        repeatable.
+        """
+        rng = np.random.default_rng(seed)
+        return self._given(self._true_counts.sample(as_size(size, of="draws"), rng), rng)
+
+    def predictive(self, size: int, draws: int = 4000, seed: int | None = None) -> Integers:
+        """Draws of the counts of `size` further records from the posterior predictive distribution,
+        shape `(draws, k)`.
+        """
+        rng = np.random.default_rng(seed)
+        size = as_size(size)
+        return rng.multinomial(
+            size, self._given(self._true_counts.sample(as_size(draws, "draws", "draws"), rng), rng)
+        )
 
     def merged(self: T, groups: Mapping[Label, Iterable[Label]]) -> T:
         """The posterior with groups of categories as one category each.
@@ -121,13 +241,168 @@ class MixturePosterior(QuantityAnswers, ABC):
             dims={"theta": ["category"]},
         )
 
+    def probability(
+        self,
+        event: Callable[[Floats], NDArray[np.bool_]],
+        draws: int = DRAWS,
+        seed: int | None = 0,
+    ) -> Probability:
+        """The posterior probability of an event, with its Monte Carlo standard error.
+
+        `event` is a function of the probabilities, an array of shape `(k, draws)` so that
+        `theta[0]` is the first category in every draw; it returns booleans of shape `(draws,)`, as
+        `lambda theta: theta[0] > theta[1]` does. Raises `ValueError` if it returns anything else.
+        """
+        draws = as_size(draws, "draws", "draws")
+        trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
+        _occurred(event, trial)  # before the draws, which may take long
+        holds = _occurred(event, self.sample(draws, seed))
+        return Probability(
+            float(holds.mean()), float(standard_error(holds.mean(), self._effective(draws)))
+        )
+
+    def difference(self, first: Label, second: Label, seed: int | None = 0) -> Quantity:
+        """The probability of one category minus that of another, for instance of two parties.
+
+        Its mean, its standard deviation and the probability of its sign are computed; intervals
+        are of draws of these two and the rest. Raises `KeyError` for what is no category.
+        """
+        places = [position_of(label, self.categories) for label in (first, second)]
+        rest = [place for place in range(len(self.categories)) if place not in places]
+        groups = [[places[0]], [places[1]], *([rest] if rest else [])]
+        prior = np.array([sum(self.prior[place] for place in group) for group in groups])
+
+        def source(size: int, seed: int | None) -> Floats:
+            rng = np.random.default_rng(seed)
+            drawn = dirichlet(prior + self._true_counts.sample_sums(groups, size, rng), rng)
+            return drawn[:, 0] - drawn[:, 1]
+
+        law = OfDifference(
+            source, DRAWS, self._effective(DRAWS), seed, self._true_counts, places, rest
+        )
+        return Quantity(f"{first} - {second}", law)
+
+    def ratio(self, first: Label, second: Label) -> Quantity:
+        """The probability of one category over that of another, by the mixture of Betas that it
+        follows from. Its mean is infinite where the prior of the second is at most 1, and its
+        standard deviation where that is at most 2: the second may have no records. Raises
+        `KeyError` for what is no category.
+        """
+        places = [position_of(label, self.categories) for label in (first, second)]
+        among = self._true_counts.given(places)
+        mixture = among.probabilities[0]
+        law = OfMixture(mixture, independent_draws(among), self._smallest(places[1:], mixture))
+        return Quantity(f"{first} / {second}", law)
+
+    def odds(self, label: Label) -> Quantity:
+        """The odds of one category, `θ / (1 - θ)`, as the `ratio` to all others together. Raises
+        `KeyError` for what is none.
+        """
+        place = position_of(label, self.categories)
+        others = [other for other in range(len(self.categories)) if other != place]
+        behind = independent_draws(self._true_counts)
+        mixture = self._marginals[place]
+        law = OfMixture(mixture, behind, self._smallest(others, mixture))
+        return Quantity(f"odds of {label}", law)
+
+    def cumulative(self) -> Quantities:
+        """For ordered categories, the probability of each or one before it. The last one's is 1
+        and left out.
+        """
+        k = len(self.categories)
+        found = []
+        for last, label in enumerate(self.categories[:-1]):
+            merged = self._true_counts.merged([range(last + 1), range(last + 1, k)])
+            law = OfMixture(merged.probabilities[0], independent_draws(merged))
+            found.append((label, Quantity(f"up to {label}", law)))
+        return Quantities(found)
+
+    def quantity(
+        self,
+        function: Callable[[Mapping[Label, Floats]], ArrayLike],
+        label: str = "quantity",
+        *,
+        of: Literal["probabilities", "counts"] = "probabilities",
+        draws: int = DRAWS,
+        seed: int | None = 0,
+    ) -> Quantity:
+        """Any function of the probabilities, or of the true counts, by draws.
+
+        `function` takes a mapping from each category to its draws, shape `(draws,)`, and returns a
+        number for each draw, as `lambda p: p["yes"] - 2 * p["no"]` does. It is tried on a few
+        draws first. Raises `ValueError` if it returns anything else, and `KeyError` if it asks for
+        what is no category.
+        """
+        as_choice(of, "of", ("probabilities", "counts"))
+        number = as_size(draws, "draws", "draws")
+
+        def of_rows(rows: Floats | Integers) -> Floats:
+            columns = ByLabel(zip(self.categories, rows.T, strict=True), CATEGORIES)
+            return checked(function(columns), len(rows))
+
+        def source(size: int, seed: int | None) -> Floats:
+            drawn = (
+                self.sample(size, seed) if of == "probabilities" else self.counts.sample(size, seed)
+            )
+            return of_rows(drawn)
+
+        trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
+        of_rows(trial if of == "probabilities" else np.rint(100 * trial).astype(np.int64))
+        return Quantity(label, OfDraws(source, number, self._effective(number), seed))
+
+    @abstractmethod
+    def _made(
+        self: T, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]
+    ) -> T:
+        """The posterior of other categories."""
+
+    @property
+    def _counted(self) -> TrueCounts:
+        """The true counts alone."""
+        return self._true_counts
+
+    @property
+    def _marginals(self) -> BetaMixtures:
+        return self._true_counts.probabilities
+
+    def _given(self, counts: Integers, rng: np.random.Generator) -> Floats:
+        return dirichlet(np.array(self.prior) + counts, rng)
+
+    def _draws(self, seed: np.random.SeedSequence, number: int) -> Floats:
+        rng = np.random.default_rng(seed)
+        return self._given(self._true_counts.sample(number, rng), rng)
+
+    def _effective(self, draws: int) -> float:
+        """Independent draws that `draws` draws are worth: no more than those that they are taken
+        from, where the posterior is known by draws itself.
+        """
+        behind = independent_draws(self._true_counts)
+        return draws if behind == np.inf else 1 / (1 / draws + 1 / behind)
+
+    def _pointwise_level(self, level: float) -> float:
+        """The level at which equal-tailed intervals hold for all categories at once with
+        probability `level`.
+        """
+        k = len(self.categories)
+        if k == 2:
+            return level
+        number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), DRAWS)
+        drawn = self._draws(np.random.SeedSequence(0), number)
+        return pointwise_level(self._marginals, drawn, level)
+
+    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
+        """The smallest concentration that some categories may have together, the second parameter
+        of the mixture: that of the prior, since all records may be in others.
+        """
+        return float(sum(self.prior[place] for place in places))
+
     def _estimates(self) -> str:
         """Means and standard deviations, for `repr`."""
         estimates = zip(self.categories, self.mean(), self.std(), strict=True)
         return ", ".join(f"{label!r}: {mean:.4g} ± {std:.2g}" for label, mean, std in estimates)
 
 
-class NoiseAwarePosterior(MixturePosterior, JointTable):
+class NoiseAwarePosterior(MixturePosterior):
     r"""The posterior of the category probabilities given a release: `p(θ | r) ∝ sum_x P(r | x) p(x)
     Dirichlet(θ; prior + x)` over the possible counts x.
 
@@ -172,9 +447,72 @@ class NoiseAwarePosterior(MixturePosterior, JointTable):
             return super()._smallest(places, mixture)
         return float(mixture.b.min())
 
-    def compare(self, other: "NoiseAwarePosterior", seed: int | None = 0) -> Comparison:
+    def marginal(self, *variables: str) -> "NoiseAwarePosterior":
+        """The posterior of the probabilities of one variable, or of a table of several in the order
+        given, whatever the others are.
+
+        The probability of a value is the sum of those of its cells, which is Dirichlet given the
+        counts as they are, so nothing is lost. Values are in the order of the cells.
+        Raises `ValueError`/`TypeError` for what is no table or no variable of it, and where less
+        than two values remain.
+
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+        >>> promise = Promise(9, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        >>> cells = (("n", "yes"), ("n", "no"), ("s", "yes"), ("s", "no"))
+        >>> axes = ("region", "vote")
+        >>> drawn, mechanism = (3, 2, 1, 3), LaplaceParameters(2.0)
+        >>> table = Release(drawn, cells, (1.0,) * 4, mechanism, promise, axes).posterior
+        >>> table.marginal("vote").categories
+        ('yes', 'no')
+        >>> table.conditional("vote", region="n").mean().round(2).tolist()
+        [0.55, 0.45]
+        """
+        kept = positions_among(self.axes, variables)
+        return self._collapsed(kept, range(len(self.categories)))
+
+    def conditional(self, /, *variables: str, **given: Value) -> "NoiseAwarePosterior":
+        """The posterior of the probabilities of one variable, or of a table of several, among the
+        records for which other variables have the values `given`.
+
+        It is a mixture of Dirichlets too: probabilities within some cells are Dirichlet given their
+        counts. Without `variables`, of all that are not given. Raises `ValueError`/`TypeError` for
+        what is no table, no variable or no value of it, and where less than two values remain.
+        """
+        names = variables or [name for name in self.axes if name not in given]
+        kept = positions_among(self.axes, names)
+        if not given or set(names) & set(given):
+            raise ValueError(
+                f"given={told(given)}: must give the values of other variables than"
+                f" {list(names)!r}."
+            )
+        inside = set(range(len(self.categories)))
+        for place, value in zip(
+            positions_among(self.axes, given, "given"), given.values(), strict=True
+        ):
+            inside &= cells_with(self.axes, self.categories, place, value)
+        return self._collapsed(kept, sorted(inside))
+
+    def _collapsed(self, kept: Sequence[int], inside: Sequence[int]) -> "NoiseAwarePosterior":
+        """The posterior of the variables at `kept` among the cells at `inside`."""
+        labels, together = collapsed(self.axes, self.categories, kept, inside)
+        found = self._true_counts
+        if len(inside) < len(self.categories):
+            found = found.given(inside)
+        if together != [[number] for number in range(len(inside))]:
+            found = found.merged(together)
+        prior = tuple(sum(self.prior[inside[number]] for number in group) for group in together)
+        made = self._made(found, labels, prior)
+        made.axes = tuple(self.axes[place] for place in kept) if len(kept) > 1 else ()
+        return made
+
+    def part(self, release: ReleasedData) -> "NoiseAwarePosterior":
+        """The posterior of one group of a table of groups: conditional on being in it."""
+        inside = range(release.start, release.start + release.k)
+        return NoiseAwarePosterior(release, self._true_counts.given(inside))
+
+    def compare(self, other: "NoiseAwarePosterior") -> Comparison:
         """The difference of the probabilities of each category, this posterior's minus the other's,
-        for two independent data sets.
+        for two independent data sets. Nothing is drawn.
 
         Raises `ValueError` if the two do not have the same categories in the same order.
         """
@@ -183,20 +521,10 @@ class NoiseAwarePosterior(MixturePosterior, JointTable):
                 f"other: has the categories {other.categories}, not"
                 f" {self.categories}; compare posteriors of the same categories."
             )
-        first, second = np.random.SeedSequence(seed).spawn(2)
-        draws = self._draws(first) - other._draws(second)
-        larger = (draws > 0).mean(axis=0)
-        number = len(draws)
-        effective = 1 / (1 / self._effective(number) + 1 / other._effective(number) - 1 / number)
-        std = np.sqrt(self.std() ** 2 + other.std() ** 2)
-        return Comparison(
-            self.categories,
-            self.mean() - other.mean(),
-            std,
-            larger,
-            standard_error(larger, effective),
-            draws,
-        )
+        behind = [independent_draws(each._true_counts) for each in (self, other)]
+        laws = BetaDifferences(self._marginals, other._marginals)
+        draws = 1 / sum(1 / each for each in behind) if np.inf not in behind else min(behind)
+        return Comparison(self.categories, laws, draws, self.sample, other.sample)
 
     def __repr__(self) -> str:
         how = "exact"
@@ -210,3 +538,14 @@ class NoiseAwarePosterior(MixturePosterior, JointTable):
         elif np.isfinite(behind := independent_draws(self._true_counts)):
             how = f"by {behind:.0f} independent draws"
         return f"NoiseAwarePosterior({{{self._estimates()}}}, {how})"
+
+
+def _occurred(event: Callable[[Floats], NDArray[np.bool_]], theta: Floats) -> NDArray[np.bool_]:
+    """Evaluate an event in draws of shape `(draws, k)`; booleans of shape `(draws,)`."""
+    holds = np.asarray(event(theta.T))
+    if holds.dtype != np.bool_ or holds.shape != (len(theta),):
+        raise ValueError(
+            f"event: returned an array of {holds.dtype} and shape {holds.shape} for {len(theta)}"
+            f" draws; must be booleans of shape ({len(theta)},), one for each draw."
+        )
+    return holds

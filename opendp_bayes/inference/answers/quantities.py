@@ -1,5 +1,6 @@
 """Posteriors of numbers that follow from the probabilities or from the counts."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,44 +12,33 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.answers.comparison import Probability, standard_error
+from opendp_bayes.inference.answers.law import Law
+from opendp_bayes.inference.engines.true_counts import TrueCounts
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.sampling.importance import Weighted
+from opendp_bayes.inference.sampling.markov_chain import Chains
 from opendp_bayes.mathematics.validation import Floats, as_level, as_size
 from opendp_bayes.release_format.labels import ByLabel
 
 
-class QuantityLaw(Protocol):
-    """Distribution of a quantity."""
+class QuantityLaw(Law, Protocol):
+    """Distribution of a quantity, and how far it is known."""
 
     @property
-    def mean(self) -> float:
-        """Expected value."""
-        ...
-
-    @property
-    def std(self) -> float:
-        """Standard deviation."""
-        ...
-
-    @property
-    def effective(self) -> float:
+    def draws(self) -> float:
         """Independent draws that it is known from; infinite where it is computed."""
         ...
 
-    @property
     def mean_error(self) -> float:
         """Monte Carlo standard error of the mean."""
         ...
 
-    def cdf(self, value: float) -> Probability:
-        """Probability of being at most the value."""
+    def draws_at(self, value: float) -> float:
+        """Independent draws behind the probability of being at most a value."""
         ...
 
     def quantiles(self, levels: Floats) -> Floats:
         """Inverse of `cdf`."""
-        ...
-
-    def sample(self, size: int, seed: int | None) -> Floats:
-        """Draws, shape `(size,)`."""
         ...
 
 
@@ -70,22 +60,22 @@ class Quantity(Shown):
     @property
     def standard_error(self) -> float:
         """Monte Carlo standard error of the mean; 0 where it is computed without draws."""
-        return self._law.mean_error
+        return self._law.mean_error()
 
     @property
     def draws(self) -> float:
         """Independent ones; infinite where there are none."""
-        return self._law.effective
+        return self._law.draws
 
     def mean(self) -> float:
         """Posterior mean; infinite where that of a ratio or of odds is (`docs/posterior.md`). That
         of a function of one's own is of its draws, also where it has none.
         """
-        return self._law.mean
+        return self._law.mean()
 
     def std(self) -> float:
         """Posterior standard deviation; infinite where that of a ratio or of odds is."""
-        return self._law.std
+        return self._law.std()
 
     def median(self) -> float:
         """Posterior median, which is finite where the mean is not."""
@@ -93,16 +83,18 @@ class Quantity(Shown):
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Ends of the equal-tailed credible interval of probability `level`."""
-        level = as_level(level)
-        lower, upper = self._law.quantiles(np.array([(1 - level) / 2, (1 + level) / 2]))
-        return float(lower), float(upper)
+        return self._law.interval(as_level(level))
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """Posterior probability of being at most each value, elementwise."""
+        return self._law.cdf(values)
 
     def probability(self, above: float = 0.0) -> Probability:
         """The posterior probability that it is larger than a number, with the standard error of
         the simulation: 0 where nothing is simulated. That of a sign is the default.
         """
-        value, error = self._law.cdf(above)
-        return Probability(1 - value, error)
+        share = 1 - float(self._law.cdf(above))
+        return Probability(share, float(standard_error(share, self._law.draws_at(above))))
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
         """Draws, shape `(size,)`. A `seed` makes them repeatable."""
@@ -143,33 +135,41 @@ class Quantities(Shown, Mapping[Any, Quantity]):
         return Sheet((table(headings, rows),), notes=(note,) if note else ())
 
 
+class _OfQuantiles:
+    """The interval of a law whose quantiles are known."""
+
+    @abstractmethod
+    def quantiles(self, levels: Floats) -> Floats: ...
+
+    def interval(self, level: float) -> tuple[float, float]:
+        lower, upper = self.quantiles(np.array([(1 - level) / 2, (1 + level) / 2]))
+        return float(lower), float(upper)
+
+
 @dataclass(frozen=True, eq=False)
-class OfMixture:
+class OfMixture(_OfQuantiles):
     """A probability with a mixture of Betas, or its odds.
 
-    `effective` are the independent draws that the mixture is of. Of odds, `rest` is the smallest
+    `draws` are the independent draws that the mixture is of. Of odds, `rest` is the smallest
     that the second parameter may be: moments of that order and above are infinite, whatever
     components are left out because they weigh too little.
     """
 
     mixture: BetaMixture
-    effective: float
+    draws: float
     rest: float | None = None
 
-    @property
     def mean(self) -> float:
         return self.mixture.mean() if self.rest is None else self._moment(1, self.rest)
 
-    @property
     def std(self) -> float:
         if self.rest is None:
             return float(np.sqrt(self.mixture.variance()))
         square = self._moment(2, self.rest)
-        return float(np.sqrt(square - self.mean**2)) if np.isfinite(square) else np.inf
+        return float(np.sqrt(square - self.mean() ** 2)) if np.isfinite(square) else np.inf
 
-    @property
     def mean_error(self) -> float:
-        return float(self.std / np.sqrt(self.effective)) if np.isfinite(self.effective) else 0.0
+        return float(self.std() / np.sqrt(self.draws)) if np.isfinite(self.draws) else 0.0
 
     def _moment(self, order: int, rest: float) -> float:
         """Moment of the odds of the mixture: the mean of those of its parts. For Beta(a, b) they
@@ -182,69 +182,105 @@ class OfMixture:
         first = a / (b - 1)
         return float(weights @ (first if order == 1 else first * (a + 1) / (b - 2)))
 
-    def cdf(self, value: float) -> Probability:
+    def cdf(self, values: ArrayLike) -> Floats:
+        values = np.asarray(values, dtype=np.float64)
         if self.rest is not None:
-            value = value / (1 + value) if value > 0 else 0.0
-        return estimated(float(self.mixture.cdf(value)), self.effective)
+            odds = np.maximum(values, 0.0)
+            values = odds / (1 + odds)
+        return self.mixture.cdf(values)
+
+    def draws_at(self, value: float) -> float:
+        return self.draws
 
     def quantiles(self, levels: Floats) -> Floats:
         one = BetaMixtures.joined([self.mixture])
         found, rest = one.two_sided_quantile(levels[:, None])
         return np.asarray((found if self.rest is None else found / rest)[:, 0])
 
-    def sample(self, size: int, seed: int | None) -> Floats:
+    def sample(self, size: int, seed: int | None = None) -> Floats:
         drawn = self.mixture.draw(size, np.random.default_rng(seed))
         return drawn if self.rest is None else drawn / (1 - drawn)
 
 
 @dataclass(frozen=True, eq=False)
-class OfDraws:
-    """Draws from a source, with what is known of them without any.
-
-    `known` are the mean, the standard deviation and the independent draws behind them,
-    `at_most_zero` the probability of that; infinitely many draws where they are computed.
-    """
+class OfDraws(_OfQuantiles):
+    """Draws from a source, so many of a seed, which are worth `draws` independent ones."""
 
     source: Callable[[int, int | None], Floats]
     number: int
-    effective: float
+    draws: float
     seed: int | None
-    known: tuple[float, float, float] | None = None
-    at_most_zero: Probability | None = None
 
     @cached_property
     def drawn(self) -> Floats:
         return self.source(self.number, self.seed)
 
-    @property
     def mean(self) -> float:
-        return float(self.drawn.mean()) if self.known is None else self.known[0]
+        return float(self.drawn.mean())
 
-    @property
     def std(self) -> float:
-        return float(self.drawn.std(ddof=1)) if self.known is None else self.known[1]
+        return float(self.drawn.std(ddof=1))
 
-    @property
     def mean_error(self) -> float:
-        behind = self.effective if self.known is None else self.known[2]
-        return self.std / float(np.sqrt(behind))
+        return self.std() / float(np.sqrt(self.draws))
 
-    def cdf(self, value: float) -> Probability:
-        if value == 0 and self.at_most_zero is not None:
-            return self.at_most_zero
-        return estimated(float((self.drawn <= value).mean()), self.effective)
+    def cdf(self, values: ArrayLike) -> Floats:
+        ascending = np.sort(self.drawn)
+        return np.searchsorted(ascending, values, side="right") / ascending.size
+
+    def draws_at(self, value: float) -> float:
+        return self.draws
 
     def quantiles(self, levels: Floats) -> Floats:
         return np.asarray(np.quantile(self.drawn, levels))
 
-    def sample(self, size: int, seed: int | None) -> Floats:
+    def sample(self, size: int, seed: int | None = None) -> Floats:
         return self.source(size, seed)
 
 
-def estimated(share: float, draws: float) -> Probability:
-    """A share of so many independent draws; infinitely many where it is computed."""
-    error = float(standard_error(share, draws)) if np.isfinite(draws) else 0.0
-    return Probability(share, error)
+@dataclass(frozen=True, eq=False)
+class OfDifference(OfDraws):
+    """The probability of the first of two categories minus that of the second, `places`; `rest` are
+    the others. Mean, deviation and sign are computed, each when it is asked for.
+    """
+
+    counts: TrueCounts
+    places: list[int]
+    rest: list[int]
+
+    @cached_property
+    def _behind(self) -> float:
+        return independent_draws(self.counts)
+
+    @cached_property
+    def _among(self) -> TrueCounts:
+        return self.counts.given(self.places)
+
+    def mean(self) -> float:
+        first, second = self.counts.probabilities.mean()[self.places]
+        return float(first - second)
+
+    def std(self) -> float:
+        variance = self.counts.probabilities.variance()[self.places]
+        # Of the sum of both, which is 1 where there are no others.
+        together = 0.0
+        if self.rest:
+            merged = self.counts.merged([self.places, self.rest])
+            together = float(merged.probabilities.variance()[0])
+        return float(np.sqrt(max(2 * float(variance.sum()) - together, 0.0)))
+
+    def mean_error(self) -> float:
+        return float(self.std() / np.sqrt(self._behind))
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        values = np.asarray(values, dtype=np.float64)
+        if not np.any(values == 0):
+            return super().cdf(values)
+        below = float(self._among.probabilities[0].cdf(0.5))
+        return np.where(values == 0, below, super().cdf(values) if np.any(values) else below)
+
+    def draws_at(self, value: float) -> float:
+        return independent_draws(self._among) if value == 0 else self.draws
 
 
 def checked(values: ArrayLike, draws: int) -> Floats:
@@ -256,3 +292,10 @@ def checked(values: ArrayLike, draws: int) -> Floats:
             f" draws; must be numbers of shape ({draws},), one for each draw."
         )
     return array.astype(np.float64)
+
+
+def independent_draws(true_counts: TrueCounts) -> float:
+    """Independent draws that a posterior of counts rests on; infinite where it is computed."""
+    if isinstance(true_counts, (Chains, Weighted)):
+        return float(true_counts.diagnostics.ess.min())
+    return float(getattr(true_counts, "independent", np.inf))

@@ -17,7 +17,7 @@ from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
 from opendp_bayes.inference.convolution.one_tilt import Tilted
 from opendp_bayes.inference.convolution.tilted_counts import Windows
-from opendp_bayes.inference.engines.merged import Groups, Merged
+from opendp_bayes.inference.engines.merged import Groups, Merged, summed
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING
 from opendp_bayes.inference.laws.count_laws import CountLaws
@@ -190,6 +190,9 @@ class CountsGivenNoise:
         pairs = zip(self._parts, sizes.tolist(), strict=True)
         drawn = np.concatenate([part.sample(count, rng) for part, count in pairs if count])
         return drawn if len(self._parts) == 1 else rng.permutation(drawn)
+
+    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
+        return summed(self.sample(size, rng), groups)
 
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
         """The laws of the counts of groups of categories, and of their probabilities; of no group

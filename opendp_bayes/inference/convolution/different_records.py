@@ -14,7 +14,7 @@ import numpy as np
 from opendp_bayes.inference.convolution.dense_tables import FEW_LEFT, Given
 from opendp_bayes.inference.convolution.looks import Look
 from opendp_bayes.inference.convolution.parts_of_different_records import of_private, of_public
-from opendp_bayes.inference.engines.merged import Groups
+from opendp_bayes.inference.engines.merged import Groups, summed
 from opendp_bayes.inference.engines.true_counts import Drawn, Listed
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import Cells
@@ -120,6 +120,9 @@ class Union:
         pairs = zip(self._parts, sizes.tolist(), strict=True)
         drawn = np.concatenate([part.sample(number, rng) for part, number in pairs if number])
         return drawn if len(self._parts) == 1 else rng.permutation(drawn)
+
+    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
+        return summed(self.sample(size, rng), groups)
 
 
 def _joined(given: list[Given], concentration: float) -> list[Given]:

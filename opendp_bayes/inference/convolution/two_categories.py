@@ -9,7 +9,7 @@ from opendp_bayes.inference.convolution.completions import ListedTotals
 from opendp_bayes.inference.convolution.count_given_sum import Joint
 from opendp_bayes.inference.convolution.marginal import marginal
 from opendp_bayes.inference.convolution.peaks import Anything, Peaked
-from opendp_bayes.inference.engines.merged import Groups, Merged
+from opendp_bayes.inference.engines.merged import Groups, Merged, summed
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
@@ -90,3 +90,6 @@ class TwoCategories:
     def sample(self, size: int, rng: Generator) -> Integers:
         first = self._found[0].draw(np.zeros(size, dtype=np.int64), rng)[0]
         return np.column_stack([first, self._size - first])
+
+    def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Integers:
+        return summed(self.sample(size, rng), groups)

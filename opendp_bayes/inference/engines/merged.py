@@ -36,6 +36,10 @@ class Counted(Protocol):
         """Draws of the counts, shape `(size, k)`."""
         ...
 
+    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
+        """Draws of the counts of groups, which have every category once, shape `(size, groups)`."""
+        ...
+
 
 class Whole(Counted, Protocol):
     """The counts of all categories."""
@@ -94,7 +98,10 @@ class Merged:
         return Merged(self._whole.given(inside), some)
 
     def sample(self, size: int, rng: np.random.Generator) -> Integers:
-        return summed(self._whole.sample(size, rng), self._groups)
+        return self._whole.sample_sums(self._groups, size, rng)
+
+    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
+        return self._whole.sample_sums([self._members(group) for group in groups], size, rng)
 
     def _members(self, groups: Sequence[int]) -> list[int]:
         return [member for group in groups for member in self._groups[group]]

@@ -71,6 +71,9 @@ class Listed:
     def sample(self, size: int, rng: Generator) -> Integers:
         return self.rows[rng.choice(len(self.rows), size=size, p=self.weights)]
 
+    def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Integers:
+        return summed(self.sample(size, rng), groups)
+
 
 class Drawn(Listed):
     """Independent draws of the counts, shape `(m, k)`."""

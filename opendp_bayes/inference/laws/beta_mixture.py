@@ -10,6 +10,7 @@ from scipy import special
 
 from opendp_bayes.inference.laws.negligible import beta_squares, matters
 from opendp_bayes.mathematics.log_space import logistic
+from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Components that hold less than this share of the probability and of the variance are left out.
@@ -61,18 +62,19 @@ class BetaMixtures:
         a, b, weights, spread = a[order], b[order], weights[order], spread[order]
         owner, group = owner[order], group[order]
         new = (np.diff(owner, prepend=-1) != 0) | (np.diff(group, prepend=group[:1] - 1) != 0)
-        place, first = np.cumsum(new) - 1, np.flatnonzero(new)
-        total = a + b
-        share = np.add.reduceat(weights, first)
-        mean = np.add.reduceat(weights * (a / total), first) / share
-        rest = np.add.reduceat(weights * (b / total), first) / share
+        first = np.flatnonzero(new)
+        parts = Segments(np.append(first, owner.size))
+        total, place = a + b, parts.owner
+        share = parts.sums(weights)
+        mean = parts.sums(weights * (a / total)) / share
+        rest = parts.sums(weights * (b / total)) / share
         within = (a / total) * (b / total) / (total + 1)
         off = np.where(mean[place] < 0.5, a / total - mean[place], rest[place] - b / total)
-        variance = np.add.reduceat(weights * (within + spread + off**2), first) / share
+        variance = parts.sums(weights * (within + spread + off**2)) / share
         # A spread is as large as a mean allows only where a cell ends at 0 or 1.
         concentration = mean * rest / np.maximum(variance, _SMALLEST) - 1
         concentration = np.maximum(concentration, 1e-6 * np.minimum(total[first], 1))
-        alone = np.append(np.diff(first), owner.size - first[-1]) == 1
+        alone = parts.sizes == 1
         alone &= spread[first] == 0  # not even rounded: a density at 0 is finite for a = 1 only
         return cls(
             np.where(alone, a[first], np.maximum(mean * concentration, _SMALLEST)),
@@ -100,10 +102,8 @@ class BetaMixtures:
 
     def chosen(self, mixtures: Integers) -> "BetaMixtures":
         """Some of them, which may repeat."""
-        sizes = np.diff(self.start)[mixtures]
-        start = np.concatenate([[0], np.cumsum(sizes)])
-        place = np.arange(start[-1]) + np.repeat(self.start[mixtures] - start[:-1], sizes)
-        return BetaMixtures(self.a[place], self.b[place], self.weights[place], start)
+        parts, place = self._parts.chosen(mixtures)
+        return BetaMixtures(self.a[place], self.b[place], self.weights[place], parts.start)
 
     def mean(self) -> Floats:
         """Expected values, shape `(m,)`."""
@@ -176,11 +176,15 @@ class BetaMixtures:
         return _outwards(lower[best, rows], upper[best, rows])
 
     @cached_property
+    def _parts(self) -> Segments:
+        return Segments(self.start)
+
+    @property
     def _owner(self) -> Integers:
-        return np.repeat(np.arange(self.m), np.diff(self.start))
+        return self._parts.owner
 
     def _sums(self, values: Floats) -> Floats:
-        return np.asarray(np.add.reduceat(values, self.start[:-1]))
+        return self._parts.sums(values)
 
     def _mirrored(self) -> "BetaMixtures":
         return BetaMixtures(self.b, self.a, self.weights, self.start)
@@ -192,7 +196,7 @@ class BetaMixtures:
         parts = [np.empty((0, self.m))]
         for start in range(0, len(flat), block):
             each = function(self.a, self.b, flat[start : start + block][:, self._owner])
-            parts.append(np.add.reduceat(each * self.weights, self.start[:-1], axis=1))
+            parts.append(self._sums(each * self.weights))
         return np.concatenate(parts).reshape(values.shape)
 
     def _lower_logit(self, wanted: Floats) -> Floats:

@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.inference.laws.count_cells import Cells, LogWeight
+from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: More than any count, and with the number of a law still a whole number of the machine.
+_SPAN = np.int64(1) << 41
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +29,9 @@ class CountLaws:
     @classmethod
     def of(cls, cells: Cells, log_weight: LogWeight) -> "CountLaws":
         """The laws that are proportional to a weight, of which the logarithm is given."""
-        log_masses = cells.log_masses(log_weight)
-        start = np.flatnonzero(np.diff(cells.category, prepend=-1))
-        top = np.maximum.reduceat(log_masses.max(axis=1), start)
-        masses = np.exp(log_masses - top[cells.category][:, None])
-        total = np.add.reduceat(masses.sum(axis=1), start)
-        return cls(cells, masses / total[cells.category][:, None])
+        flat = cells.log_masses(log_weight).ravel()
+        shares = Segments.of(np.repeat(cells.category, 4)).shares(flat)
+        return cls(cells, shares.reshape(-1, 4))
 
     @classmethod
     def of_rows(cls, rows: Integers, weights: Floats) -> "CountLaws":
@@ -72,22 +73,22 @@ class CountLaws:
 
     def chosen(self, laws: Integers) -> "CountLaws":
         """Some of the laws, which may repeat."""
-        sizes = np.diff(self._start)[laws]
-        ends = np.cumsum(sizes)
-        place = np.arange(ends[-1]) + np.repeat(self._start[laws] - ends + sizes, sizes)
-        category = np.repeat(np.arange(len(laws)), sizes)
-        cells = Cells(category, self.cells.first[place], self.cells.last[place])
+        parts, place = self._parts.chosen(laws)
+        cells = Cells(parts.owner, self.cells.first[place], self.cells.last[place])
         return CountLaws(cells, self.masses[place])
 
     @cached_property
+    def _parts(self) -> Segments:
+        return Segments.of(self.cells.category)
+
+    @property
     def _start(self) -> Integers:
-        last = int(self.cells.category[-1])
-        return np.searchsorted(self.cells.category, np.arange(last + 2))
+        return self._parts.start
 
     @property
     def m(self) -> int:
         """Number of laws."""
-        return self._start.size - 1
+        return len(self._parts)
 
     @cached_property
     def _slope(self) -> Floats:
@@ -118,17 +119,14 @@ class CountLaws:
         """P(x <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
         values = np.floor(np.asarray(values, dtype=np.float64))
         values = np.broadcast_to(values, (*values.shape[:-1], self.m))
-        result = np.empty(values.shape)
-        mass = self.masses.sum(axis=1)
-        for law in range(self.m):
-            part = slice(self._start[law], self._start[law + 1])
-            first, last = self.cells.first[part], self.cells.last[part]
-            cell = np.maximum(np.searchsorted(first, values[..., law], side="right") - 1, 0)
-            share = (values[..., law] - first[cell] + 1) / (last - first + 1)[cell]
-            inside = _risen(self._slope[part][cell], np.clip(share, 0, 1))
-            below = self._up_to[part][cell] - mass[part][cell]
-            result[..., law] = below + mass[part][cell] * inside
-        return np.clip(result, 0.0, 1.0)
+        first, mass = self.cells.first, self.masses.sum(axis=1)
+        # All laws in one ascending sequence of whole numbers: law i from i * _SPAN on.
+        key = np.arange(self.m) * _SPAN + np.clip(values, 0, _SPAN - 1).astype(np.int64)
+        cell = np.searchsorted(self.cells.category * _SPAN + first, key, side="right") - 1
+        cell = np.maximum(cell, self._start[:-1])
+        share = (values - first[cell] + 1) / self.cells.length[cell]
+        inside = _risen(self._slope[cell], np.clip(share, 0, 1))
+        return np.clip(self._up_to[cell] - mass[cell] * (1 - inside), 0.0, 1.0)
 
     def pmf(self, values: ArrayLike) -> Floats:
         """P(x = value) at whole numbers, shaped as for `cdf`."""
@@ -141,10 +139,8 @@ class CountLaws:
         """
         wanted = np.asarray(probabilities, dtype=np.float64)
         wanted = np.broadcast_to(wanted, (*wanted.shape[:-1], self.m))
-        result = np.empty(wanted.shape, dtype=np.int64)
-        for law in range(self.m):
-            result[..., law] = self._placed(np.full(wanted.shape[:-1], law), wanted[..., law])[0]
-        return result
+        laws = np.broadcast_to(np.arange(self.m), wanted.shape)
+        return self._placed(laws, wanted)[0]
 
     def draw(self, laws: Integers, rng: np.random.Generator) -> tuple[Integers, Floats]:
         """One draw from each of some laws, and the logarithms of the probabilities of the draws."""
@@ -176,7 +172,7 @@ class CountLaws:
         return self._middles[self.cells.category][:, None]
 
     def _sums(self, values: Floats) -> Floats:
-        return np.asarray(np.add.reduceat(values.sum(axis=1), self._start[:-1]))
+        return self._parts.sums(values.sum(axis=1))
 
 
 def _risen(slope: Floats, share: Floats) -> Floats:

@@ -408,9 +408,7 @@ class CountsOnTree:
                 continue
             law = CountLaws.of(part.size_cells, part.log_total)
             sizes = law.draw(np.zeros(number, dtype=np.int64), rng)[0]
-            sums = DrawsByPairs(part.sums).of(sizes, wanted.tolist(), rng)
-            own = {node: iter(each) for node, each in sums.items()}
-            found.append(np.stack([next(own[node]) for node in wanted.tolist()], axis=1))
+            found.append(DrawsByPairs(part.sums, wanted.tolist()).of(sizes, rng))
         drawn = np.concatenate(found)
         return drawn if len(found) == 1 else rng.permutation(drawn)
 

@@ -8,7 +8,12 @@ from opendp.context import Context, Query
 from opendp.mod import Domain, Measure, Metric, Transformation
 
 from opendp_bayes.extend import as_size, told
-from opendp_bayes.extend.framework import Question, require_features
+from opendp_bayes.extend.framework import (
+    CheckedContext,
+    Question,
+    opening_arguments,
+    require_features,
+)
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.space import FrameSpace, identifier_of, make_counts, make_step
 from opendp_bayes_engines.steps import Filter, Schema, Step, Truncate, WithColumns, flat
@@ -147,7 +152,7 @@ class EngineQuery(Query):
             raise ValueError("query: group_by must be the last step.")
 
 
-class EngineContext(Context):
+class EngineContext(CheckedContext):
     """A Context over a frame of any engine; `query()` gives an `EngineQuery`."""
 
     schema: Schema
@@ -160,6 +165,8 @@ class EngineContext(Context):
         ----------
         kwargs : the loss of this query, by `epsilon`, `delta` and `rho`, where the Context does not
             divide its budget itself; otherwise none.
+
+        Raises `ValueError`/`TypeError` for a loss that buys nothing, and where the budget is spent.
         """
         base: Any = super().query(**kwargs)
         return EngineQuery(base, self.schema, self.identifier)
@@ -187,20 +194,14 @@ def context(
     split_by_weights : a weight for each query, in their order. At most one of the two is given;
         without either, each query says what it spends, `context.query(epsilon=0.5)`.
 
-    Raises `ValueError`/`TypeError` for a frame or a unit that is not accepted. Reads no rows.
+    Raises `ValueError`/`TypeError` for anything else, as `opendp_bayes.context` does. Reads no
+    rows.
     """
     require_features("engines.context")
+    arguments = opening_arguments(privacy_unit, privacy_loss, split_evenly_over, split_by_weights)
     data, schema = held(frame)
-    identifier = identifier_of(privacy_unit[0], schema)
-    as_size(privacy_unit[1], "privacy_unit: the distance")
-    made = Context.compositor(
-        data,
-        privacy_unit=privacy_unit,
-        privacy_loss=privacy_loss,
-        split_evenly_over=split_evenly_over,
-        split_by_weights=split_by_weights,
-        domain=FrameSpace(schema).domain,
-    )
+    identifier = identifier_of(arguments["privacy_unit"][0], schema)
+    made = Context.compositor(data, **arguments, domain=FrameSpace(schema).domain)
     return _ours(made, schema, identifier)
 
 

@@ -19,6 +19,7 @@ from opendp_bayes.extend import as_distance
 from opendp_bayes.extend.framework import (
     Question,
     cells_of,
+    check_identifier,
     checked_size,
     counting,
     descriptor_of,
@@ -74,12 +75,7 @@ def identifier_of(metric: Metric, columns: Schema) -> str | None:
             " frame before."
         )
     (name,) = names
-    if name not in columns:
-        raise ValueError(
-            # Not which there are: of a file without a header, they are somebody's record.
-            f"privacy_unit={metric}: {name!r} is not a column of the frame, which has"
-            f" {len(columns)}; its schema names them."
-        )
+    check_identifier(metric, columns)
     if columns[name].kind not in _IDENTIFIERS:
         raise ValueError(
             f"privacy_unit={metric}: column {name!r} has type {columns[name].dtype}; an identifier"

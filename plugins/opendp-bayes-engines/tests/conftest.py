@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[3] / "tests")]
-from spark_server import Server, unwarned  # noqa: E402
+sys.path.insert(0, str(Path(__file__).parent))
+from spark_server import Server, unwarned
 
 
 def _without_spark() -> str | None:

@@ -384,7 +384,7 @@ def test_mistakes_are_refused_before_data_are_read(name: str) -> None:
     ("unit", "message"),
     [
         (dp.unit_of(contributions=1, ordered=True), "must be unit_of"),
-        (dp.unit_of(l1=1.0), "must be unit_of"),
+        (dp.unit_of(l1=1.0), "must be dp.unit_of"),
         (dp.unit_of(contributions=1, identifier="nobody"), "'nobody' is not a column of the frame"),
         (dp.unit_of(contributions=1, identifier=pl.col("person") + 1), "the name of a column"),
         (dp.unit_of(contributions=1, identifier="weight"), "must be a string, an integer"),

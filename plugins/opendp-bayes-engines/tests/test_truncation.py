@@ -98,12 +98,13 @@ def test_an_identifier_moves_at_most_m_rows(
 
 
 ROWS: Rows = (("a", None), ("b", 1), (None, 1), ("b", None))
+#: A quarter of all, in which each row comes first or second.
+ORDERS = list(permutations(ROWS))[::4]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_order_of_rows_does_not_matter(engine: str, request: pytest.FixtureRequest) -> None:
-    orders = list(permutations(ROWS))[:: 1 if engine == "duckdb" else 5]
-    seen = {tuple(counts(engine, frame_of({1: rows, 2: ROWS}), 2, request)) for rows in orders}
+    seen = {tuple(counts(engine, frame_of({1: rows, 2: ROWS}), 2, request)) for rows in ORDERS}
     assert len(seen) == 1
 
 
@@ -111,10 +112,7 @@ def test_a_truncation_by_the_order_of_rows_is_noticed(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Truncate, "order", property(lambda self: []))
-    seen = {
-        tuple(counts("duckdb", frame_of({1: rows, 2: ROWS}), 2, request))
-        for rows in permutations(ROWS)
-    }
+    seen = {tuple(counts("duckdb", frame_of({1: rows, 2: ROWS}), 2, request)) for rows in ORDERS}
     assert len(seen) > 1
 
 

@@ -101,13 +101,13 @@ class SamplingHistogram:
         )
         return support, np.where(possible, ways - all_ways, -np.inf)
 
-    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`, drawn exactly."""
+    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """Release independently and exactly, shape `(draws, k)`."""
         counts = as_counts(counts)
         as_prior(prior, counts.size)
         samples = self.samples(int(counts.sum()))
-        drawn = [draw_histogram(counts.tolist(), samples, self.replacement) for _ in range(size)]
-        return np.array(drawn, dtype=np.int64).reshape(size, counts.size)
+        drawn = [draw_histogram(counts.tolist(), samples, self.replacement) for _ in range(draws)]
+        return np.array(drawn, dtype=np.int64).reshape(draws, counts.size)
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0
@@ -172,16 +172,16 @@ class NoisySamplingHistogram:
             " cannot be enumerated."
         )
 
-    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`, drawn exactly."""
+    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """Release independently and exactly, shape `(draws, k)`."""
         counts = as_counts(counts)
         as_prior(prior, counts.size)
         samples, scale = self.samples(int(counts.sum())), Fraction(self.scale)
         drawn = [
             [noised(count, scale) for count in draw_histogram(counts.tolist(), samples, "without")]
-            for _ in range(size)
+            for _ in range(draws)
         ]
-        return np.array(drawn, dtype=np.int64).reshape(size, counts.size)
+        return np.array(drawn, dtype=np.int64).reshape(draws, counts.size)
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0

@@ -1,8 +1,6 @@
-"""Let the tests import `oracles`, the independent constructions of the core's tests, and
-`definitions`, those of this package.
-"""
+"""Let the tests import `definitions`, the independent constructions of this package."""
 
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[3] / "tests")]
+sys.path.insert(0, str(Path(__file__).parent))

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from math import comb, factorial, prod
 
-import oracles
+from tests.helpers import oracles
 
 Law = Mapping[Hashable, Fraction]
 Counts = tuple[int, ...]

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import definitions
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes_smoothed import (
@@ -16,6 +15,7 @@ from opendp_bayes_smoothed import (
     elections,
     threshold_of,
 )
+from tests.helpers import oracles
 
 EPSILONS = (0.0, 0.2, 1.0)
 

@@ -6,11 +6,11 @@ from itertools import combinations_with_replacement
 
 import definitions
 import numpy as np
-import oracles
 import pytest
 
 import opendp_bayes_smoothed as obs
 from opendp_bayes_smoothed import distributional
+from tests.helpers import oracles
 
 CORNERS = [[0.5, 0.5], [0.9, 0.1]]
 

@@ -6,7 +6,6 @@ from fractions import Fraction
 from math import comb
 
 import numpy as np
-import oracles
 import pytest
 from flint import arb
 from scipy.special import gammaln
@@ -17,6 +16,7 @@ from opendp_bayes_smoothed.draws import (
     log_factorial,
     log_pmf_error,
 )
+from tests.helpers import oracles
 
 LARGE = [
     (16_144_093, 9_139_661, 0.998),

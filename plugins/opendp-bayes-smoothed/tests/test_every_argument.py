@@ -8,10 +8,10 @@ from typing import Any
 import opendp.prelude as dp
 import polars as pl
 import pytest
-from argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check, rows, vary
 
 import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
+from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check, rows, vary
 
 PI = [[0.5, 0.5], [0.9, 0.1]]
 WITH = "with"

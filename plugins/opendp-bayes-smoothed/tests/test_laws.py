@@ -10,9 +10,7 @@ from itertools import product
 
 import definitions
 import numpy as np
-import oracles
 import pytest
-from sweeps import some_of
 
 from opendp_bayes.extend import candidates
 from opendp_bayes_smoothed import (
@@ -25,6 +23,8 @@ from opendp_bayes_smoothed import (
 from opendp_bayes_smoothed.draws import DRAWS
 from opendp_bayes_smoothed.kernels import average_laws, noise_kernel, noised_laws
 from opendp_bayes_smoothed.laws import histogram_laws, hockey_stick, sampled
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 EPSILONS = (0.0, 0.3, 1.0)
 PI = {

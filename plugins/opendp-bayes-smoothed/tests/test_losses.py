@@ -7,7 +7,6 @@ from fractions import Fraction
 import definitions
 import numpy as np
 import opendp.prelude as dp
-import oracles
 import polars as pl
 import pytest
 
@@ -16,6 +15,7 @@ import opendp_bayes_smoothed as obs
 from opendp_bayes.mechanisms import registry
 from opendp_bayes_smoothed import SampleRelease, SmoothedDP, SmoothedLoss
 from opendp_bayes_smoothed.losses import loss_of
+from tests.helpers import oracles
 
 PI = [(Fraction(1, 4), Fraction(3, 4)), (Fraction(5, 8), Fraction(3, 8))]
 GUARANTEE = SmoothedDP(6, ((0.25, 0.75), (0.625, 0.375)))

@@ -10,7 +10,6 @@ from itertools import product
 
 import definitions
 import numpy as np
-import oracles
 import pytest
 
 import opendp_bayes as ob
@@ -19,6 +18,7 @@ from opendp_bayes_smoothed import mechanisms
 from opendp_bayes_smoothed.losses import loss_of
 from opendp_bayes_smoothed.mechanisms import amplified, noised
 from opendp_bayes_smoothed.sampling import binomial, draw_histogram, hypergeometric, invert
+from tests.helpers import oracles
 
 PRIOR = np.ones(2)
 
@@ -49,12 +49,12 @@ def test_samples_follow_the_law(counts: tuple[int, ...], rate: float, replacemen
     stated = {h: p for h, p in oracles.law_of(mechanism, counts, 1.0).items() if p}
     assert stated.keys() == law.keys()
     assert all(stated[h] == pytest.approx(p, rel=1e-12) for h, p in law.items())
-    drawn = Counter(map(tuple, mechanism.sample(counts, 1.0, size=4000).tolist()))
+    drawn = Counter(map(tuple, mechanism.sample(counts, 1.0, draws=4000).tolist()))
     if len(law) > 1:
         assert not oracles.rejects(drawn, law)
         # Negative control: draws from the law for one record moved are told from this law.
         moved = next(oracles.neighbours(counts))
-        wrong = Counter(map(tuple, mechanism.sample(moved, 1.0, size=4000).tolist()))
+        wrong = Counter(map(tuple, mechanism.sample(moved, 1.0, draws=4000).tolist()))
         assert oracles.rejects(wrong, law)
     else:
         assert drawn.keys() == law.keys()
@@ -81,7 +81,7 @@ def test_samples_of_an_electorate() -> None:
     """
     counts = [81_283_501, 74_223_975]
     size, samples = sum(counts), math.ceil(Fraction("0.998") * sum(counts))
-    drawn = sampling(rate=0.998).sample(counts, 1.0, size=40)
+    drawn = sampling(rate=0.998).sample(counts, 1.0, draws=40)
     assert np.all(drawn.sum(axis=1) == samples)
     assert np.all((drawn >= 0) & (drawn <= counts))
     spread = math.sqrt(samples * 0.998 * 0.002 * (counts[0] / size) * (counts[1] / size) / 0.998)
@@ -250,7 +250,7 @@ def test_every_scale_works(name: str) -> None:
         ]
         assert [loss.epsilon for loss in losses] == sorted(loss.epsilon for loss in losses)
         assert [loss.delta for loss in losses] == sorted(loss.delta for loss in losses)
-        assert changed.sample([600, 400], 1.0, size=2).shape == (2, 2)
+        assert changed.sample([600, 400], 1.0, draws=2).shape == (2, 2)
 
 
 def test_scale_divides_the_rate() -> None:

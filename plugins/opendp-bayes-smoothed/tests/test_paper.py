@@ -9,7 +9,6 @@ from itertools import combinations
 
 import definitions
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes_smoothed import (
@@ -21,6 +20,7 @@ from opendp_bayes_smoothed import (
     smoothed_delta,
     vertices,
 )
+from tests.helpers import oracles
 
 
 def test_theorem_3_ii_tightness() -> None:

@@ -9,10 +9,8 @@ from typing import Any
 
 import definitions
 import numpy as np
-import oracles
 import pytest
 from scipy.special import logsumexp
-from sweeps import some_of
 
 from opendp_bayes_smoothed import (
     database_profile,
@@ -26,6 +24,8 @@ from opendp_bayes_smoothed.arguments import exp_up
 from opendp_bayes_smoothed.draws import DRAWS, WithoutReplacement
 from opendp_bayes_smoothed.tables import log_profiles
 from opendp_bayes_smoothed.tails import log_tail
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 #: A certified bound may lie above the exact value by this much.
 ABOVE, ABOVE_RELATIVELY = 1e-14, 3e-12

@@ -10,12 +10,12 @@ from itertools import product
 
 import definitions
 import numpy as np
-import oracles
 import pytest
 
 import opendp_bayes_smoothed as obs
 from opendp_bayes_smoothed import draws
 from opendp_bayes_smoothed.losses import SmoothedDP, loss_of
+from tests.helpers import oracles
 
 #: More than what is stated for these numbers of records.
 WITHIN_OF_A_PROFILE, WITHIN_OF_AN_AVERAGE = Fraction(1, 10**9), Fraction(1, 10**8)

@@ -8,7 +8,6 @@ from itertools import combinations_with_replacement
 
 import definitions
 import numpy as np
-import oracles
 import pytest
 
 from opendp_bayes_smoothed import (
@@ -23,6 +22,7 @@ from opendp_bayes_smoothed import (
     vertices,
 )
 from opendp_bayes_smoothed.expectation import log_largest_expectation
+from tests.helpers import oracles
 
 TWO = [(Fraction(1, 4), Fraction(3, 4)), (Fraction(5, 8), Fraction(3, 8))]
 THREE = [tuple(Fraction(x, 8) for x in row) for row in ((4, 3, 1), (1, 4, 3), (2, 2, 4))]

@@ -5,10 +5,10 @@ from itertools import combinations
 
 import definitions
 import numpy as np
-import oracles
 import pytest
 
 import opendp_bayes_smoothed as obs
+from tests.helpers import oracles
 
 
 def ballots(votes: tuple[int, ...]) -> list[tuple[int, ...]]:

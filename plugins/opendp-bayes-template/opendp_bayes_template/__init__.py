@@ -12,7 +12,7 @@ from opendp_bayes.mathematics.simplex import candidates, check_enumerable
 from opendp_bayes.mathematics.validation import as_counts, as_prior, as_scale
 from opendp_bayes.mechanisms.exponential import certified_loss
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS
-from opendp_bayes.samplers.categorical import ExactCategorical, draws, weight_error
+from opendp_bayes.samplers.categorical import ExactCategorical, weight_error
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class HammingExponential:
         support, exponents = self._support(counts, prior)
         return support, -exponents - np.log(np.sum(np.exp(-exponents)))
 
-    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> NDArray[np.int64]:
-        """`size` releases, shape `(size, k)`."""
+    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> NDArray[np.int64]:
+        """Release independently, shape `(draws, k)`."""
         support, exponents = self._support(counts, prior)
-        return support[draws(ExactCategorical(exponents), size)]
+        return support[ExactCategorical(exponents).sample(draws)]
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0

@@ -1,0 +1,215 @@
+"""Differences of independent mixtures of Betas: how far apart two probabilities are."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.mathematics.log_space import logistic
+from opendp_bayes.mathematics.segments import Segments
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Points of a table. They lie around places where the density of a component has fallen so far.
+_POINTS, _FALLEN = 96, np.array([0.7, 3.0, 8.0, 21.0])
+#: Components of less weight have no points of their own.
+_LEAST = 1e-12
+#: How close a quantile is in probability, and the most steps to it.
+_TOLERANCE, _MOST_STEPS = 1e-9, 100
+#: Differences nearer to each other are one.
+_ROUNDING = 2e-15
+
+
+@dataclass(frozen=True, eq=False)
+class BetaDifferences:
+    """`m` laws of `X_i - Y_i` of independent probabilities, whose laws are `first` and `second`.
+
+    Cumulative probabilities are sums over the narrower of the two of what the wider one has below,
+    by Simpson's rule in logits: within 1e-3, and within 0.01 at differences that a law that is
+    nearly all at 0 or at 1 makes a step.
+    """
+
+    first: BetaMixtures
+    second: BetaMixtures
+
+    def mean(self) -> Floats:
+        """Expected differences, shape `(m,)`."""
+        return self.first.mean() - self.second.mean()
+
+    def std(self) -> Floats:
+        """Standard deviations, shape `(m,)`."""
+        return np.sqrt(self.first.variance() + self.second.variance())
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """P(X - Y <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
+        values = np.asarray(values, dtype=np.float64)
+        values = np.broadcast_to(values, (*values.shape[:-1], self.first.m))
+        flat = values.reshape(-1, self.first.m)
+        every = np.arange(self.first.m)
+        return np.array([self._cdf(row, every)[0] for row in flat]).reshape(values.shape)
+
+    def quantile(self, probability: float) -> Floats:
+        """Inverse of `cdf` at one probability, shape `(m,)`: Newton's steps in a bracket."""
+        low, high = np.full(self.first.m, -1.0), np.ones(self.first.m)
+        place = np.clip(self.mean() + special.ndtri(probability) * self.std(), -1.0, 1.0)
+        active = np.arange(self.first.m)
+        for _ in range(_MOST_STEPS):
+            here = place[active]
+            cdf, slope = self._cdf(here, active)
+            low[active] = np.where(cdf <= probability, here, low[active])
+            high[active] = np.where(cdf >= probability, here, high[active])
+            narrow = high[active] - low[active] <= _ROUNDING / 2
+            done = (np.abs(cdf - probability) <= _TOLERANCE) | narrow
+            with np.errstate(all="ignore"):
+                step = here - (cdf - probability) / slope
+            inside = (step > low[active]) & (step < high[active])
+            middle = (low[active] + high[active]) / 2
+            place[active] = np.where(done, here, np.where(inside, step, middle))
+            active = active[~done]
+            if not active.size:
+                break
+        return place
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """Ends of the equal-tailed intervals of probability `level`, rounded outwards, two arrays
+        of shape `(m,)`.
+        """
+        lower, upper = (self.quantile(side) for side in ((1 - level) / 2, (1 + level) / 2))
+        return np.maximum(lower - _ROUNDING, -1.0), np.minimum(upper + _ROUNDING, 1.0)
+
+    @cached_property
+    def _sides(self) -> tuple[Floats, "_Tables", "_Tables"]:
+        """Sign, narrower and wider side: 1 where the second is narrower."""
+        one, two = _Tables.of(self.first), _Tables.of(self.second)
+        wider = one.spread >= two.spread
+        return np.where(wider, 1.0, -1.0), two.or_else(one, wider), one.or_else(two, wider)
+
+    def _cdf(self, values: Floats, laws: Integers) -> tuple[Floats, Floats]:
+        """At one value for each of some laws, and the derivative."""
+        sign, narrow, wide = self._sides
+        logits, weights = narrow.nodes
+        logits, weights, shift = logits[:, laws], weights[:, laws], sign[laws] * values
+        place = logistic(logits) + shift
+        inside = (shift == 0) | ((place > 0) & (place < 1))
+        with np.errstate(all="ignore"):
+            there = np.where(shift == 0, logits, special.logit(place))
+            below, density = wide.read(np.where(inside, there, 0.0), laws)
+            density = np.where(inside, density / np.maximum(place * (1 - place), 1e-300), 0.0)
+        below = np.where(inside, below, place >= 1)
+        found = np.sum(weights * below, axis=0)
+        slope = np.sum(weights * density, axis=0)
+        return np.where(sign[laws] > 0, found, 1 - found), slope
+
+
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """Densities of logits, their derivatives and cumulative probabilities at points of each of `m`
+    mixtures; shapes `(points, m)`.
+    """
+
+    logits: Floats
+    density: Floats
+    bend: Floats
+    below: Floats
+
+    @classmethod
+    def of(cls, mixtures: BetaMixtures) -> "_Tables":
+        logits = _points(mixtures)
+        density, bend = np.empty(logits.shape), np.empty(logits.shape)
+        parts, log_beta = Segments(mixtures.start), special.betaln(mixtures.a, mixtures.b)
+        total = mixtures.a + mixtures.b
+        for row, (place, value) in enumerate(zip(logits, logistic(logits), strict=True)):
+            log_value, log_rest = -np.logaddexp(0, -place), -np.logaddexp(0, place)
+            log_each = mixtures.a * log_value[parts.owner] + mixtures.b * log_rest[parts.owner]
+            each = mixtures.weights * np.exp(log_each - log_beta)
+            density[row] = parts.sums(each)
+            bend[row] = parts.sums(each * (mixtures.a - total * value[parts.owner]))
+        length = np.diff(logits, axis=0)
+        mass = length / 2 * (density[1:] + density[:-1]) - length**2 / 12 * np.diff(bend, axis=0)
+        below = np.cumsum(np.maximum(mass, 0.0), axis=0)
+        below = np.concatenate([np.zeros((1, mixtures.m)), below])
+        whole = below[-1]
+        return cls(logits, density / whole, bend / whole, below / whole)
+
+    def or_else(self, other: "_Tables", chosen: NDArray[np.bool_]) -> "_Tables":
+        """The chosen laws of these, and the rest of others."""
+        names = ("logits", "density", "bend", "below")
+        pairs = [(getattr(self, name), getattr(other, name)) for name in names]
+        return _Tables(*(np.where(chosen, own, theirs) for own, theirs in pairs))
+
+    @property
+    def spread(self) -> Floats:
+        """Distances of the quartiles, shape `(m,)`."""
+        laws = np.arange(self.logits.shape[1])
+        lower, upper = (np.argmax(self.below >= share, axis=0) for share in (0.25, 0.75))
+        return logistic(self.logits[upper, laws]) - logistic(self.logits[lower, laws])
+
+    @cached_property
+    def nodes(self) -> tuple[Floats, Floats]:
+        """Points with weights of which sums are expectations: the ends and middles of all cells."""
+        length = np.diff(self.logits, axis=0)
+        middle = (self.density[1:] + self.density[:-1]) / 2
+        middle = np.maximum(middle - length / 8 * np.diff(self.bend, axis=0), 0.0)
+        ends = np.zeros_like(self.logits)
+        ends[:-1] += length / 6 * self.density[:-1]
+        ends[1:] += length / 6 * self.density[1:]
+        weights = np.concatenate([ends, 4 * length / 6 * middle])
+        places = np.concatenate([self.logits, (self.logits[1:] + self.logits[:-1]) / 2])
+        return places, weights / weights.sum(axis=0)
+
+    @cached_property
+    def _keys(self) -> Floats:
+        """All points in one ascending sequence: those of law i around `i * _span`."""
+        return (self.logits + self._span * np.arange(self.logits.shape[1])).T.ravel()
+
+    @cached_property
+    def _span(self) -> float:
+        return float(2.1 * np.max(np.abs(self.logits)) + 1.0)
+
+    def read(self, logits: Floats, laws: Integers) -> tuple[Floats, Floats]:
+        """Cumulative probabilities and densities at logits of shape `(..., laws)`."""
+        points = len(self.logits)
+        near = np.clip(logits, self.logits[0, laws], self.logits[-1, laws]) + self._span * laws
+        found = np.searchsorted(self._keys, near, side="right") - 1 - points * laws
+        cell = np.clip(found, 0, points - 2)
+        start, end = self.logits[cell, laws], self.logits[cell + 1, laws]
+        length = end - start
+        share = np.clip((logits - start) / np.maximum(length, 1e-300), 0.0, 1.0)
+        low, high = self.below[cell, laws], self.below[cell + 1, laws]
+        left, right = self.density[cell, laws], self.density[cell + 1, laws]
+        rest = 1 - share
+        below = low * rest**2 * (1 + 2 * share) + high * share**2 * (3 - 2 * share)
+        below += length * share * rest * (left * rest - right * share)
+        return np.clip(below, low, high), left * rest + right * share
+
+
+def _points(mixtures: BetaMixtures) -> Floats:
+    """Logits at which a mixture is tabulated, shape `(points, m)`: as many in every part of it as
+    the square roots of its components' weights tell, out to their ends.
+    """
+    seen = mixtures.weights > _LEAST
+    a, b, owner = mixtures.a[seen], mixtures.b[seen], Segments(mixtures.start).owner[seen]
+    away = np.stack([*(-_distances(a, b).T[::-1]), np.zeros(a.size), *_distances(b, a).T], axis=1)
+    places = (np.log(a / b)[:, None] + away).ravel()
+    owner = np.repeat(owner, away.shape[1])
+    weights = np.repeat(np.sqrt(mixtures.weights[seen]), away.shape[1])
+    order = np.lexsort((places, owner))
+    places, weights = places[order], weights[order]
+    parts = Segments.of(owner)
+    weights[parts.start[:-1]] = 0.0  # from the first place to the last
+    running = np.cumsum(weights)
+    first, last = running[parts.start[:-1]], running[parts.start[1:] - 1]
+    # Each law from i to i + 1.
+    level = parts.owner + (running - first[parts.owner]) / (last - first)[parts.owner]
+    wanted = np.arange(parts.start.size - 1) + np.linspace(0, 1 - 1e-9, _POINTS)[:, None]
+    return np.interp(wanted, level, places)
+
+
+def _distances(a: Floats, b: Floats) -> Floats:
+    """How far below the mode of a logit, of law `Beta(a, b)`, its density has fallen by `_FALLEN`
+    in logarithms; shape `(c, falls)`. It is that of the logarithm of a ratio of two gammas.
+    """
+    own, other = _FALLEN / a[:, None], _FALLEN / b[:, None]
+    return np.hypot(own + np.sqrt(2 * own), np.log1p(other + np.sqrt(2 * other)))

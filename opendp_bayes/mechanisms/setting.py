@@ -1,0 +1,103 @@
+"""A mechanism in its public setting: everything that follows from the two together."""
+
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import SCALES, Floats, Integers, as_prior, as_size
+from opendp_bayes.mechanisms import registry
+from opendp_bayes.mechanisms.laws import Law
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.protocol import Mechanism, law_of, projected
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A mechanism, the public number of records, None where it is private, and the prior, one entry
+    for each category.
+
+    `Setting.of` validates them at the boundary; whoever is given a setting relies on that. Losses
+    are cached by it, so it stays out of everybody's reach.
+    """
+
+    mechanism: Mechanism
+    size: int | None
+    prior: tuple[float, ...]
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, size: int | None, prior: ArrayLike) -> "Setting":
+        """Validate the three, and hold a copy of the mechanism that nobody else can change.
+
+        Raises `ValueError`/`TypeError` for what is not valid, and where the mechanism cannot be
+        used for so many records and this prior.
+        """
+        if not isinstance(mechanism, Mechanism):
+            raise TypeError(
+                f"mechanism={told(mechanism)}: must be a mechanism value, such as"
+                " LaplaceParameters(scale=1.0)."
+            )
+        if type(mechanism).__hash__ is None:
+            raise TypeError(
+                f"mechanism={told(mechanism)}: must be hashable; give its class"
+                " @dataclass(frozen=True)."
+            )
+        array = as_prior(prior)
+        size = None if size is None else as_size(size)
+        own: Mechanism = replace(deepcopy(mechanism))  # its own checks are made once more
+        # A loss may be asked for at a scale that no release should use.
+        replace(own, scale=SCALES[0]).check(size=size, prior=array)
+        return cls(own, size, tuple(array.tolist()))
+
+    def changed(self, **parameters: Any) -> "Setting":
+        """Give the mechanism another scale or smoothness, on which no check depends."""
+        return replace(self, mechanism=replace(self.mechanism, **parameters))
+
+    @property
+    def prior_array(self) -> Floats:
+        """The prior as an array, shape `(k,)`."""
+        return np.array(self.prior)
+
+    @cached_property
+    def law(self) -> Law | None:
+        """The law of the draws; None where the mechanism does not state it."""
+        return law_of(self.mechanism, self.size, self.prior_array)
+
+    @cached_property
+    def is_accounted(self) -> bool:
+        """True if the loss can be computed, as for every mechanism built in; of any other only its
+        `proven_loss` is known.
+        """
+        return type(self.mechanism) in registry.BUILT_IN
+
+    def proven_loss(self, d_in: int, delta: float = 0.0) -> PrivacyLoss:
+        """The loss that the mechanism proves at a distance."""
+        return self.mechanism.proven_loss(d_in, size=self.size, prior=self.prior_array, delta=delta)
+
+    @property
+    def nominal_epsilon(self) -> float | None:
+        """The ε that is stated for the scale of the mechanism where it comes from; None where none
+        is.
+        """
+        stated = getattr(self.mechanism, "nominal_epsilon", None)
+        return None if stated is None else stated(self.size, self.prior_array)
+
+    def check_informative(self) -> None:
+        """Raise `ValueError` if the mechanism cannot be used, or if it has a method
+        `check_informative` and that says that nearly every release would ignore the data.
+
+        Not asked at construction: OpenDP searches for a scale by building a measurement at many.
+        """
+        public: Any = {"size": self.size, "prior": self.prior_array}
+        self.mechanism.check(**public)
+        of_its_own = getattr(self.mechanism, "check_informative", None)
+        if of_its_own is not None:
+            of_its_own(**public)
+
+    def projected(self, drawn: Integers) -> Integers:
+        """The counts released for draws, shape `(..., k)`."""
+        return projected(self.mechanism, drawn, self.size)

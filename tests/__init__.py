@@ -1,0 +1,1 @@
+"""Tests of the package: a folder for each of its folders, and of the repository."""

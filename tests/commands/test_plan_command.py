@@ -1,0 +1,151 @@
+"""`opendp-bayes plan`, in process through typer's runner."""
+
+import json
+import re
+
+import pytest
+
+from tests.helpers.command_line import run
+
+
+def test_a_plan_is_shown_as_tables() -> None:
+    shown = run(
+        "plan",
+        "--size",
+        100,
+        "--prior",
+        "1,1",
+        "--epsilon",
+        1,
+        "--proportions",
+        "0.2,0.8",
+        "--error",
+        0.1,
+    )
+    for line in (
+        r"Plan for ε = 1\n",
+        r"100 records, a public number, prior \(1, 1\)\. Neighbours differ by 1 record changed\.",
+        r"LaplaceParameters\(discrete, remainder\) +1 +1 +0\.\d+ +exact",
+        r"Expected Hellinger error +Balanced +Skewed +Edge +Stated",
+        r"Expected total variation, of predictions of the next record +Balanced",
+        r"Expected width of a 95 % interval, noise included +Balanced",
+        r"HellingerExponential\(local\) +1\.\d+ +1 ",
+        (
+            r"Recommended: LaplaceParameters\(scale=1, noise='discrete', total='remainder'\) has an"
+            r" expected Hellinger error of 0\.\d+ at the\s+stated"
+        ),
+        (
+            r"An error of 0\.1 takes ε = 0\.\d+ with 100 records, or \d+ records at ε = 1, with"
+            r" mechanism auto\."
+        ),
+    ):
+        assert re.search(line, shown), f"{line} is not in\n{shown}"
+
+
+def test_what_cannot_be_used_is_listed_with_the_reason_and_what_is_simulated_is_marked() -> None:
+    shown = run(
+        "plan", "--guess-size", 500, "--prior", "1,1,1,1", "--rho", 0.1, "--contributions", 2
+    )
+    assert (
+        "A private number of records, guessed to be 500, prior (1, 1, 1, 1). Neighbours differ by 2"
+        " records added or removed." in shown
+    )
+    assert (
+        "PermuteAndFlip cannot be used. PermuteAndFlip: its candidates are the posteriors of `size`"
+        " records" in shown
+    )
+    assert re.search(r"LaplaceParameters\(discrete, private\) +0\.\d{4}\*", shown)
+    assert "* simulated; the others are sums over all outcomes." in shown
+
+
+def test_an_epsilon_without_noise_has_no_error_to_compare() -> None:
+    shown = run("plan", "--size", 9, "--prior", "1,1", "--epsilon", 1e300)
+    assert re.search(
+        r"Recommended: LaplaceParameters\(.*\) has an\s+expected Hellinger error of 0 on average.*"
+        r" is within 1 % of it \(0\)",
+        shown,
+        re.S,
+    )
+
+
+def test_names_and_reasons_are_whole_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = run("plan", "--guess-size", 30, "--prior", "1,1", "--epsilon", 1)
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 60
+    assert shown.count("HellingerExponential: ") == 2, (
+        "once for the smooth one, and once for both kinds of the other"
+    )
+
+
+def test_as_json() -> None:
+    found = json.loads(
+        run("plan", "--size", 20, "--prior", "1,1", "--epsilon", 1, "--error", 0.1, "--json")
+    )
+    assert found["recommended"] == {
+        "name": "laplace_parameters",
+        "parameters": {"scale": 1.0, "noise": "discrete", "total": "remainder"},
+    }
+    assert set(found["rows"][0]["errors"]) == {"balanced", "skewed", "edge"}
+    assert found["budget"] == {"epsilon": 1.0}
+    assert found["error"] == 0.1
+    assert 1 < found["smallest_epsilon"] < 10
+    assert 20 < found["smallest_size"] < 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            "--size 9 --prior 1,1",
+            r"--epsilon, --delta, --rho: give epsilon, delta, both of these, or rho alone",
+        ),
+        ("--size 9 --prior 1,1 --epsilon -1", r"--epsilon -1.0: must be finite and greater than 0"),
+        (
+            "--prior 1,1 --epsilon 1",
+            r"--size, --guess-size: give one of them: --size with .* or --guess-size with a guess",
+        ),
+        (
+            "--size 9 --guess-size 9 --prior 1,1 --epsilon 1",
+            r"--size 9, --guess-size 9: give one of them",
+        ),
+        ("--guess-size 0 --prior 1,1 --epsilon 1", r"--guess-size 0: must be between 1"),
+        ("--size 9 --prior 1 --epsilon 1", r"--prior 1.0: must be a sequence"),
+        (
+            "--size 9 --prior 1,1 --epsilon 1 --proportions 1",
+            r"--proportions \[1.0\]: must be 2 numbers of at least 0",
+        ),
+        (
+            "--size 9 --prior 1,1 --epsilon 1 --proportions 20,80",
+            r"--proportions 20,80: add up to 100; must add up to 1, such as --proportions 0.2,0.8",
+        ),
+        (
+            "--size 9 --prior 1,1 --epsilon 1 --proportions nan,1",
+            r"--proportions nan,1: add up to nan; must add up to 1",
+        ),
+        (
+            "--size 9 --prior 1,1 --epsilon 1 --proportions a,b",
+            r"--proportions a,b: must be numbers separated by commas",
+        ),
+        (
+            "--size 9 --prior 1,1 --epsilon 1 --error 1",
+            r"--error 1.0: must be below 1, the largest Hellinger distance",
+        ),
+        (
+            "--size 9 --prior 1,1 --epsilon 1e-30",
+            (
+                r"mechanisms: none can be used; the first of them, LaplaceParameters\(.*every"
+                r" scale; choose another"
+            ),
+        ),
+        (
+            "--size 9 --prior 1,1 --rho 1 --error 0.1",
+            r"--error 0.1: needs --epsilon, without --delta",
+        ),
+    ],
+)
+def test_wrong_options_end_in_one_line_and_exit_code_2(options: str, message: str) -> None:
+    shown = run("plan", *options.split(), code=2)
+    assert len(shown.splitlines()) == 1
+    with pytest.raises(ValueError, match=message):
+        raise ValueError(shown)

@@ -1,0 +1,1 @@
+"""Definitions, brute force, random cases and releases that several tests compare with."""

@@ -1,0 +1,324 @@
+"""Arguments of the constructors and of queries in a Context."""
+
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+
+import opendp_bayes as ob
+from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
+
+EHD = ob.HellingerExponential(0.5)
+PURE, APPROX = dp.max_divergence(), dp.approximate(dp.max_divergence())
+ZCDP = dp.zero_concentrated_divergence()
+ABC = pl.Enum(["a", "b", "c"])
+FRAME = pl.LazyFrame(
+    {
+        "x": pl.Series(["a", "a", "b", None, "c", "c"], dtype=ABC),
+        "y": pl.Series(["b", "a", "b", None, "b", "b"], dtype=ABC),
+        "s": ["a", "a", "b", "?", "a", "b"],
+        "t": ["b", "b", "b", "a", "a", "a"],
+    }
+)
+DOMAIN = dp.domain_of(FRAME, infer=True)
+OTHER_DOMAIN = dp.domain_of(pl.LazyFrame({"z": [1]}), infer=True)
+SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()
+
+
+def space(made: Any) -> dict[str, Any]:
+    return {"input_domain": made.output_domain, "input_metric": made.output_metric}
+
+
+def counting(size: int | None = 6, **column: Any) -> Any:
+    column = column or {"column": "x", "nulls": "a"}
+    return ob.make_categorical_counts(
+        DOMAIN, SYMMETRIC if size is None else CHANGE_ONE, size=size, **column
+    )
+
+
+STRINGS = {"column": "s", "categories": ["a", "b"], "unknown": "a", "nulls": "a"}
+BINARY = counting(6, **STRINGS)
+REORDERED = counting(6, column="x", categories=["b", "a", "c"], nulls="a")
+SOME_CELLS = [("a", "a"), ("b", "b"), ("c", "b")]
+TABLE = {"column": ["x", "y"], "cells": SOME_CELLS, "elsewhere": ("a", "a"), "nulls": "a"}
+
+
+def of_three(size: int | None = 6, prior: float = 1.0) -> Any:
+    return counting(size) >> ob.then_dirichlet_multinomial(prior=prior)
+
+
+def counted(made: Any) -> Any:
+    return made(FRAME)
+
+
+def of_domain(made: Any) -> str:
+    return repr(made.output_domain)
+
+
+def map_of_one(made: Any) -> Any:
+    return made.map(1)
+
+
+GROUPED = {"by": "t", "keys": ["a", "b"], "column": "x", "nulls": "a"}
+CELLS = ob.make_grouped_counts(DOMAIN, SYMMETRIC, **GROUPED)
+CELLS = CELLS >> ob.then_dirichlet_multinomial(prior=1.0)
+MEASURED = {**space(of_three()), "output_measure": PURE, "scale": 1.0}
+PRIVATE_METRIC = counting(None).output_metric
+EVERY_MEASUREMENT = (
+    vary("input_metric", PRIVATE_METRIC, REFUSED),
+    vary("output_measure", ZCDP, DIFFERENT),
+    vary("scale", 2.0, SMALLER),
+)
+OTHER_PRIOR = vary("input_domain", of_three(prior=0.1).output_domain, LARGER)
+PROVEN = vary("accounting", "proven", LARGER)
+
+
+def mechanism_of(made: Any) -> Any:
+    return made(np.array([3.0, 2.0, 4.0])).mechanism
+
+
+CONSTRUCTORS = [
+    *rows(
+        ob.make_categorical_counts,
+        {"input_domain": DOMAIN, "input_metric": SYMMETRIC, "column": "x", "nulls": "a"},
+        counted,
+        vary("input_domain", OTHER_DOMAIN, REFUSED),
+        vary("input_metric", CHANGE_ONE, REFUSED),
+        vary("column", "y", DIFFERENT),
+        vary("categories", ["b", "a"], DIFFERENT, **STRINGS),
+        vary("size", 7, DIFFERENT, of_domain, size=6, input_metric=CHANGE_ONE),
+        vary("nulls", "b", DIFFERENT),
+        vary("unknown", "b", DIFFERENT, **STRINGS),
+        vary("cells", SOME_CELLS[::-1], DIFFERENT, **TABLE),
+        vary("elsewhere", ("c", "c"), DIFFERENT, **TABLE),
+    ),
+    *rows(
+        ob.make_grouped_counts,
+        {"input_domain": DOMAIN, "input_metric": SYMMETRIC, **GROUPED},
+        counted,
+        vary("input_domain", OTHER_DOMAIN, REFUSED),
+        vary("input_metric", CHANGE_ONE, REFUSED),
+        vary("by", "s", DIFFERENT),
+        vary("keys", ["b", "a"], DIFFERENT),
+        vary("column", "y", DIFFERENT),
+        vary("categories", ["b", "a"], DIFFERENT, **STRINGS),
+        vary("size", 7, DIFFERENT, of_domain, size=6, input_metric=CHANGE_ONE),
+        vary("nulls", "b", DIFFERENT),
+        vary("unknown", "b", DIFFERENT, **STRINGS),
+        vary("cells", SOME_CELLS[::-1], DIFFERENT, **TABLE),
+        vary("elsewhere", ("c", "c"), DIFFERENT, **TABLE),
+    ),
+    *(
+        row
+        for constructor, made in (
+            (ob.make_dirichlet_multinomial, counting()),
+            (ob.make_beta_binomial, BINARY),
+        )
+        for row in rows(
+            constructor,
+            {**space(made), "prior": 1.0},
+            of_domain,
+            vary("input_domain", DOMAIN, REFUSED),
+            vary("input_metric", PRIVATE_METRIC, REFUSED),
+            vary("prior", 0.5, DIFFERENT),
+        )
+    ),
+    *rows(
+        ob.make_count_vector,
+        space(counting()),
+        map_of_one,
+        vary("input_domain", BINARY.output_domain, DIFFERENT, of_domain),
+        vary("input_metric", PRIVATE_METRIC, REFUSED),
+        vary("MO", "L2Distance<f64>", SMALLER),
+    ),
+    *rows(
+        ob.make_count_map,
+        space(counting()),
+        lambda made: made(np.array([3, 2, 1])),
+        vary("input_domain", REORDERED.output_domain, DIFFERENT),
+        vary("input_metric", PRIVATE_METRIC, REFUSED),
+    ),
+    *rows(
+        ob.make_hellinger_scores,
+        space(of_three()),
+        map_of_one,
+        OTHER_PRIOR,
+        vary("input_metric", PRIVATE_METRIC, REFUSED),
+    ),
+    *rows(
+        ob.selected_counts,
+        {"input_domain": of_three().output_domain},
+        lambda select: select(3),
+        vary("input_domain", of_three(4).output_domain, DIFFERENT),
+    ),
+    *rows(
+        ob.grouped_release,
+        {"input_domain": CELLS.output_domain},
+        lambda _: None,
+        vary("input_domain", of_three().output_domain, REFUSED),
+    ),
+    *rows(
+        ob.make_mechanism,
+        {**space(of_three()), "output_measure": PURE, "mechanism": EHD},
+        map_of_one,
+        OTHER_PRIOR,
+        *EVERY_MEASUREMENT[:2],
+        vary("mechanism", ob.HellingerExponential(1.0), SMALLER),
+        vary("delta", 0.1, SMALLER, lambda m: m.map(1)[0], output_measure=APPROX),
+        PROVEN,
+    ),
+    *rows(
+        ob.make_laplace_parameters,
+        MEASURED,
+        map_of_one,
+        vary("input_domain", BINARY.output_domain, REFUSED),
+        *EVERY_MEASUREMENT,
+        vary("noise", "floored", DIFFERENT, mechanism_of),
+        vary("total", "bounded", DIFFERENT, mechanism_of),
+    ),
+    *rows(
+        ob.make_knorm_parameters,
+        MEASURED,
+        map_of_one,
+        vary("input_domain", BINARY.output_domain, REFUSED),
+        *EVERY_MEASUREMENT,
+    ),
+    *rows(
+        ob.make_gaussian_parameters,
+        {**MEASURED, "output_measure": ZCDP},
+        map_of_one,
+        vary("input_domain", BINARY.output_domain, REFUSED),
+        *EVERY_MEASUREMENT[:1],
+        vary("output_measure", PURE, REFUSED),
+        vary("scale", 2.0, SMALLER),
+        vary("total", "private", DIFFERENT, mechanism_of),
+        vary("delta", 1e-3, SMALLER, lambda m: m.map(1)[0], output_measure=APPROX, delta=1e-6),
+    ),
+    *rows(
+        ob.make_hellinger_exponential,
+        MEASURED,
+        map_of_one,
+        OTHER_PRIOR,
+        *EVERY_MEASUREMENT,
+        vary("sensitivity", "local", LARGER),
+        PROVEN,
+    ),
+    *rows(
+        ob.make_smooth_hellinger_exponential,
+        MEASURED,
+        map_of_one,
+        vary("input_domain", of_three(prior=0.1).output_domain, DIFFERENT),
+        *EVERY_MEASUREMENT,
+        vary("gamma", 0.1, SMALLER, accounting="proven"),
+        vary("beta", 0.1, SMALLER, accounting="proven", beta=1.0),
+        vary("delta", 0.1, SMALLER, lambda m: m.map(1)[0], output_measure=APPROX),
+        PROVEN,
+    ),
+    *rows(ob.make_permute_and_flip, MEASURED, map_of_one, OTHER_PRIOR, *EVERY_MEASUREMENT, PROVEN),
+]
+
+
+def query(budget: float = 1.0, grouped: bool = False, **unit: int) -> Any:
+    context = dp.Context.compositor(
+        data=FRAME,
+        privacy_unit=dp.unit_of(**(unit or {"changes": 1})),
+        privacy_loss=dp.loss_of(epsilon=budget),
+        split_evenly_over=1,
+    )
+    return context.query().group_by("t") if grouped else context.query()
+
+
+def fitted_scale(asked: Any) -> float:
+    return asked.resolve().param
+
+
+def release_of(asked: Any) -> Any:
+    return asked.resolve()(FRAME)
+
+
+def fitted_mechanism(asked: Any) -> Any:
+    return release_of(asked).mechanism
+
+
+QUERY = {"query": query(), "column": "x", "size": 6, "nulls": "a"}
+BY_EHD = {"mechanism": "hellinger_exponential"}
+ALMOST_WITHOUT_NOISE = {**STRINGS, "query": query(1e6), "column": "t"}
+GROUPS = {"query": query(contributions=1, grouped=True), "size": None, "keys": ["a", "b"]}
+
+QUERIES = rows(
+    ob.posterior,
+    QUERY,
+    fitted_scale,
+    vary("query", query(2.0), SMALLER),
+    vary("column", "s", DIFFERENT, lambda q: release_of(q).counts, **ALMOST_WITHOUT_NOISE),
+    vary("keys", ["b"], DIFFERENT, lambda q: release_of(q).groups, **GROUPS),
+    vary("prior", 0.1, LARGER, **BY_EHD),
+    vary("categories", ["b", "a"], DIFFERENT, lambda q: release_of(q).categories, **STRINGS),
+    vary("size", 3, DIFFERENT, **BY_EHD),
+    vary("nulls", "none", DIFFERENT, lambda q: release_of(q).categories),
+    vary("unknown", "none", DIFFERENT, lambda q: release_of(q).categories, **STRINGS),
+    vary("mechanism", "hellinger_exponential", DIFFERENT, fitted_mechanism),
+    vary("cells", SOME_CELLS[::-1], DIFFERENT, lambda q: release_of(q).categories, **TABLE),
+    vary("elsewhere", ("-", "-"), DIFFERENT, lambda q: release_of(q).categories, **TABLE),
+    vary("gamma", 0.1, DIFFERENT, fitted_mechanism, mechanism="smooth_hellinger_exponential"),
+)
+
+OF_X = {"column": "x", "size": 6, "nulls": "a", "mechanism": "knorm_parameters"}
+QUESTIONS = {"first": OF_X, "second": OF_X}
+
+UNCOUNTED = {"column": "x", "nulls": "a"}
+BY_ERRORS = {
+    "query": query(contributions=1),
+    "questions": {"one": UNCOUNTED, "by": {**UNCOUNTED, "prior": 5.0}},
+    "share": "equal_errors",
+    "guess_size": 20,
+}
+
+
+def first_scale(asked: Any) -> float:
+    return asked.resolve()(FRAME)[0].mechanism.scale
+
+
+QUERIES += rows(
+    ob.survey,
+    {"query": query(), "questions": QUESTIONS},
+    first_scale,
+    vary("query", query(2.0), SMALLER),
+    vary("questions", {"alone": QUESTIONS["first"]}, SMALLER),
+    vary("share", {"first": 3, "second": 1}, SMALLER),
+    vary("error", "interval_width", DIFFERENT, **BY_ERRORS),
+    vary("guess_size", 1000, DIFFERENT, **BY_ERRORS),
+)
+
+
+def scale_in(context: Any) -> float:
+    kwargs = {} if context.d_mids else {"epsilon": 0.5}
+    return fitted_scale(ob.posterior(context.query(**kwargs), "x", nulls="a"))
+
+
+def counts_in(context: Any) -> Any:
+    return ob.posterior(context.query(), "x", nulls="a").release().counts
+
+
+def space_of_queries(context: Any) -> str:
+    return repr(context.accountant.input_space)
+
+
+CLEAR = {"privacy_loss": dp.loss_of(epsilon=1e6)}
+QUERIES += rows(
+    ob.context,
+    {
+        "frame": FRAME,
+        "privacy_unit": dp.unit_of(contributions=1),
+        "privacy_loss": dp.loss_of(epsilon=1.0),
+        "split_evenly_over": 1,
+    },
+    scale_in,
+    vary("frame", pl.concat([FRAME, FRAME]), DIFFERENT, counts_in, **CLEAR),
+    vary("privacy_unit", dp.unit_of(contributions=2), LARGER),
+    vary("privacy_loss", dp.loss_of(epsilon=2.0), SMALLER),
+    vary("split_evenly_over", 2, LARGER),
+    vary("split_by_weights", [1, 3], SMALLER, split_by_weights=[1, 9], split_evenly_over=None),
+    vary("margins", [dp.polars.Margin(by=["t"], max_length=9)], DIFFERENT, space_of_queries),
+)

@@ -1,0 +1,241 @@
+"""Arguments of losses, calibrations and plans, and the parameters of the mechanisms."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import opendp_bayes as ob
+from tests.helpers.argument_rows import DIFFERENT, LARGER, SMALLER, rows, vary
+
+TWO, THREE = (1.0, 1.0), (1.0, 1.0, 1.0)
+LAPLACE, EHD = ob.LaplaceParameters(1.0), ob.HellingerExponential(0.5)
+BETA = ob.SmoothHellingerExponential(2.0, beta=0.01)
+IS_PURE = "the same: its guarantee is pure"
+NOISE_ONLY = "the same: the noise does not depend on it"
+
+
+def epsilon(value: Any) -> float:
+    return value.epsilon
+
+
+def scale(value: Any) -> float:
+    return value.scale
+
+
+def exact(mechanism: Any, of: str = "epsilon", size: int | None = 10) -> float:
+    return getattr(ob.exact_loss(mechanism, size=size, prior=TWO), of)
+
+
+def score(found: ob.Plan) -> float:
+    return found.rows[0].score
+
+
+PAIR = {"size": 10, "prior": TWO}
+PLAN = {**PAIR, "epsilon": 1.0, "mechanisms": [LAPLACE]}
+GUESS = {"size": None, "guess_size": 40, "mechanisms": [ob.LaplaceParameters(1.0, total="private")]}
+SMOOTH = ob.SmoothHellingerExponential(1.0)
+
+LOSSES = [
+    *rows(
+        ob.exact_loss,
+        {"mechanism": EHD, **PAIR},
+        epsilon,
+        vary("mechanism", ob.HellingerExponential(1.0), SMALLER),
+        vary("size", 2, LARGER),
+        vary("prior", (0.1, 0.1), LARGER),
+        vary("d_in", 2, LARGER),
+    ),
+    *rows(
+        ob.privacy_profile,
+        {"mechanism": EHD, **PAIR},
+        lambda profile: profile(0.1),
+        vary("mechanism", ob.HellingerExponential(1.0), SMALLER),
+        vary("size", 2, LARGER),
+        vary("prior", (0.1, 0.1), LARGER),
+        vary("d_in", 2, LARGER),
+    ),
+    *rows(
+        ob.PrivacyProfile.__call__,
+        {"self": ob.privacy_profile(EHD, **PAIR), "epsilon": 0.1},
+        float,
+        vary("epsilon", 0.2, SMALLER),
+    ),
+    *rows(
+        ob.PrivacyProfile.epsilon,
+        {"self": ob.privacy_profile(EHD, **PAIR), "delta": 0.1},
+        float,
+        vary("delta", 0.2, SMALLER),
+    ),
+    *rows(
+        ob.calibrate,
+        {"mechanism": EHD, **PAIR, "epsilon": 1.0},
+        scale,
+        vary("mechanism", ob.HellingerExponential(1.0, "local"), LARGER),
+        vary("size", 2, LARGER),
+        vary("prior", (0.1, 0.1), LARGER),
+        vary("epsilon", 2.0, SMALLER),
+        vary("delta", 0.1, SMALLER),
+        vary("rho", 0.2, SMALLER, epsilon=None, rho=0.1),
+        vary("accounting", "proven", LARGER),
+        vary("d_in", 2, LARGER),
+        vary("proportions", (0.0, 1.0), DIFFERENT, lambda m: m.gamma, mechanism=SMOOTH),
+        vary("tune", False, DIFFERENT, lambda m: m.gamma, mechanism=SMOOTH),
+    ),
+    *rows(
+        ob.plan,
+        PLAN,
+        score,
+        vary("size", 40, SMALLER),
+        vary("prior", (9.0, 9.0), SMALLER),
+        vary("epsilon", 2.0, SMALLER),
+        vary("delta", 0.1, SMALLER),
+        vary("rho", 1.0, SMALLER, epsilon=None, rho=0.1),
+        vary("d_in", 2, LARGER),
+        vary("proportions", (1.0, 2.0), DIFFERENT),
+        vary("guess_size", 400, SMALLER, **GUESS),
+        vary("mechanisms", [ob.LaplaceParameters(1.0, total="bounded")], LARGER),
+    ),
+    *rows(
+        ob.least_error,
+        {"size": 6, "prior": (0.2, 0.2), "epsilon": 1.0},
+        lambda least: least.value,
+        vary("size", 12, SMALLER),
+        vary("prior", (9.0, 9.0), SMALLER),
+        vary("epsilon", 2.0, SMALLER),
+        vary("average", "prior", SMALLER),
+    ),
+    *rows(
+        ob.smallest_epsilon,
+        {"error": 0.2, "size": 40, "prior": TWO},
+        float,
+        vary("error", 0.3, SMALLER),
+        vary("size", 80, SMALLER),
+        vary("prior", (9.0, 9.0), SMALLER),
+        vary("d_in", 2, LARGER),
+        vary("proportions", (0.0, 1.0), SMALLER),
+        vary("guess_size", 40, SMALLER, error=0.5, size=None, guess_size=20),
+    ),
+    *rows(
+        ob.smallest_size,
+        {"error": 0.1, "epsilon": 1.0, "prior": TWO},
+        int,
+        vary("error", 0.07, LARGER),
+        vary("epsilon", 2.0, SMALLER),
+        vary("prior", (9.0, 9.0), SMALLER),
+        vary("d_in", 2, LARGER),
+        vary("proportions", (0.0, 1.0), SMALLER),
+        vary("private", True, SMALLER),
+    ),
+    *rows(
+        ob.privacy_loss_distribution,
+        {"mechanism": EHD, **PAIR, "interval": 0.01},
+        lambda distribution: distribution.get_delta_for_epsilon(0.123),
+        vary("mechanism", ob.HellingerExponential(1.0), SMALLER),
+        vary("size", 2, LARGER),
+        vary("prior", (0.1, 0.1), LARGER),
+        vary("d_in", 2, LARGER),
+        vary("interval", 0.1, LARGER),
+    ),
+    # The closed forms, and the parameters of the mechanisms.
+    *(
+        row
+        for mechanism, varied in {
+            LAPLACE: (
+                vary("size", None, SMALLER, self=ob.LaplaceParameters(1.0, total="private")),
+                vary("prior", THREE, LARGER),
+                vary("delta", 0.1, IS_PURE),
+            ),
+            ob.KNormParameters(1.0): (
+                vary("size", 20, NOISE_ONLY),
+                vary("prior", THREE, NOISE_ONLY),
+                vary("delta", 0.1, IS_PURE),
+            ),
+            ob.GaussianParameters(1.0): (
+                vary("size", None, SMALLER, lambda loss: loss.rho),
+                vary("prior", THREE, NOISE_ONLY, lambda loss: loss.rho),
+                vary("delta", 0.1, SMALLER),
+            ),
+            EHD: (
+                vary("size", 2, LARGER),
+                vary("prior", (0.1, 0.1), LARGER),
+                vary("delta", 0.1, IS_PURE),
+            ),
+            ob.PermuteAndFlip(0.5): (
+                vary("size", 2, LARGER),
+                vary("prior", (0.1, 0.1), LARGER),
+                vary("delta", 0.1, IS_PURE),
+            ),
+            BETA: (
+                vary("size", 10**6, LARGER),
+                vary("prior", (1e6, 1e6), LARGER),
+                vary("delta", 0.1, SMALLER, size=10**6),
+            ),
+        }.items()
+        for row in rows(
+            type(mechanism).proven_loss,
+            {"self": mechanism, "d_in": 1, "size": 10, "prior": TWO},
+            epsilon,
+            vary("d_in", 2, LARGER, lambda loss: loss.rho),
+            *varied,
+        )
+    ),
+    *rows(
+        ob.LaplaceParameters,
+        {"scale": 1.0},
+        exact,
+        vary("scale", 2.0, SMALLER),
+        vary("noise", "floored", DIFFERENT, partial(exact, of="rho")),
+        vary("total", "bounded", LARGER),
+    ),
+    *rows(
+        ob.GaussianParameters,
+        {"scale": 1.0},
+        partial(exact, of="rho"),
+        vary("scale", 2.0, SMALLER),
+        vary("total", "private", DIFFERENT, lambda m: m.project(np.array([9, 9]), 10)),
+    ),
+    *rows(ob.KNormParameters, {"scale": 1.0}, exact, vary("scale", 2.0, SMALLER)),
+    *rows(ob.PermuteAndFlip, {"scale": 1.0}, exact, vary("scale", 2.0, SMALLER)),
+    *rows(
+        ob.HellingerExponential,
+        {"scale": 1.0},
+        exact,
+        vary("scale", 2.0, SMALLER),
+        vary("sensitivity", "local", LARGER),
+    ),
+    *rows(
+        ob.SmoothHellingerExponential,
+        {"scale": 4.0},
+        partial(exact, size=100),
+        vary("scale", 5.0, SMALLER),
+        vary("gamma", 0.1, SMALLER),
+        vary("beta", 0.1, SMALLER, beta=1.0),
+    ),
+    *rows(
+        ob.local_sensitivity,
+        {"counts": (5, 5), "prior": TWO},
+        float,
+        vary("counts", (1, 9), LARGER),
+        vary("prior", (0.1, 0.1), LARGER),
+        vary("distance", "angle", LARGER),
+    ),
+    *rows(
+        ob.global_sensitivity,
+        PAIR,
+        float,
+        vary("size", 2, LARGER),
+        vary("prior", (0.1, 0.1), LARGER),
+        vary("distance", "angle", LARGER),
+    ),
+    *rows(
+        ob.smooth_sensitivity,
+        {"counts": (5, 5), "prior": TWO, "gamma": 0.1},
+        float,
+        vary("counts", (1, 9), LARGER),
+        vary("prior", (0.1, 0.1), LARGER),
+        vary("gamma", 0.2, SMALLER),
+        vary("beta", 0.2, SMALLER, gamma=None, beta=0.1),
+        vary("distance", "angle", LARGER),
+    ),
+]

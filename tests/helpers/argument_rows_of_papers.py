@@ -1,0 +1,85 @@
+"""Arguments of the presets by the papers' names, of the law of an error and of the curves."""
+
+import opendp_bayes as ob
+from opendp_bayes import papers
+from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
+from tests.helpers.argument_rows_of_losses import scale
+
+TWO = (1.0, 1.0)
+PRESETS = (
+    papers.lap,
+    papers.lap_truncated,
+    papers.ilap,
+    papers.ehd,
+    papers.ehdl,
+    papers.ehds,
+    papers.beta,
+)
+
+PAPERS = [
+    *rows(
+        papers.lap,
+        {"epsilon": 1.0, "k": 2},
+        scale,
+        vary("epsilon", 2.0, SMALLER),
+        vary("k", 3, LARGER),
+    ),
+    *rows(
+        papers.lap_truncated,
+        {"epsilon": 1.0, "k": 2},
+        scale,
+        vary("epsilon", 2.0, SMALLER),
+        vary("k", 3, LARGER),
+    ),
+    *rows(
+        papers.ilap,
+        {"epsilon": 1.0, "k": 2},
+        scale,
+        vary("epsilon", 2.0, SMALLER),
+        vary("k", 3, LARGER),
+    ),
+    *rows(
+        papers.ehd,
+        {"epsilon": 1.0, "size": 10, "prior": TWO},
+        scale,
+        vary("epsilon", 2.0, SMALLER),
+        vary("size", 2, LARGER),
+        vary("prior", (0.1, 0.1), LARGER),
+    ),
+    *rows(papers.ehdl, {"epsilon": 1.0}, scale, vary("epsilon", 2.0, SMALLER)),
+    *rows(
+        papers.ehds,
+        {"epsilon": 1.0},
+        scale,
+        vary("epsilon", 2.0, SMALLER),
+        vary("gamma", 2.0, LARGER),
+    ),
+    *rows(
+        papers.beta,
+        {"epsilon": 1.0, "delta": 1e-6, "size": 100},
+        lambda mechanism: mechanism.beta,
+        vary("epsilon", 2.0, SMALLER, scale),
+        vary("delta", 1e-3, LARGER),
+        vary("size", 1000, SMALLER),
+    ),
+    *rows(
+        ob.error_law,
+        {"mechanism": ob.LaplaceParameters(1.0), "counts": (5, 5), "prior": TWO},
+        lambda law: law.mean(),
+        vary("mechanism", ob.LaplaceParameters(2.0), LARGER),
+        vary("counts", (50, 50), SMALLER),
+        vary("prior", (9.0, 9.0), SMALLER),
+        vary("error", "total_variation", DIFFERENT),
+        vary("error", "kl", DIFFERENT),
+        vary("error", "total_variation", REFUSED, counts=(5, 5, 5), prior=1.0),
+    ),
+    *rows(
+        ob.sensitivity_curves,
+        {"size": 10, "prior": TWO, "gamma": 1.0},
+        lambda curves: curves.smooth[5],
+        vary("size", 100, SMALLER),
+        vary("prior", (9.0, 9.0), SMALLER),
+        vary("gamma", 0.01, LARGER),
+        vary("beta", 0.01, LARGER, gamma=None, beta=1.0),
+    ),
+]

@@ -1,0 +1,356 @@
+"""Arguments of posteriors and of the methods of one."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import stats
+
+import opendp_bayes as ob
+from opendp_bayes.inference.answers.comparison import Comparison
+from opendp_bayes.inference.answers.one_category import CategoryPosterior
+from opendp_bayes.inference.answers.quantities import Quantity
+from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
+from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.results.pooled_release import Pooled
+from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
+from tests.helpers.releases import promise
+
+LAPLACE = ob.LaplaceParameters(1.0)
+
+
+def released(counts: tuple[int, ...], size: int | None, mechanism: Any) -> ob.Release:
+    prior = (1.0,) * len(counts)
+    labels = tuple("abc"[: len(counts)])
+    return ob.Release(counts, labels, prior, mechanism, promise(size))
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A mechanism that states no law but has a likelihood, so that its posterior is by chains."""
+
+    scale: float
+    name: ClassVar[str] = "rounded"
+    check = log_pmf = sample = proven_loss = lambda self, *arguments, **keywords: None
+
+    def log_likelihood(self, released: Any, counts: Any, prior: Any) -> Any:
+        return -(((counts - released) / self.scale) ** 2).sum(axis=1) / 2
+
+
+#: Chains meet soon where a release says little.
+BY_CHAINS = released((400, 350, 250), 1000, Rounded(300.0))
+PRIVATE = released((6, 3), None, ob.LaplaceParameters(1.0, total="private"))
+POSTERIOR = released((6, 3, 1), 10, LAPLACE).posterior
+OTHER = released((3, 6, 1), 10, LAPLACE).posterior
+ODDS = POSTERIOR.odds("a")
+COMPARED = POSTERIOR.compare(OTHER)
+
+AXES, CELLS = ("x", "y"), (("a", "a"), ("a", "b"), ("b", "a"), ("b", "b"))
+TABLE_RELEASE = ob.Release((9, 1, 2, 3), CELLS, (1.0,) * 4, LAPLACE, promise(15), AXES)
+TABLE = TABLE_RELEASE.posterior
+
+GROUPS = ob.GroupedRelease(
+    (1, 2), ((9, 1), (2, 3)), ("a", "b"), (1.0, 1.0), PRIVATE.mechanism, promise(None)
+)
+COUNTS = np.array([[9, 1], [2, 3]])
+NOISY = PooledGroups((1, 2), ("a", "b"), COUNTS, COUNTS > 0, DiscreteLaplace(1.0), None)
+POOLED = Pooled(NOISY, promise(None), np.full((4, 5, 2), 3.0), np.tile(COUNTS, (4, 5, 1, 1)))
+
+
+def of_variables(method: Any) -> Any:
+    """The method with its variables as one argument."""
+
+    def function(self: Any, variables: Any, **given: Any) -> Any:
+        return method(self, *variables, **given)
+
+    function.__qualname__ = method.__qualname__
+    return function
+
+
+def first_is_larger(theta: Any) -> Any:
+    return theta[0] > theta[1]
+
+
+def first_mean(posterior: ob.NoiseAwarePosterior) -> float:
+    return float(posterior.mean()[0])
+
+
+def first_width(interval: Any) -> float:
+    return float(interval[1][0] - interval[0][0])
+
+
+def pooled_mean(pooled: Pooled) -> float:
+    return float(np.mean([one.mean()[0] for one in pooled.values()]))
+
+
+def number_of_draws(pooled: Pooled) -> int:
+    return pooled.diagnostics.draws
+
+
+def pooled_width(frame: Any) -> float:
+    return float((frame["upper"] - frame["lower"]).sum())
+
+
+def ends_drawn(figure: Any) -> list[Any]:
+    """Of the intervals in the first picture."""
+    (bars,) = figure.axes[0].containers
+    return [segment.tolist() for segment in bars.lines[2][0].get_segments()]
+
+
+POSTERIORS = [
+    *rows(
+        ob.combine,
+        {
+            "releases": [released((6, 3, 1), 10, LAPLACE)] * 2,
+            "records": "same",
+            "draws_may_agree": True,
+        },
+        first_mean,
+        vary("releases", [released((8, 1, 1), 10, LAPLACE)] * 2, LARGER),
+        vary("records", "different", DIFFERENT),
+        vary("draws_may_agree", False, REFUSED),
+    ),
+    *rows(
+        ob.log_likelihood,
+        {"release": released((6, 3, 1), 10, LAPLACE)},
+        lambda of: float(of([0.7, 0.2, 0.1])),
+        vary("release", released((2, 3, 5), 10, LAPLACE), SMALLER),
+    ),
+    *rows(
+        ob.noise_aware_posterior,
+        {"release": BY_CHAINS, "effective_draws": 100},
+        first_mean,
+        vary("release", released((9, 1, 0), 10, LAPLACE), LARGER),
+        vary("size_prior", stats.poisson(30), DIFFERENT, release=PRIVATE),
+        vary("effective_draws", 20_000, LARGER, lambda p: p.diagnostics.draws),
+        vary("seed", 1, DIFFERENT),
+    ),
+    *(
+        row
+        for name, base, of, varied in (
+            ("pdf", {"values": 0.3}, np.array, [vary("values", 0.4, DIFFERENT)]),
+            ("cdf", {"values": 0.3}, lambda p: p[0], [vary("values", 0.4, LARGER)]),
+            (
+                "interval",
+                {},
+                first_width,
+                [vary("level", 0.99, LARGER), vary("kind", "simultaneous", LARGER)],
+            ),
+            (
+                "sample",
+                {"size": 5, "seed": 0},
+                np.array,
+                [vary("size", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
+            ),
+            (
+                "merged",
+                {"groups": {"x": ["a", "c"]}},
+                first_mean,
+                [vary("groups", {"x": ["b", "c"]}, SMALLER)],
+            ),
+            (
+                "given",
+                {"categories": ["a", "c"]},
+                first_mean,
+                [vary("categories", ["b", "c"], SMALLER)],
+            ),
+            (
+                "predictive",
+                {"size": 50, "draws": 5, "seed": 0},
+                np.array,
+                [
+                    vary("size", 60, LARGER, lambda drawn: int(drawn.sum())),
+                    vary("draws", 6, LARGER, len),
+                    vary("seed", 1, DIFFERENT),
+                ],
+            ),
+            (
+                "probability",
+                {"event": first_is_larger, "draws": 400},
+                lambda p: p.value,
+                [
+                    vary("event", lambda theta: ~first_is_larger(theta), SMALLER),
+                    vary("draws", 1600, SMALLER, lambda p: p.standard_error),
+                    vary("seed", 1, DIFFERENT),
+                ],
+            ),
+            (
+                "compare",
+                {"other": OTHER},
+                lambda compared: compared.probability,
+                [vary("other", POSTERIOR, DIFFERENT)],
+            ),
+            (
+                "difference",
+                {"first": "a", "second": "b"},
+                lambda found: found.interval(),
+                [
+                    vary("first", "c", DIFFERENT),
+                    vary("second", "c", DIFFERENT),
+                    vary("seed", 1, DIFFERENT),
+                ],
+            ),
+            (
+                "ratio",
+                {"first": "a", "second": "b"},
+                lambda found: found.interval()[1],
+                [vary("first", "c", SMALLER), vary("second", "c", LARGER)],
+            ),
+            ("odds", {"label": "a"}, lambda found: found.mean(), [vary("label", "b", SMALLER)]),
+            (
+                "quantity",
+                {"function": lambda p: p["a"] - p["b"], "draws": 400},
+                lambda found: found.mean(),
+                [
+                    vary("function", lambda p: p["b"] - p["a"], SMALLER),
+                    vary("label", "lead", DIFFERENT, repr),
+                    vary("of", "counts", LARGER),
+                    vary("draws", 1600, SMALLER, lambda found: found.standard_error),
+                    vary("seed", 1, DIFFERENT),
+                ],
+            ),
+            (
+                "to_arviz",
+                {"draws": 5},
+                lambda data: data.posterior["theta"].values,
+                [
+                    vary("draws", 6, LARGER, lambda data: data.posterior.sizes["draw"]),
+                    vary("seed", 1, DIFFERENT),
+                ],
+            ),
+        )
+        for method in [getattr(ob.NoiseAwarePosterior, name)]
+        for row in rows(method, {"self": POSTERIOR, **base}, of, *varied)
+    ),
+    *(
+        row
+        for kind, made in (
+            (CategoryPosterior, POSTERIOR["a"]),
+            (CountsPosterior, PRIVATE.posterior.counts),
+            (NumberPosterior, PRIVATE.posterior.size),
+        )
+        for name, base, of, varied in (
+            (
+                "interval",
+                {},
+                lambda ends: float(np.sum(ends[1]) - np.sum(ends[0])),
+                [vary("level", 0.99, LARGER)]
+                + [vary("kind", "highest density", SMALLER)] * (kind is CategoryPosterior),
+            ),
+            (
+                "pdf" if kind is CategoryPosterior else "pmf",
+                {"values": 1.0},
+                lambda p: float(np.sum(p)),
+                [vary("values", 0.5, DIFFERENT)],
+            ),
+            ("cdf", {"values": 0.5}, lambda p: float(np.sum(p)), [vary("values", 1.0, LARGER)]),
+            (
+                "sample",
+                {"size": 5, "seed": 0},
+                np.array,
+                [vary("size", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
+            ),
+        )
+        for row in rows(
+            getattr(kind, name),
+            {"self": made, **base},
+            of,
+            *varied,
+        )
+    ),
+    *rows(
+        of_variables(ob.NoiseAwarePosterior.marginal),
+        {"self": TABLE, "variables": ["x"]},
+        first_mean,
+        vary("variables", ["y"], LARGER),
+    ),
+    *rows(
+        of_variables(ob.NoiseAwarePosterior.conditional),
+        {"self": TABLE, "variables": ["x"], "y": "a"},
+        first_mean,
+        vary("variables", ["y"], REFUSED),
+    ),
+    *(
+        row
+        for method, base in (
+            (ob.GroupedRelease.pooled, {"self": GROUPS}),
+            (ob.Release.pooled, {"self": TABLE_RELEASE, "by": "x"}),
+        )
+        for row in rows(
+            method,
+            base,
+            pooled_mean,
+            vary("m_prior", [50.0, 1.0], LARGER),
+            vary("kappa_prior", stats.gamma(400, scale=10), DIFFERENT),
+            vary("effective_draws", 10_000, LARGER, number_of_draws, effective_draws=1),
+            vary("seed", 1, DIFFERENT),
+        )
+    ),
+    *rows(
+        ob.Release.pooled,
+        {"self": TABLE_RELEASE, "by": "x"},
+        list,
+        vary("by", "y", DIFFERENT, lambda p: [p[key].mean().tolist() for key in p]),
+    ),
+    *rows(Pooled.to_frame, {"self": POOLED}, pooled_width, vary("level", 0.99, LARGER)),
+    *rows(Pooled.sheet, {"self": POOLED}, repr, vary("level", 0.99, DIFFERENT)),
+    *rows(
+        Pooled.plot,
+        {"self": POOLED},
+        ends_drawn,
+        vary("level", 0.99, DIFFERENT),
+        vary("columns", 0, REFUSED),  # a number of them: tests/results/test_pooled_release.py
+    ),
+    *rows(Quantity.interval, {"self": ODDS}, np.diff, vary("level", 0.99, LARGER)),
+    *rows(Quantity.cdf, {"self": ODDS, "values": 1.0}, float, vary("values", 2.0, LARGER)),
+    *rows(Quantity.probability, {"self": ODDS}, lambda p: p.value, vary("above", 2.0, SMALLER)),
+    *rows(Quantity.row, {"self": ODDS}, list, vary("level", 0.5, DIFFERENT)),
+    *rows(
+        Quantity.sample,
+        {"self": ODDS, "size": 5, "seed": 0},
+        list,
+        vary("size", 6, LARGER, len),
+        vary("seed", 1, DIFFERENT),
+    ),
+    *rows(
+        Comparison.cdf,
+        {"self": COMPARED, "values": 0.0},
+        lambda found: float(found[0]),
+        vary("values", 0.3, LARGER),
+    ),
+    *rows(
+        Comparison.sample,
+        {"self": COMPARED, "size": 5, "seed": 0},
+        np.ravel,
+        vary("size", 6, LARGER, len),
+        vary("seed", 1, DIFFERENT),
+    ),
+    *rows(Comparison.interval, {"self": COMPARED}, first_width, vary("level", 0.99, LARGER)),
+    *rows(
+        ob.binomial_beta,
+        {"n": 10, "x": 4},
+        np.array,
+        vary("n", 11, DIFFERENT),
+        vary("x", 5, DIFFERENT),
+        vary("prior", 0.5, DIFFERENT),
+    ),
+    *rows(
+        ob.multinomial_dirichlet,
+        {"x": (1, 2, 3)},
+        np.array,
+        vary("x", (2, 2, 3), DIFFERENT),
+        vary("prior", 0.5, DIFFERENT),
+    ),
+    *(
+        row
+        for distance in (ob.hellinger_distance, ob.bhattacharyya_angle)
+        for row in rows(
+            distance,
+            {"a": (2, 1), "b": (1, 2)},
+            float,
+            vary("a", (4, 1), LARGER),
+            vary("b", (1, 4), LARGER),
+        )
+    ),
+]

@@ -1,0 +1,91 @@
+"""The posterior of a release by its definition: every data set, its prior probability by scipy, and
+the probability of what was drawn: of noise by its formula, otherwise from `log_pmf`.
+"""
+
+import math
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+from scipy import stats
+
+from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters
+from tests.helpers import oracles
+
+
+def data_sets(release, largest=None):
+    """Every data set that may have been released from, with its posterior probability: `(c, k)` and
+    `(c,)`.
+
+    With a private size, every data set with counts up to `largest`, every number of records being
+    equally probable.
+    """
+    prior = np.array(release.prior)
+    if release.size is not None:
+        sets = np.array(oracles.data_sets(release.size, release.k))
+    else:
+        sets = np.array(list(product(range(largest + 1), repeat=release.k)))
+    likelihood = np.array([probability(release, tuple(row)) for row in sets.tolist()])
+    sizes = sets.sum(axis=1)
+    prior_probability = np.where(
+        sizes > 0,
+        stats.dirichlet_multinomial.pmf(sets, prior, np.maximum(sizes, 1)),
+        1.0,
+    )
+    weights = likelihood * prior_probability
+    return sets, weights / weights.sum()
+
+
+@lru_cache(maxsize=2000)
+def law(mechanism, counts, prior):
+    """What the mechanism says its law is; candidates that several noised counts lead to are listed
+    several times.
+    """
+    support, log_p = mechanism.log_pmf(counts, prior)
+    total = {}
+    for candidate, p in zip(map(tuple, support.tolist()), np.exp(log_p), strict=True):
+        total[candidate] = total.get(candidate, 0.0) + p
+    return total
+
+
+CELLS = {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}
+
+
+def probability(release, counts):
+    """Of what was drawn, given the counts; of K-norm and Gaussian noise up to a constant."""
+    mechanism, moves = release.mechanism, np.subtract(release.drawn, counts).tolist()
+    if isinstance(mechanism, LaplaceParameters):
+        noised = moves[:-1] if mechanism.total in ("remainder", "truncated") else moves
+        return math.prod(cell(mechanism.noise, move, mechanism.scale) for move in noised)
+    if isinstance(mechanism, GaussianParameters):
+        return math.exp(-sum((move / mechanism.scale) ** 2 for move in moves) / 2)
+    if isinstance(mechanism, KNormParameters):
+        return math.exp(-sum(map(abs, moves)) / (2 * mechanism.scale))
+    return law(mechanism, counts, release.prior).get(release.drawn, 0.0)
+
+
+@lru_cache(maxsize=10_000)
+def cell(noise, value, scale):
+    return CELLS[noise](value, scale)
+
+
+def cdf(release, values, largest=None):
+    """Of the probability of each category, shape `(values, k)`: the mixture of Betas over all data
+    sets.
+    """
+    sets, weights = data_sets(release, largest)
+    seen = weights > 1e-15
+    a = (np.array(release.prior) + sets)[seen]
+    total = a.sum(axis=1)
+    columns = [
+        weights[seen] @ stats.beta.cdf(np.asarray(values), own[:, None], (total - own)[:, None])
+        for own in a.T
+    ]
+    return np.stack(columns, axis=1)
+
+
+def mean(release, largest=None):
+    """Expected probabilities, shape `(k,)`."""
+    sets, weights = data_sets(release, largest)
+    a = np.array(release.prior) + sets
+    return weights @ (a / a.sum(axis=1, keepdims=True))

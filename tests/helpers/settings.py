@@ -1,0 +1,157 @@
+"""Random settings of counts with noise, and how far a posterior is from the exact one."""
+
+import numpy as np
+from scipy import stats
+
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from tests.helpers.panels import Two
+from tests.helpers.reference import Exact
+
+LAWS = {"laplace": DiscreteLaplace, "floored": FlooredLaplace, "gaussian": DiscreteGaussian}
+LEVELS = np.array([0.001, 0.025, 0.1, 0.3, 0.5, 0.7, 0.9, 0.975, 0.999])
+#: Deviations of a count below this, in records, are not distinguished.
+SMALLEST_DEVIATION = 0.01
+
+
+def setting(rng, most, k=None, least=0):
+    """A mechanism, a prior, a number of records up to `most` and a draw, from the model or not."""
+    k = int(rng.integers(2, 6)) if k is None else k
+    size = int(np.exp(rng.uniform(np.log(least + 1), np.log(most + 1)))) - 1
+    law = str(rng.choice(list(LAWS)))
+    scale = float(np.exp(rng.uniform(np.log(0.1), np.log(100 * (size + 3)))))
+    if rng.random() < 0.2:
+        scale = float(2.0 ** rng.uniform(-40, 0))
+    prior = [
+        np.full(k, 10.0 ** rng.uniform(-6, 8)),
+        10.0 ** rng.uniform(-6, 8, k),
+        10.0 ** rng.uniform(-3, 2, k),
+        np.ones(k),
+    ][rng.integers(4)]
+    theta = rng.dirichlet(np.maximum(prior, 1e-2))
+    counts = rng.multinomial(size, theta / theta.sum())
+    noise = rng.normal(0, scale, k) if law == "gaussian" else rng.laplace(0, scale, k)
+    noisy = counts + np.rint(np.clip(noise, -1e15, 1e15)).astype(np.int64)
+    corner = np.zeros(k, dtype=np.int64)
+    corner[rng.integers(k)] = size
+    outlier = noisy.copy()
+    outlier[rng.integers(k)] = rng.choice([-(10**6), 10**6, -(10**9), 2 * size, -size])
+    anywhere = rng.integers(-3 * size - 5, 3 * size + 5, k)
+    inside = rng.integers(0, size + 2, k)
+    drawn = [noisy, noisy, corner, outlier, anywhere, inside][rng.integers(6)]
+    noised = np.ones(k, dtype=bool)
+    if rng.random() < 0.25:
+        noised[rng.integers(k)] = False
+    made = {"law": law, "scale": scale, "drawn": drawn, "prior": prior}
+    return made | {"size": size, "noised": noised}
+
+
+def private_setting(rng, most):
+    """The same with a private number of records, with a prior of any kind, and the largest number
+    that matters; None where that is too large for the reference.
+    """
+    made = setting(rng, most)
+    k = made["prior"].size
+    made["noised"] = np.ones(k, dtype=bool)
+    made["scale"] = float(np.exp(rng.uniform(np.log(0.05), np.log(12))))
+    if rng.random() < 0.1:
+        made["scale"] = float(2.0 ** rng.uniform(-40, -4))
+    made["drawn"] = np.clip(made["drawn"], -(10**6), most)
+    mean = float(np.exp(rng.uniform(0, np.log(most))))
+    first = int(mean)
+    made["size_prior"] = [
+        None,
+        stats.poisson(mean),
+        stats.randint(first, int(1.2 * mean) + 2),
+        stats.geom(1 / (mean + 1)),
+        stats.randint(first, first + 1),
+        stats.nbinom(3, 3 / (3 + mean)),
+        stats.rv_discrete(values=([first, first + 7, 2 * first + 9], [0.5, 0.3, 0.2])),
+    ][rng.integers(7)]
+    largest = int(np.maximum(made["drawn"], 0).sum() + 60 * made["scale"] + 20)
+    if made["size_prior"] is not None:
+        end = min(made["size_prior"].isf(1e-15), made["size_prior"].support()[1])
+        largest = int(max(largest, end)) + 1
+    del made["size"]
+    return made | {"largest": largest} if largest <= 400 else None
+
+
+def posterior(made):
+    """The posterior of a setting."""
+    return CountsGivenNoise(
+        made["drawn"],
+        made["prior"],
+        LAWS[made["law"]](made["scale"]),
+        noised=made["noised"],
+        size=made.get("size"),
+        size_prior=made.get("size_prior"),
+    )
+
+
+def exact(made):
+    """The exact posterior."""
+    known = made["law"], made["scale"], made["drawn"].tolist(), made["prior"].tolist()
+    if "size" in made:
+        return Exact(*known, size=made["size"], noised=made["noised"].tolist())
+    sizes = np.zeros(made["largest"] + 1)
+    if made["size_prior"] is not None:
+        with np.errstate(divide="ignore"):
+            sizes = made["size_prior"].logpmf(np.arange(made["largest"] + 1))
+    return Exact(*known, sizes=sizes)
+
+
+def deviations(found, right):
+    """The largest deviations over the categories: of mean and std, in standard deviations, and of
+    cumulative probabilities, of the probabilities and of the counts.
+    """
+    theta, counts = found.probabilities, found.counts
+    k, std = theta.m, right.std()
+    worst = {
+        "mean": np.max(np.abs(theta.mean() - right.mean()) / std),
+        "std": np.max(np.abs(np.sqrt(theta.variance()) / std - 1)),
+        "cdf": 0.0,
+        "count mean": 0.0,
+        "count std": 0.0,
+        "count cdf": 0.0,
+    }
+    values, complements = theta.two_sided_quantile(LEVELS[:, None])
+    count_mean, count_std = counts.mean(), counts.std()
+    last = right.pairs[0][0].max()
+    at = np.unique(np.append(np.rint(np.linspace(0, last, 60)), np.arange(min(10, last + 1))))
+    count_cdf = counts.cdf(np.repeat(at[:, None], k, axis=1))
+    for i in range(k):
+        # A quantile that is rounded to 0 or 1 tells nothing.
+        inside = (values[:, i] > 1e-300) & (complements[:, i] > 1e-300)
+        cdf = right.cdf(i, values[inside, i], complements[inside, i])
+        mean, deviation = right.count_mean_std(i)
+        unit = max(deviation, SMALLEST_DEVIATION)
+        each = {
+            "cdf": np.max(np.abs(cdf - LEVELS[inside]), initial=0.0),
+            "count mean": abs(count_mean[i] - mean) / unit,
+            "count std": abs(count_std[i] - deviation) / unit,
+            "count cdf": np.max(np.abs(count_cdf[:, i] - right.count_cdf(i, at))),
+        }
+        worst |= {name: max(worst[name], value) for name, value in each.items()}
+    return worst
+
+
+def wide_deviations(made):
+    """The same for the first of two categories, with any public number of records."""
+    found = posterior(made)
+    right = Two(
+        made["law"], made["scale"], made["drawn"].tolist(), made["prior"].tolist(), made["size"]
+    )
+    theta = found.probabilities
+    mean, std = right.theta_mean_std()
+    count_mean, count_std = right.count_mean_std()
+    unit = max(count_std, SMALLEST_DEVIATION)
+    values, complements = theta.two_sided_quantile(LEVELS[:, None])
+    inside = (values[:, 0] > 1e-300) & (complements[:, 0] > 1e-300)
+    cdf = right.cdf(values[inside, 0], complements[inside, 0])
+    return {
+        "mean": abs(theta.mean()[0] - mean) / std,
+        "std": abs(np.sqrt(theta.variance()[0]) / std - 1),
+        "cdf": np.max(np.abs(cdf - LEVELS[inside]), initial=0.0) if right.is_fine else 0.0,
+        "count mean": abs(found.counts.mean()[0] - count_mean) / unit,
+        "count std": abs(found.counts.std()[0] - count_std) / unit,
+    }

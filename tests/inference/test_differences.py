@@ -1,0 +1,61 @@
+"""Differences of two mixtures of Betas, against sums over both; intervals that hold all at once."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from opendp_bayes.inference.laws.beta_differences import BetaDifferences
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+
+#: (a, b, weight) of the components of laws: smooth, narrow, two peaks, next to 0 and next to 1.
+LAWS = {
+    "smooth": [(3.0, 7.0, 1.0)],
+    "narrow": [(1e5, 3e5, 1.0)],
+    "two peaks": [(30.0, 70.0, 0.6), (400.0, 100.0, 0.4)],
+    "near 0": [(0.3, 50.0, 1.0)],
+    "near 1": [(50.0, 0.4, 0.5), (60.0, 3.0, 0.5)],
+}
+
+
+def mixtures(names):
+    parts = [np.array(LAWS[name]) for name in names]
+    start = np.cumsum([0, *map(len, parts)])
+    return BetaMixtures(*np.concatenate(parts).T, start)
+
+
+def below(first, second, value):
+    """P(X - Y <= value), the mean over 20 000 quantiles of Y of each component."""
+    shares = (np.arange(20_000) + 0.5) / 20_000
+    found = 0.0
+    for a, b, weight in LAWS[second]:
+        places = stats.beta(a, b).ppf(shares) + value
+        each = sum(w * stats.beta(c, d).cdf(places) for c, d, w in LAWS[first])
+        found += weight * each.mean()
+    return found
+
+
+def test_cumulative_probabilities_and_intervals_of_all_pairs_at_once():
+    pairs = [(one, two) for one in LAWS for two in LAWS]
+    found = BetaDifferences(*(mixtures(side) for side in zip(*pairs, strict=True)))
+    lower, upper = found.interval(0.9)
+    zero = found.cdf(np.zeros(1))
+    for i, (one, two) in enumerate(pairs):
+        assert zero[i] == pytest.approx(below(one, two, 0.0), abs=1e-3)
+        assert below(one, two, lower[i]) == pytest.approx(0.05, abs=1e-3)
+        assert below(one, two, upper[i]) == pytest.approx(0.95, abs=1e-3)
+        mirrored = pairs.index((two, one))
+        assert zero[i] + zero[mirrored] == pytest.approx(1, abs=1e-3)
+    assert abs(zero[pairs.index(("smooth", "narrow"))] - 0.5) > 0.02  # not all of them are even
+
+
+def test_values_of_every_shape():
+    found = BetaDifferences(mixtures(["smooth", "near 0"]), mixtures(["near 0", "two peaks"]))
+    values = np.array([[[-1.0]], [[0.1]], [[1.0]]])
+    cdf = found.cdf(values)
+    assert cdf.shape == (3, 1, 2)
+    assert cdf[0] == pytest.approx(0, abs=1e-9)
+    assert cdf[2] == pytest.approx(1, abs=1e-9)
+    assert cdf[1, 0] == pytest.approx(
+        [below("smooth", "near 0", 0.1), below("near 0", "two peaks", 0.1)], abs=1e-3
+    )
+    assert found.mean() == pytest.approx(found.first.mean() - found.second.mean())

@@ -1,0 +1,219 @@
+"""Pooled groups: their chains against sums over all counts, and calibrated by simulation."""
+
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import opendp_bayes as ob
+from opendp_bayes.inference.pooling import pooled_draws as module
+from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of
+from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from tests.helpers import oracles
+from tests.helpers.optional import arviz_or_skip
+from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
+from tests.helpers.releases import promise
+
+DRAWN = ((4, 0), (1, 6), (-1, 3))
+
+
+def grouped(drawn, scale=1.0):
+    labels = tuple("abcdefgh"[: len(drawn[0])])
+    mechanism = ob.LaplaceParameters(scale, total="private")
+    groups = tuple(range(len(drawn)))
+    prior = (1.0,) * len(labels)
+    return ob.GroupedRelease(groups, drawn, labels, prior, mechanism, promise(None))
+
+
+def exact(drawn, scale, kappa_prior, largest=26, points=30):
+    """Expected ln κ, m and probabilities of the first category of each group, and their standard
+    deviations, by sums over all counts of two categories and integrals over κ and m.
+    """
+    kappas = kappa_prior.ppf((np.arange(points) + 0.5) / points)
+    shares = (np.arange(points) + 0.5) / points
+    kappa, share = (grid.ravel() for grid in np.meshgrid(kappas, shares))
+    x, y = (grid.ravel() for grid in np.meshgrid(np.arange(largest), np.arange(largest)))
+    n, a, b = x + y, kappa * share, kappa * (1 - share)
+    counts = special.betaln(a[:, None] + x, b[:, None] + y) - special.betaln(a, b)[:, None]
+    counts += special.gammaln(n + 1) - special.gammaln(x + 1) - special.gammaln(y + 1)
+    log_evidence, means = np.zeros(kappa.size), []
+    for first, second in drawn:
+        noise = -(np.abs(first - x) + np.abs(second - y)) / scale
+        log_evidence += special.logsumexp(counts + noise, axis=1)
+        given = special.softmax(counts + noise, axis=1)
+        means.append((given * (a[:, None] + x) / (kappa[:, None] + n)).sum(axis=1))
+    weights = special.softmax(log_evidence)
+    values = np.stack([np.log(kappa), share, *means])
+    mean = values @ weights
+    return mean, np.sqrt((values - mean[:, None]) ** 2 @ weights)
+
+
+def found_by(pooled):
+    kappa = np.log(pooled.kappa)
+    return np.array([kappa.mean(), pooled.m[:, 0].mean(), *(p.mean()[0] for p in pooled.values())])
+
+
+@pytest.mark.parametrize("sweeps", [240, pytest.param(12_800, marks=pytest.mark.slow)])
+def test_agrees_with_sums_over_all_counts(monkeypatch, sweeps):
+    monkeypatch.setattr(module, "_FIRST_RUN", sweeps)
+    pooled = grouped(DRAWN).pooled(kappa_prior=KAPPA)
+    mean, std = exact(DRAWN, 1.0, KAPPA)
+    error = std / np.sqrt(pooled.diagnostics.ess.min())
+    off = np.abs(found_by(pooled) - mean) / error
+    limit = stats.norm.isf(oracles.FALSE_ALARM / 2)
+    assert off.max() < limit
+    # Negative control: another prior of κ, and other noise, are noticed.
+    wrong = exact(DRAWN, 1.0, stats.gamma(3, scale=4)), exact(DRAWN, 2.5, KAPPA)
+    assert min(np.max(np.abs(found_by(pooled) - other[0]) / error) for other in wrong) > limit
+
+
+def simulated(seed, groups=6, k=3, scale=1.5, assumed=1.0):
+    """Ranks of ln κ, m and the probabilities of one group, of data from the model."""
+    rng = np.random.default_rng(seed)
+    kappa, m, theta = truth(groups, k, rng)
+    counts = np.array(
+        [rng.multinomial(n, t) for n, t in zip(rng.integers(0, 120, groups), theta, strict=True)]
+    )
+    drawn = counts + DiscreteLaplace(scale).simulate(counts.shape, rng)
+    noised, noise = np.ones(drawn.shape, dtype=bool), DiscreteLaplace(scale * assumed)
+    data = PooledGroups(tuple(range(groups)), tuple("abc"), drawn, noised, noise, None)
+    return ranks(data, kappa, m, theta, rng)
+
+
+def test_ranks_of_ten_truths_look_uniform(monkeypatch):
+    """What the slow test does of 200, with chains too short to have met."""
+    check_uniform(monkeypatch, simulated, 10, sweeps=24)
+
+
+@pytest.mark.slow
+def test_ranks_of_the_truth_are_uniform(monkeypatch):
+    """Simulation-based calibration, of κ, every entry of m and the probabilities of a group."""
+
+    # Negative control: noise thought to be much smaller is taken for differences between groups.
+    def wrong(seed):
+        return simulated(seed, groups=30, scale=10.0, assumed=0.1)
+
+    check_200_uniform(monkeypatch, simulated, wrong)
+
+
+def test_small_groups_are_drawn_together_and_large_ones_are_not(monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_RUN", 120)
+    drawn = ((70, 30), (65, 35), (72, 28), (68, 31), (66, 34), (1, 4), (1000, 4000))
+    release = grouped(drawn)
+    pooled = release.pooled(effective_draws=20)
+    alone, together = release[5].posterior, pooled[5]
+    assert together.mean()[0] > alone.mean()[0] + 0.1
+    assert together.std()[0] < alone.std()[0]
+    assert pooled[6].mean()[0] == pytest.approx(0.2, abs=0.01)
+    assert list(pooled) == list(release)
+    assert len(pooled) == 7
+
+
+@pytest.mark.parametrize(
+    ("m_prior", "kappa_prior"), [(1e-3, None), (0.01, stats.loguniform(1e-30, 1e-10))]
+)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_groups_of_one_category_each(monkeypatch, m_prior, kappa_prior):
+    """Entries of κ m too small for a float: what was not drawn in a group is not in it."""
+    monkeypatch.setattr(module, "_FIRST_RUN", 200)
+    monkeypatch.setattr(module, "_GROWTHS", 0)
+    drawn = ((40, 0, 1), (1, 60, 2), (-1, 30, 0), (900, 1, 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # chains that have not met
+        pooled = grouped(drawn).pooled(m_prior=m_prior, kappa_prior=kappa_prior, effective_draws=1)
+    for group, category in enumerate((0, 1, 1, 0)):
+        assert pooled[group].mean()[category] > 0.9
+        assert pooled[group].interval()[0][category] > 0.8
+
+
+def test_answers_like_a_posterior(monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_RUN", 60)
+    release = grouped(DRAWN)
+    pooled = release.pooled(effective_draws=10)
+    one = pooled[0]
+    lower, upper = one.interval(0.9)
+    assert one.cdf(lower)[0, 0] == pytest.approx(0.05, abs=1e-6)
+    assert one.cdf(upper)[1, 1] == pytest.approx(0.95, abs=1e-6)
+    draws = one.sample(20_000, seed=1)
+    assert np.allclose(draws.mean(axis=0), one.mean(), atol=0.01)
+    assert np.allclose(draws.std(axis=0), one.std(), atol=0.01)
+    slope = (one.cdf(0.301) - one.cdf(0.299)) / 0.002
+    assert np.allclose(one.pdf(0.3), slope, rtol=1e-3)
+    assert np.allclose(pooled.m.sum(axis=1), 1)
+    assert repr(one).startswith("PooledPosterior({'a': ")
+    assert repr(pooled).startswith("Pooled(3 groups, kappa=")
+    shown = repr(pooled.diagnostics).splitlines()
+    assert shown[1].startswith("ln κ ")
+    assert shown[-1] == "4 chains of 40 draws"
+    again = release.pooled(effective_draws=10)
+    assert np.array_equal(again.kappa, pooled.kappa)
+
+
+def test_groups_answer_what_releases_do(monkeypatch):
+    """Against draws of the probabilities, each from the Dirichlet distribution of a draw."""
+    monkeypatch.setattr(module, "_FIRST_RUN", 60)
+    one = grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(effective_draws=10)[1]
+    theta, labels = one.sample(100_000, seed=1), one.categories
+    close = partial(pytest.approx, abs=0.01)
+    assert one[labels[2]].mean() == close(theta[:, 2].mean())
+    assert one.difference(*labels[:2]).std() == close((theta[:, 0] - theta[:, 1]).std())
+    larger = np.mean(theta[:, 0] > theta[:, 1])
+    assert one.difference(*labels[:2]).probability().value == close(larger)
+    assert one.probability(lambda p: p[0] > p[1]).value == close(larger)
+    together = one.merged({"others": labels[1:]})
+    assert together.categories == ("others", labels[0])
+    assert together.std() == close(theta[:, 0].std())
+    among = theta[:, :2] / theta[:, :2].sum(axis=1, keepdims=True)
+    assert one.given(labels[:2]).mean() == close(among.mean(axis=0))
+    assert one.given(labels[:2]).std() == close(among.std(axis=0))
+    nearest = stats.dirichlet(one.dirichlet())
+    assert one.dirichlet().min() > 0
+    assert nearest.mean() == close(theta.mean(axis=0))
+    further = one.predictive(1000, draws=20_000, seed=2)
+    assert further.mean(axis=0) / 1000 == close(theta.mean(axis=0))
+    shape = one.diagnostics.chains, one.diagnostics.draws, 3
+    arviz_or_skip()
+    assert one.to_arviz()["posterior"]["theta"].shape == shape
+
+
+def test_counts_of_groups_are_those_of_the_chains(monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_RUN", 60)
+    pooled = grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(effective_draws=10)
+    one = pooled[1]
+    counts = np.rint(one.concentration - pooled.kappa[:, None] * pooled.m)
+    assert counts.min() == 0 < counts.std()
+    assert one.counts.mean() == pytest.approx(counts.mean(axis=0))
+    assert one.size.mean() == pytest.approx(counts.sum(axis=1).mean())
+    last = one.merged({"rest": one.categories[:2]})
+    assert last.counts.mean()[0] == pytest.approx(counts[:, :2].sum(axis=1).mean())
+    without_first = counts[:, 1:].sum(axis=1)
+    assert one.given(one.categories[1:]).size.mean() == pytest.approx(without_first.mean())
+    rows = one.counts.sample(500, seed=3)
+    assert {tuple(row) for row in rows} <= {tuple(row) for row in counts}
+    assert one.size.sample(500, seed=3) == pytest.approx(rows.sum(axis=1))
+
+
+def test_refuses_what_is_no_prior():
+    release = grouped(DRAWN)
+    for prior in (3.0, stats.norm(0, 1), stats.poisson(3)):
+        with pytest.raises(ValueError, match="frozen continuous distribution"):
+            release.pooled(kappa_prior=prior)
+    with pytest.raises(ValueError, match=r"^m_prior=\[1.0, -1.0\]: every entry must be greater"):
+        release.pooled(m_prior=[1.0, -1.0])
+    with pytest.raises(ValueError, match=r"^effective_draws=0: must be between 1 and .* draws\."):
+        release.pooled(effective_draws=0)
+    with pytest.raises(ValueError, match=r"^size=0: must be between 1 and .* draws\."):
+        release[0].posterior.sample(0)
+
+
+def test_warns_where_chains_have_not_met(monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_RUN", 16)
+    monkeypatch.setattr(module, "_GROWTHS", 0)
+    with pytest.warns(UserWarning, match="have not met"):
+        grouped(DRAWN, scale=20.0).pooled()
+    apart = np.ones((4, 50, 2)) * np.arange(1, 5)[:, None, None]
+    apart = apart + np.random.default_rng(0).normal(0, 0.01, apart.shape)
+    assert diagnostics_of(apart).r_hat.max() > 1.5

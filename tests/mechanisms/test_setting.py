@@ -1,0 +1,110 @@
+"""A mechanism in its public setting: what is validated, and that its law is asked for once."""
+
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.mechanisms.setting import Setting
+
+PRIOR = (1.0, 0.5, 2.0)
+
+
+def test_arguments_are_validated_and_copied() -> None:
+    own = ob.LaplaceParameters(2.0)
+    setting = Setting.of(own, np.int64(9), np.array(PRIOR))
+    assert (setting.mechanism, setting.size, setting.prior) == (own, 9, PRIOR)
+    assert setting.mechanism is not own
+    assert setting == Setting(own, 9, PRIOR)
+    assert hash(setting) == hash(Setting(own, 9, PRIOR))
+    assert setting.prior_array.tolist() == list(PRIOR)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "size", "prior", "kind", "match"),
+    [
+        ("laplace", 9, PRIOR, TypeError, "mechanism='laplace': must be a mechanism value"),
+        (ob.LaplaceParameters(1.0), 0, PRIOR, ValueError, "size=0: must be between 1 and"),
+        (ob.LaplaceParameters(1.0), 9, (1.0, -1.0), ValueError, "prior=.* greater than 0"),
+        (ob.LaplaceParameters(1.0), None, PRIOR, ValueError, "total='remainder': needs a public"),
+    ],
+)
+def test_what_is_refused(mechanism: Any, size: Any, prior: Any, kind: Any, match: str) -> None:
+    with pytest.raises(kind, match=match):
+        Setting.of(mechanism, size, prior)
+
+
+def test_a_mechanism_must_be_hashable() -> None:
+    class Open(ob.LaplaceParameters):
+        __hash__ = None  # type: ignore[assignment]
+
+    with pytest.raises(TypeError, match=r"must be hashable; give its class @dataclass\(frozen"):
+        Setting.of(Open(1.0), 9, PRIOR)
+
+
+def test_another_scale_has_another_law() -> None:
+    setting = Setting.of(ob.KNormParameters(2.0), 9, PRIOR)
+    other = setting.changed(scale=3.0)
+    assert setting.law == ob.KNormParameters(2.0).law(9, np.array(PRIOR))
+    assert other.law == ob.KNormParameters(3.0).law(9, np.array(PRIOR))
+    assert (other.size, other.prior) == (9, PRIOR)
+
+
+def test_only_what_is_built_in_is_accounted_for() -> None:
+    class Own(ob.KNormParameters):
+        pass
+
+    assert Setting.of(ob.KNormParameters(2.0), 9, PRIOR).is_accounted
+    assert not Setting.of(Own(2.0), 9, PRIOR).is_accounted
+
+
+def test_what_is_proven_and_released_is_the_mechanism_s() -> None:
+    mechanism = ob.SmoothHellingerExponential(2.0, beta=0.1)
+    setting = Setting.of(mechanism, 9, PRIOR)
+    for delta in (0.0, 1e-3):
+        proven = mechanism.proven_loss(2, size=9, prior=np.array(PRIOR), delta=delta)
+        assert setting.proven_loss(2, delta) == proven
+    noised = Setting.of(ob.LaplaceParameters(2.0), 9, PRIOR)
+    assert noised.projected(np.array([[-3, 5, 1]])).tolist() == [[0, 5, 4]]
+
+
+@pytest.fixture
+def laws(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Any]]:
+    """The scales and numbers of records for which K-norm noise was asked for its law."""
+    asked: list[tuple[float, Any]] = []
+    law = ob.KNormParameters.law
+
+    def counted(self: ob.KNormParameters, size: Any, prior: Any) -> Any:
+        asked.append((self.scale, size))
+        return law(self, size, prior)
+
+    monkeypatch.setattr(ob.KNormParameters, "law", counted)
+    return asked
+
+
+def test_a_measurement_asks_for_its_law_once(laws: list[Any]) -> None:
+    space = PosteriorSpace(("a", "b", "c"), 27, PRIOR)
+    made = ob.make_knorm_parameters(space.domain, space.metric, dp.max_divergence(), 2.71)
+    made(np.array(PRIOR) + 9)
+    made.map(2)
+    assert laws == [(2.71, 27)]
+
+
+def test_a_query_asks_for_the_law_of_every_scale_that_it_tries_once(laws: list[Any]) -> None:
+    frame = pl.LazyFrame({"v": ["a", "b", "c"] * 9}, schema={"v": pl.Enum(["a", "b", "c"])})
+    context = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(changes=2),
+        privacy_loss=dp.loss_of(epsilon=0.83),
+        split_evenly_over=1,
+    )
+    query = ob.posterior(context.query(), "v", size=27, nulls="a", mechanism="knorm_parameters")
+    query.summarize()
+    release = query.release()
+    assert release.d_in == 2
+    assert len(laws) == len(set(laws))
+    assert (release.mechanism.scale, 27) in laws

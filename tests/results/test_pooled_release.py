@@ -1,0 +1,135 @@
+"""Pooled groups as the analyst sees them: frame, table and picture."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.container import ErrorbarContainer
+from scipy import stats
+
+from opendp_bayes import GroupedRelease, LaplaceParameters
+from opendp_bayes.display import plain
+from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.results.pooled_release import Pooled
+from tests.helpers.releases import promise
+
+#: Of the release that is pooled.
+PROMISE = promise(None)
+PRIVATE = LaplaceParameters(1.0, total="private")
+
+
+def pooled_of(groups: Any, drawn: Any, a: Any = None, made: Any = PROMISE) -> Pooled:
+    """Of chains whose draws all have κ m = 3 for every category and the counts that were drawn."""
+    drawn = np.array(drawn)
+    labels = ("yes", "no", "$x^$", "d")[: drawn.shape[1]]
+    noised, noise = np.ones(drawn.shape, dtype=bool), DiscreteLaplace(1.0)
+    a = np.full((4, 10, drawn.shape[1]), 3.0) if a is None else a
+    counts = np.tile(np.maximum(drawn, 0), (*a.shape[:2], 1, 1))
+    return Pooled(PooledGroups(groups, labels, drawn, noised, noise, None), made, a, counts)
+
+
+NORTH = pooled_of(("north", None), [[4, 0], [10, 90]])
+
+
+def test_is_shown_as_a_frame_and_as_a_table() -> None:
+    frame = NORTH.to_frame(0.5)
+    assert frame["group"].to_list() == ["north"] * 2 + ["(null)"] * 2
+    assert frame["category"].to_list() == ["yes", "no"] * 2
+    one = stats.beta([7, 3, 13, 93], [3, 7, 93, 13])
+    lower, upper = one.interval(0.5)
+    for name, wanted in {
+        "mean": one.mean(),
+        "std": one.std(),
+        "lower": lower,
+        "upper": upper,
+    }.items():
+        assert frame[name].to_list() == pytest.approx(wanted, abs=1e-9)
+    text = plain.rendered(NORTH.sheet(0.5)).splitlines()
+    assert text[1].split() == ["north", "yes", "0.700", f"{lower[0]:.3f}", "to", f"{upper[0]:.3f}"]
+    assert text[-2] == "The others are worth 6 records to a group (50 %: 6 to 6)."
+    assert text[-1].startswith("Markov chains: R-hat ")
+    assert "0.700" in NORTH._repr_html_()
+    with pytest.raises(ValueError, match="level=1"):
+        NORTH.to_frame(1.0)
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+def test_the_table_has_the_promise_of_the_release(truncated: bool) -> None:
+    made = promise(None, d_in=2, truncated=truncated)
+    shown = pooled_of(("north", None), [[4, 0], [10, 90]], made=made).sheet()
+    text = " ".join(plain.rendered(shown).split())
+    assert "All groups together: ε = 1 for data sets that differ by 2 records added" in text
+    assert ("rows of each identifier were limited" in text) == truncated
+    grouped = GroupedRelease(
+        ("n", "s"), ((40, 10), (10, 30)), ("a", "b"), (1.0, 1.0), PRIVATE, made
+    )
+    assert grouped.pooled(effective_draws=1).promise == made
+
+
+def test_refuses_what_is_no_group() -> None:
+    with pytest.raises(KeyError, match="is not a group; the groups are 'north', None"):
+        NORTH["x"]
+
+
+@pytest.fixture
+def _pictures() -> Iterator[None]:
+    mpl.use("Agg")
+    yield
+    plt.close("all")
+
+
+def points(ax: Any) -> tuple[Any, Any]:
+    """Where groups are pooled and alone."""
+    (bars,) = (of for of in ax.containers if isinstance(of, ErrorbarContainer))
+    alone = next(line for line in ax.lines if to_hex(line.get_color()) == "#d55e00")
+    (collection,) = bars.lines[2]
+    ends = np.array([segment[:, 0] for segment in collection.get_segments()])
+    return np.column_stack([bars.lines[0].get_xdata(), ends]), alone.get_xdata()
+
+
+@pytest.mark.usefixtures("_pictures")
+def test_the_picture_of_two_categories_is_of_the_first() -> None:
+    (ax,) = NORTH.plot(level=0.8).axes
+    pooled, alone = points(ax)
+    ends = [one.interval(0.8) for one in NORTH.values()]
+    wanted = [(0.7, ends[0][0][0], ends[0][1][0]), (13 / 106, ends[1][0][0], ends[1][1][0])]
+    assert pooled == pytest.approx(np.array(wanted))
+    assert alone == pytest.approx([1.0, 0.1])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["north", "(null)"]
+    assert ax.get_title() == "yes"
+
+
+@pytest.mark.usefixtures("_pictures")
+def test_more_categories_have_a_picture_each() -> None:
+    a = np.random.default_rng(0).gamma(5.0, size=(4, 10, 4))
+    pooled = pooled_of((1, 2, 3), [[5, 3, -2, 4], [9, 1, 0, 0], [-1, -1, -1, -1]], a)
+    figure = pooled.plot(columns=3)
+    used = [ax for ax in figure.axes if ax.axison]
+    assert [ax.get_title() for ax in used] == ["yes", "no", "$x^$", "d"]
+    for at, ax in enumerate(used):
+        found, alone = points(ax)
+        assert found[:, 0] == pytest.approx([one.mean()[at] for one in pooled.values()])
+        assert alone == pytest.approx([[5 / 12, 3 / 12, 0, 4 / 12][at], [0.9, 0.1, 0, 0][at], 0])
+        band = ax.patches[0].get_extents().transformed(ax.transData.inverted())
+        assert [band.x0, band.x1] == pytest.approx(np.quantile(pooled.m[:, at], [0.025, 0.975]))
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend[1] == "Share of what was drawn for the group, which ignores the noise"
+    assert legend[2] == "Pooled: mean and 95 % interval"
+
+
+@pytest.mark.usefixtures("_pictures")
+def test_many_groups_have_no_names() -> None:
+    rng = np.random.default_rng(0)
+    pooled = pooled_of(tuple(range(80)), rng.integers(0, 30, (80, 2)))
+    (ax,) = pooled.plot().axes
+    assert not ax.get_yticks().size
+    assert ax.get_ylabel() == "80 groups"
+    with pytest.raises(ValueError, match="columns=0"):
+        pooled.plot(0)
+    with pytest.raises(ValueError, match="level=1"):
+        pooled.plot(level=1.0)

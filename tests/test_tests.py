@@ -1,0 +1,67 @@
+"""A module's tests are found by its name, or by a line of CONTRIBUTING.md."""
+
+import re
+
+from tests.helpers.sources import ROOT
+
+TESTS, PACKAGE = ROOT / "tests", ROOT / "opendp_bayes"
+MODULES = {
+    path.relative_to(PACKAGE).with_suffix("").as_posix()
+    for path in PACKAGE.rglob("*.py")
+    if not path.stem.startswith("__")
+}
+_ROW = re.compile(r"^\| (`[\w/`, ]+`) \| (.+) \| `([\w/.]+)` \|$", re.MULTILINE)
+_NAME = re.compile(r"`([\w/]+)`")
+
+
+def listed(page: str) -> dict[str, str]:
+    """Modules, and folders of which every module is meant, with the place of their tests."""
+    found = {}
+    for folders, names, place in _ROW.findall(page):
+        for folder in _NAME.findall(folders):
+            modules = [f"{folder}/{name}" for name in _NAME.findall(names)]
+            found |= dict.fromkeys(modules or [folder], place)
+    return found
+
+
+LISTED = listed((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+
+
+def by_name(module: str) -> bool:
+    """Whether the tests of a module are where its name says."""
+    folder, _, name = ("/" + module).rpartition("/")
+    room = folder.removeprefix("/").split("/")[0]
+    return (TESTS / room / f"test_{name}.py").exists()
+
+
+def in_the_list(module: str) -> bool:
+    """Whether a line names the module, or a folder that it is in."""
+    folders = module.split("/")
+    return any("/".join(folders[:end]) in LISTED for end in range(1, len(folders) + 1))
+
+
+def test_the_tests_of_every_module_are_found() -> None:
+    assert len(MODULES) > 100
+    assert [one for one in sorted(MODULES) if not by_name(one) and not in_the_list(one)] == []
+
+
+def test_every_line_is_needed_and_leads_to_tests() -> None:
+    for module, place in LISTED.items():
+        assert (TESTS / place).exists(), place
+        if module in MODULES:
+            assert not by_name(module), module
+        else:
+            assert [one for one in MODULES if one.startswith(f"{module}/")], module
+    assert len(LISTED) > 20
+
+
+def test_a_module_without_tests_is_noticed() -> None:
+    """Negative control."""
+    assert not by_name("samplers/no_such_sampler")
+    assert not in_the_list("samplers/no_such_sampler")
+    assert not in_the_list("samplers")
+    assert by_name("papers")
+    assert by_name("samplers/uniform")
+    assert in_the_list("inference/tree/of_any_name")
+    page = "| `a`, `b/c` | every module | `d` |\n| `e` | `f`, `g` | `e/test_h.py` |"
+    assert listed(page) == {"a": "d", "b/c": "d", "e/f": "e/test_h.py", "e/g": "e/test_h.py"}
