@@ -5,9 +5,7 @@ place of the truth among the draws, which is uniform.
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from every_survey import margin
 from scipy import stats
 
 from opendp_bayes.inference.survey_tables.consistent_draws import draw
@@ -15,6 +13,8 @@ from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.survey_tables.tables import Look, Model
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
+from tests.helpers import oracles
+from tests.helpers.every_survey import margin
 
 LEVELS, RECORDS, CONCENTRATION = (2, 3, 2, 2), 60, 6.0
 #: Cliques in an order in which each meets those before in a separator, and what is measured.

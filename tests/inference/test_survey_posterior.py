@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from releases import promise
 
 import opendp_bayes as ob
 from opendp_bayes.inference.survey_tables import consistent_draws
+from tests.helpers.releases import promise
 
 LABELS: dict[str, tuple[Any, ...]] = {
     "vote": ("left", "right", "none"),

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_survey import SmallSurvey, margin, posterior
 
 from opendp_bayes.inference.sampling.markov_chain import r_hat_and_ess
 from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws, draw
@@ -21,6 +20,7 @@ from opendp_bayes.mechanisms.integer_noise import (
     FlooredLaplace,
     IntegerNoise,
 )
+from tests.helpers.every_survey import SmallSurvey, margin, posterior
 
 #: Standard errors by which a mean over the chains may differ from the exact one. A normal variable
 #: is farther away with probability 5e-7; effective draws that are overstated by a fifth make it

@@ -132,8 +132,7 @@ class TablePosterior:
         def source(size: int, seed: int | None) -> Floats:
             return values[_picked(len(values), size, seed)]
 
-        known = float(values.mean()), float(values.std(ddof=1)), effective
-        return Quantity(label, OfDraws(source, len(values), effective, 0, known))
+        return Quantity(label, OfDraws(source, len(values), effective, 0))
 
     def __repr__(self) -> str:
         rows = zip(self.categories, self.mean(), self.std(), strict=True)
@@ -142,4 +141,6 @@ class TablePosterior:
 
 
 def _picked(rows: int, size: int, seed: int | None) -> Integers:
-    return np.random.default_rng(seed).integers(rows, size=as_size(size, of="draws"))
+    """Rows in random order, each once as far as there are enough."""
+    rng, size = np.random.default_rng(seed), as_size(size, of="draws")
+    return rng.permutation(rows)[:size] if size <= rows else rng.integers(rows, size=size)
