@@ -88,11 +88,11 @@ if TYPE_CHECKING:
     from opendp_bayes.inference.survey_tables.estimates_of_copies import (
         combine_estimates as combine_estimates,
     )
-    from opendp_bayes.inference.survey_tables.survey_posterior import (
-        SurveyPosterior as SurveyPosterior,
+    from opendp_bayes.inference.survey_tables.posterior_of_tables import (
+        survey_posterior as survey_posterior,
     )
     from opendp_bayes.inference.survey_tables.survey_posterior import (
-        survey_posterior as survey_posterior,
+        SurveyPosterior as SurveyPosterior,
     )
     from opendp_bayes.mathematics.conjugate import binomial_beta as binomial_beta
     from opendp_bayes.mathematics.conjugate import multinomial_dirichlet as multinomial_dirichlet
@@ -191,7 +191,8 @@ _HOME = {
     "inference.combine": ("combine",),
     "inference.log_likelihood": ("LogLikelihood", "log_likelihood"),
     "inference.survey_tables.estimates_of_copies": ("combine_estimates",),
-    "inference.survey_tables.survey_posterior": ("SurveyPosterior", "survey_posterior"),
+    "inference.survey_tables.posterior_of_tables": ("survey_posterior",),
+    "inference.survey_tables.survey_posterior": ("SurveyPosterior",),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "planning.compare": ("Plan",),
     "planning.error_law": ("ErrorLaw", "error_law"),

@@ -22,7 +22,8 @@ from opendp_bayes.inference.likelihood.of_counts import (
     Likelihood,
     likelihood_of,
 )
-from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior, survey_posterior
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.combination import Combination, Records

@@ -11,7 +11,8 @@ from opendp_bayes.accounting.division import sum_up
 from opendp_bayes.display import notebook
 from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
 from opendp_bayes.display.wording import group_name, stated_loss
-from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior, survey_posterior
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.labels import absent, place_of

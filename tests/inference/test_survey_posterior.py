@@ -72,6 +72,7 @@ def test_says_what_it_is_of() -> None:
     assert min(found.effective_draws.values()) > 300
     assert max(found.rhat.values()) < 1.1
     assert found.rhat.keys() == {("region",), ("age",), *found.tables}
+    assert posterior(None).rhat.keys() - found.rhat.keys() == {()}
     assert repr(found).startswith("SurveyPosterior(age × vote, age × region; by Markov chains,")
 
 
@@ -191,17 +192,24 @@ def test_a_survey_has_one_posterior() -> None:
         _ = ob.Survey(("g",), (grouped,)).posterior
 
 
-def test_counts_that_are_not_noised_say_nothing() -> None:
-    """The last of two counts of Laplace noise with a public number of records is the rest."""
-    mechanism = ob.LaplaceParameters(2.0)
-    one = ob.Release((40, 60), ("x", "y"), (1.0, 1.0), mechanism, promise(100))
-    found = ob.survey_posterior({"v": one}, concentration=2.0, effective_draws=2000)
+@pytest.mark.parametrize(
+    ("mechanism", "drawn", "size"),
+    [
+        (ob.LaplaceParameters(2.0), (40, 60), 100),  # the second is the rest, without noise
+        (ob.KNormParameters(2.0), (2, 58, 40), 100),
+        (ob.LaplaceParameters(2.0, "floored", "private"), (40, -1, 22), None),
+    ],
+)
+def test_one_table_has_the_posterior_of_its_release(mechanism: Any, drawn: Any, size: Any) -> None:
+    ones = (1.0,) * len(drawn)
+    one = ob.Release(drawn, tuple("xyz"[: len(drawn)]), ones, mechanism, promise(size))
+    found = ob.survey_posterior({"v": one}, concentration=sum(ones), effective_draws=1000)
     exact = one.posterior.counts
     error = exact.std() / math.sqrt(found.effective_draws["v",])
     assert np.all(np.abs(found.marginal("v").counts.mean() - exact.mean()) < 5 * error)
-    # Two deviations of the noise would narrow it to 0.7.
+    # Noise on both of two counts would narrow it to 0.7.
     np.testing.assert_allclose(found.marginal("v").counts.std(), exact.std(), rtol=0.15)
-    assert set(found.concentration) == {2.0}
+    assert set(found.concentration) == {len(drawn)}
 
 
 def test_warns_where_chains_have_not_met(monkeypatch: Any) -> None:

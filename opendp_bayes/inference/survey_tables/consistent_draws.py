@@ -22,7 +22,7 @@ Generator = np.random.Generator
 
 _CHAINS = 32
 #: Sweeps of the first run, how often a run is doubled, and the most states that each chain keeps.
-_FIRST_RUN, _DOUBLINGS, _MOST_KEPT = 64, 6, 256
+_FIRST_RUN, _DOUBLINGS, _MOST_KEPT = 64, 5, 256
 #: Largest R-hat of chains that have met.
 MET = 1.05
 

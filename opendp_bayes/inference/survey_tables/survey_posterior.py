@@ -1,6 +1,5 @@
 """One posterior of all tables of the same records."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import product
@@ -11,7 +10,7 @@ import numpy as np
 
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws, draw
+from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
 from opendp_bayes.inference.survey_tables.probabilities_of_cliques import (
@@ -22,14 +21,12 @@ from opendp_bayes.inference.survey_tables.probabilities_of_cliques import (
 from opendp_bayes.inference.survey_tables.records import matched_records, new_tables
 from opendp_bayes.inference.survey_tables.synthetic_frames import frame_of
 from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
-from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.validation import (
     Floats,
     as_choice,
-    as_positive,
     as_size,
 )
-from opendp_bayes.release_format.data import Label, ReleasedData, Value
+from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import place_of
 
 if TYPE_CHECKING:
@@ -38,67 +35,8 @@ if TYPE_CHECKING:
 Names = tuple[str, ...]
 Kind = Literal["population", "predictive"]
 
-#: What is warned about: fewer effective draws of a table's worst cell, and larger R-hats.
+#: Of chains that have settled: the fewest effective draws and the largest R-hat of a count.
 _FEWEST_EFFECTIVE, _LARGEST_R_HAT = 100, 1.1
-
-
-def survey_posterior(
-    tables: Mapping[str, ReleasedData],
-    *,
-    concentration: float | None = None,
-    effective_draws: int = 400,
-    draws_may_agree: bool = False,
-    seed: int | None = 0,
-) -> "SurveyPosterior":
-    """The posterior given releases of tables of the same records, whatever variables they share.
-
-    Parameters
-    ----------
-    tables : releases by name, with independent noise on the counts of whole tables. A release of
-        one column is a table of one variable, of that name; the axes of a joint table are its
-        variables. Variables of one name are the same, and so must their labels be.
-    concentration : the sum of the Dirichlet prior of every table, spread evenly over its cells; by
-        default it is learned. The releases' own `prior`, each of which is for a table alone, is
-        not used.
-    effective_draws : those of each margin of one variable, unless long chains do not suffice.
-    draws_may_agree : whether two releases of one table that drew the same are two draws; otherwise
-        they are taken for one, given twice, and refused.
-    seed : of the chains; None for another at each call.
-
-    Nothing is drawn from data. The variables are taken for independent of each other where no table
-    ties them (`docs/survey-posterior.md`). Raises `ValueError`/`TypeError` for releases that do not
-    fit each other, and for tables that tie too many variables together, with the one to leave
-    out. Warns where chains have not met, by the names of the tables.
-    """
-    if not isinstance(tables, Mapping) or not tables:
-        raise TypeError("tables: must be a mapping from names to at least one release.")
-    for name, release in tables.items():
-        if type(name) is not str or not isinstance(release, ReleasedData):
-            raise TypeError(
-                f"tables[{name!r}]: must be a Release under a name of type str, not"
-                f" {type(release).__name__}; of a grouped release give `grouped.whole`."
-            )
-    if concentration is not None:
-        concentration = as_positive(concentration, "concentration")
-    effective = as_size(effective_draws, "effective_draws", "draws")
-    as_choice(draws_may_agree, "draws_may_agree", (True, False))
-    noisy = NoisyTables.of(tables.items(), draws_may_agree)
-    model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
-    rng = np.random.default_rng(seed)
-    posterior = SurveyPosterior(noisy, draw(model, effective, rng), rng)
-    loose = posterior.unsettled
-    if loose:
-        shown = "; ".join(
-            f"{' × '.join(names)} (R-hat {posterior.rhat[names]:.2f},"
-            f" {posterior.effective_draws[names]:.0f} effective draws)"
-            for names in loose
-        )
-        warnings.warn(
-            f"the chains have not settled for {shown}. Ask fewer tables of these variables, or give"
-            " a larger concentration (docs: One posterior for a survey, Chains).",
-            stacklevel=2,
-        )
-    return posterior
 
 
 class SurveyPosterior:
@@ -113,7 +51,8 @@ class SurveyPosterior:
     cliques : the sets of variables whose tables the model has; variables of different ones are
         independent given those that lie between them.
     effective_draws, rhat : by measured table and single variable, as tuples of names: the fewest
-        effective draws and the largest R-hat of the count in a cell.
+        effective draws and the largest R-hat of the count in a cell; a private number of records is
+        the table of no variable.
 
     Source: `docs/survey-posterior.md`.
     """
@@ -130,7 +69,9 @@ class SurveyPosterior:
         self._scopes = tuple(dict.fromkeys(look.scope for look in noisy.looks))
         self.tables: tuple[Names, ...] = tuple(map(self._names, self._scopes))
         self.cliques: tuple[Names, ...] = tuple(map(self._names, draws.model.tree.cliques))
-        singles = [(v,) for v in range(len(self.variables))]
+        singles: list[Scope] = [(v,) for v in range(len(self.variables))]
+        if noisy.size is None:
+            singles.append(())
         settled = draws.settled(tuple(dict.fromkeys([*singles, *self._scopes])))
         self.rhat = {self._names(scope): found[0] for scope, found in settled.items()}
         self.effective_draws = {self._names(scope): found[1] for scope, found in settled.items()}
