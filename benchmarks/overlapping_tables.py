@@ -17,7 +17,7 @@ from scipy import stats
 import opendp_bayes as ob
 
 #: Releases of the regression, and records and copies of each.
-RUNS, RECORDS, COPIES = 60, 2000, 20
+RUNS, RECORDS, COPIES = 100, 2000, 20
 TRUE = np.array([0.0, 1.0, 0.0])
 #: Ten variables of a survey and ten tables of pairs, of up to 100 cells; every variable is in one.
 LEVELS = (10, 8, 6, 5, 10, 4, 7, 3, 10, 9)

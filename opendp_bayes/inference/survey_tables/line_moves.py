@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
-from opendp_bayes.inference.survey_tables.tables import Model, Table, subsets
+from opendp_bayes.inference.survey_tables.tables import Look, Model, Table, subsets
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 Generator = np.random.Generator
@@ -142,24 +142,27 @@ class LineMoves:
         """
         lower: Any = -np.inf
         upper: Any = np.inf
-        precision: Any = 0.0
-        pull: Any = 0.0
+        # Weights, and how far it is to where a look was drawn without noise.
+        pulls: list[tuple[Look, Any, Any]] = []
         for corner in corners:
             if corner.sign > 0:
                 lower = np.maximum(lower, -corner.counts)
             else:
                 upper = np.minimum(upper, corner.counts)
             for look in corner.table.looks:
-                weight = look.precision[corner.cells]
-                precision = precision + weight
                 gap = look.drawn[corner.cells] - corner.counts
-                pull = pull + corner.sign * weight * gap
+                pulls.append((look, look.precision[corner.cells], corner.sign * gap))
+        precision: Any = sum(weight for _, weight, _ in pulls)
+        pull = sum(weight * gap for _, weight, gap in pulls)
         upper = np.broadcast_to(upper, lower.shape)
         measured = np.broadcast_to(precision, lower.shape) > 0
         precision = np.where(measured, precision, 1.0)
         with np.errstate(invalid="ignore"):  # without an upper end everything is measured
             centre = np.where(measured, pull / precision, (lower + upper) / 2)
-            std = np.where(measured, precision**-0.5, (upper - lower) / 3)
+            # Between the kinks of two Laplace laws the density is level.
+            kinked = [(weight, gap) for look, weight, gap in pulls if look.noise.kinks]
+            apart = sum(weight * (gap - centre) ** 2 for weight, gap in kinked)
+            std = np.where(measured, ((1 + apart) / precision) ** 0.5, (upper - lower) / 3)
         return lower, upper, centre, std
 
     def _log_change(self, corner: _Corner, step: Integers, chosen: Integers) -> Floats:
