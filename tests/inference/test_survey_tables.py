@@ -31,6 +31,8 @@ NOISES: tuple[IntegerNoise, ...] = (
     DiscreteLaplace(0.7),
     FlooredLaplace(0.6),
 )
+#: Events of a probability below 4 % are too rare for the normal law.
+LEAST_STD = 0.2
 #: Cliques, separators and measured tables, with their levels.
 MODELS: dict[str, tuple[Any, ...]] = {
     "path": ((2, 2, 2), ((0, 1), (1, 2)), ((1,),), ((0, 1), (1, 2))),
@@ -90,7 +92,7 @@ def deviations(survey: SmallSurvey, drawn: list[Any], draws: ConsistentDraws) ->
                 values = function(exact[:, cell])
                 mean = p @ values
                 std = np.sqrt(max(p @ (values - mean) ** 2, 0.0))
-                if std > 1e-3:
+                if std > LEAST_STD:
                     drawn_values = function(found[..., cell])
                     effective = r_hat_and_ess(drawn_values)[1]
                     yield (drawn_values.mean() - mean) / std * np.sqrt(effective)

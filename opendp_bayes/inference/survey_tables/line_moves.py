@@ -166,7 +166,7 @@ class LineMoves:
         return lower, upper, centre, std
 
     def _log_change(self, corner: _Corner, step: Integers, chosen: Integers) -> Floats:
-        """What adding `step` along a line changes in the logarithm of the density, at a corner."""
+        """Change of the log-density when `step` is added along a line, at one corner."""
         table, move = corner.table, corner.sign * step
         found = np.zeros(step.shape)
         if table.multiplicity:

@@ -53,7 +53,9 @@ def drawn_factors(draws: ConsistentDraws, rng: np.random.Generator) -> list[Fact
 
 
 def separators(model: Model) -> list[Scope]:
-    """What each clique shares with its parent, in the order of the cliques; the root nothing."""
+    """Variables that each clique shares with its parent, in the order of the cliques: none of the
+    root.
+    """
     found: dict[int, Scope] = {edge.child: edge.separator for edge in model.tree.edges}
     return [found.get(place, ()) for place in range(len(model.tree.cliques))]
 

@@ -1,4 +1,4 @@
-"""Where chains start: tables drawn down the tree from what was measured, made positive."""
+"""Starting points of the chains: tables drawn down the tree from measured ones, made positive."""
 
 import numpy as np
 

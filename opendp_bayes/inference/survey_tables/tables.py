@@ -41,7 +41,7 @@ class Look:
 
     @cached_property
     def precision(self) -> Floats:
-        """Of each cell: one over the noise's variance, and 0 where there is none."""
+        """One over the noise's variance in each cell, and 0 where there is none."""
         return np.where(self.noised, self.std**-2, 0.0)
 
 
@@ -58,7 +58,7 @@ class Table:
 
     @cached_property
     def stride(self) -> dict[int, int]:
-        """How far apart two neighbouring levels of a variable are."""
+        """Cells between two neighbouring levels of a variable."""
         return {v: math.prod(self.shape[at + 1 :]) for at, v in enumerate(self.scope)}
 
 
