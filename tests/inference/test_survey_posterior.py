@@ -330,8 +330,8 @@ def test_estimates_of_copies() -> None:
     several = ob.combine_estimates(
         [[1, 1], [2, 1], [3, 1]], np.full((3, 2), 0.5), kind="predictive"
     )
-    np.testing.assert_allclose(several.variance, [5 / 6, 0.5])  # v where the rule is not positive
-    np.testing.assert_allclose(several.degrees_of_freedom, [25 / 32, 2])
+    np.testing.assert_allclose(several.variance, [5 / 6, 0.5])  # at least v
+    np.testing.assert_allclose(several.degrees_of_freedom, [25 / 32, 1 / 2])
     certain = ob.combine_estimates([1.0, 1.0], [0.5, 0.5], kind="population")
     assert (certain.variance, certain.degrees_of_freedom) == (0.5, np.inf)
 

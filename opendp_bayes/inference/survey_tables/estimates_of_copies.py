@@ -52,8 +52,8 @@ def combine_estimates(
     variances : the squares of their standard errors, as the analysis states them, of that shape.
     kind : of `SurveyPosterior.synthetic`. With v the mean of the variances and b the variance of m
         estimates, `"population"` has the variance `v + (1 + 1/m) b`, as missing data have, and
-        `"predictive"` `(1 + 1/m) b - v`, because new records vary once more; where that is not
-        positive, v.
+        `"predictive"` `(1 + 1/m) b - v`, because new records vary once more, but at least v: near 0
+        that difference is mostly chance, and has hardly any degrees of freedom.
 
     Raises `ValueError` for less than two copies, shapes that differ, numbers that are not finite
     and negative variances.
@@ -84,7 +84,5 @@ def combine_estimates(
         return CombinedEstimate(
             each.mean(axis=0), within + between, (copies - 1) * (1 + ratio) ** 2
         )
-    enough = ratio < 1
-    freedom = np.where(enough, (copies - 1) * (1 - np.where(enough, ratio, 0)) ** 2, copies - 1)
-    variance = np.where(enough, between - within, within)
-    return CombinedEstimate(each.mean(axis=0), variance, freedom)
+    freedom = (copies - 1) * (1 - np.minimum(ratio, 0.5)) ** 2
+    return CombinedEstimate(each.mean(axis=0), np.maximum(between - within, within), freedom)
