@@ -125,7 +125,7 @@ def _learned(
     names = _ordered(table, whole.axes, ordered)
     found = LearnedPosterior(whole, learned_counts(table, names, np.random.default_rng(seed)))
     _warn_of(found, _FEWEST_EFFECTIVE)
-    return found if release.source is None else found.part(release)
+    return found if release.source is None else found._part(release)
 
 
 def _ordered(table: NoisedTable, axes: tuple[str, ...], ordered: Any) -> list[str]:

@@ -56,7 +56,7 @@ class LearnedPosterior(NoiseAwarePosterior):
     def _counted(self) -> Listed:
         return self._true_counts.counted
 
-    def part(self, release: ReleasedData) -> "LearnedPosterior":
+    def _part(self, release: ReleasedData) -> "LearnedPosterior":
         """The posterior of one group of a table of groups: conditional on being in it."""
         inside = range(release.start, release.start + release.k)
         return LearnedPosterior(release, self._true_counts.given(inside))
