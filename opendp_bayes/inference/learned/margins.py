@@ -158,7 +158,7 @@ def exchanged(
     second: tuple[Margin, Integers, Integers],
     rng: np.random.Generator,
 ) -> Integers:
-    """How much to add to all effects of one margin and take from those of another, shape
+    """Draw how much to add to all effects of one margin and take from those of another, shape
     `(chains,)`: locations stay, only the priors matter. Each is a margin, its effects and its τ.
     """
     start = -rng.integers(WIDTH, size=len(first[1]))

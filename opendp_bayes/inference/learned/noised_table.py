@@ -1,4 +1,4 @@
-"""What was drawn of a table of counts, and the variables of its cells."""
+"""A table of counts as it was drawn, and the variables of its cells."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -33,7 +33,7 @@ _MATTERS = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """What the chains are at after a sweep.
+    """State of the chains after a sweep.
 
     `counts` and the Gamma law of each cell's intensity given everything else, its `mean` and its
     `scale`, have shape `(chains, k)`; `weights` `(chains, j + 1)`; `tau`, of every margin, places
@@ -82,7 +82,7 @@ class Sweeps:
                 self._move_effects()
 
     def drawn(self) -> Draw:
-        """What the chains are at, with a point of ln γ drawn for each cell."""
+        """State of the chains, with a point of ln γ drawn for each cell."""
         law, rows = self._law, self._rows()
         p = np.empty((rows.number.size, law.gammas + 1))
         p[:, :-1] = rows.windows * law.density(self.weights)[rows.chain]
@@ -150,7 +150,7 @@ class Sweeps:
         return (start[..., None] + np.arange(_PLACES)) * spacing[..., None]
 
     def _rows(self) -> "_Rows":
-        """What is known of cells, with one row for those of a chain that agree in class and
+        """Likelihoods of cells, with one row for those of a chain that agree in class and
         location.
         """
         law, locations = self._law, 2 * REACH + 1

@@ -50,10 +50,10 @@ def combine_estimates(
     ----------
     estimates : one for each data set, shape `(copies,)`, or rows of several, `(copies, ...)`.
     variances : the squares of their standard errors, as the analysis states them, of that shape.
-    kind : of `SurveyPosterior.synthetic`. With v the mean of the variances and b the variance of m
-        estimates, `"population"` has the variance `v + (1 + 1/m) b`, as missing data have, and
-        `"predictive"` `(1 + 1/m) b - v`, because new records vary once more, but at least v: near 0
-        that difference is mostly chance, and has hardly any degrees of freedom.
+    kind : of `SurveyPosterior.synthetic`. Let v be the mean of the variances and b the variance of
+        the m estimates. `"population"` has the variance `v + (1 + 1/m) b`, as missing data have.
+        `"predictive"` has `(1 + 1/m) b - v`, because new records vary once more, and at least v:
+        near 0 that difference is mostly chance, and has hardly any degrees of freedom.
 
     Raises `ValueError` for less than two copies, shapes that differ, numbers that are not finite
     and negative variances.
