@@ -30,7 +30,7 @@ from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import (
-    bin_of,
+    Bins,
     grouped,
     long_cells,
     matched,
@@ -52,8 +52,8 @@ _REACHED = 4.0
 _FEW, _FAR, _DIGITS = 0.2, 6.5, 25.0
 #: Tilts that weigh less than `exp(-_DEPTH)` are left out.
 _DEPTH = 23.0
-#: What one tilt does not reach weighs less than `exp(-_HELD)`.
-_HELD = 18.0
+#: One tilt is enough where numbers more than so many deviations away weigh at most `exp(-_HELD)`.
+_REACH, _HELD = 6.5, 18.0
 #: The most tilts of a private number of records.
 _MOST_PARTS = 300
 #: Of the laws of counts, cells that hold less than `exp(-_SEEN)` are left out; over others the
@@ -121,18 +121,14 @@ class CountsGivenNoise:
         self._first = np.unique(self._row, return_index=True)[1]
         self._origin = np.clip(categories.drawn[self._first], 0, total.highest)
         self._times = np.bincount(self._row)
-        if self._total.all:
+        if total.all:
             self._tilts = self._listed()
             self._parts = self._made(())
             return
         rows = categories.chosen(self._first)
         best = self._tilted(balanced(rows, self._times, self._total, 0.0))
-        self._tilts = [(best.windows, NO_FADE)]
+        self._tilts = [(best.windows, NO_FADE)] if total.is_point else self._covering(best)
         self._parts = self._made(())
-        held = self._total.is_point or self._parts[0].holds_all(_HELD)
-        if not held or best.loses(self._total.lowest):
-            self._tilts = self._covering(best)
-            self._parts = self._made(())
 
     def _made(self, groups: Sequence[Sequence[int]]) -> list[PartOfTotal]:
         concentration = float(self.categories.prior.sum())
@@ -171,23 +167,28 @@ class CountsGivenNoise:
         total = self._total
         top, found = best.height(total), [best]
         for sign in (-1, 1):
+            end = total.lowest if sign < 0 else total.highest
             last, step, kept = best, 2 * _APART[1] / best.deviation, best
-            while True:
-                end = total.lowest if sign < 0 else total.highest
-                near = last.mean + sign * last.deviation
-                beyond = (end, max(near, end)) if sign < 0 else (math.ceil(min(near, end)), end)
-                bound = last.log_sum + total.between(*beyond).most(last.windows.tilt)
-                if bound < top - _DEPTH or last.reaches(end):
-                    break
+            while not last.reaches(end):
                 _check_number(len(found), self.categories)
                 before, last = last, self._apart(last, sign * step)
                 step = abs(last.windows.tilt - before.windows.tilt)
                 step *= before.deviation / last.deviation
                 top = max(top, last.height(total))
+                if before is best and not best.loses(end):
+                    beyond = best.mean + sign * _REACH * best.deviation
+                    if last.most_beyond(total, beyond, end) < top - _HELD:
+                        break
                 if abs(last.mean - kept.mean) > kept.deviation:
                     found.append(last)
                     kept = last
-        return _faded(sorted(found, key=lambda each: each.mean))
+                if last.most_beyond(total, last.mean + sign * last.deviation, end) < top - _DEPTH:
+                    break
+        return [
+            (each.windows, fade)
+            for each, fade in _faded(sorted(found, key=lambda each: each.mean))
+            if each.most_beyond(total, fade.first, fade.fourth) >= top - _DEPTH
+        ]
 
     def _apart(self, start: "_Tilted", step: float) -> "_Tilted":
         """A tilt, about a step from another, whose sums overlap a little with those of this."""
@@ -219,7 +220,8 @@ class CountsGivenNoise:
     ) -> tuple[CountLaws, BetaMixtures]:
         """The laws of nodes of the trees of all parts, and of their probabilities."""
         own = [part.sums.inside.composite(nodes) for part in parts]
-        beside = [part.beside(nodes, others) for part in parts]
+        bins = Bins(others, np.min([p.deviations(nodes, alpha, others) for p in parts], axis=0))
+        beside = [part.beside(nodes, bins) for part in parts]
         scale = np.array([each.log_scale for each in beside])
         scale = scale - scale.max()
 
@@ -230,14 +232,16 @@ class CountsGivenNoise:
             with np.errstate(divide="ignore"):
                 return np.maximum(np.log(found), NOTHING)
 
-        start = self._start(parts, nodes, beside)
+        start = self._start(parts, nodes, beside, own)
         cells = refined(log_weight, start, nodes.size, _SEEN, _CHANGE)
         law = CountLaws.of(cells, log_weight)
         cells = short_cells(law, alpha, others, float(self.size.mean()[0]))
         law = CountLaws.of(cells, log_weight)
-        return law, self._mixtures(law, own, beside, alpha, others)
+        return law, self._mixtures(law, own, beside, alpha, bins)
 
-    def _start(self, parts: list[PartOfTotal], nodes: Integers, beside: list[Beside]) -> Cells:
+    def _start(
+        self, parts: list[PartOfTotal], nodes: Integers, beside: list[Beside], own: list[SumLaws]
+    ) -> Cells:
         """Cells that begin wherever the weight of a node may have a peak."""
         shapes = [part.sums.inside.shape.of(nodes) for part in parts]
         low = np.min([shape.low for shape in shapes], axis=0)
@@ -245,13 +249,14 @@ class CountsGivenNoise:
         place, single = np.full(self._first.size, -1), nodes < self._first.size
         place[nodes[single]] = np.flatnonzero(single)
         row, first = [], []
-        for part, rest, shape in zip(parts, beside, shapes, strict=True):
-            own = part.windows.cells
-            for edge in (own.first, own.last + 1):
-                row.append(place[own.category])
+        for part, rest, shape, laws in zip(parts, beside, shapes, own, strict=True):
+            counts = part.windows.cells
+            for edge in (counts.first, counts.last + 1):
+                row.append(place[counts.category])
                 first.append(edge.astype(np.float64))
-            seeds = [rest.seeds(shape), part.sums.inside.composite(nodes).seeds()]
-            for each in seeds[: 1 if np.all(single) else 2]:
+            for each in (
+                [rest.seeds(shape)] if np.all(single) else [rest.seeds(shape), laws.seeds()]
+            ):
                 row.append(np.repeat(np.arange(nodes.size), each.shape[1]))
                 first.append(each.ravel())
         narrow = np.max([shape.narrow for shape in shapes], axis=0)
@@ -263,10 +268,10 @@ class CountsGivenNoise:
         own: list[SumLaws],
         beside: list[Beside],
         alpha: Floats,
-        others: Floats,
+        bins: Bins,
     ) -> BetaMixtures:
         """Mixtures of Betas that the probabilities are, given the laws of their counts."""
-        cells, used = law.cells, law.cells.used
+        cells, used, others = law.cells, law.cells.used, bins.others
         row = np.broadcast_to(cells.category[:, None], used.shape)[used]
         nodes, masses = cells.nodes[used], law.masses[used]
         a = alpha[row] + nodes
@@ -282,7 +287,7 @@ class CountsGivenNoise:
             scale = np.exp(rest.log_scale - top) * laws.density(row, nodes)
             weight = known.weight * scale[known.point]
             found.append((known.point, weight, known.mean, known.variance))
-        point, weight, mean, variance = _united(found, others[row])
+        point, weight, mean, variance = _united(found, row, bins)
         weight *= (masses / np.maximum(np.bincount(point, weight, nodes.size), 1e-300))[point]
         seen = weight > 0
         point, weight, left = point[seen], weight[seen], np.maximum(mean[seen], 0)
@@ -364,8 +369,8 @@ class CountsGivenNoise:
     def _some(self, inside: Integers) -> "CountsGivenNoise":
         parts = self._made([inside.tolist()])
         node = np.array(parts[0].plan.groups)
-        others = np.array([np.delete(self.categories.prior, inside).sum()])
-        beside = [part.beside(node, others) for part in parts]
+        bins = Bins(np.zeros(1), np.ones(1))  # only the weights of all are asked for
+        beside = [part.beside(node, bins) for part in parts]
         times = np.bincount(self._row[inside], minlength=self._first.size)
         known = [part.windows.log_sum(times, self._origin) for part in parts]
         shapes = [part.sums.inside.shape.of(node) for part in parts]
@@ -446,11 +451,11 @@ def _tabulated(total: Total) -> Total:
     sums = np.arange(total.lowest, total.highest + 1, dtype=np.float64)
     table = total.log_weight(sums)
 
-    def upper(lowest: int, highest: int) -> float:
-        part = table[max(lowest - total.lowest, 0) : max(highest - total.lowest + 1, 0)]
-        return float(part.max(initial=NOTHING))
+    def most(low: int, high: int, tilt: float) -> float:
+        part = slice(max(low - total.lowest, 0), max(high - total.lowest + 1, 0))
+        return float(np.max(table[part] - tilt * sums[part], initial=NOTHING))
 
-    return replace(total, log_weight=lambda sizes: np.interp(sizes, sums, table), upper=upper)
+    return replace(total, log_weight=lambda sizes: np.interp(sizes, sums, table), most=most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,6 +474,13 @@ class _Tilted:
         """True if all sums up to an end are known."""
         near = abs(end - self.mean) < _REACHED * self.deviation
         return near and not self.loses(end)
+
+    def most_beyond(self, total: Total, first: float, second: float) -> float:
+        """Upper bound of the logarithms of what numbers from one to another weigh, each."""
+        low, high = max(min(first, second), total.lowest), min(max(first, second), total.highest)
+        if low > high:
+            return -math.inf
+        return self.log_sum + total.most(math.floor(low), math.ceil(high), self.windows.tilt)
 
     def loses(self, end: float) -> bool:
         """True if sums of a few records are too improbable for a transform, though not many
@@ -491,7 +503,7 @@ def _check_number(parts: int, categories: Categories) -> None:
         )
 
 
-def _faded(found: "list[_Tilted]") -> list[tuple[Windows, Fade]]:
+def _faded(found: "list[_Tilted]") -> "list[tuple[_Tilted, Fade]]":
     """Tilts with where they are used: they fade into each other between their means."""
     means, deviations = (np.array([getattr(x, name) for x in found]) for name in _PLACES)
     left, right = deviations[:-1], deviations[1:]
@@ -501,7 +513,7 @@ def _faded(found: "list[_Tilted]") -> list[tuple[Windows, Fade]]:
     ends = np.column_stack([middles - ramps, middles + ramps])
     borders = [(-math.inf, -math.inf), *map(tuple, ends.tolist()), (math.inf, math.inf)]
     return [
-        (each.windows, Fade(*below, *above))
+        (each, Fade(*below, *above))
         for each, below, above in zip(found, borders[:-1], borders[1:], strict=True)
     ]
 
@@ -510,13 +522,13 @@ _PLACES = ("mean", "deviation")
 
 
 def _united(
-    found: list[tuple[Integers, Floats, Floats, Floats]], others: Floats
+    found: list[tuple[Integers, Floats, Floats, Floats]], row: Integers, known: Bins
 ) -> tuple[Integers, Floats, Floats, Floats]:
     """Parts of what completes each point, those of all tilts that are alike together."""
     point, weight, mean, variance = (np.concatenate(each) for each in zip(*found, strict=True))
     if len(found) == 1:
         return point, weight, mean, variance
-    bins = bin_of(np.maximum(mean, 0), others[point])
+    bins = known.of(row[point], np.maximum(mean, 0))
     key = point * (int(bins.max()) + 1) + bins
     used = np.flatnonzero(np.bincount(key))
     place = np.zeros(used[-1] + 1, dtype=np.int64)
