@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.noised_categories import Categories
-from opendp_bayes.inference.convolution.number_of_records import balanced, private
-from opendp_bayes.inference.convolution.part_of_total import Fade, Listed, PartOfTotal, Smooth
+from opendp_bayes.inference.convolution.number_of_records import private
+from opendp_bayes.inference.convolution.part_of_total import Listed, PartOfTotal, Smooth
+from opendp_bayes.inference.convolution.tilts import Fade, balanced
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
@@ -17,7 +17,7 @@ PRIOR = np.array([1.0, 0.1, 5.0, 0.5])
 def part(law, drawn, prior=PRIOR):
     categories = Categories(np.array(drawn), np.ones(4, dtype=bool), prior, law)
     total = private(categories, None)
-    windows = balanced(categories, np.ones(4), total, 0.0)
+    windows = balanced(categories, np.ones(4), total, 0.0, total.most_counts)
     origin = np.zeros(4, dtype=np.int64)
     return PartOfTotal(windows, np.arange(4), total, origin, float(prior.sum()))
 
@@ -63,9 +63,3 @@ def test_fades_of_neighbours_add_up_to_one():
     below, above = Fade(-np.inf, -np.inf, 40, 60), Fade(40, 60, np.inf, np.inf)
     assert below(sizes) + above(sizes) == pytest.approx(np.ones(1001), abs=1e-15)
     assert below(np.array([40.0, 60.0])).tolist() == [1.0, 0.0]
-
-
-@pytest.mark.parametrize(("law", "several"), [(3.0, False), (300.0, True)])
-def test_as_many_tilts_as_the_number_of_records_needs(law, several):
-    made = CountsGivenNoise([60, 20, 90, 40], PRIOR, DiscreteGaussian(law))
-    assert (len(made._parts) > 1) == several

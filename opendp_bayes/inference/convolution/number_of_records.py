@@ -3,22 +3,16 @@
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
-from opendp_bayes.inference.convolution.tilted_counts import Windows
 from opendp_bayes.inference.laws.count_cells import NOTHING
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: The mean of the sum may be so many of its standard deviations from where it should be.
-_OFF = 0.3
-#: Deviations are not taken to be smaller than this, in records.
-_SMALLEST_DEVIATION = 1e-3
-_MOST_TILTS = 200
 #: Noise costs at least `exp(-_UNLIKELY)` beyond the largest number of records that is considered.
 _UNLIKELY = 60.0
 #: The most records of a private number, above which its weights have too few digits.
@@ -49,30 +43,16 @@ class Total:
     most: Callable[[int, int, float], float] = lambda low, high, tilt: math.inf
 
     @property
-    def margin(self) -> int:
-        """Records beyond the largest total up to which counts have weights, so that these have no
-        edge where a count is all there is.
+    def most_counts(self) -> int:
+        """The largest count that has a weight: beyond the largest total, so that there is no edge
+        where a count is all there is.
         """
-        return self.highest >> 3
+        return self.highest + (self.highest >> 3)
 
     @property
     def is_point(self) -> bool:
         """True if there is only one possible number."""
         return self.lowest == self.highest
-
-    def between(self, lowest: float, highest: float) -> "Total":
-        """The part of it that is not below and not above; without seeds where there is none."""
-        low, high = max(self.lowest, int(lowest)), min(self.highest, int(highest))
-        inside = self.seeds[(self.seeds >= low) & (self.seeds <= high)]
-        ends = np.array([], dtype=np.int64) if self.all else np.array([low, high])
-        seeds = np.unique(np.append(inside, ends))
-        if self.all and seeds.size:
-            low, high = int(seeds[0]), int(seeds[-1])
-        return replace(self, lowest=low, highest=high, seeds=seeds)
-
-    def goal(self, number: float) -> "_Goal":
-        """A number that the sum is to have in the mean, for `balanced`."""
-        return _Goal(number, self.highest, self.margin)
 
     def pull(self, tilt: float, mean: float, deviation: float) -> float:
         """Distance of the mean of the sum below where it should be, in its standard deviations: at
@@ -101,19 +81,6 @@ class Total:
             lower, upper = int(seeds[right - 1]), int(seeds[right])
             below, above = heights[right - 1], heights[right]
         return float(above - below) / (upper - lower)
-
-
-@dataclass(frozen=True)
-class _Goal:
-    """A number that a sum is to have in the mean."""
-
-    number: float
-    highest: int
-    margin: int
-
-    def pull(self, _tilt: float, mean: float, deviation: float) -> float:
-        """As for a total."""
-        return (self.number - mean) / deviation
 
 
 def public(size: int, prior_total: float) -> Total:
@@ -230,32 +197,3 @@ def _graded(lowest: int, highest: int) -> Integers:
     reach = max(highest - lowest, 0)
     away = 2.0 ** np.arange(0, math.log2(reach + 2) + 1)
     return lowest + np.unique(np.append(np.minimum(away.astype(np.int64), reach), 0))
-
-
-def balanced(
-    categories: Categories, multiplicity: Integers, total: "Total | _Goal", tilt: float
-) -> Windows:
-    """Windows tilted so that the mean of the sum is where the total is, about.
-
-    Weights times `exp(tilt x)` are the same law once the sum is given, but then it is their windows
-    that hold the probability, and their sums that are large there.
-    """
-    low, high, step = -math.inf, math.inf, 0.0
-    for turn in range(_MOST_TILTS):
-        windows = Windows.of(categories, tilt, total.highest + total.margin)
-        mean = float(multiplicity @ windows.mean)
-        deviation = max(math.sqrt(multiplicity @ windows.variance), _SMALLEST_DEVIATION)
-        pull = total.pull(tilt, mean, deviation)
-        if abs(pull) <= _OFF or high - low <= 1e-15 * abs(tilt):
-            break
-        low, high = (tilt, high) if pull > 0 else (low, tilt)
-        newton = pull / max(deviation, 1.0 if abs(pull) < 1e3 else deviation)
-        if math.isinf(high - low):
-            # Newton's step may be far too long, or too short where the sum hardly varies.
-            step = min(max(4 * step, 1 / deviation), 1e3 * max(step, 1.0))
-            tilt += math.copysign(step if turn % 2 else min(step, abs(newton)), pull)
-        elif turn % 2 and low < tilt + newton < high:
-            tilt += newton
-        else:
-            tilt = (low + high) / 2
-    return windows

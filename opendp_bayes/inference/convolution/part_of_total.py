@@ -19,6 +19,7 @@ from opendp_bayes.inference.convolution.number_of_records import Total
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.sums_by_pairs import Shape, SumLaws, SumsByPairs
 from opendp_bayes.inference.convolution.tilted_counts import Windows
+from opendp_bayes.inference.convolution.tilts import NO_FADE, Fade
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins
 from opendp_bayes.inference.laws.refinement import refined
@@ -36,32 +37,6 @@ _NEGLIGIBLE = 1e-13
 _CLOSE_STEPS = 16
 #: How much the logarithm of a weight may bend in a step.
 _BEND = 0.15
-
-
-@dataclass(frozen=True, eq=False)
-class Fade:
-    """A weight that rises smoothly from 0 at `first` to 1 at `second`, and falls from `third` to
-    `fourth`; the fades of neighbours add up to 1.
-    """
-
-    first: float
-    second: float
-    third: float
-    fourth: float
-
-    def __call__(self, sizes: Floats) -> Floats:
-        rising = _smooth(sizes, self.first, self.second)
-        return np.maximum(rising * (1 - _smooth(sizes, self.third, self.fourth)), 0.0)
-
-
-def _smooth(values: Floats, start: float, end: float) -> Floats:
-    if not np.isfinite(start) or not np.isfinite(end):
-        return np.full(values.shape, 1.0 if start < 0 else 0.0)
-    u = np.clip((values - start) / max(end - start, 1e-9), 0, 1)
-    return np.asarray(u**3 * (u * (6 * u - 15) + 10))
-
-
-NO_FADE = Fade(-np.inf, -np.inf, np.inf, np.inf)
 
 
 class PartOfTotal:
