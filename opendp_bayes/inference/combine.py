@@ -15,7 +15,7 @@ from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.two_categories import TwoCategories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
-from opendp_bayes.inference.likelihood.envelope import check_envelope
+from opendp_bayes.inference.likelihood.envelope import check_envelope, check_same_records
 from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
@@ -106,6 +106,7 @@ def combine(
 def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> TrueCounts:
     size, k = combination.size, combination.k
     noisy = [one for one in likelihoods if isinstance(one, IndependentNoise)]
+    check_same_records(noisy)
     if len(noisy) == len(likelihoods) and size != 0:
         looks = [Categories(one.drawn, np.array(one.noised), prior, one.noise) for one in noisy]
         return CountsGivenNoise.of_looks(looks, size)
