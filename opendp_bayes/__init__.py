@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opendp_bayes import papers as papers
+    from opendp_bayes.accounting.account import LedgerError as LedgerError
     from opendp_bayes.accounting.calibration import calibrate as calibrate
     from opendp_bayes.accounting.composition import (
         privacy_loss_distribution as privacy_loss_distribution,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.hellinger_scores import (
         then_hellinger_scores as then_hellinger_scores,
     )
+    from opendp_bayes.framework.ledger import Ledger as Ledger
     from opendp_bayes.framework.left_out import DROP as DROP
     from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
@@ -129,6 +131,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "accounting.account": ("LedgerError",),
     "accounting.calibration": ("calibrate",),
     "accounting.composition": ("privacy_loss_distribution",),
     "accounting.exact": ("exact_loss",),
@@ -164,6 +167,7 @@ _HOME = {
         "then_smooth_hellinger_exponential",
     ),
     "framework.left_out": ("DROP",),
+    "framework.ledger": ("Ledger",),
     "framework.measurements": ("make_mechanism", "then_mechanism"),
     "framework.hellinger_scores": (
         "make_hellinger_scores",

@@ -15,6 +15,7 @@ from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_post
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.reading_results import release_from_json
@@ -187,8 +188,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
 
         Raises `ValueError` that says which release and field is wrong, and how.
         """
-        if not isinstance(text, (str, bytes)):
-            raise TypeError(f"text: must be str or bytes, not {type(text).__name__}.")
+        check_kind(text, NAME, VERSION)
         try:
             document = msgspec.json.decode(text, type=_Document)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
