@@ -303,6 +303,15 @@ def test_refuses_releases_that_do_not_fit(made):
         combine([groups, groups], records="same")
 
 
+def test_refuses_draws_of_the_same_counts_that_contradict_each_other(made):
+    far = ((2990, 2, -7), None, L(2.0, total="private"), PRIOR)
+    releases = made([SAME["private"][0], far])
+    with pytest.raises(ValueError, match=r'releases: drew 3 and 2990 .*records="different"'):
+        combine(releases, records="same")
+    near = made([SAME["private"][0], ((2400, 2, -7), *far[1:])])
+    assert combine(near, records="same").mean().sum() == pytest.approx(1)
+
+
 @pytest.mark.parametrize("records", ["same", "different"])
 def test_a_release_counts_once(made, records):
     """The same object, a copy, its JSON, among more than two, and with its promise restated."""

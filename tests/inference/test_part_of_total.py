@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
-from opendp_bayes.inference.convolution.number_of_records import balanced, private
-from opendp_bayes.inference.convolution.part_of_total import Fade, Listed, PartOfTotal, Smooth
+from opendp_bayes.inference.convolution.number_of_records import private
+from opendp_bayes.inference.convolution.part_of_total import Listed, PartOfTotal, Smooth
+from opendp_bayes.inference.convolution.tilts import Fade, balanced
+from opendp_bayes.inference.laws.mixtures_of_counts import Bins
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 LAST = 700
@@ -15,7 +17,7 @@ PRIOR = np.array([1.0, 0.1, 5.0, 0.5])
 def part(law, drawn, prior=PRIOR):
     categories = Categories(np.array(drawn), np.ones(4, dtype=bool), prior, law)
     total = private(categories, None)
-    windows = balanced(categories, np.ones(4), total, 0.0)
+    windows = balanced(categories, np.ones(4), total, 0.0, total.most_counts)
     origin = np.zeros(4, dtype=np.int64)
     return PartOfTotal(windows, np.arange(4), total, origin, float(prior.sum()))
 
@@ -33,12 +35,12 @@ def rest_of(made, row):
 @pytest.mark.parametrize("law", [DiscreteLaplace(9.0), DiscreteGaussian(20.0)])
 def test_what_completes_counts(kind, law):
     made = part(law, [60, 20, 90, 40])
-    others = PRIOR.sum() - PRIOR
+    bins = Bins(PRIOR.sum() - PRIOR, np.full(4, 0.3))
     rests = made.sums.rests(np.arange(4))
     if kind is Smooth:
-        found = Smooth(made, rests, made.sums.inside.shape.of(np.arange(4)), others)
+        found = Smooth(made, rests, made.sums.inside.shape.of(np.arange(4)), bins)
     else:
-        found = kind.of(made, rests, others)
+        found = kind.of(made, rests, bins)
     counts = np.arange(150.0)
     for row in range(4):
         law_of_rest = rest_of(made, row)
@@ -61,8 +63,3 @@ def test_fades_of_neighbours_add_up_to_one():
     below, above = Fade(-np.inf, -np.inf, 40, 60), Fade(40, 60, np.inf, np.inf)
     assert below(sizes) + above(sizes) == pytest.approx(np.ones(1001), abs=1e-15)
     assert below(np.array([40.0, 60.0])).tolist() == [1.0, 0.0]
-
-
-def test_a_tilt_knows_whether_it_reaches_all():
-    assert part(DiscreteGaussian(3.0), [60, 20, 90, 40]).holds_all(18.0)
-    assert not part(DiscreteLaplace(300.0), [60, 20, 90, 40]).holds_all(18.0)

@@ -47,8 +47,16 @@ PRIORS = [
 ]
 
 
-def test_noise_that_tells_nothing_leaves_the_prior():
-    assert farthest_from_the_prior((1.0, 1.0), SIZES["1 to 9.4 million"]) <= ERROR
+@pytest.mark.parametrize(
+    ("prior", "name"),
+    [
+        ((1.0, 1.0), "1 to 9.4 million"),
+        ((500.0, 500.0), "4.0 to 4.4 million"),
+        ((3e5, 5e4, 2e4), "4.0 to 4.4 million"),
+    ],
+)
+def test_noise_that_tells_nothing_leaves_the_prior(prior, name):
+    assert farthest_from_the_prior(prior, SIZES[name]) <= ERROR
 
 
 @pytest.mark.slow

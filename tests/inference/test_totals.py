@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
-from opendp_bayes.inference.convolution.number_of_records import balanced, private, public
+from opendp_bayes.inference.convolution.number_of_records import private, public
+from opendp_bayes.inference.convolution.tilts import balanced
 from tests.helpers.noise_laws import DiscreteLaplace
 
 
@@ -20,7 +21,8 @@ def known(drawn, scale=2.0, prior=1.0):
 def test_the_mean_of_the_sum_is_put_at_a_public_size(scale, size):
     categories = known([30, 200, -5], scale)
     times = np.array([1, 1, 2])
-    windows = balanced(categories, times, public(size, 4.0), 0.0)
+    total = public(size, 4.0)
+    windows = balanced(categories, times, total, 0.0, total.most_counts)
     deviation = max(np.sqrt(times @ windows.variance), 1e-3)
     assert abs(times @ windows.mean - size) <= 0.3 * deviation
 
@@ -32,7 +34,8 @@ def test_a_private_size_is_pulled_to_its_prior():
         (stats.poisson(2000), 1700, 1900),
         (stats.randint(700, 800), 600, 800),
     ]:
-        windows = balanced(categories, times, private(categories, prior), 0.0)
+        total = private(categories, prior)
+        windows = balanced(categories, times, total, 0.0, total.most_counts)
         assert low < windows.mean.sum() < high
 
 
@@ -47,9 +50,6 @@ def test_weights_and_ranges_of_private_sizes():
     gappy = private(categories, stats.rv_discrete(values=([3, 40, 44], [0.2, 0.3, 0.5])))
     assert gappy.all
     assert gappy.seeds.tolist() == [3, 40, 44]
-    assert gappy.between(4, 43).seeds.tolist() == [40]
-    assert gappy.between(4, 39).seeds.size == 0
-    assert total.between(55, 100).highest == 59
 
 
 def test_what_nothing_bounds_is_refused():

@@ -172,7 +172,7 @@ class DrawsByPairs:
 
     def _law(self, node: int) -> SumLaws:
         if node not in self._alone:
-            self._alone[node] = self._inside.composite(np.array([node]))
+            self._alone[node] = self._inside.composite(np.array([node]), alone=True)
         return self._alone[node]
 
     def _log_density(self, node: int, sums: Floats) -> Floats:

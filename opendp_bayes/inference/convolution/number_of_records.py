@@ -3,29 +3,23 @@
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
-from opendp_bayes.inference.convolution.tilted_counts import Windows
 from opendp_bayes.inference.laws.count_cells import NOTHING
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: The mean of the sum may be so many of its standard deviations from where it should be.
-_OFF = 0.3
-#: Deviations are not taken to be smaller than this, in records.
-_SMALLEST_DEVIATION = 1e-3
-_MOST_TILTS = 200
 #: Noise costs at least `exp(-_UNLIKELY)` beyond the largest number of records that is considered.
 _UNLIKELY = 60.0
 #: The most records of a private number, above which its weights have too few digits.
 _LARGEST = 10**15
 #: The longest range of numbers that are looked at one by one for gaps in a prior.
 _LONGEST_RANGE = 10**6
-#: So many probabilities of a prior are compared one by one to bound them.
+#: The weights of so many numbers are compared one by one to bound them.
 _FEW = 1 << 12
 #: Quantiles of a prior of the number of records between which it is smooth.
 _LEVELS = np.linspace(0.01, 0.99, 33)
@@ -37,7 +31,8 @@ class Total:
 
     `log_weight` takes real numbers in this range, elementwise; `seeds` are numbers between which it
     has no narrow peak, and where they are `all`, the only numbers that have a weight. Where
-    `lowest` is `highest` the number is public. `upper` bounds `log_weight` between two numbers.
+    `lowest` is `highest` the number is public. `most(low, high, tilt)` is an upper bound of
+    `log_weight(N) - tilt N` from one number to another.
     """
 
     lowest: int
@@ -45,49 +40,19 @@ class Total:
     log_weight: Callable[[Floats], Floats]
     seeds: Integers
     all: bool = False
-    upper: Callable[[int, int], float] = lambda lowest, highest: math.inf
+    most: Callable[[int, int, float], float] = lambda low, high, tilt: math.inf
 
     @property
-    def margin(self) -> int:
-        """Records beyond the largest total up to which counts have weights, so that these have no
-        edge where a count is all there is.
+    def most_counts(self) -> int:
+        """The largest count that has a weight: beyond the largest total, so that there is no edge
+        where a count is all there is.
         """
-        return self.highest >> 3
+        return self.highest + (self.highest >> 3)
 
     @property
     def is_point(self) -> bool:
         """True if there is only one possible number."""
         return self.lowest == self.highest
-
-    def between(self, lowest: float, highest: float) -> "Total":
-        """The part of it that is not below and not above; without seeds where there is none."""
-        low, high = max(self.lowest, int(lowest)), min(self.highest, int(highest))
-        inside = self.seeds[(self.seeds >= low) & (self.seeds <= high)]
-        ends = np.array([], dtype=np.int64) if self.all else np.array([low, high])
-        seeds = np.unique(np.append(inside, ends))
-        if self.all and seeds.size:
-            low, high = int(seeds[0]), int(seeds[-1])
-        return replace(self, lowest=low, highest=high, seeds=seeds)
-
-    def most(self, tilt: float) -> float:
-        """An upper bound of `log_weight(N) - tilt N`; the sign of the tilt tells which end of the
-        range it is near.
-        """
-        reach = self.highest - self.lowest
-        away = np.unique(np.minimum(np.append(0, 2 ** np.arange(reach.bit_length())), reach))
-        found = -math.inf
-        for near, far in zip(away.tolist(), [*away[1:].tolist(), reach], strict=True):
-            if tilt < 0:
-                most = self.upper(self.highest - far, self.highest - near)
-                found = max(found, most - tilt * (self.highest - near))
-            else:
-                most = self.upper(self.lowest + near, self.lowest + far)
-                found = max(found, most - tilt * (self.lowest + near))
-        return found
-
-    def goal(self, number: float) -> "_Goal":
-        """A number that the sum is to have in the mean, for `balanced`."""
-        return _Goal(number, self.highest, self.margin)
 
     def pull(self, tilt: float, mean: float, deviation: float) -> float:
         """Distance of the mean of the sum below where it should be, in its standard deviations: at
@@ -118,19 +83,6 @@ class Total:
         return float(above - below) / (upper - lower)
 
 
-@dataclass(frozen=True)
-class _Goal:
-    """A number that a sum is to have in the mean."""
-
-    number: float
-    highest: int
-    margin: int
-
-    def pull(self, _tilt: float, mean: float, deviation: float) -> float:
-        """As for a total."""
-        return (self.number - mean) / deviation
-
-
 def public(size: int, prior_total: float) -> Total:
     """A public number of records."""
     weight = -float(log_rising(size, prior_total))
@@ -156,10 +108,19 @@ def private(categories: Categories, size_prior: Any) -> Total:
         known = 0.0 if size_prior is None else _log_prior(size_prior, sizes)
         return np.asarray(known - log_rising(sizes, concentration))
 
-    def upper(low: int, high: int) -> float:
-        if size_prior is not None and high - low <= _FEW:
-            return float(log_weight(np.arange(low, high + 1, dtype=np.float64)).max())
-        return float(-log_rising([low, high], concentration).min())  # monotone; a probability <= 1
+    def most(low: int, high: int, tilt: float) -> float:
+        if high - low <= _FEW:
+            sizes = np.arange(low, high + 1.0)
+            return float(np.max(log_weight(sizes) - tilt * sizes))
+        ends = np.append(_graded(low, high), high - _graded(0, high - low))
+        edges = np.unique(ends).astype(np.float64)
+        rising, along = -log_rising(edges, concentration), -tilt * edges
+        both = rising + along
+        if concentration >= 1:  # convex: largest at an end
+            found = np.maximum(both[:-1], both[1:])
+        else:
+            found = rising[1:] + np.maximum(along[:-1], along[1:])
+        return float(np.max(found + _log_between(size_prior, edges)))
 
     every = np.unique(np.clip(np.concatenate(seeds), lowest, highest))
     near = np.unique(np.clip(np.concatenate([every, every + 1]), lowest, highest))
@@ -169,7 +130,7 @@ def private(categories: Categories, size_prior: Any) -> Total:
     lowest, highest = int(positive[0]), int(positive[-1])
     if positive.size == np.sum((near >= lowest) & (near <= highest)):
         every = np.unique(np.clip(every, lowest, highest))
-        return Total(lowest, highest, log_weight, every, upper=upper)
+        return Total(lowest, highest, log_weight, every, most=most)
     if highest - lowest > _LONGEST_RANGE:
         raise ValueError(
             "size_prior: has gaps in a range of more than 1e6 numbers; give a distribution whose "
@@ -177,7 +138,7 @@ def private(categories: Categories, size_prior: Any) -> Total:
         )
     every = np.arange(lowest, highest + 1)
     every = every[log_weight(every.astype(np.float64)) > NOTHING / 2]
-    return Total(lowest, highest, log_weight, every, all=True, upper=upper)
+    return Total(lowest, highest, log_weight, every, all=True, most=most)
 
 
 def _log_prior(size_prior: Any, sizes: Floats) -> Floats:
@@ -188,6 +149,15 @@ def _log_prior(size_prior: Any, sizes: Floats) -> Floats:
         ends = [np.nan_to_num(size_prior.logpmf(s), nan=NOTHING) for s in (below, below + 1)]
     left, right = (np.maximum(end, NOTHING) for end in ends)
     return np.where(share > 0, (1 - share) * left + share * right, left)
+
+
+def _log_between(size_prior: Any, edges: Floats) -> Floats:
+    """Upper bounds of the logarithms of a prior's probabilities from each edge to the next."""
+    if size_prior is None:
+        return np.zeros(edges.size - 1)
+    with np.errstate(all="ignore"):
+        both = size_prior.cdf(edges[1:]), size_prior.sf(edges[:-1] - 1)
+    return np.log(np.clip(np.nan_to_num(np.minimum(*both), nan=1.0), 1e-300, 1.0))
 
 
 def _quantiles(size_prior: Any) -> list[float]:
@@ -227,32 +197,3 @@ def _graded(lowest: int, highest: int) -> Integers:
     reach = max(highest - lowest, 0)
     away = 2.0 ** np.arange(0, math.log2(reach + 2) + 1)
     return lowest + np.unique(np.append(np.minimum(away.astype(np.int64), reach), 0))
-
-
-def balanced(
-    categories: Categories, multiplicity: Integers, total: "Total | _Goal", tilt: float
-) -> Windows:
-    """Windows tilted so that the mean of the sum is where the total is, about.
-
-    Weights times `exp(tilt x)` are the same law once the sum is given, but then it is their windows
-    that hold the probability, and their sums that are large there.
-    """
-    low, high, step = -math.inf, math.inf, 0.0
-    for turn in range(_MOST_TILTS):
-        windows = Windows.of(categories, tilt, total.highest + total.margin)
-        mean = float(multiplicity @ windows.mean)
-        deviation = max(math.sqrt(multiplicity @ windows.variance), _SMALLEST_DEVIATION)
-        pull = total.pull(tilt, mean, deviation)
-        if abs(pull) <= _OFF or high - low <= 1e-15 * abs(tilt):
-            break
-        low, high = (tilt, high) if pull > 0 else (low, tilt)
-        newton = pull / max(deviation, 1.0 if abs(pull) < 1e3 else deviation)
-        if math.isinf(high - low):
-            # Newton's step may be far too long, or too short where the sum hardly varies.
-            step = min(max(4 * step, 1 / deviation), 1e3 * max(step, 1.0))
-            tilt += math.copysign(step if turn % 2 else min(step, abs(newton)), pull)
-        elif turn % 2 and low < tilt + newton < high:
-            tilt += newton
-        else:
-            tilt = (low + high) / 2
-    return windows

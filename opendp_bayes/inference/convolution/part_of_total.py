@@ -19,8 +19,9 @@ from opendp_bayes.inference.convolution.number_of_records import Total
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.sums_by_pairs import Shape, SumLaws, SumsByPairs
 from opendp_bayes.inference.convolution.tilted_counts import Windows
+from opendp_bayes.inference.convolution.tilts import NO_FADE, Fade
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
-from opendp_bayes.inference.laws.mixtures_of_counts import bin_of
+from opendp_bayes.inference.laws.mixtures_of_counts import Bins
 from opendp_bayes.inference.laws.refinement import refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -32,38 +33,10 @@ _DEPTH = 24.0
 _BLOCK = 1 << 21
 #: Relative weight of what is left out.
 _NEGLIGIBLE = 1e-13
-#: A tilt reaches so many deviations of the sum of all.
-_REACH = 6.5
 #: So many points of a lattice from 0 on are too few to tell small counts apart.
 _CLOSE_STEPS = 16
 #: How much the logarithm of a weight may bend in a step.
 _BEND = 0.15
-
-
-@dataclass(frozen=True, eq=False)
-class Fade:
-    """A weight that rises smoothly from 0 at `first` to 1 at `second`, and falls from `third` to
-    `fourth`; the fades of neighbours add up to 1.
-    """
-
-    first: float
-    second: float
-    third: float
-    fourth: float
-
-    def __call__(self, sizes: Floats) -> Floats:
-        rising = _smooth(sizes, self.first, self.second)
-        return np.maximum(rising * (1 - _smooth(sizes, self.third, self.fourth)), 0.0)
-
-
-def _smooth(values: Floats, start: float, end: float) -> Floats:
-    if not np.isfinite(start) or not np.isfinite(end):
-        return np.full(values.shape, 1.0 if start < 0 else 0.0)
-    u = np.clip((values - start) / max(end - start, 1e-9), 0, 1)
-    return np.asarray(u**3 * (u * (6 * u - 15) + 10))
-
-
-NO_FADE = Fade(-np.inf, -np.inf, np.inf, np.inf)
 
 
 class PartOfTotal:
@@ -151,26 +124,24 @@ class PartOfTotal:
         """Logarithm of the sum of all weights, comparable between tilts."""
         return float(special.logsumexp(self.size_cells.log_masses(self.log_total)))
 
-    def holds_all(self, depth: float) -> bool:
-        """True if numbers of records where the sum of all is out of this tilt's reach weigh less
-        than `exp(-depth)` of all.
+    def deviations(self, nodes: Integers, alpha: Floats, others: Floats) -> Floats:
+        """About the deviations of the logits of nodes' probabilities; `alpha` and `others` are
+        the priors of theirs and of all other categories.
         """
         shape, root = self.sums.inside.shape, self.plan.root
-        mean, deviation = shape.mean[root], np.sqrt(shape.variance[root])
-        ends = mean + _REACH * deviation * np.array([-1.0, 1.0])
-        inside = (ends > self._ends[0]) & (ends < self._ends[1])
-        heights = self.log_total(np.zeros(2, dtype=np.int64), np.round(ends))
-        least = self.log_evidence - depth - np.log(deviation + 1)
-        return bool(np.all(~inside | (heights < least)))
+        a, b = alpha + shape.mean[nodes], np.maximum(shape.mean[root] - shape.mean[nodes], 0.0)
+        rest = np.maximum(shape.variance[root] - shape.variance[nodes], 0.0)
+        b += others
+        return np.sqrt(1 / a + 1 / b + shape.variance[nodes] / a**2 + rest / b**2)
 
-    def beside(self, nodes: Integers, others: Floats) -> "Beside":
-        """Choose how to sum over the records beside the counts of some nodes; `others` are the sums
-        of all priors but theirs.
+    def beside(self, nodes: Integers, bins: Bins) -> "Beside":
+        """Choose how to sum over the records beside the counts of some nodes, which are told apart
+        in bins.
         """
         rests = self.sums.rests(nodes)
         if self.total.is_point or self.total.all or self._is_narrow(int(rests.whole.step.max())):
-            return Listed.of(self, rests, others)
-        return Smooth(self, rests, self.sums.inside.shape.of(nodes), others)
+            return Listed.of(self, rests, bins)
+        return Smooth(self, rests, self.sums.inside.shape.of(nodes), bins)
 
     def _is_narrow(self, step: int) -> bool:
         """True if the weights of numbers of records are too narrow or too bent for a step."""
@@ -236,8 +207,8 @@ class Beside(ABC):
 class Pairs(Beside):
     """Sums over pairs of a count and the records of the others, one by one."""
 
-    def __init__(self, others: Floats, log_scale: float) -> None:
-        self._others, self.log_scale = others, log_scale
+    def __init__(self, bins: Bins, log_scale: float) -> None:
+        self._bins, self.log_scale = bins, log_scale
 
     @abstractmethod
     def pairs(self, row: Integers, counts: Floats) -> tuple[Floats, Floats]:
@@ -256,7 +227,7 @@ class Pairs(Beside):
             seen = weights > _NEGLIGIBLE * weights.sum(axis=1, keepdims=True)
             point = np.nonzero(seen)[0]
             rest, weights = rest[seen], weights[seen]
-            bins = bin_of(rest, self._others[row[part]][point])
+            bins = self._bins.of(row[part][point], rest)
             key = point * (int(bins.max(initial=0)) + 1) + bins
             _, first, place = np.unique(key, return_index=True, return_inverse=True)
             weight = np.bincount(place, weights)
@@ -278,15 +249,15 @@ class Pairs(Beside):
 class Listed(Pairs):
     """`sum_j weight_j rest(n_j - x)` over listed numbers of records."""
 
-    def __init__(self, rests: SumLaws, sizes: Floats, log_weights: Floats, others: Floats) -> None:
-        super().__init__(others, float(log_weights.max()))
+    def __init__(self, rests: SumLaws, sizes: Floats, log_weights: Floats, bins: Bins) -> None:
+        super().__init__(bins, float(log_weights.max()))
         self._rests, self._sizes = rests, sizes
         self._weights = np.exp(log_weights - self.log_scale)
 
     @classmethod
-    def of(cls, part: PartOfTotal, rests: SumLaws, others: Floats) -> "Listed":
+    def of(cls, part: PartOfTotal, rests: SumLaws, bins: Bins) -> "Listed":
         """The numbers of a part."""
-        return cls(rests, *part.listed, others)
+        return cls(rests, *part.listed, bins)
 
     def seeds(self, shape: Shape) -> Floats:
         own = self._rests.seeds()
@@ -309,11 +280,11 @@ class Smooth(Beside):
     but one by one where these steps are too long to tell small r apart.
     """
 
-    def __init__(self, part: PartOfTotal, rests: SumLaws, shape: Shape, others: Floats) -> None:
+    def __init__(self, part: PartOfTotal, rests: SumLaws, shape: Shape, bins: Bins) -> None:
         self._part, self.log_scale = part, float(part.listed[1].max())
         whole = rests.whole
         ends = np.where((whole.step > 1) & (whole.origin == 0), _CLOSE_STEPS * whole.step, 0)
-        self._near = _Near.of(rests, ends, others)
+        self._near = _Near.of(rests, ends, bins)
         rest = whole.origin[:, None] + whole.step[:, None] * np.arange(whole.points)
         far = np.where(rest < ends[:, None], 0.0, np.where(rest == ends[:, None], 0.5, 1.0))
         far[ends == 0] = 1.0
@@ -323,7 +294,7 @@ class Smooth(Beside):
         rest, masses = rest[:, :last].astype(np.float64), np.where(seen, whole.masses * far, 0.0)
         high = np.minimum(shape.high, most - np.minimum(whole.origin, ends))
         low = np.minimum(np.maximum(shape.low, fewest - rest[:, -1]), high)
-        self._set(part, rest, masses[:, :last], whole, replace(shape, low=low, high=high), others)
+        self._set(part, rest, masses[:, :last], whole, replace(shape, low=low, high=high), bins)
 
     def _set(
         self,
@@ -332,13 +303,13 @@ class Smooth(Beside):
         masses: Floats,
         whole: Lattices,
         shape: Shape,
-        others: Floats,
+        known: Bins,
     ) -> None:
         """Lattices of the sums over each bin, and of its first and second moments."""
         step = whole.step
         origin = np.floor(shape.low / step).astype(np.int64) * step
         points = int(np.max((shape.high - origin) / step)) + 4
-        bins = bin_of(rest, others[:, None])
+        bins = known.of(np.arange(step.size)[:, None], rest)
         first = np.where(masses > 0, bins, bins.max()).min(axis=1, keepdims=True)
         bins = np.where(masses > 0, bins - first, -1)
         number = max(int(bins.max()) + 1, 1)
@@ -360,14 +331,8 @@ class Smooth(Beside):
         for row, each in enumerate(step.tolist()):
             start = int(begin[row] - begin[step == each].min()) // each
             weights = table[each][start : start + needed]
-            for place in range(number):
-                inside = np.flatnonzero(own[row, place])
-                if inside.size:
-                    inside = np.arange(inside[0], inside[-1] + 1)
-                    moments = off[row, place, inside] ** np.arange(3)[:, None]
-                    some = slice(int(inside[0]), int(inside[-1]) + points)
-                    mixed = _correlated(share[row, place, inside] * moments, weights[some])
-                    found[3 * place : 3 * place + 3, row] = mixed
+            moments = share[row, :, None] * off[row, :, None] ** np.arange(3)[:, None]
+            found[:, row] = _correlated(moments.reshape(3 * number, -1), weights)
         self._laws = [Lattices(origin, step, each) for each in found]
 
     def seeds(self, shape: Shape) -> Floats:
@@ -426,14 +391,14 @@ class _Near:
     sums: Floats
 
     @classmethod
-    def of(cls, laws: SumLaws, ends: Integers, others: Floats) -> "_Near":
+    def of(cls, laws: SumLaws, ends: Integers, known: Bins) -> "_Near":
         """Gather sums up to the ends of each row, in bins that are no longer than its steps."""
         row, sums, masses = laws.close(ends)
-        bins = bin_of(sums, others[row]) - bin_of(np.zeros(row.size), others[row])
+        bins = known.of(row, sums) - known.of(row, np.zeros(row.size))
         bins += (sums / laws.whole.step[row]).astype(np.int64)
         number = int(bins.max(initial=0)) + 1
-        key, shape = row * number + bins, (others.size, number)
-        whole = np.asarray(np.bincount(key, masses, others.size * number), dtype=np.float64)
+        key, shape = row * number + bins, (ends.size, number)
+        whole = np.asarray(np.bincount(key, masses, ends.size * number), dtype=np.float64)
         safe = np.maximum(whole, 1e-300)
         means = np.bincount(key, masses * sums, minlength=whole.size) / safe
         off = (sums - means[key]) ** 2

@@ -23,6 +23,8 @@ _REACH = 9.0
 _ZOOM, _COARSER = 1024, 8
 #: The most points of a lattice, about.
 _MOST_POINTS = 1 << 17
+#: Laws of single counts are kept that have at most so many points.
+_KEPT = 1 << 11
 #: Points at the end of such a lattice that lack what is beyond it.
 _END = 4
 #: A law goes so many steps beyond what is needed of it, so that it has no edge there; steps are no
@@ -33,6 +35,8 @@ _PEAK = 1e-7
 
 #: Origin, step and masses of a law.
 Row = tuple[int, int, Floats]
+_NOTHING = np.zeros(0)
+_NO_LAW: Row = (0, 1, np.zeros(4))
 _FIELDS = ("mean", "variance", "low", "high", "below", "above", "narrow", "zero")
 
 
@@ -177,6 +181,7 @@ class LawTable:
         self.windows, self.shape, self.count = windows, shape, count
         self._rows: dict[int, Row] = {}
         self._near: dict[tuple[int, int], Floats] = {}
+        self._leaves: dict[tuple[int, int, int], Floats] = {}
 
     def add(self, nodes: Integers, first: "_Laws", second: "_Laws") -> None:
         """Put in the laws of sums, whose shapes are known."""
@@ -233,13 +238,16 @@ class LawTable:
         return made
 
     def composite(self, nodes: Integers, alone: bool = False) -> SumLaws:
-        """The laws with what is known of them near 0, of counts `alone`, too, if wanted."""
+        """The laws with what is known of them near 0; those of single counts are on a lattice and
+        near 0, too, if they are wanted `alone`.
+        """
         step = self.shape.of(nodes).step
         origin, points = self.shape.of(nodes).lattice(step)
         count = self.count[nodes]
-        rows = [self._rows.get(node) for node in nodes.tolist()]
-        for some in _alike(points[count >= 0]) if np.any(count >= 0) else ():
-            place = np.flatnonzero(count >= 0)[some]
+        rows = [self._rows.get(node, _NO_LAW) for node in nodes.tolist()]
+        single = np.flatnonzero(count >= 0) if alone else count[:0]
+        for some in _alike(points[single]):
+            place = single[some]
             made = self._on(nodes[place], origin[place], step[place], int(points[place].max()))
             for at, row in zip(place.tolist(), made.separate(), strict=True):
                 rows[at] = row
@@ -249,7 +257,7 @@ class LawTable:
             if np.any(chosen):
                 index = np.where(chosen, np.cumsum(chosen) - 1, -1)
                 near.append((index, self.close(nodes[chosen], fine)))
-        return SumLaws(Lattices.gathered([row for row in rows if row]), near, count, self.windows)
+        return SumLaws(Lattices.gathered(rows), near, count, self.windows)
 
     def _on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
         single = self.count[nodes]
@@ -294,6 +302,23 @@ class LawTable:
             made.masses[place, :number] = handed.masses[0]
 
     def _counts_on(self, row: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
+        """Laws of single counts; short ones are kept, since a sum and what is beside it take the
+        same.
+        """
+        keys = list(zip(row.tolist(), origin.tolist(), step.tolist(), strict=True))
+        known = [self._leaves.get(key, _NOTHING) for key in keys]
+        new = np.flatnonzero([masses.size < points for masses in known])
+        if new.size:
+            made = self._new_counts_on(row[new], origin[new], step[new], points)
+            for place, masses in zip(new.tolist(), made.masses, strict=True):
+                known[place] = masses
+                if points <= _KEPT:
+                    self._leaves[keys[place]] = masses
+        return Lattices(origin, step, np.stack([masses[:points] for masses in known]))
+
+    def _new_counts_on(
+        self, row: Integers, origin: Integers, step: Integers, points: int
+    ) -> Lattices:
         """Laws of single counts, in cells from one lattice point to the next."""
         windows = self.windows.chosen(row)
         more = points + _END  # what is beyond the last point has a part in those before it
@@ -311,7 +336,7 @@ _Laws = tuple[LawTable, Integers]
 
 def _alike(points: Integers) -> Iterator[Integers]:
     """Places of rows of nearly the same length."""
-    size = np.ceil(2 * np.log2(points))
+    size = np.ceil(np.log2(points))
     for value in np.unique(size):
         yield np.flatnonzero(size == value)
 

@@ -6,7 +6,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
+from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: A cell at distance d from the nearest point holds about `d / _GROWTH` numbers, so a range of
@@ -99,6 +101,10 @@ class Cells:
         found = log_weight(category[used], self.nodes[used])
         values[used] = found + np.log(self.node_weights[used])
         return values
+
+    def log_sums(self, log_masses: Floats) -> Floats:
+        """The logarithm of the sum of the masses of each category's cells."""
+        return Segments.of(self.category).log_sums(special.logsumexp(log_masses, axis=1))
 
     def where(self, chosen: Integers | NDArray[np.bool_] | slice) -> "Cells":
         """Some of the cells."""

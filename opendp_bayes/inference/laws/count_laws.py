@@ -29,8 +29,12 @@ class CountLaws:
     @classmethod
     def of(cls, cells: Cells, log_weight: LogWeight) -> "CountLaws":
         """The laws that are proportional to a weight, of which the logarithm is given."""
-        flat = cells.log_masses(log_weight).ravel()
-        shares = Segments.of(np.repeat(cells.category, 4)).shares(flat)
+        return cls.of_masses(cells, cells.log_masses(log_weight))
+
+    @classmethod
+    def of_masses(cls, cells: Cells, log_masses: Floats) -> "CountLaws":
+        """The laws that are proportional to masses of the cells' nodes, shape `(cells, 4)`."""
+        shares = Segments.of(np.repeat(cells.category, 4)).shares(log_masses.ravel())
         return cls(cells, shares.reshape(-1, 4))
 
     @classmethod

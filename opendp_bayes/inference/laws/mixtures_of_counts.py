@@ -16,9 +16,9 @@ _NEGLIGIBLE = 1e-17
 #: in logarithms of variances, and none wider than this in logits; those of small counts only with
 #: others of the same count.
 _NEAR, _NEARLY, _WIDEST, _SMALL = 0.5, 0.3, 0.2, 12.0
-#: Numbers of records are told apart that differ by this share of what a probability is divided by,
-#: and where that is below so many, all are.
-_ALIKE, _ALL_APART = 0.12, 24.0
+#: Records left to the others are told apart that differ by this part of the probability's deviation
+#: in logits, and at most by this share; where they are fewer than so many, all are.
+_ALIKE, _LARGEST_ALIKE, _ALL_APART = 0.6, 0.12, 24.0
 _SMALLEST = float(np.finfo(float).tiny)
 #: An odd number without a pattern, for keys.
 _MIXER = np.int64(-7046029254386353131)
@@ -60,13 +60,23 @@ def _lengths(cells: Cells, alpha: Floats, others: Floats, size: float) -> Floats
     return np.asarray(cells.length / np.sqrt(a * b / (a + b)))
 
 
-def bin_of(left: Floats, others: Floats) -> Integers:
-    """Number the bins of the records left to the other categories: small numbers have one each,
-    larger ones bins of a share of them and of their prior.
+class Bins:
+    """Bins of the records left to the other categories: small numbers have one each, larger ones
+    bins of a share of them and of their prior.
+
+    `others`, shape `(m,)`, are the priors of all categories but each row's, `deviation` those of
+    the logits of its probability, about.
     """
-    whole = left + others
-    large = _ALL_APART + np.log(np.maximum(whole, _ALL_APART) / _ALL_APART) / _ALIKE
-    return np.where(whole < _ALL_APART, whole, large).astype(np.int64)
+
+    def __init__(self, others: Floats, deviation: Floats) -> None:
+        self.others = others
+        self._share = np.minimum(_ALIKE * deviation, _LARGEST_ALIKE)
+
+    def of(self, row: Integers, left: Floats) -> Integers:
+        """The bin of so many records beside each row, elementwise."""
+        whole = left + self.others[row]
+        large = np.log(np.maximum(whole, _ALL_APART) / _ALL_APART) / self._share[row]
+        return np.where(whole < _ALL_APART, whole, _ALL_APART + large).astype(np.int64)
 
 
 def matched(a: Floats, b: Floats, variance: Floats) -> tuple[Floats, Floats]:
@@ -95,7 +105,7 @@ def grouped(
     """Mixtures of the rows, with Betas put together that are nearly the same; all shapes `(c,)`.
 
     `counts` and `left` are the records in the category and in the others: Betas of few records stay
-    apart. Betas of one `cell` are put together where `left` is alike; -1 is no cell.
+    apart. Betas of one `cell` are put together; -1 is no cell.
     """
     order = np.argsort(row, kind="stable")
     a, b, weights, row = a[order], b[order], weights[order], row[order]
@@ -107,7 +117,7 @@ def grouped(
     if cell is not None:
         cell = cell[order]
         one = (cell >= 0) & (left >= _SMALL)
-        width, place = np.where(one, bin_of(left, b - left), width), np.where(one, cell, place)
+        width, place = np.where(one, 0, width), np.where(one, cell, place)
         key = np.where(one, 1, key)
     small = [np.where(x < _SMALL, np.rint(4 * np.maximum(x, 0)), -1) for x in (counts, left)]
     for column in (width, place, *small):  # two of the 2^64 keys hardly ever agree

@@ -1,6 +1,8 @@
 """The bounds within which posteriors given noise on counts are exact to what is stated."""
 
 import math
+from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -57,6 +59,24 @@ def check_envelope(noisy: IndependentNoise, prior: Floats, size: int | None) -> 
             f" at most {MOST_RECORDS:g}; release a sample or parts of the records, or {remains}."
         )
     _check_possible(noisy, size)
+
+
+def check_same_records(noisy: Sequence[IndependentNoise]) -> None:
+    """Check that draws of the same counts do not contradict each other.
+
+    Raises `ValueError` where no count is within reach of the noise of two draws of it.
+    """
+    for first, second in combinations(noisy, 2):
+        both = np.array(first.noised) & np.array(second.noised)
+        reach = first.noise.reach(_IMPOSSIBLE) + second.noise.reach(_IMPOSSIBLE)
+        apart = np.where(both, np.abs(first.drawn - second.drawn), 0)
+        worst = int(np.argmax(apart))
+        if apart[worst] > reach:
+            raise ValueError(
+                f"releases: drew {int(first.drawn[worst])} and {int(second.drawn[worst])} for the"
+                " same category, which noise of their scales makes of the same records with a"
+                ' probability below 1e-300; check the releases, or give records="different".'
+            )
 
 
 def _check_possible(noisy: IndependentNoise, size: int | None) -> None:

@@ -1,0 +1,246 @@
+"""Tilts of the weights of counts that together reach all numbers of records that weigh anything.
+
+Weights times `exp(tilt x)` are the same law once the sum of all counts is given. But then other
+sums are probable, and a transform loses what is improbable.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.number_of_records import Total
+from opendp_bayes.inference.convolution.tilted_counts import Windows
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: The mean of the sum may be so many of its standard deviations from where it should be.
+_OFF = 0.3
+#: Deviations are not taken to be smaller than this, in records; of sums by which tilts are placed.
+_SMALLEST_DEVIATION, _SMALLEST_SPREAD = 1e-3, 0.25
+_MOST_STEPS = 200
+#: Two tilts put the sum at least, about and at most twice so many deviations apart (the geometric
+#: mean of both), and fade into each other over so many deviations of the narrower on each side.
+_APART, _RAMP = (2.2, 3.2, 4.0), 1.2
+#: Numbers of records are reached by a tilt within so many deviations of its mean.
+_REACHED = 4.0
+#: Of a skew law, sums below this share of the mean, and within so many deviations, are lost if the
+#: probability of none is less than `exp(-_DIGITS)`.
+_FEW, _FAR, _DIGITS = 0.2, 6.5, 25.0
+#: Numbers that weigh less than `exp(-_DEPTH)` need no tilt.
+_DEPTH = 23.0
+#: One tilt is enough where numbers more than so many deviations away weigh at most `exp(-_HELD)`.
+_REACH, _HELD = 6.5, 18.0
+#: The most tilts of a private number of records.
+_MOST_TILTS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class Fade:
+    """A weight that rises smoothly from 0 at `first` to 1 at `second`, and falls from `third` to
+    `fourth`; the fades of neighbours add up to 1.
+    """
+
+    first: float
+    second: float
+    third: float
+    fourth: float
+
+    def __call__(self, sizes: Floats) -> Floats:
+        rising = _smooth(sizes, self.first, self.second)
+        return np.maximum(rising * (1 - _smooth(sizes, self.third, self.fourth)), 0.0)
+
+
+def _smooth(values: Floats, start: float, end: float) -> Floats:
+    if not np.isfinite(start) or not np.isfinite(end):
+        return np.full(values.shape, 1.0 if start < 0 else 0.0)
+    u = np.clip((values - start) / max(end - start, 1e-9), 0, 1)
+    return np.asarray(u**3 * (u * (6 * u - 15) + 10))
+
+
+NO_FADE = Fade(-np.inf, -np.inf, np.inf, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted:
+    """A tilt: mean and deviation of the sum of all counts, and logarithms of all weights and of the
+    probability that there is nothing.
+    """
+
+    windows: Windows
+    mean: float
+    deviation: float
+    log_sum: float
+    log_none: float
+
+    def reaches(self, end: float) -> bool:
+        """True if all sums up to an end are known."""
+        near = abs(end - self.mean) < _REACHED * self.deviation
+        return near and not self.loses(end)
+
+    def loses(self, end: float) -> bool:
+        """True if sums of a few records are too improbable for a transform, though not many
+        deviations below the mean.
+        """
+        near = end < self.mean < end + _FAR * self.deviation
+        return near and end < _FEW * self.mean and self.log_none < -_DIGITS
+
+    def most(self, total: Total, first: float, second: float) -> float:
+        """Upper bound of the logarithm of what a number from one to another weighs."""
+        low, high = max(min(first, second), total.lowest), min(max(first, second), total.highest)
+        if low > high:
+            return -math.inf
+        return self.log_sum + total.most(math.floor(low), math.ceil(high), self.windows.tilt)
+
+    def height(self, total: Total) -> float:
+        """Logarithm of about what the numbers near the mean weigh."""
+        at = min(max(self.mean, total.lowest), total.highest)
+        return self.log_sum + float(total.log_weight(np.array([at]))[0]) - self.windows.tilt * at
+
+
+@dataclass(frozen=True, eq=False)
+class Tilts:
+    """Tilts of categories, each of which is there so many `times`, for the numbers of a total;
+    `origin` is a count of every category from which logarithms count.
+    """
+
+    categories: Categories
+    times: Integers
+    origin: Integers
+    total: Total
+
+    def all(self) -> list[tuple[Windows, Fade]]:
+        """Windows of all tilts that are needed, with the numbers of records each is used for.
+
+        Raises `ValueError` where they are too many, or a number is not reached.
+        """
+        if self.total.all:
+            return self._listed()
+        best = self.at(self.total, 0.0)
+        return [(best.windows, NO_FADE)] if self.total.is_point else self._covering(best)
+
+    def at(self, goal: Total, tilt: float) -> Tilted:
+        """The tilt, near another one, that puts the sum where some numbers are, about."""
+        windows = balanced(self.categories, self.times, goal, tilt, self.total.most_counts)
+        found = self._of(windows)
+        if goal.is_point and abs(found.mean - goal.lowest) > _REACHED * found.deviation:
+            raise ValueError(
+                f"size: no law of {goal.lowest} records is found that what was drawn leaves; check"
+                " the size and the scale of the noise."
+            )
+        return found
+
+    def _of(self, windows: Windows) -> Tilted:
+        mean = float(self.times @ windows.mean)
+        deviation = max(math.sqrt(self.times @ windows.variance), _SMALLEST_SPREAD)
+        rows = np.arange(self.times.size)
+        none = float(self.times @ windows.log_probability(rows, np.zeros(rows.size)))
+        log_sum = windows.log_sum(self.times, self.origin)
+        return Tilted(windows, mean, deviation, log_sum, none)
+
+    def _listed(self) -> list[tuple[Windows, Fade]]:
+        """Tilts that reach every number of records that has a weight, one after another."""
+        total, found, tilt, border = self.total, list[tuple[Windows, Fade]](), 0.0, -math.inf
+        numbers = total.seeds
+        while numbers.size:
+            self._check_number(len(found))
+            lowest = int(numbers[0])
+            made = self.at(replace(total, lowest=lowest, highest=lowest), tilt)
+            numbers = numbers[numbers > max(made.mean + _REACHED * made.deviation, lowest)]
+            end = float(numbers[0]) - 0.5 if numbers.size else math.inf
+            found.append((made.windows, Fade(border, border, end, end)))
+            tilt, border = made.windows.tilt, end
+        return found
+
+    def _covering(self, best: Tilted) -> list[tuple[Windows, Fade]]:
+        """Tilts on both sides of the best, until what is beyond weighs nothing."""
+        total = self.total
+        top, found = best.height(total), [best]
+        for sign in (-1, 1):
+            end = total.lowest if sign < 0 else total.highest
+            last, step, kept = best, 2 * _APART[1] / best.deviation, best
+            while not last.reaches(end):
+                self._check_number(len(found))
+                before, last = last, self._apart(last, sign * step)
+                step = abs(last.windows.tilt - before.windows.tilt)
+                step *= before.deviation / last.deviation
+                top = max(top, last.height(total))
+                if before is best and not best.loses(end):
+                    beyond = best.mean + sign * _REACH * best.deviation
+                    if last.most(total, beyond, end) < top - _HELD:
+                        break
+                if abs(last.mean - kept.mean) > kept.deviation:
+                    found.append(last)
+                    kept = last
+                if last.most(total, last.mean + sign * last.deviation, end) < top - _DEPTH:
+                    break
+        return [
+            (each.windows, fade)
+            for each, fade in _faded(sorted(found, key=lambda each: each.mean))
+            if each.most(total, fade.first, fade.fourth) >= top - _DEPTH
+        ]
+
+    def _apart(self, start: Tilted, step: float) -> Tilted:
+        """A tilt, about a step from another, whose sums overlap a little with those of this."""
+        near, far = 0.0, math.inf
+        while True:
+            tilt = start.windows.tilt + step
+            found = self._of(Windows.of(self.categories, tilt, self.total.most_counts))
+            apart = abs(found.mean - start.mean) / 2
+            apart /= math.sqrt(found.deviation * start.deviation)
+            near, far = (abs(step), far) if apart < _APART[0] else (near, abs(step))
+            narrow = far - near <= 1e-12 * (abs(start.windows.tilt) + far)
+            if _APART[0] <= apart <= _APART[2] or narrow:
+                return found
+            wanted = abs(step) * min(max(_APART[1] / max(apart, 1e-3), 1 / 8), 8)
+            if not near < wanted < far:
+                wanted = (near + far) / 2
+            step = math.copysign(wanted, step)
+
+    def _check_number(self, tilts: int) -> None:
+        if tilts >= _MOST_TILTS:
+            raise ValueError(
+                f"prior: its concentration, {self.categories.prior @ self.times:g}, is too large"
+                " for this uncertain a private number of records; give a narrower size_prior."
+            )
+
+
+def _faded(found: list[Tilted]) -> list[tuple[Tilted, Fade]]:
+    """Tilts with where they are used: they fade into each other between their means."""
+    means = np.array([each.mean for each in found])
+    deviations = np.array([each.deviation for each in found])
+    left, right = deviations[:-1], deviations[1:]
+    middles = (means[:-1] * right + means[1:] * left) / (left + right)
+    gaps = np.diff(np.concatenate([[-np.inf], middles, [np.inf]]))
+    ramps = np.minimum(_RAMP * np.minimum(left, right), 0.45 * np.minimum(gaps[:-1], gaps[1:]))
+    ends = np.column_stack([middles - ramps, middles + ramps])
+    borders = [(-math.inf, -math.inf), *map(tuple, ends.tolist()), (math.inf, math.inf)]
+    return [
+        (each, Fade(*below, *above))
+        for each, below, above in zip(found, borders[:-1], borders[1:], strict=True)
+    ]
+
+
+def balanced(
+    categories: Categories, times: Integers, total: Total, tilt: float, last: int
+) -> Windows:
+    """Windows on `0..last`, tilted so that the mean of the sum is where the total is, about."""
+    low, high, step = -math.inf, math.inf, 0.0
+    for turn in range(_MOST_STEPS):
+        windows = Windows.of(categories, tilt, last)
+        mean = float(times @ windows.mean)
+        deviation = max(math.sqrt(times @ windows.variance), _SMALLEST_DEVIATION)
+        pull = total.pull(tilt, mean, deviation)
+        if abs(pull) <= _OFF or high - low <= 1e-15 * abs(tilt):
+            break
+        low, high = (tilt, high) if pull > 0 else (low, tilt)
+        newton = pull / max(deviation, 1.0 if abs(pull) < 1e3 else deviation)
+        if math.isinf(high - low):
+            # Newton's step may be far too long, or too short where the sum hardly varies.
+            step = min(max(4 * step, 1 / deviation), 1e3 * max(step, 1.0))
+            tilt += math.copysign(step if turn % 2 else min(step, abs(newton)), pull)
+        elif turn % 2 and low < tilt + newton < high:
+            tilt += newton
+        else:
+            tilt = (low + high) / 2
+    return windows
