@@ -47,7 +47,7 @@ class Loss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
     @property
     def value(self) -> float:
-        """Of ε or ρ, whichever it is."""
+        """The number of ε or ρ, whichever it is."""
         value = self.rho if self.epsilon is None else self.epsilon
         return math.nan if value is None else value
 
@@ -106,7 +106,7 @@ class _Version(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Account:
-    """What was spent of the total of one data set.
+    """Sum of the losses of one data set, and its total.
 
     Attributes
     ----------

@@ -112,7 +112,7 @@ class Ledger:
 
     @property
     def remaining(self) -> Loss:
-        """What is left of the total, rounded down, and at least 0."""
+        """Rest of the total, rounded down, and at least 0."""
         return self.account.remaining
 
     def set_total(

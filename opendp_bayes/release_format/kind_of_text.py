@@ -1,4 +1,4 @@
-"""What a text that should be JSON of this package is instead, and the name that reads it."""
+"""Tell texts that are no JSON of this package by what they are, and name what reads them."""
 
 import re
 from os import PathLike
