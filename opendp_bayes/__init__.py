@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opendp_bayes import papers as papers
+    from opendp_bayes.accounting.account import LedgerError as LedgerError
     from opendp_bayes.accounting.calibration import calibrate as calibrate
     from opendp_bayes.accounting.composition import (
         privacy_loss_distribution as privacy_loss_distribution,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from opendp_bayes.framework.hellinger_scores import (
         then_hellinger_scores as then_hellinger_scores,
     )
+    from opendp_bayes.framework.ledger import Ledger as Ledger
     from opendp_bayes.framework.left_out import DROP as DROP
     from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
@@ -85,6 +87,15 @@ if TYPE_CHECKING:
     from opendp_bayes.inference.combine import combine as combine
     from opendp_bayes.inference.log_likelihood import LogLikelihood as LogLikelihood
     from opendp_bayes.inference.log_likelihood import log_likelihood as log_likelihood
+    from opendp_bayes.inference.survey_tables.estimates_of_copies import (
+        combine_estimates as combine_estimates,
+    )
+    from opendp_bayes.inference.survey_tables.posterior_of_tables import (
+        survey_posterior as survey_posterior,
+    )
+    from opendp_bayes.inference.survey_tables.survey_posterior import (
+        SurveyPosterior as SurveyPosterior,
+    )
     from opendp_bayes.mathematics.conjugate import binomial_beta as binomial_beta
     from opendp_bayes.mathematics.conjugate import multinomial_dirichlet as multinomial_dirichlet
     from opendp_bayes.mathematics.hellinger import bhattacharyya_angle as bhattacharyya_angle
@@ -120,6 +131,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "accounting.account": ("LedgerError",),
     "accounting.calibration": ("calibrate",),
     "accounting.composition": ("privacy_loss_distribution",),
     "accounting.exact": ("exact_loss",),
@@ -155,6 +167,7 @@ _HOME = {
         "then_smooth_hellinger_exponential",
     ),
     "framework.left_out": ("DROP",),
+    "framework.ledger": ("Ledger",),
     "framework.measurements": ("make_mechanism", "then_mechanism"),
     "framework.hellinger_scores": (
         "make_hellinger_scores",
@@ -181,6 +194,9 @@ _HOME = {
     "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
     "inference.combine": ("combine",),
     "inference.log_likelihood": ("LogLikelihood", "log_likelihood"),
+    "inference.survey_tables.estimates_of_copies": ("combine_estimates",),
+    "inference.survey_tables.posterior_of_tables": ("survey_posterior",),
+    "inference.survey_tables.survey_posterior": ("SurveyPosterior",),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "planning.compare": ("Plan",),
     "planning.error_law": ("ErrorLaw", "error_law"),

@@ -6,13 +6,15 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import polars as pl
-from opendp.context import Context, loss_of, unit_of
+from opendp.context import loss_of, unit_of
 from opendp.mod import OpenDPException, enable_features
 
 from opendp_bayes.commands.files import Source, scan_columns
 from opendp_bayes.commands.query import without_uncounted
 from opendp_bayes.framework.asked import Asked, ask
 from opendp_bayes.framework.columns import check_new, covers, public_values
+from opendp_bayes.framework.ledger import Ledger
+from opendp_bayes.framework.opening import check_room, context
 from opendp_bayes.framework.question import Question
 from opendp_bayes.framework.shares_of_questions import Division
 from opendp_bayes.framework.spaces import groups_and_labels
@@ -27,7 +29,7 @@ from opendp_bayes.report.statements import notes
 _ARGUMENT = re.compile(r"(\w+)(=.*?)?: (.*)", re.DOTALL)
 
 
-def survey_of(found: Source, asked: Specification) -> SurveyQuery:
+def survey_of(found: Source, asked: Specification, ledger: Ledger | None = None) -> SurveyQuery:
     """All results as one survey, by their headings, in a Context whose whole budget it is.
 
     Reads names and types of columns alone. Raises `FieldError` for what does not fit them.
@@ -37,13 +39,14 @@ def survey_of(found: Source, asked: Specification) -> SurveyQuery:
     frame = scan_columns(found, _columns(asked), _refuse)
     schema = frame.collect_schema()
     with field_errors("privacy"):
-        context = Context.compositor(
-            data=frame,
+        opened = context(
+            frame,
             privacy_unit=_unit(privacy),
             privacy_loss=loss_of(epsilon=privacy.epsilon, rho=privacy.rho, delta=privacy.delta),
             split_evenly_over=1,
+            ledger=ledger,
         )
-    query: Any = context.query()
+    query: Any = opened.query()
     questions = {}
     for number, result in enumerate(asked.results):
         with field_errors("results", number):
@@ -54,7 +57,7 @@ def survey_of(found: Source, asked: Specification) -> SurveyQuery:
         division = Division(share, "total_variation", privacy.guess_size)
         division.check(questions)
         survey = SurveyQuery(questions, division)
-        survey.resolve()
+        check_room(survey)
     return survey
 
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 import typer
 
 _ARGUMENT = re.compile(
-    r"\b(categories|column|confidence|contributions|delta|draws|encoding|epsilon|error|guess_size"
+    r"\b(categories|column|confidence|contributions|dataset|delta|draws|encoding|epsilon|error|guess_size"
     r"|level|mechanism|nulls|prior|proportions|rho|^scale|separator|size|unknown)="
     r"(None)?(?=(\S)?)"
 )
@@ -53,13 +53,14 @@ def release_errors() -> Iterator[None]:
     """Report a failure while data is read. Only messages that are known not to depend on the data
     are repeated.
     """
+    from opendp_bayes.accounting.account import LedgerError
     from opendp_bayes.framework.boundary import ReleaseError
 
     try:
         yield
     except typer.Exit:  # it was made, but could not be written
         raise
-    except ReleaseError as error:
+    except (LedgerError, ReleaseError) as error:
         fail(_in_options(str(error)), code=1)
     except Exception:  # noqa: BLE001 - a traceback may depend on the data, whatever the error
         fail(

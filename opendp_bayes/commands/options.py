@@ -1,5 +1,6 @@
 """Options that several commands have, and how they are read."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -37,6 +38,25 @@ Epsilon = Annotated[
 Rho = Annotated[
     float | None,
     typer.Option(help="Budget ρ of zero-concentrated privacy.", rich_help_panel=PRIVACY),
+]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help=(
+            "Enter what is spent in this ledger, and refuse what it has no room for (`opendp-bayes"
+            " ledger` makes one)."
+        ),
+        rich_help_panel=PRIVACY,
+    ),
+]
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The name of the data in the ledger; not needed where it has only one.",
+        rich_help_panel=PRIVACY,
+    ),
 ]
 
 

@@ -74,13 +74,14 @@ class Kept:
     def __init__(self, path: Path | None) -> None:
         self._file = None if path is None else NewFile(path)
         self._unsaved: str | None = None
+        self._made = False
 
     def __enter__(self) -> "Kept":
         return self
 
     def hold(self, text: str) -> None:
         """Remember the JSON of the releases made so far, to be kept if the block fails."""
-        self._unsaved = text
+        self._unsaved, self._made = text, True
 
     def keep(self, text: str) -> None:
         """Keep the JSON of all releases."""
@@ -96,6 +97,8 @@ class Kept:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if isinstance(error, KeyboardInterrupt) and not self._made:
+            say("stopped; nothing was released or spent.")
         if self._unsaved is not None and error is not None:
             say(f"the release was made, and is paid for; {_rescued(self._unsaved)}")
         if self._file is not None:

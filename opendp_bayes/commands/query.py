@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import polars as pl
-from opendp.context import Context, loss_of, unit_of
+from opendp.context import loss_of, unit_of
 from opendp.mod import enable_features
 
 from opendp_bayes.commands.errors import fail
@@ -14,6 +14,8 @@ from opendp_bayes.commands.files import Source, scan_columns
 from opendp_bayes.display.wording import where_counted
 from opendp_bayes.framework.columns import covers
 from opendp_bayes.framework.context import PosteriorQuery, posterior
+from opendp_bayes.framework.ledger import Ledger
+from opendp_bayes.framework.opening import context
 from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.release_format.data import Value as Label
 from opendp_bayes.release_format.labels import OTHER, spare
@@ -104,7 +106,9 @@ def by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) 
     return found
 
 
-def posterior_query(found: Source, asked: Asked) -> tuple[PosteriorQuery[Any], str]:
+def posterior_query(
+    found: Source, asked: Asked, ledger: Ledger | None = None
+) -> tuple[PosteriorQuery[Any], str]:
     """The query in a Context whose whole budget it is, and where rows of no category are counted;
     reads the names and types of the columns.
     """
@@ -116,8 +120,12 @@ def posterior_query(found: Source, asked: Asked) -> tuple[PosteriorQuery[Any], s
 
     frame = scan_columns(found, asked.read, refuse)
     schema = frame.collect_schema()
-    plan: Any = Context.compositor(
-        data=frame, privacy_unit=_unit(asked), privacy_loss=asked.loss, split_evenly_over=1
+    plan: Any = context(
+        frame,
+        privacy_unit=_unit(asked),
+        privacy_loss=asked.loss,
+        split_evenly_over=1,
+        ledger=ledger,
     ).query()
     counted = [_counted(name, schema[name], asked) for name in asked.columns]
     for one in counted:

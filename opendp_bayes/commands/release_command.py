@@ -155,6 +155,8 @@ def release(
             rich_help_panel=options.PRIVACY,
         ),
     ] = None,
+    ledger: options.Ledger = None,
+    dataset: options.Dataset = None,
     json: Annotated[
         bool,
         typer.Option(
@@ -191,9 +193,9 @@ def release(
     The first line of a CSV file names the columns. All its values are text, empty ones are nulls.
     A file that is not text in its --encoding is refused before anything is released.
 
-    Each run spends its own budget: what several runs reveal about the same people adds up. A
-    release that was made is not lost: where it cannot be printed, it goes to a file, and a message
-    says which.
+    Each run spends its own budget: what several runs reveal about the same people adds up, and
+    --ledger FILE keeps account of it. A release that was made is not lost: where it cannot be
+    printed, it goes to a file, and a message says which.
 
     Exit code: 0 if the release was made, 1 if it failed while data was read, 2 for wrong options, 3
     if it was made and could not be written where it was to go.
@@ -208,9 +210,11 @@ def release(
     """
     from opendp_bayes.commands import query
     from opendp_bayes.commands.files import scannable, source
+    from opendp_bayes.commands.ledger_command import opened
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
     from opendp_bayes.framework.interrupts import deferred_interrupts
+    from opendp_bayes.framework.opening import check_room
 
     with option_errors():
         asked = query.Asked(
@@ -233,10 +237,11 @@ def release(
             },
         )
         found = source(file, separator, encoding)
+    book = opened(ledger, dataset, asked.title)
     with Kept(output) as kept, scannable(found) as readable:
         with option_errors(), deferred_interrupts():
-            posterior, counted = query.posterior_query(readable, asked)
-            posterior.resolve()
+            posterior, counted = query.posterior_query(readable, asked, book)
+            check_room(posterior)
         say(counted)
         with waiting("Reading"):
             readable.complete()

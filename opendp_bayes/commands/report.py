@@ -52,6 +52,8 @@ def report(
             rich_help_panel=options.OUTPUT,
         ),
     ] = Path("report.html"),
+    ledger: options.Ledger = None,
+    dataset: options.Dataset = None,
     schema: Annotated[
         bool,
         typer.Option(
@@ -89,9 +91,15 @@ def report(
         import jinja2  # noqa: F401 - before anything is paid for
     except ImportError:
         fail("report needs jinja2: pip install 'opendp-bayes[report]'.")
+    if data is None and ledger is not None:
+        fail(f"--ledger {ledger}: is for a report from data; to make a page again costs nothing.")
     page = NewFile(output)
     try:
-        made = _again(specification) if data is None else _made(specification, data, output)
+        made = (
+            _again(specification)
+            if data is None
+            else _made(specification, data, output, ledger, dataset)
+        )
         _write(made, page, specification if data is None else _releases_of(output))
     finally:
         page.close()
@@ -109,12 +117,15 @@ def _again(path: Path) -> "Report":
         fail(f"{path}: {error}")
 
 
-def _made(specification: Path, data: Path, output: Path) -> "Report":
+def _made(
+    specification: Path, data: Path, output: Path, ledger: Path | None, dataset: str | None
+) -> "Report":
     """Release everything that the specification asks for, and keep it."""
     from importlib.metadata import version
 
     from opendp_bayes.commands.answers import field_errors, survey_of, where_counted
     from opendp_bayes.commands.files import scannable, source
+    from opendp_bayes.commands.ledger_command import opened
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
     from opendp_bayes.report.lines import located
@@ -124,12 +135,13 @@ def _made(specification: Path, data: Path, output: Path) -> "Report":
     text = _text(specification)
     with _specification_errors(specification):
         asked = read_specification(text)
+    book = opened(ledger, dataset, asked.title)
     software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
     with _specification_errors(specification), located(text), field_errors():
         found = source(data, asked.separator, asked.encoding)
     with Kept(_releases_of(output)) as kept, scannable(found) as readable:
         with _specification_errors(specification), located(text), deferred_interrupts():
-            survey = survey_of(readable, asked)
+            survey = survey_of(readable, asked, book)
         for line in where_counted(survey, asked):
             say(line)
         with waiting("Reading"):
@@ -171,4 +183,4 @@ def _text(path: Path) -> str:
     except OSError as error:
         fail(f"{path}: cannot be read ({error.strerror}).")
     except UnicodeDecodeError:
-        fail(f"{path}: is not text in UTF-8.")
+        fail(f"{path}: is not text in UTF-8; save it in that encoding.")

@@ -72,6 +72,12 @@ def show(
         if mechanism is not None:
             load_mechanism(mechanism)
         text = _content(file)
+        if text[:100].lstrip().startswith(b"<"):
+            beside = file.with_suffix(".json")
+            fail(
+                f"FILE {file}: is a page. The releases of a report are in the .json beside it:"
+                f" `opendp-bayes show {beside}`."
+            )
         try:
             releases = _releases(text)
         except ValueError as error:

@@ -13,8 +13,14 @@ from opendp_bayes.commands.errors import fail
 UTF_8 = "utf-8"
 #: Compressed files by what they begin with, as no text does.
 COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+#: How text in UTF-16 begins where a program marks it, and none in UTF-8 does.
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: Characters that are decoded at a time.
 _BLOCK = 1 << 20
+
+
+class _MarkedError(UnicodeError):
+    """Text that is to be read in UTF-8 and says that it is in UTF-16."""
 
 
 class _Nowhere(io.TextIOBase):
@@ -42,6 +48,7 @@ def decoded(path: Path, encoding: str) -> Iterator[TextIO]:
     with path.open("rb") as file:
         start = file.read(4)
     kind = next((kind for magic, kind in COMPRESSED.items() if start.startswith(magic)), None)
+    _check_mark(start, encoding)
     if kind is None:
         with path.open(encoding=encoding, newline="\n") as text:
             yield text
@@ -61,7 +68,9 @@ def decoded_input(stream: BinaryIO, encoding: str) -> Iterator[TextIO]:
     buffered = io.BufferedReader(stream)  # type: ignore[type-var]
     text = io.TextIOWrapper(buffered, encoding, newline="\n")
     try:
-        if buffered.peek(4).startswith(tuple(COMPRESSED)):
+        start = buffered.peek(4)
+        _check_mark(start, encoding)
+        if start.startswith(tuple(COMPRESSED)):
             fail(
                 "FILE -: standard input is compressed. Give the name of the file, or decompress it"
                 " before, as in gzip -dc FILE.csv.gz | opendp-bayes ..."
@@ -72,6 +81,11 @@ def decoded_input(stream: BinaryIO, encoding: str) -> Iterator[TextIO]:
         buffered.detach()
 
 
+def _check_mark(start: bytes, encoding: str) -> None:
+    if encoding == UTF_8 and start.startswith(_UTF_16):
+        raise _MarkedError
+
+
 @contextmanager
 def text_errors(name: str, encoding: str) -> Iterator[None]:
     """A block that decodes; exits with a message, which tells nothing of the text, where that
@@ -79,6 +93,11 @@ def text_errors(name: str, encoding: str) -> Iterator[None]:
     """
     try:
         yield
+    except _MarkedError:
+        problem = (
+            "is text in UTF-16. Say so: --encoding utf-16, or in a specification encoding ="
+            " 'utf-16'."
+        )
     except UnicodeError:
         problem = (
             f"is not text in {encoding}. Name the encoding that it is in: --encoding latin-1, for"

@@ -16,7 +16,12 @@ from opendp_bayes.framework.columns import CategoricalColumn
 from opendp_bayes.framework.counts import checked_size, counting, records_of_bounds
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
 from opendp_bayes.framework.joint_cells import Cells, cells_of
-from opendp_bayes.framework.opening import CheckedContext, check_identifier, opening_arguments
+from opendp_bayes.framework.opening import (
+    CheckedContext,
+    check_identifier,
+    check_ledger,
+    opening_arguments,
+)
 from opendp_bayes.framework.plan_gate import check_plan
 from opendp_bayes.framework.question import Countable, Question, Variable
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
@@ -33,6 +38,7 @@ __all__ = [
     "Variable",
     "cells_of",
     "check_identifier",
+    "check_ledger",
     "check_plan",
     "checked_size",
     "counting",

@@ -10,12 +10,26 @@ from typing import Any
 
 from opendp.context import Context
 from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
-from opendp.mod import Measure, OdometerQueryable
+from opendp.metrics import change_one_distance, hamming_distance
+from opendp.mod import (
+    ChangeOneIdDistance,
+    FrameDistance,
+    Measure,
+    Metric,
+    OdometerQueryable,
+    SymmetricIdDistance,
+)
 
+from opendp_bayes.accounting.account import Kind, LedgerError, Loss
 from opendp_bayes.accounting.calibration import relative_loss
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
+
+_KINDS: tuple[tuple[Callable[[], Measure], Kind], ...] = (
+    (max_divergence, "epsilon"),
+    (zero_concentrated_divergence, "rho"),
+)
 
 
 def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...]]:
@@ -48,6 +62,34 @@ def relative_to_budget(output_measure: Measure, budget: Any) -> Callable[[Settin
     else:
         loss = relative_loss(epsilon=limit, delta=delta_of(output_measure, budget) or None)
     return lambda setting, d_in: loss(setting, d_in, "exact")
+
+
+def as_entry(measure: Measure, loss: Any) -> Loss:
+    """The loss in an OpenDP measure as a ledger enters it; `LedgerError` in another measure."""
+    value, delta = (*as_tuple(loss), 0.0)[:2]
+    for pure, kind in _KINDS:
+        if measure in (pure(), approximate(pure())):
+            return Loss.of(kind, float(value), float(delta))
+    raise LedgerError(f"a ledger adds losses in epsilon or rho, not in {measure}.")
+
+
+def unit_in_words(metric: Metric, distance: Any) -> str:
+    """The privacy unit of a Context, as a ledger tells units apart.
+
+    >>> import opendp.prelude as dp
+    >>> unit_in_words(*dp.unit_of(contributions=2, identifier="person"))
+    'contributions: 2, identifier: person'
+    """
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    by_identifier = isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
+    changes = isinstance(inner, ChangeOneIdDistance) or inner in (
+        change_one_distance(),
+        hamming_distance(),
+    )
+    bounds = [distance] if not isinstance(metric, FrameDistance) else sorted(map(_bound, distance))
+    shown = ", ".join(map(str, bounds))
+    identifier = f", identifier: {_expression(inner.identifier)}" if by_identifier else ""
+    return f"{'changes' if changes else 'contributions'}: {shown}{identifier}"
 
 
 def delta_of(output_measure: Measure, budget: Any) -> float:
@@ -97,6 +139,21 @@ def _sum_up(a: float, b: float) -> float:
 
 def shown(values: tuple[float, ...]) -> str:
     return str(values[0]) if len(values) == 1 else str(values)
+
+
+def _bound(bound: Any) -> str:
+    by = "+".join(sorted(map(_expression, bound.by)))
+    limits = ((limit, getattr(bound, limit)) for limit in ("per_group", "num_groups"))
+    given = "".join(f" {limit}={value}" for limit, value in limits if value is not None)
+    return f"(by={by}{given})"
+
+
+def _expression(expression: Any) -> str:
+    """A column by its name, anything else as polars shows it."""
+    if isinstance(expression, str):
+        return expression
+    meta = expression.meta
+    return str(meta.output_name()) if meta.is_column() else str(expression)
 
 
 def as_tuple(distance: Any) -> tuple[float, ...]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from numbers import Number
+from os import PathLike
 from typing import Any
 
 import polars as pl
@@ -20,12 +21,16 @@ from opendp.mod import (
     ChangeOneIdDistance,
     FrameDistance,
     Measure,
+    Measurement,
     Metric,
     OpenDPException,
     SymmetricIdDistance,
 )
 
-from opendp_bayes.framework.boundary import require_features
+from opendp_bayes.accounting.account import Loss
+from opendp_bayes.framework.boundary import require_features, silenced
+from opendp_bayes.framework.budget import as_entry, unit_in_words
+from opendp_bayes.framework.ledger import Ledger
 from opendp_bayes.framework.on_disk import on_disk
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive, as_size
@@ -42,9 +47,24 @@ _WIDER: dict[Any, Any] = {
 
 
 class CheckedContext(Context):
-    """An OpenDP Context made by `context`."""
+    """An OpenDP Context made by `context`, whose releases are entered in its `ledger`, if any."""
 
     _file: on_disk | None = None
+    ledger: Ledger | None = None
+
+    def __call__(self, query: Measurement) -> Any:
+        """Make a release of the measurement, of OpenDP's queries too, and enter it in the ledger
+        before it is handed out.
+        """
+        if self.ledger is None:
+            return super().__call__(query)
+        with self.ledger.entered(*self._debit(query)):
+            return super().__call__(query)
+
+    def _debit(self, query: Measurement) -> tuple[Loss, str]:
+        """The loss of the measurement, and the privacy unit that it is for."""
+        measure, metric = self.accountant.output_measure, self.accountant.input_metric
+        return as_entry(measure, query.map(self.d_in)), unit_in_words(metric, self.d_in)
 
     def query(self, **kwargs: Any) -> Query | LazyFrameQuery:
         """Return a query with the next share of the budget, or with the loss given.
@@ -84,6 +104,7 @@ def context(
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
     margins: Sequence[Margin] | None = None,
+    ledger: Ledger | None = None,
 ) -> CheckedContext:
     """An OpenDP Context, as `dp.Context.compositor` makes it, with every argument checked first.
 
@@ -91,9 +112,11 @@ def context(
     ----------
     frame : a polars LazyFrame, which is read when something is released; or data in memory, a
         polars DataFrame, or, with the extra `frames`, a frame of pandas, a table of pyarrow or what
-        else narwhals reads. These are written to a private temporary file (`on_disk`), which is
-        there for as long as the Context. Integers of 8 and 16 bits are widened, and what pandas
-        and Arrow take for categories becomes text, because it may be read off the data.
+        else narwhals reads, its own frames too. Those of DuckDB, Spark, Dask, Ibis and SQLFrame are
+        for `opendp_bayes_engines.context`. Data in memory are written to a private temporary file
+        (`on_disk`), which is there for as long as the Context. Integers of 8 and 16 bits are
+        widened, and what pandas and Arrow take for categories becomes text, because it may be read
+        off the data.
     privacy_unit : `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, at least 1, with
         `identifier=` where people own several rows.
     privacy_loss : `dp.loss_of(epsilon=)` or `dp.loss_of(rho=)`, finite and greater than 0, with or
@@ -103,6 +126,8 @@ def context(
         says what it spends, `context.query(epsilon=0.5)`.
     margins : what is publicly known of the data, as in OpenDP (`docs/guarantee.md`, "Margins and
         invariants").
+    ledger : a `Ledger`, in which every release of the Context, also of OpenDP's own queries, is
+        entered before it is handed out. It refuses, before data are read, what it has no room for.
 
     Raises `ValueError`/`TypeError` for anything else, `ImportError` where narwhals is missing.
     Reads no rows of a LazyFrame.
@@ -125,6 +150,7 @@ def context(
     arguments = opening_arguments(privacy_unit, privacy_loss, split_evenly_over, split_by_weights)
     if margins is not None and not _is_sequence_of(Margin, margins):
         raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
+    check_ledger(ledger)
     data, file = _scanned(frame)
     schema = data.collect_schema()
     check_identifier(arguments["privacy_unit"][0], schema)
@@ -135,12 +161,31 @@ def context(
         margins=margins,
     )
     checked = CheckedContext.__new__(CheckedContext)
-    checked.__dict__.update(made.__dict__, _file=file)
+    checked.__dict__.update(made.__dict__, _file=file, ledger=ledger)
     return checked
+
+
+def check_room(query: Query) -> None:
+    """Raise `LedgerError` where the ledger of the query's Context would refuse its release now, and
+    what else `resolve` raises. Reads no data.
+    """
+    measurement, context = query.resolve(), query._context
+    if isinstance(context, CheckedContext) and context.ledger is not None:
+        context.ledger.check(*context._debit(measurement))
+
+
+def check_ledger(given: Any) -> None:
+    """Raise `TypeError` for what is no ledger."""
+    if not (given is None or isinstance(given, Ledger)):
+        raise TypeError(
+            f"ledger={told(given)}: must be a Ledger, as in ob.Ledger('budget.ledger', epsilon=3)."
+        )
 
 
 def _scanned(frame: Any) -> tuple[pl.LazyFrame, on_disk | None]:
     """The frame as OpenDP takes it, and the file that it is read from where that is ours."""
+    if type(frame).__module__.startswith("narwhals."):
+        frame = frame.to_native()
     if isinstance(frame, pl.LazyFrame):
         return _widened(frame), None
     if not isinstance(frame, pl.DataFrame):
@@ -165,13 +210,26 @@ def _of_narwhals(given: Any) -> pl.DataFrame:
             " installed. Run `pip install 'opendp-bayes[frames]'`, or make it one yourself."
         ) from None
     try:
-        frame = nw.from_native(given, eager_only=True)
+        with silenced():
+            frame = nw.from_native(given)
     except TypeError:
+        path = isinstance(given, (str, PathLike))
+        advice = " A file is read by polars, as in pl.scan_parquet or pl.scan_csv." if path else ""
         raise TypeError(
             f"frame={kind}: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or"
-            " a table of pyarrow. Frames of DuckDB, Spark, Dask, Ibis and SQLFrame are for"
-            " `opendp_bayes_engines.context`."
+            f" a table of pyarrow.{advice}"
         ) from None
+    except nw.exceptions.DuplicateError:
+        frame = None
+    if frame is None:
+        # Not which: of a file without a header, its columns are somebody's record.
+        raise ValueError(f"frame={kind}: two columns have one name; rename them.")
+    if not isinstance(frame, nw.DataFrame):
+        raise TypeError(
+            f"frame={kind}: is a frame of an engine, which counts itself; open it by"
+            " `opendp_bayes_engines.context`, with the same arguments (pip install"
+            " opendp-bayes-engines)."
+        )
     if frame.implementation.is_pandas_like():
         mixed = [str(name) for name, of in given.dtypes.items() if str(of) == "object"]
         if mixed:

@@ -15,6 +15,7 @@ from opendp_bayes.mechanisms.protocol import Mechanism, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Label
+from opendp_bayes.release_format.kind_of_text import Header, check_kind
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.promise import Promise
 
@@ -97,13 +98,6 @@ class Written(Protocol):
     def promise(self) -> Promise: ...
 
 
-class _Header(msgspec.Struct):
-    """The first fields of every document, of whichever version it is."""
-
-    format: str
-    version: int
-
-
 class Document(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
@@ -166,10 +160,9 @@ class Document(
         """Read the document and check every constraint on its values; `ValueError` that names the
         field and its fault.
         """
-        if not isinstance(text, (str, bytes)):
-            raise TypeError(f"text: must be str or bytes, not {type(text).__name__}.")
+        check_kind(text, cls.name, VERSION)
         try:
-            header = msgspec.json.decode(text, type=_Header)
+            header = msgspec.json.decode(text, type=Header)
             if (header.format, header.version) == (cls.name, 1):
                 raise ValueError(
                     "version=1: does not hold what the mechanism drew, which the posterior needs;"

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.report.specification import Specification
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.reading_results import release_from_json
@@ -34,6 +35,7 @@ class Report(msgspec.Struct, frozen=True):
     @classmethod
     def from_json(cls, text: str | bytes) -> "Report":
         """Read a report written by `to_json`; `ValueError` for anything else."""
+        check_kind(text, NAME, VERSION)
         try:
             document = msgspec.json.decode(text, type=_Document)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -190,6 +190,28 @@ def test_ctrl_c_while_the_posterior_is_computed_keeps_the_release(
     assert rescued(run("release", votes, *RELEASE, code=130)).categories == ("a", "b")
 
 
+@pytest.mark.parametrize("place", ["opendp_bayes.commands.files.Source.complete", "collect"])
+@pytest.mark.parametrize("command", ["release", "report"])
+def test_ctrl_c_while_data_are_read_says_that_nothing_was_spent(
+    votes: Path, monkeypatch: pytest.MonkeyPatch, place: str, command: str
+) -> None:
+    asked: tuple[object, ...] = (*RELEASE, "--ledger", "b")
+    if command == "report":
+        Path("s.toml").write_text(
+            'title = "t"\n[privacy]\nepsilon = 1.0\n[columns.vote]\ncategories = ["a", "b"]\n'
+            '[[results]]\ncolumn = "vote"\n'
+        )
+    run("ledger", "b", "--epsilon", 3)
+    monkeypatch.setattr("polars.LazyFrame.collect" if place == "collect" else place, interrupt)
+    if command == "report":
+        message = run("report", "s.toml", votes, "--ledger", "b", code=130)
+    else:
+        message = run("release", votes, *asked, code=130)
+    assert "opendp-bayes: stopped; nothing was released or spent." in message
+    assert not list(Path.cwd().glob("*.json"))
+    assert "ε = 3 is left" in run("ledger", "b")
+
+
 def test_ctrl_c_right_after_the_release_keeps_it(
     votes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,7 +256,7 @@ def test_help_and_the_version_that_cannot_be_printed_end_with_a_message(asked: s
     assert (ended.returncode, ended.stderr) == (3, message)
 
 
-COMMANDS = ("release", "show", "plan", "audit", "init", "report", "demo")
+COMMANDS = ("release", "show", "plan", "audit", "init", "report", "ledger", "demo")
 LARGE = ("numpy", "scipy", "polars", "opendp", "pandas", "sklearn")
 
 

@@ -335,6 +335,19 @@ def test_text_that_is_not_in_the_encoding_is_refused_before_anything_is_released
     assert not any(data in message for data in ("é", "7,a", "person", "0xe9", "position"))
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+@pytest.mark.parametrize("place", ["file", "standard input"])
+def test_text_that_is_marked_as_utf_16_says_how_to_read_it(
+    tmp_path: Path, encoding: str, place: str
+) -> None:
+    content = "\ufeff".encode(encoding) if encoding == "utf-16-be" else b""
+    content += ACCENTS.encode(encoding)
+    given = "-" if place == "standard input" else named(tmp_path, content, "")
+    result = CliRunner().invoke(app, ["release", str(given), *OF_ACCENTS], input=content)
+    assert result.exit_code == 2
+    assert "is text in UTF-16. Say so: --encoding utf-16, or in a spec" in result.stderr
+
+
 @pytest.mark.parametrize("encoding", ["morse", "rot13", "base64", ""])
 def test_an_encoding_is_one_of_text(votes: Path, encoding: str) -> None:
     message = run("release", votes, *COLUMN, *EXACT, f"--encoding={encoding}", code=2)

@@ -5,6 +5,9 @@ import math
 import sys
 from pathlib import Path
 
+import duckdb
+import narwhals as nw
+import narwhals.stable.v1 as stable
 import opendp.prelude as dp
 import pandas as pd
 import polars as pl
@@ -35,6 +38,9 @@ FRAMES = {
     "pandas, an index of its own": lambda: (
         DATA.to_pandas().astype({"vote": "string"}).set_index("id", drop=False)
     ),
+    "narwhals, lazy": lambda: nw.from_native(DATA.lazy()),
+    "narwhals, of pandas": lambda: nw.from_native(DATA.to_pandas().astype({"vote": "string"})),
+    "narwhals, its stable interface": lambda: stable.from_native(DATA.to_arrow()),
     "Arrow": lambda: DATA.to_arrow(),
     "Arrow, a dictionary": lambda: DATA.cast({"vote": pl.Categorical}).to_arrow(),
 }
@@ -254,15 +260,31 @@ MESSAGES = {
         {"frame": {"vote": ["a"]}},
         TypeError,
         "frame=builtins.dict: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
-        " or a table of pyarrow. Frames of DuckDB, Spark, Dask, Ibis and SQLFrame are for"
-        " `opendp_bayes_engines.context`.",
+        " or a table of pyarrow.",
+    ),
+    "a path": (
+        {"frame": "votes.csv"},
+        TypeError,
+        "frame=builtins.str: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or"
+        " a table of pyarrow. A file is read by polars, as in pl.scan_parquet or pl.scan_csv.",
+    ),
+    "a frame of an engine": (
+        {"frame": duckdb.sql("SELECT 'a' AS vote")},
+        TypeError,
+        "frame=duckdb.DuckDBPyRelation: is a frame of an engine, which counts itself; open it by"
+        " `opendp_bayes_engines.context`, with the same arguments (pip install"
+        " opendp-bayes-engines).",
+    ),
+    "two columns of one name": (
+        {"frame": pd.DataFrame([["a secret", "b"]], columns=["a secret", "a secret"])},
+        ValueError,
+        "frame=pandas.DataFrame: two columns have one name; rename them.",
     ),
     "a Series": (
         {"frame": DATA["vote"]},
         TypeError,
         "frame=polars.Series: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
-        " or a table of pyarrow. Frames of DuckDB, Spark, Dask, Ibis and SQLFrame are for"
-        " `opendp_bayes_engines.context`.",
+        " or a table of pyarrow.",
     ),
     "values of any kind": (
         {"frame": pd.DataFrame({"vote": pd.Series(["a", 1], dtype=object)})},

@@ -7,7 +7,10 @@ from contextlib import suppress
 import numpy as np
 from scipy import stats
 
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.likelihood.envelope import check_envelope
+from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from tests.helpers.reference_by_tilts import Private, Public
 from tests.helpers.reference_of_counts import Dense, Look, NotServedError, Setting
@@ -16,6 +19,8 @@ NOISE = {"laplace": DiscreteLaplace, "floored": FlooredLaplace, "gaussian": Disc
 LAWS = tuple(NOISE)
 #: The envelope.
 PRIOR, MOST_RECORDS, SCALES, MOST_CATEGORIES = (1e-4, 1e6), 10**9, (0.05, 1e6), 10_000
+#: Outliers are at most so many scales away from the counts: more are refused as impossible.
+FARTHEST = {"laplace": 650, "floored": 650, "gaussian": 35}
 #: Categories that are different, in most settings with more.
 MOST_DIFFERENT = 200
 LEVELS = np.array([0.001, 0.025, 0.1, 0.3, 0.5, 0.7, 0.9, 0.975, 0.999])
@@ -32,6 +37,14 @@ def log_uniform(rng, low, high, size=None):
 
 def random_setting(rng, most_categories=MOST_CATEGORIES, most_records=MOST_RECORDS):
     """A setting, corners included; its `about` says what kind it is."""
+    while True:
+        found = _any_setting(rng, most_categories, most_records)
+        numbers = [found.size] if found.size is not None else [x.drawn.sum() for x in found.looks]
+        if max(numbers) <= MOST_RECORDS and all(np.any(look.noised) for look in found.looks):
+            return found
+
+
+def _any_setting(rng, most_categories, most_records):
     k_end = [5, 30, 1000, most_categories][rng.choice(4, p=[0.45, 0.25, 0.2, 0.1])]
     k = int(log_uniform(rng, 2, min(k_end, most_categories) + 1))
     size = int(log_uniform(rng, 1, most_records + 1))
@@ -41,16 +54,14 @@ def random_setting(rng, most_categories=MOST_CATEGORIES, most_records=MOST_RECOR
     if rng.random() < 0.1:
         scale = float(rng.choice(SCALES))
     prior_kind, prior = _prior(rng, k)
-    theta = rng.dirichlet(np.maximum(prior, 1e-2))
-    counts = rng.multinomial(size, theta / theta.sum())
+    draw = str(rng.choice(["model", "model", "model", "corner", "outlier", "anywhere"]))
+    counts, rows = _counts(rng, size, prior, draw), np.arange(k)
     if k > MOST_DIFFERENT and rng.random() < 0.8:
         # Many categories of a few kinds, which a reference can afford.
-        few = rng.integers(0, int(rng.integers(2, MOST_DIFFERENT)), k)
-        counts, prior = counts[few], prior[few]
-    else:
-        few = None
+        rows = rng.integers(0, int(rng.integers(2, MOST_DIFFERENT)), k)
+    size = int(counts[rows].sum())
     private = rng.random() < 0.4
-    looks = [_look(rng, counts, scale, private, True)]
+    looks = [_look(rng, counts, scale, private, draw == "outlier")]
     if rng.random() < 0.15:
         number = int(rng.integers(1, 3))
         scales = np.clip(scale * log_uniform(rng, 0.1, 10, number), *SCALES)
@@ -59,17 +70,17 @@ def random_setting(rng, most_categories=MOST_CATEGORIES, most_records=MOST_RECOR
         "k": k,
         "n": size,
         "scale": scale,
-        "law": looks[0][0].law,
+        "law": looks[0].law,
         "prior": prior_kind,
-        "draw": looks[0][1],
+        "draw": draw,
         "looks": len(looks),
-        "noised": bool(np.all(looks[0][0].noised)),
         "private": "no",
     }
-    looks = tuple(look if few is None else look.chosen(few) for look, _ in looks)
+    looks, prior = tuple(look.chosen(rows) for look in looks), prior[rows]
+    about |= {"alpha": float(np.median(prior)), "noised": bool(np.all(looks[0].noised))}
     if not private:
-        return Setting(looks, prior, int(counts.sum()), None, about)
-    kind, size_prior = ("flat", None) if len(looks) > 1 else _size_prior(rng, int(counts.sum()))
+        return Setting(looks, prior, size, None, about)
+    kind, size_prior = ("flat", None) if len(looks) > 1 else _size_prior(rng, size)
     about["private"] = kind
     return Setting(looks, prior, None, size_prior, about)
 
@@ -94,25 +105,27 @@ def _prior(rng, k):
     return kind, np.ones(k)
 
 
-def _look(rng, counts, scale, private, first):
-    k, size = counts.size, int(counts.sum())
-    law = str(rng.choice(LAWS))
+def _counts(rng, size, prior, draw):
+    """Counts from the prior, or such that it does not expect."""
+    if draw == "corner":
+        counts = np.zeros(prior.size, dtype=np.int64)
+        counts[rng.integers(prior.size)] = size
+        return counts
+    alpha = np.ones(prior.size) if draw == "anywhere" else np.maximum(prior, 1e-2)
+    theta = rng.dirichlet(alpha)
+    return rng.multinomial(size, theta / theta.sum())
+
+
+def _look(rng, counts, scale, private, outlier):
+    k, law = counts.size, str(rng.choice(LAWS))
     noise = rng.normal(0, scale, k) if law == "gaussian" else rng.laplace(0, scale, k)
+    if outlier:
+        noise[rng.integers(k)] = rng.choice([-1, 1]) * FARTHEST[law] * scale * rng.random()
     drawn = counts + np.rint(noise).astype(np.int64)
-    kind = "model"
-    if first:
-        kind = str(rng.choice(["model", "model", "model", "corner", "outlier", "anywhere"]))
-    if kind == "corner":
-        drawn = np.zeros(k, dtype=np.int64)
-        drawn[rng.integers(k)] = size
-    elif kind == "outlier":
-        drawn[rng.integers(k)] = rng.choice([-(10**6), 10**6, 10**9, 2 * size, -size])
-    elif kind == "anywhere":
-        drawn = rng.integers(-3 * size - 5, 3 * size + 5, k)
     noised = np.ones(k, dtype=bool)
     if not private and rng.random() < 0.2:
         noised[rng.choice(k, int(rng.integers(1, max(2, k // 3) + 1)), replace=False)] = False
-    return Look(law, scale, drawn, noised), kind
+    return Look(law, scale, drawn, noised)
 
 
 def _size_prior(rng, size):
@@ -130,12 +143,15 @@ def _size_prior(rng, size):
     }[kind]
 
 
-def posterior(setting, engine):
-    """The posterior of a setting by an engine with the constructor of `CountsGivenNoise`."""
+def posterior(setting):
+    """The posterior of a setting; raises `ValueError` outside of the envelope."""
+    for look in setting.looks:
+        noisy = IndependentNoise(look.drawn, NOISE[look.law](look.scale), tuple(look.noised))
+        check_envelope(noisy, setting.prior, setting.size)
     first = setting.looks[0]
     if len(setting.looks) == 1:
         known = {"noised": first.noised, "size": setting.size, "size_prior": setting.size_prior}
-        return engine(first.drawn, setting.prior, NOISE[first.law](first.scale), **known)
+        return CountsGivenNoise(first.drawn, setting.prior, NOISE[first.law](first.scale), **known)
     looks = [
         Categories(
             np.where(look.noised, look.drawn, 0),
@@ -145,7 +161,7 @@ def posterior(setting, engine):
         )
         for look in setting.looks
     ]
-    return engine.of_looks(looks, setting.size)
+    return CountsGivenNoise.of_looks(looks, setting.size)
 
 
 def watched(setting, number=4):
@@ -234,8 +250,8 @@ def _largest(setting):
     return int(min(found, 1e15))
 
 
-def compared(block, seed, engine, most_categories=MOST_CATEGORIES):
-    """A setting and the errors of an engine there; None where no reference serves it.
+def compared(block, seed, most_categories=MOST_CATEGORIES):
+    """A setting and the errors of its posterior; None where no reference serves it.
 
     `about` is told the reference and the processor seconds of the posterior.
     """
@@ -246,7 +262,7 @@ def compared(block, seed, engine, most_categories=MOST_CATEGORIES):
         setting.about["reference"] = f"none: {reason}"
         return setting, None
     start = time.process_time()
-    found = posterior(setting, engine)
+    found = posterior(setting)
     for answer in (found.probabilities, found.counts, found.size):
         answer.mean()
     setting.about.update(reference=name, seconds=time.process_time() - start)
@@ -255,15 +271,17 @@ def compared(block, seed, engine, most_categories=MOST_CATEGORIES):
 
 def regions(about):
     """Names of the parts of the envelope that a setting is in."""
-    k, n, wide = about["k"], about["n"], about["scale"]
+    k, n, alpha = about["k"], about["n"], about["alpha"]
+    number = "public" if about["private"] == "no" else "private"
+    prior = "sparse" if alpha < 0.1 else "ordinary" if alpha <= 100 else "large"
+    ratio = about["scale"] * k / max(n, 1)
+    noise = "below" if ratio < 0.1 else "around" if ratio <= 10 else "above"
     return [
+        f"n {number}, prior {prior}, noise {noise} the mean count",
         "k 2" if k == 2 else "k 3 to 30" if k <= 30 else "k 31 to 1000" if k <= 1000 else "k above",
         "n to 1000" if n <= 1000 else "n to 1e6" if n <= 10**6 else "n to 1e9",
-        f"scale {'below 1' if wide < 1 else 'to 1000' if wide <= 1000 else 'to 1e6'}",
-        "noise below the mean count" if wide * k < n else "noise above the mean count",
-        f"prior {about['prior']}",
         f"draw {about['draw']}",
-        f"{'n public' if about['private'] == 'no' else 'n private, ' + about['private']}",
+        *([] if number == "public" else [f"prior of n {about['private']}"]),
         *(["several looks"] if about["looks"] > 1 else []),
         *([] if about["noised"] else ["some not noised"]),
     ]

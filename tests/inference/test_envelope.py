@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.tree.counts_on_tree import CountsOnTree
 from tests.helpers.envelope import compared, errors, posterior, random_setting, reference
 from tests.helpers.reference_by_tilts import Private, Public
 from tests.helpers.reference_of_counts import Dense, EveryCount, Look, NotServedError, Setting
@@ -83,7 +82,7 @@ def test_references_see_a_scale_that_is_a_tenth_off():
     setting, _ = LISTED["public"]
     wrong = Setting((Look("laplace", 1.65, LAPLACE.drawn, EVERY),), setting.prior, 7)
     assert differences(Dense(wrong), Dense(setting)) > 1e-2
-    found = posterior(wrong, CountsOnTree)
+    found = posterior(wrong)
     assert errors(found, Dense(setting))["mean"] > 10 * ERROR
 
 
@@ -111,7 +110,7 @@ def failures(block, seeds, most_categories=10_000):
     """Settings with errors above the threshold, and the number that a reference serves."""
     found, served = [], 0
     for seed in seeds:
-        setting, worst = compared(block, seed, CountsOnTree, most_categories)
+        setting, worst = compared(block, seed, most_categories)
         served += worst is not None
         bad = {name: value for name, value in (worst or {}).items() if not value <= ERROR}
         if bad:

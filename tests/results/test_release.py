@@ -337,7 +337,7 @@ CORRUPTED = {
     "a later version": (
         "version",
         3,
-        "version=3: this package reads version 2; use the package version that wrote it",
+        "version=3: this package reads version 2, and a newer one wrote this; run `pip install",
     ),
     "no version": ("version", ..., "is not a release in JSON: .*missing required field `version`"),
     "text version": (
@@ -480,7 +480,7 @@ def test_every_field_is_required(field):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "drawn", "{", "[]", "null", "1", b"\xff\xfe", '{"drawn": [1, 2]}', '{"format": NaN}'],
+    ["", "drawn", "{", "[]", "null", "1", b"\xff\xfd", '{"drawn": [1, 2]}', '{"format": NaN}'],
 )
 def test_what_is_not_a_release_in_json_is_rejected(text):
     with pytest.raises(ValueError, match="text: is not a release in JSON"):

@@ -102,10 +102,11 @@ def changed(**changes):
     [
         ("{", "text: is not a survey in JSON"),
         (b"\xff", "text: is not a survey in JSON"),
-        (VOTE.to_json(), "text: is not a survey in JSON"),
+        (VOTE.to_json(), r"is a release; it is read by Release\.from_json"),
         (changed(extra=1), "text: is not a survey in JSON.*extra"),
         (changed(format="other"), "format='other', version=1: must be 'opendp-bayes survey'"),
-        (changed(version=2), "version=2: must be"),
+        (changed(version=2), "version=2: this package reads version 1, and a newer one wrote"),
+        (changed(version=0), "version=0: must be"),
         (changed(releases={}), r"names=\(\): must be different, at least one"),
         (changed(releases={"a": {}}), r"releases\['a'\]: text: is not a release in JSON"),
     ],

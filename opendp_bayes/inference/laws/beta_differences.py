@@ -208,8 +208,8 @@ def _points(mixtures: BetaMixtures) -> Floats:
 
 
 def _distances(a: Floats, b: Floats) -> Floats:
-    """How far below the mode of a logit, of law `Beta(a, b)`, its density has fallen by `_FALLEN`
-    in logarithms; shape `(c, falls)`. It is that of the logarithm of a ratio of two gammas.
+    """Distances below the mode of a logit, of law `Beta(a, b)`, at which its density has fallen by
+    `_FALLEN` in logarithms; shape `(c, falls)`. The logit is the log-ratio of two gammas.
     """
     own, other = _FALLEN / a[:, None], _FALLEN / b[:, None]
     return np.hypot(own + np.sqrt(2 * own), np.log1p(other + np.sqrt(2 * other)))

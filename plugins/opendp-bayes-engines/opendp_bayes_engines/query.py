@@ -7,10 +7,12 @@ from typing import Any
 from opendp.context import Context, Query
 from opendp.mod import Domain, Measure, Metric, Transformation
 
+from opendp_bayes import Ledger
 from opendp_bayes.extend import as_size, told
 from opendp_bayes.extend.framework import (
     CheckedContext,
     Question,
+    check_ledger,
     opening_arguments,
     require_features,
 )
@@ -179,6 +181,7 @@ def context(
     privacy_loss: tuple[Measure, Any],
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
+    ledger: Ledger | None = None,
 ) -> EngineContext:
     """Open an OpenDP Context over a frame of PySpark, DuckDB, Dask, Ibis, SQLFrame or polars.
 
@@ -193,16 +196,21 @@ def context(
     split_evenly_over : the number of queries that share the budget equally.
     split_by_weights : a weight for each query, in their order. At most one of the two is given;
         without either, each query says what it spends, `context.query(epsilon=0.5)`.
+    ledger : an `opendp_bayes.Ledger`, in which every release of the Context is entered before it
+        is handed out, and which refuses what it has no room for.
 
     Raises `ValueError`/`TypeError` for anything else, as `opendp_bayes.context` does. Reads no
     rows.
     """
     require_features("engines.context")
     arguments = opening_arguments(privacy_unit, privacy_loss, split_evenly_over, split_by_weights)
+    check_ledger(ledger)
     data, schema = held(frame)
     identifier = identifier_of(arguments["privacy_unit"][0], schema)
     made = Context.compositor(data, **arguments, domain=FrameSpace(schema).domain)
-    return _ours(made, schema, identifier)
+    ours = _ours(made, schema, identifier)
+    ours.ledger = ledger
+    return ours
 
 
 def _ours(made: Context, schema: Schema, identifier: str | None) -> EngineContext:

@@ -1,0 +1,270 @@
+"""Accounts of data sets: totals and losses as the lines of a ledger, added up exactly.
+
+A ledger is a text of JSON lines. A line sets the total of a data set or says what was spent on it;
+the last total counts. Order is that of the lines, whatever their times say.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import msgspec
+
+from opendp_bayes.mathematics.rounding import round_down, round_up
+from opendp_bayes.mathematics.telling import told
+
+VERSION = 1
+#: How every line begins, and so the part of one that a crash left.
+_START = b'{"ledger":'
+#: A line stays so short that it is written in one piece, and a table of them readable.
+_LONGEST = 200
+Kind = Literal["epsilon", "rho"]
+
+
+class LedgerError(ValueError):
+    """A release that a ledger refuses, or a ledger that cannot be used. The message does not depend
+    on the data.
+    """
+
+
+class Loss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A privacy loss or a total: ε or ρ, and the δ that goes with it."""
+
+    epsilon: float | None = None
+    rho: float | None = None
+    delta: float = 0.0
+
+    @classmethod
+    def of(cls, kind: Kind, value: float, delta: float) -> "Loss":
+        """The loss of this kind, ε or ρ."""
+        return cls(**{kind: value}, **({"delta": delta} if delta else {}))
+
+    @property
+    def kind(self) -> Kind:
+        return "rho" if self.epsilon is None else "epsilon"
+
+    @property
+    def value(self) -> float:
+        """Of ε or ρ, whichever it is."""
+        value = self.rho if self.epsilon is None else self.epsilon
+        return math.nan if value is None else value
+
+    @property
+    def is_sound(self) -> bool:
+        """True if there is ε or ρ, not both, and neither they nor δ are negative or infinite."""
+        one = (self.epsilon is None) != (self.rho is None)
+        return one and 0 <= self.value < math.inf and 0 <= self.delta < 1
+
+    def within(self, kind: Kind) -> tuple[Fraction, Fraction] | None:
+        """The loss in ε or in ρ, and its δ, exactly; None where a ρ has no ε to be added.
+
+        A loss of (ε, δ) is one of (ε²/2, δ) in ρ. Source: Bun and Steinke, "Concentrated
+        differential privacy", Proposition 1.4.
+        """
+        value, delta = Fraction(self.value), Fraction(self.delta)
+        if kind == self.kind:
+            return value, delta
+        return (value**2 / 2, delta) if kind == "rho" else None
+
+    @property
+    def exactly(self) -> str:
+        """The loss as arguments, with every digit."""
+        delta = f", delta={self.delta!r}" if self.delta else ""
+        return f"{self.kind}={self.value!r}{delta}"
+
+    def __str__(self) -> str:
+        delta = f", δ = {self.delta:.6g}" if self.delta else ""
+        return f"{'ε' if self.kind == 'epsilon' else 'ρ'} = {self.value:.6g}{delta}"
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A line of a ledger: either the `total` of a data set, or a loss that was `spent` on it.
+
+    Attributes
+    ----------
+    ledger : version of the format.
+    at : time in UTC by the clock of the machine, for readers alone.
+    dataset : name that the user gave the data.
+    unit : the privacy unit that the loss is for.
+    note : purpose in the user's words.
+    """
+
+    ledger: int
+    at: str
+    dataset: str
+    total: Loss | None = None
+    spent: Loss | None = None
+    unit: str = ""
+    note: str = ""
+
+
+class _Version(msgspec.Struct):
+    ledger: int
+
+
+@dataclass(frozen=True)
+class Account:
+    """What was spent of the total of one data set.
+
+    Attributes
+    ----------
+    total : as the last entry set it.
+    unit : the privacy unit of what was spent; None while nothing was.
+    entries : the lines of the data set, each with what was left after it; None in place of a torn
+        one.
+    """
+
+    dataset: str
+    total: Loss
+    unit: str | None = None
+    entries: tuple[tuple[Entry | None, Loss], ...] = ()
+    _spent: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
+
+    @property
+    def spent(self) -> Loss:
+        """The sum of the losses, rounded up."""
+        value, delta = self._spent
+        return Loss.of(self.total.kind, round_up(value), round_up(delta))
+
+    @property
+    def remaining(self) -> Loss:
+        """The total less what was spent, rounded down, and at least 0."""
+        left = (max(limit - spent, Fraction(0)) for limit, spent in self._limits())
+        value, delta = (round_down(part) + 0.0 for part in left)  # no -0.0
+        return Loss.of(self.total.kind, value, delta)
+
+    def check(self, loss: Loss, unit: str) -> None:
+        """Raise `LedgerError` where this loss cannot be added to the account or exceeds what is
+        left.
+        """
+        if self.unit not in (None, unit):
+            raise LedgerError(
+                f"the ledger's losses of {self.dataset!r} are for the privacy unit {self.unit}, and"
+                f" one for {unit} cannot be added to them. Use that unit, or name another data set"
+                " with a total of its own."
+            )
+        added = loss.within(self.total.kind) if loss.is_sound else None
+        if added is None:
+            raise LedgerError(
+                f"a loss of {loss} cannot be added in the ledger, which keeps {self.dataset!r} in"
+                f" {self.total.kind}. Give the Context a finite privacy loss in"
+                f" {self.total.kind}, or keep the ledger in rho, which takes both."
+            )
+        if any(s + a > limit for (limit, s), a in zip(self._limits(), added, strict=True)):
+            raise LedgerError(
+                f"this release, of {loss}, would exceed what the ledger has left for"
+                f" {self.dataset!r} of its total of {self.total}. Nothing was released or spent;"
+                f" ask for at most {self.remaining.exactly}."
+            )
+
+    def with_entry(self, entry: Entry | None) -> "Account":
+        """The account after one more entry. None is a torn line, of which nobody knows what it
+        said: it counts as all that was left.
+        """
+        after = self
+        if entry is None:
+            value, delta = map(max, self._limits())
+            after = replace(self, _spent=(value, delta))
+        elif entry.total is not None:
+            after = replace(self, total=entry.total)
+        elif entry.spent is not None:
+            added = entry.spent.within(self.total.kind) or (Fraction(0), Fraction(0))
+            spent = self._spent[0] + added[0], self._spent[1] + added[1]
+            after = replace(self, unit=entry.unit, _spent=spent)
+        return replace(after, entries=(*self.entries, (entry, after.remaining)))
+
+    def _limits(self) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
+        """The total and what was spent, of ε or ρ and of δ."""
+        value, delta = self._spent
+        return (Fraction(self.total.value), value), (Fraction(self.total.delta), delta)
+
+
+def accounts_of(text: bytes) -> dict[str, Account]:
+    """Add up the lines of a ledger, by data set.
+
+    A line that a crash cut off counts as all that was left of every data set before it, until a
+    later line sets a higher total. Raises `LedgerError`, with the number of the line, for anything
+    else that this package does not write.
+    """
+    accounts: dict[str, Account] = {}
+    for number, entry in _entries(text):
+        if entry is None:
+            accounts = {name: one.with_entry(None) for name, one in accounts.items()}
+            continue
+        if entry.dataset not in accounts:
+            if entry.total is None:
+                raise LedgerError(
+                    f"line {number}: spends on {entry.dataset!r}, which has no total."
+                )
+            accounts[entry.dataset] = Account(entry.dataset, entry.total)
+        _check_kind(number, accounts[entry.dataset], entry)
+        accounts[entry.dataset] = accounts[entry.dataset].with_entry(entry)
+    return accounts
+
+
+def line_of(entry: Entry) -> bytes:
+    """The entry as a line, with its line feed."""
+    return msgspec.json.encode(entry) + b"\n"
+
+
+def as_name(value: object, argument: str) -> str:
+    """Check a name or a note: one line of text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{argument}={told(value)}: must be a str.")
+    if not (0 < len(value) <= _LONGEST and value.isprintable()):
+        raise ValueError(
+            f"{argument}={value[:_LONGEST]!r}: must be one line of 1 to {_LONGEST} characters."
+        )
+    return value
+
+
+def _entries(text: bytes) -> Iterator[tuple[int, Entry | None]]:
+    """The lines with their numbers, None for one that was cut off."""
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        whole = line.strip(b"\0 \r")
+        if not whole and (not line or line.isspace()):
+            continue
+        try:
+            version = msgspec.json.decode(whole, type=_Version).ledger
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            if not (whole.startswith(_START) or _START.startswith(whole)):
+                raise LedgerError(f"line {number}: is no line of a ledger.") from None
+            yield number, None
+            continue
+        if version != VERSION:
+            raise LedgerError(
+                f"line {number}: is of version {version} of the format, and this package reads"
+                f" version {VERSION}. Use the package version that wrote it, or a newer one."
+            )
+        yield number, _entry(number, whole)
+
+
+def _entry(number: int, line: bytes) -> Entry:
+    try:
+        entry = msgspec.json.decode(line, type=Entry)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LedgerError(f"line {number}: is no line of a ledger: {error}.") from None
+    losses = [loss for loss in (entry.total, entry.spent) if loss is not None]
+    if len(losses) != 1 or not losses[0].is_sound:
+        raise LedgerError(
+            f"line {number}: must have either total or spent, with either epsilon or rho, finite"
+            " and at least 0, and a delta below 1 if any."
+        )
+    return entry
+
+
+def _check_kind(number: int, account: Account, entry: Entry) -> None:
+    loss = entry.total or entry.spent
+    if entry.total is not None and entry.total.kind != account.total.kind:
+        problem = f"sets a total in {entry.total.kind}"
+    elif loss is not None and loss.within(account.total.kind) is None:
+        problem = f"spends in {loss.kind}"
+    elif entry.spent is not None and account.unit not in (None, entry.unit):
+        problem = f"spends for the unit {entry.unit}, after {account.unit},"
+    else:
+        return
+    raise LedgerError(
+        f"line {number}: {problem} on {account.dataset!r}, which is kept in {account.total.kind}."
+    )

@@ -1,0 +1,145 @@
+"""`opendp-bayes ledger`: what was spent on which data set, and the total that may be."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opendp_bayes.commands import options
+from opendp_bayes.commands.errors import fail, option_errors
+from opendp_bayes.commands.output import display, echo
+
+if TYPE_CHECKING:
+    from opendp_bayes.accounting.account import Account
+    from opendp_bayes.framework.ledger import Ledger
+
+#: Characters of a note that a command makes of the question.
+_NOTE = 200
+
+
+def ledger(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The ledger.", show_default=False),
+    ],
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The name of the data: show this one alone, or set its total.",
+            rich_help_panel="Total",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Set the total to this ε, or --rho.", rich_help_panel="Total"),
+    ] = None,
+    rho: Annotated[
+        float | None,
+        typer.Option(
+            help="Set the total to this ρ of zero-concentrated privacy. Releases in ε count ε²/2.",
+            rich_help_panel="Total",
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="The δ that goes with the total.", rich_help_panel="Total"),
+    ] = None,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print it as JSON.", rich_help_panel=options.OUTPUT),
+    ] = False,
+) -> None:
+    """Show what was spent on each data set in the ledger FILE, and what is left of its total.
+
+    With --epsilon or --rho, set the total of a data set before, which makes the file and the data
+    set where they are not there yet. `release` and `report` enter what they spend with --ledger
+    FILE, before they hand it out, and refuse what would exceed the total before they read data.
+
+    A data set is what you name so: give its name to the same people's records, whichever file holds
+    them. Its losses are all for one privacy unit, that of the first release.
+
+    Exit code: 0 if it was shown, 2 for wrong options or a file that is no ledger.
+
+    Examples, of which the second makes the file of the third:
+
+        opendp-bayes ledger b.ledger --dataset census --epsilon 3
+
+        printf '%s\\n' a yes no yes yes no > v.csv
+
+        opendp-bayes release v.csv --column a --categories yes,no --epsilon 1 --ledger b.ledger
+
+        opendp-bayes ledger b.ledger
+    """
+    from opendp_bayes.display import terminal
+    from opendp_bayes.display.ledger_sheet import ledger_sheet
+    from opendp_bayes.framework.ledger import read_accounts
+
+    with option_errors():
+        if epsilon is not None or rho is not None or delta is not None:
+            _set_total(file, dataset, epsilon, rho, delta)
+        elif not file.exists():
+            _fail_missing(f"FILE {file}", file)
+        accounts = read_accounts(file)
+    if dataset is not None:
+        if dataset not in accounts:
+            known = ", ".join(map(repr, accounts))
+            fail(f"--dataset {dataset}: is not in {file}, which has {known or 'none'}.")
+        accounts = {dataset: accounts[dataset]}
+    if json:
+        echo(_as_json(accounts))
+        return
+    display(terminal.rendered(ledger_sheet(accounts.values(), title=file.name)))
+
+
+def opened(file: Path | None, dataset: str | None, title: str) -> "Ledger | None":
+    """The ledger of the options `--ledger` and `--dataset`, whose entries bear a title; exits with
+    a message where there is none in the file.
+    """
+    from opendp_bayes.framework.ledger import Ledger
+
+    if file is None:
+        if dataset is not None:
+            fail(f"--dataset {dataset}: needs --ledger, the file that keeps it.")
+        return None
+    if not file.exists():
+        _fail_missing(f"--ledger {file}", file)
+    note = "".join(c for c in title if c.isprintable())[:_NOTE]
+    with option_errors():
+        return Ledger(file, dataset=dataset, note=note)
+
+
+def _set_total(
+    file: Path, dataset: str | None, epsilon: float | None, rho: float | None, delta: float | None
+) -> None:
+    from opendp_bayes.framework.ledger import Ledger, read_accounts
+
+    known = read_accounts(file) if file.exists() else {}
+    if dataset in known or (dataset is None and known):
+        Ledger(file, dataset=dataset).set_total(epsilon=epsilon, rho=rho, delta=delta)
+    else:
+        Ledger(file, dataset=dataset, epsilon=epsilon, rho=rho, delta=delta)
+
+
+def _fail_missing(option: str, file: Path) -> None:
+    fail(
+        f"{option}: is not there. Make it, with a total: `opendp-bayes ledger {file} --dataset NAME"
+        " --epsilon 3`."
+    )
+
+
+def _as_json(accounts: "dict[str, Account]") -> str:
+    import msgspec
+
+    documents = [
+        {
+            "dataset": account.dataset,
+            "total": account.total,
+            "spent": account.spent,
+            "remaining": account.remaining,
+            "unit": account.unit,
+            "entries": [{"entry": entry, "remaining": left} for entry, left in account.entries],
+        }
+        for account in accounts.values()
+    ]
+    return msgspec.json.encode(documents).decode()

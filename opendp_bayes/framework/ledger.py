@@ -1,0 +1,319 @@
+"""`Ledger`: what was spent on which data set, in a file that is kept across runs.
+
+An entry is on the disk before its release is handed out, so that whatever a crash leaves behind
+counts at least what was handed out. A lock beside the file lets one release happen at a time.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from opendp_bayes.accounting.account import (
+    VERSION,
+    Account,
+    Entry,
+    Kind,
+    LedgerError,
+    Loss,
+    accounts_of,
+    as_name,
+    line_of,
+)
+from opendp_bayes.display import notebook, plain
+from opendp_bayes.display.ledger_sheet import ledger_sheet
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
+from opendp_bayes.mathematics.validation import as_positive
+
+
+class Ledger:
+    """A file of what was spent on a data set, kept across runs, that no release may take over its
+    total; `ob.context(frame, ..., ledger=ledger)` enters every release of the Context.
+
+    Parameters
+    ----------
+    path : the file, one JSON object a line. It is made if a total is given and it is not there.
+    dataset : your name of the data. Give the same name to the same people's records, whichever file
+        or frame holds them. By default the only one in the file, or for a new file its name
+        without the extension.
+    epsilon, rho : the total in ε or in ρ, of which one sets up a new data set. Without either it
+        must be in the file; with one that is not the total there, it is refused (`set_total`).
+    delta : the total of δ; 0 unless given.
+    note : purpose, which every entry repeats.
+
+    Losses add up as in OpenDP's Contexts: ε to ε, ρ to ρ, and δ to δ, but exactly, so that nothing
+    is lost to rounding. A ledger in ρ takes ε too, as ε²/2. All losses of a data set are for one
+    privacy unit, that of the first.
+
+    A release holds the lock of the file, `path` with `.lock` behind it, from before its data are
+    read until its entry is on the disk. Others wait; Ctrl-C ends the wait.
+
+    Raises `LedgerError`, a `ValueError`, for a file that cannot be used, and `ValueError` or
+    `TypeError` for arguments that do not fit it.
+
+    >>> import tempfile
+    >>> import opendp_bayes as ob
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = ob.Ledger(f"{folder.name}/budget.ledger", dataset="census", epsilon=3.0)
+    >>> ledger.spent.epsilon, ledger.remaining.epsilon
+    (0.0, 3.0)
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dataset: str | None = None,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        delta: float | None = None,
+        note: str = "",
+    ) -> None:
+        self.path = Path(path).resolve()
+        self.note = as_name(note, "note") if note else ""
+        given = None if dataset is None else as_name(dataset, "dataset")
+        total = _as_total(epsilon, rho, delta)
+        if total is None:
+            self.dataset = self._named(self._accounts(), given)
+            return
+        with _locked(self.path):
+            text = _text(self.path) if self.path.exists() else b""
+            accounts = _accounts_of(self.path, text)
+            self.dataset = given or self._only(accounts) or as_name(self.path.stem, "dataset")
+            known = accounts.get(self.dataset)
+            if known is None:
+                self._append(Entry(VERSION, _now(), self.dataset, total=total), text)
+            elif known.total != total:
+                raise ValueError(
+                    f"{total.kind}={total.value}: the total of {self.dataset!r} in {self.path} is"
+                    f" {known.total}. Leave it out, or change the total by `set_total`."
+                )
+
+    @property
+    def account(self) -> Account:
+        """Account of the data set, read anew from the file."""
+        return self._account(self._accounts())
+
+    @property
+    def total(self) -> Loss:
+        """The total that was set last: `epsilon` or `rho`, and `delta`."""
+        return self.account.total
+
+    @property
+    def spent(self) -> Loss:
+        """Sum of what was spent, rounded up."""
+        return self.account.spent
+
+    @property
+    def remaining(self) -> Loss:
+        """What is left of the total, rounded down, and at least 0."""
+        return self.account.remaining
+
+    def set_total(
+        self, *, epsilon: float | None = None, rho: float | None = None, delta: float | None = None
+    ) -> None:
+        """Change the total of the data set, for every release from now on.
+
+        Parameters
+        ----------
+        epsilon, rho : the new total, in that of the two in which the ledger is kept. It may be less
+            than what was spent: then nothing is left.
+        delta : the new total of δ; 0 unless given.
+
+        Raises `ValueError` for a total that is missing or in the other of the two.
+        """
+        total = _as_total(epsilon, rho, delta)
+        with _locked(self.path):
+            text = _text(self.path)
+            account = self._account(_accounts_of(self.path, text))
+            if total is None or total.kind != account.total.kind:
+                raise ValueError(
+                    f"{account.total.kind}: must be given, because {self.path} keeps"
+                    f" {self.dataset!r} in it."
+                )
+            self._append(Entry(VERSION, _now(), self.dataset, total=total), text)
+
+    def check(self, loss: Loss, unit: str) -> None:
+        """Raise `LedgerError` where a release of this loss would be refused now."""
+        self.account.check(loss, unit)
+
+    @contextmanager
+    def entered(self, loss: Loss, unit: str) -> Iterator[None]:
+        """Enter a loss after the block, which makes a release of it, and before that is handed out.
+
+        Raises `LedgerError` before the block where the loss would exceed the total, and after it
+        where the entry cannot be written: then the release is not to be handed out. Nothing is
+        entered where the block fails.
+        """
+        with deferred_interrupts(), _locked(self.path):
+            text = _text(self.path)
+            self._account(_accounts_of(self.path, text)).check(loss, unit)
+            yield
+            entry = Entry(VERSION, _now(), self.dataset, spent=loss, unit=unit, note=self.note)
+            self._append(entry, text)
+
+    def sheet(self) -> Sheet:
+        """Table of the data set's entries, and of what was left after each."""
+        return ledger_sheet([self.account], title=self.path.name)
+
+    def __repr__(self) -> str:
+        return plain.rendered(self.sheet())
+
+    def _repr_html_(self) -> str:
+        return notebook.rendered(self.sheet())
+
+    def _accounts(self) -> dict[str, Account]:
+        self._check_writable()  # of a file that is not there no lock is left behind
+        with _locked(self.path):
+            return _accounts_of(self.path, _text(self.path))
+
+    def _account(self, accounts: dict[str, Account]) -> Account:
+        self._named(accounts, self.dataset)
+        return accounts[self.dataset]
+
+    def _named(self, accounts: dict[str, Account], dataset: str | None) -> str:
+        """The name of a data set in the file, the only one by default."""
+        found = dataset or self._only(accounts)
+        if found in accounts:
+            return found
+        raise LedgerError(
+            f"ledger {self.path}: has no data set {found!r}, but {_listed(accounts)}. Check the"
+            " name, or set up the data set by giving its total."
+        )
+
+    def _only(self, accounts: dict[str, Account]) -> str | None:
+        if len(accounts) > 1:
+            raise LedgerError(
+                f"ledger {self.path}: keeps {len(accounts)} data sets, {_listed(accounts)}; say"
+                " which, by dataset=."
+            )
+        return next(iter(accounts), None)
+
+    def _check_writable(self) -> None:
+        """Raise `LedgerError` where nothing could be appended, before data are read."""
+        with _file_errors(self.path, "opened"), self.path.open("r+b"):
+            pass
+
+    def _append(self, entry: Entry, text: bytes) -> None:
+        """Append a line to the file, which holds this text, and wait until it is on the disk. What
+        a full disk took of it is removed again.
+        """
+        is_new = not text
+        line = line_of(entry) if is_new or text.endswith(b"\n") else b"\n" + line_of(entry)
+        with _file_errors(self.path, "written"):
+            number = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                _write(number, line, len(text))
+            finally:
+                os.close(number)
+            if is_new:
+                _sync_directory(self.path.parent)
+
+
+def read_accounts(path: Path) -> dict[str, Account]:
+    """The accounts of all data sets in a file, which need not be writable.
+
+    Raises `LedgerError` for a file that is no ledger.
+    """
+    with ExitStack() as held:
+        if path.is_file():
+            with suppress(LedgerError):  # a place where nobody writes
+                held.enter_context(_locked(path))
+        return _accounts_of(path, _text(path))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a ledger during the block."""
+    lock = FileLock(f"{path}.lock")
+    try:
+        with _file_errors(path, "locked"):
+            path.parent.stat()  # the library would make the folder
+            try:
+                with interruptible():
+                    lock.acquire()
+            except NotImplementedError:
+                raise OSError("its file system has no locks") from None
+        yield
+    finally:
+        lock.release()
+
+
+def _text(path: Path) -> bytes:
+    with _file_errors(path, "opened"):
+        return path.read_bytes()
+
+
+def _accounts_of(path: Path, text: bytes) -> dict[str, Account]:
+    try:
+        return accounts_of(text)
+    except LedgerError as error:
+        raise LedgerError(f"ledger {path}: {error}") from None
+
+
+def _write(number: int, line: bytes, length: int) -> None:
+    """Write all of a line at the end of a file of this length, or none of it."""
+    try:
+        rest = line
+        while rest:
+            rest = rest[os.write(number, rest) :]
+        os.fsync(number)
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(number, length)
+        raise
+
+
+def _sync_directory(path: Path) -> None:
+    """Let the name of a new file be on the disk, too, where the system can."""
+    with suppress(OSError):
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+@contextmanager
+def _file_errors(path: Path, action: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        advice = (
+            " A ledger is made by giving it a total, as in epsilon=3.0."
+            if isinstance(error, FileNotFoundError) and action == "opened"
+            else ""
+        )
+        raise LedgerError(
+            f"ledger {path}: cannot be {action} ({error.strerror or error}), so nothing is released"
+            f" or spent.{advice}"
+        ) from None
+
+
+def _as_total(epsilon: Any, rho: Any, delta: Any) -> Loss | None:
+    """The total in these arguments, None where there is none."""
+    if epsilon is None and rho is None:
+        if delta is not None:
+            raise ValueError(f"delta={delta!r}: goes with epsilon or rho; give one of them too.")
+        return None
+    if epsilon is not None and rho is not None:
+        raise ValueError("epsilon, rho: both are given; give the total in one of them.")
+    kind: Kind = "epsilon" if rho is None else "rho"
+    value = as_positive(epsilon if rho is None else rho, kind)
+    if delta is not None and not (type(delta) in (int, float) and 0 <= delta < 1):
+        raise ValueError(f"delta={delta!r}: must be a number, at least 0 and below 1.")
+    return Loss.of(kind, value, float(delta or 0))
+
+
+def _listed(accounts: dict[str, Account]) -> str:
+    return ", ".join(map(repr, accounts)) or "none"
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,69 @@
+"""What a text that should be JSON of this package is instead, and the name that reads it."""
+
+import re
+from os import PathLike
+from typing import Any
+
+import msgspec
+
+#: From the format that a document states to what it is, and what reads it.
+_READERS = {
+    "opendp-bayes release": ("a release", "Release.from_json"),
+    "opendp-bayes grouped release": ("a release of groups", "GroupedRelease.from_json"),
+    "opendp-bayes survey": ("a survey", "Survey.from_json"),
+    "opendp-bayes report": (
+        "a report",
+        "`opendp-bayes show FILE`, and `opendp-bayes report FILE` makes its page again",
+    ),
+}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+#: A short text of one line that ends as the names of files do, and cannot be JSON.
+_PATH = re.compile(r"[^\n{\[\"<]{1,4096}\.[A-Za-z]\w{0,7}")
+
+
+class Header(msgspec.Struct):
+    """The first fields of every document, of whichever version it is."""
+
+    format: str
+    version: int
+
+
+def check_kind(text: Any, name: str, version: int) -> None:
+    """Raise `ValueError`/`TypeError` where the text is plainly something else than a document of
+    this format and version, by an error that says what it is and what reads it.
+
+    Other texts pass, also those that are no JSON: to say why is left to their reader.
+    """
+    if isinstance(text, PathLike):
+        raise TypeError(
+            f"text={text!r}: must be what the file holds, not its path: pass its read_bytes()."
+        )
+    if not isinstance(text, (str, bytes)):
+        raise TypeError(f"text: must be str or bytes, not {type(text).__name__}.")
+    if isinstance(text, str) and _PATH.fullmatch(text):
+        raise ValueError(
+            f"text={text!r}: is a path, not JSON; pass what the file holds, as in"
+            f" Path({text!r}).read_bytes()."
+        )
+    if isinstance(text, bytes) and text.startswith(_UTF_16):
+        raise ValueError(
+            "text: is in UTF-16, as PowerShell writes what a command prints; must be in UTF-8."
+            " Pass text.decode('utf-16'), or let the command write the file by --output."
+        )
+    if text[:100].lstrip()[:1] in ("<", b"<"):
+        raise ValueError(
+            "text: is a page in HTML. The releases that a report shows are in the file of its name"
+            " that ends in .json, which `opendp-bayes show` prints."
+        )
+    try:
+        header = msgspec.json.decode(text, type=Header)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return
+    if header.format != name and header.format in _READERS:
+        what, reader = _READERS[header.format]
+        raise ValueError(f"format={header.format!r}: is {what}; it is read by {reader}.")
+    if header.format == name and header.version > version:
+        raise ValueError(
+            f"version={header.version}: this package reads version {version}, and a newer one wrote"
+            " this; run `pip install --upgrade opendp-bayes`."
+        )

@@ -1,0 +1,140 @@
+"""`opendp-bayes ledger`, and `--ledger` of the commands that release."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import opendp_bayes as ob
+from tests.helpers.command_line import run
+
+RELEASE = ("release", "votes.csv", "--column", "vote", "--categories", "yes,no", "--ledger", "b")
+SPECIFICATION = """
+title = "The vote"
+[privacy]
+epsilon = 0.75
+[columns.vote]
+categories = ["yes", "no"]
+[[results]]
+column = "vote"
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("votes.csv").write_text("vote,party\n" + "yes,a\nno,b\n" * 30)
+    Path("s.toml").write_text(SPECIFICATION)
+    return tmp_path
+
+
+def remaining(name: str = "census") -> float:
+    (account,) = json.loads(run("ledger", "b", "--dataset", name, "--json"))
+    return account["remaining"]["epsilon"]
+
+
+def test_keeps_account_of_releases_and_reports():
+    run("ledger", "b", "--dataset", "census", "--epsilon", 2)
+    release = ob.Release.from_json(run(*RELEASE, "--epsilon", 1, "--json"))
+    assert remaining() == 2 - release.epsilon
+    run("report", "s.toml", "votes.csv", "-o", "p.html", "--ledger", "b", "--dataset", "census")
+    assert remaining() == 0.25
+    entries = [entry for entry, _ in ob.Ledger("b").account.entries]
+    assert [entry.note for entry in entries] == ["", "vote", "The vote"]
+
+
+@pytest.mark.usefixtures("_unread")
+@pytest.mark.parametrize(
+    "command", [(*RELEASE, "--epsilon", 1), ("report", "s.toml", "votes.csv", "--ledger", "b")]
+)
+def test_refuses_before_the_records_are_read(command):
+    run("ledger", "b", "--epsilon", 0.5)
+    message = run(*command, code=2)
+    assert "would exceed what the ledger has left for 'b' of its total of ε = 0.5" in message
+    wanted = "epsilon=0.5" if command[0] == "report" else "--epsilon 0.5"
+    assert f"ask for at most {wanted}." in message
+    assert not Path("report.html").exists()
+    assert remaining("b") == 0.5
+
+
+def test_refuses_what_another_process_spent_meanwhile(monkeypatch):
+    from opendp_bayes.commands.files import Source
+
+    run("ledger", "b", "--epsilon", 1)
+
+    def complete(self: Source) -> None:
+        with ob.Ledger("b").entered(ob.Ledger("b").total, "contributions: 1"):
+            pass
+
+    monkeypatch.setattr(Source, "complete", complete)
+    message = run(*RELEASE, "--epsilon", 1, code=1)
+    assert "would exceed what the ledger has left" in message
+
+
+def test_shows_every_data_set():
+    run("ledger", "b", "--dataset", "census", "--epsilon", 2)
+    run("ledger", "b", "--dataset", "panel", "--rho", 1, "--delta", 1e-6)
+    run(*RELEASE, "--dataset", "census", "--epsilon", 1)
+    shown = run("ledger", "b")
+    first, second, third = (line.split() for line in shown.splitlines() if " 20" in line)
+    assert [first[0], *first[3:]] == ["census", "total:", "ε", "=", "2", "ε", "=", "2"]
+    assert second[2:] == ["release", "vote", "ε", "=", "1", "ε", "=", "1"]
+    assert [third[0], *third[3:]] == [
+        "panel",
+        "total:",
+        "ρ",
+        "=",
+        "1,",
+        "δ",
+        "=",
+        "1e-06",
+        "ρ",
+        "=",
+        "1,",
+        "δ",
+        "=",
+        "1e-06",
+    ]
+    assert "census: ε = 1 of ε = 2 is spent, ε = 1 is left, for the privacy unit contrib" in shown
+    assert "panel: ρ = 0 of ρ = 1, δ = 1e-06 is spent, ρ = 1, δ = 1e-06 is left." in shown
+    assert "panel" not in run("ledger", "b", "--dataset", "census")
+    first, second = json.loads(run("ledger", "b", "--json"))
+    assert (first["unit"], second["total"]) == ("contributions: 1", {"rho": 1.0, "delta": 1e-6})
+    assert first["entries"][1]["entry"]["spent"] == {"epsilon": 1.0}
+
+
+def test_sets_and_changes_totals():
+    assert "ε = 2 is left" in run("ledger", "b", "--epsilon", 2)
+    assert "ε = 3, δ = 0.001 is left" in run("ledger", "b", "--epsilon", 3, "--delta", 0.001)
+    assert "epsilon: must be given, because" in run("ledger", "b", "--rho", 3, code=2)
+    assert "--delta 0.1: goes with epsilon" in run("ledger", "b", "--delta", 0.1, code=2)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            ("ledger", "none"),
+            "FILE none: is not there. Make it, with a total: `opendp-bayes le",
+        ),
+        ((*RELEASE, "--epsilon", 1), "--ledger b: is not there. Make it, with a total: `opendp-b"),
+        (("ledger", "votes.csv"), "ledger votes.csv: line 1: is no line of a ledger."),
+        (("ledger", "votes.csv", "--epsilon", 1), "ledger votes.csv: line 1: is no line of a"),
+        ((*RELEASE[:-2], "--epsilon", 1, "--dataset", "x"), "--dataset x: needs --ledger, the"),
+        (("report", "p.json", "--ledger", "b"), "--ledger b: is for a report from data"),
+    ],
+)
+def test_refuses(command, message):
+    assert message in run(*command, code=2)
+    assert not Path("b").exists()
+
+
+def test_refuses_a_data_set_that_is_not_there():
+    run("ledger", "b", "--dataset", "census", "--epsilon", 2)
+    shown = run("ledger", "b", "--dataset", "x", code=2)
+    assert "--dataset x: is not in b, which has 'census'." in shown
+    shown = run(*RELEASE, "--dataset", "x", "--epsilon", 1, code=2)
+    assert "has no data set 'x', but 'census'. Check" in shown
+    run("ledger", "b", "--dataset", "panel", "--epsilon", 2)
+    shown = run(*RELEASE, "--epsilon", 1, code=2)
+    assert "keeps 2 data sets, 'census', 'panel'; say which, by --dataset." in shown

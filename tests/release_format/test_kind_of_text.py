@@ -1,0 +1,70 @@
+"""Texts given to `from_json` and `show` by mistake: what they are, and what reads them."""
+
+from pathlib import Path
+
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.report.report_document import Report
+from tests.helpers.command_line import run
+
+READERS = (ob.Release, ob.GroupedRelease, ob.Survey, Report)
+DOCUMENTS = {
+    "opendp-bayes release": (ob.Release, r"is a release; it is read by Release\.from_json"),
+    "opendp-bayes grouped release": (
+        ob.GroupedRelease,
+        r"is a release of groups; it is read by GroupedRelease\.from_json",
+    ),
+    "opendp-bayes survey": (ob.Survey, r"is a survey; it is read by Survey\.from_json"),
+    "opendp-bayes report": (Report, "is a report; it is read by `opendp-bayes show FILE`, and"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_document_of_another_kind_names_its_reader(reader, name):
+    kind, message = DOCUMENTS[name]
+    text = f'{{"format": "{name}", "version": 2}}'
+    if reader is kind:
+        message = "is not a|version=2: this package reads version 1"
+    with pytest.raises(ValueError, match=message):
+        reader.from_json(text)
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("votes/r.json", ValueError, r"text='votes/r\.json': is a path, not JSON; .* Path\('votes"),
+        (r"C:\my data\p.html", ValueError, "is a path, not JSON; pass what the file holds"),
+        (Path("r.json"), TypeError, r"text=\w+Path\('r.json'\): must be what the file holds"),
+        (1, TypeError, "text: must be str or bytes, not int"),
+        ("\n<!doctype html>", ValueError, "text: is a page in HTML. The releases that a report"),
+        (b"<html>", ValueError, r"ends in \.json, which `opendp-bayes show` prints"),
+        ('{"a": 1}'.encode("utf-16"), ValueError, r"text: is in UTF-16, .* text\.decode\('utf-16"),
+        ("nothing", ValueError, "text: is not a .* in JSON"),
+        ("[1.5]", ValueError, "text: is not a .* in JSON"),
+        ("1.5", ValueError, "text: is not a .* in JSON"),
+        (b"\xff", ValueError, "text: is not a .* in JSON"),
+    ],
+)
+def test_what_is_no_document_says_what_it_is(reader, text, error, message):
+    with pytest.raises(error, match=message):
+        reader.from_json(text)
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda kind: kind.__name__)
+def test_a_later_version_asks_for_a_newer_package(reader):
+    name = next(name for name, (kind, _) in DOCUMENTS.items() if kind is reader)
+    with pytest.raises(ValueError, match=r"version=9: .* `pip install --upgrade opendp-bayes`"):
+        reader.from_json(f'{{"format": "{name}", "version": 9, "new": []}}')
+
+
+def test_show_names_the_file_beside_a_page(tmp_path):
+    page = tmp_path / "report.html"
+    page.write_text("<!doctype html>")
+    message = run("show", page, code=2)
+    assert f"FILE {page}: is a page." in message
+    assert f"`opendp-bayes show {tmp_path / 'report.json'}`." in message
+    page.write_bytes('{"a": 1}'.encode("utf-16"))
+    assert "text: is in UTF-16, as PowerShell writes" in run("show", page, code=2)
