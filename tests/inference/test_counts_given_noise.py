@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.convolution import counts_given_noise, sums_by_pairs
+from opendp_bayes.inference.convolution import sums_by_pairs, tilts
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from tests.helpers import oracles
 from tests.helpers.brute_force import of_noise
@@ -325,7 +325,7 @@ def test_a_private_number_of_records_that_nothing_bounds_is_refused(monkeypatch)
     gappy = stats.rv_discrete(values=([1, 5 * 10**6], [0.5, 0.5]))
     with pytest.raises(ValueError, match="gaps"):
         CountsGivenNoise((3, 5 * 10**6), prior, noise, size_prior=gappy)
-    monkeypatch.setattr(counts_given_noise, "_MOST_PARTS", 5)
+    monkeypatch.setattr(tilts, "_MOST_TILTS", 5)
     with pytest.raises(ValueError, match="concentration"):
         CountsGivenNoise((10**7, 10**7), (1e6, 1e6), DiscreteLaplace(1e6))
 

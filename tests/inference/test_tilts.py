@@ -96,7 +96,7 @@ def warned(size):
 @pytest.mark.parametrize("size", [None, 60_940])
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("_MOST_POINTS", 64), ("_STEP", 3.0), ("_REACH", -1.0)],
+    [("_MOST_POINTS", 64), ("_STEP", 3.0), ("_REACH", -2.0)],
     ids=["too few points", "steps too long", "laws cut"],
 )
 def test_warns_once_where_sums_do_not_agree(name, value, size, monkeypatch):

@@ -42,7 +42,7 @@ _DEPTH = 23.0
 _SEEN, _CHANGE = 32.0, 1.0
 _SMALLEST = float(np.finfo(float).tiny)
 #: Sums that should agree are warned about where they differ by this share.
-_DISAGREE = 5e-4
+_DISAGREE = 1e-3
 #: Weights of sums of some categories are tabulated up to so many sums.
 _LONGEST_TABLE = 1 << 16
 
@@ -68,7 +68,7 @@ class CountsGivenNoise:
 
     Every mean and standard deviation is within 1e-3 of the standard deviation, and every cumulative
     probability within 1e-3; mostly much nearer. Where the weights of all categories, each from
-    other sums, do not agree to 5e-4, a `UserWarning` says so with the first answer.
+    other sums, do not agree to 1e-3, a `UserWarning` says so with the first answer.
     """
 
     def __init__(
