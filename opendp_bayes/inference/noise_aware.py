@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.answers.prior_conflict import warn_of_conflict
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.two_categories import TwoCategories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
@@ -69,7 +71,8 @@ def noise_aware_posterior(
     Two categories, few data sets, and noise on the counts need no draws (`docs/posterior.md`).
     Raises `ValueError` for a mechanism whose probabilities are out of reach, and given noise on the
     counts for what is beyond the bounds of `docs/limits.md`. Warns where draws do not agree or are
-    worth few independent ones.
+    worth few independent ones. When it is first used, warns where its number of records, or that
+    of a margin, is far from the sum of what was drawn: the prior decides it, not the records.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
     >>> from opendp_bayes import noise_aware_posterior
@@ -96,10 +99,11 @@ def noise_aware_posterior(
             release.source, size_prior=size_prior, effective_draws=effective, seed=seed
         )
         return whole._part(release)
-    posterior = NoiseAwarePosterior(
-        release, _true_counts(release, size_prior, effective, np.random.default_rng(seed))
-    )
+    counts = _true_counts(release, size_prior, effective, np.random.default_rng(seed))
+    posterior = NoiseAwarePosterior(release, counts)
     _warn_of(posterior, effective)
+    if isinstance(counts, CountsGivenNoise) and release.whole is None and size_prior is None:
+        return posterior._on_first_use(partial(warn_of_conflict, release, counts))
     return posterior
 
 
