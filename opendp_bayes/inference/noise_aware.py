@@ -58,7 +58,8 @@ def noise_aware_posterior(
     release : a `Release`.
     prior : `"learned"` learns the law of the cells' intensities, and effects of the margins of a
         joint table, from the release: a `LearnedPosterior`. For noise on the counts only, whose
-        draw does not depend on the prior. By default the prior is the release's own.
+        draw does not depend on the prior. By default the prior is the release's own, which is
+        learned too where `release.learned_prior` says so.
     ordered : with a learned prior, the variables whose values are in order, such as `["age"]`:
         their effects are smooth. Of a release of one column, one name of any kind.
     size_prior : where the number of records is private, its prior: a frozen discrete distribution
@@ -92,6 +93,9 @@ def noise_aware_posterior(
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
     effective = as_size(effective_draws, "effective_draws", "draws")
+    table = release if release.source is None else release.source
+    if prior is None and table.learned_prior:
+        prior = "learned"
     if prior is not None or ordered is not None:
         return _learned(release, prior, ordered, size_prior, seed)
     if release.source is not None:
@@ -190,6 +194,8 @@ def _work(release: ReleasedData) -> float:
     """
     if release.source is not None:
         return _work(release.source)
+    if release.learned_prior:
+        return math.inf
     if release.whole is not None:
         return release.k
     prior, size = np.array(release.prior), release.size
