@@ -104,7 +104,10 @@ def release(
     prior: Annotated[
         str,
         typer.Option(
-            help="Prior concentration: one number, or one for each category, new ones included.",
+            help=(
+                "Prior concentration: one number, or one for each category, new ones included; or"
+                " learned, from the release."
+            ),
             rich_help_panel=options.MODEL,
         ),
     ] = "1",
@@ -231,7 +234,7 @@ def release(
             rows_per_identifier=rows_per_identifier,
             loss=query.budget(epsilon, rho, delta),
             model={
-                "prior": options.prior(prior),
+                "prior": options.prior_or_learned(prior),
                 "mechanism": mechanism,
                 **options.parameters(parameter or []),
             },

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from opendp.context import Context, Query
+from opendp.core import new_function
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import (
     ChangeOneIdDistance,
@@ -23,7 +24,7 @@ from opendp.mod import (
 )
 
 from opendp_bayes.accounting.profile import feasible_loss
-from opendp_bayes.framework.boundary import ReleaseError, descriptor_of
+from opendp_bayes.framework.boundary import ReleaseError, descriptor_of, guarded
 from opendp_bayes.framework.budget import (
     as_tuple,
     check_remaining,
@@ -165,15 +166,31 @@ def ask(
             "query: must be a query on a polars frame, as `context.query()` gives, not"
             f" {type(query).__name__}."
         )
-    chain = counts >> then_dirichlet_multinomial(prior=question.prior)
+    prior = 1.0 if question.learned else question.prior
+    chain = counts >> then_dirichlet_multinomial(prior=prior)
     space = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
-    given, postprocess = dict(options or {}), None
+    given, postprocess = dict(options or {}), _learning() if question.learned else None
     if groups_and_labels(space.categories)[0]:
         if space.size is None:
             mechanism, given = mechanism_for_groups(mechanism, given)
+        if question.learned:
+            raise ValueError(
+                "prior='learned': is of one table; ask for the joint table of the groups' column"
+                " and the others, whose effects are learned, and take conditional() of it."
+            )
         postprocess = grouped_release(chain.output_domain)
     d_in = _records(chain.map(base._d_in))
-    return Asked(question, base, chain, space, d_in, fit_of(mechanism, given, space), postprocess)
+    fit = fit_of(mechanism, given, space, learned=question.learned)
+    return Asked(question, base, chain, space, d_in, fit, postprocess)
+
+
+def _learning() -> Function:
+    """State of a release that its posterior learns its prior: nothing of the draw changes."""
+
+    def marked(release: Release) -> Release:
+        return replace(release, learned_prior=True)
+
+    return new_function(guarded(marked, "learned prior"), TO="ExtrinsicObject")
 
 
 def _records(d_in: Any) -> int:

@@ -3,7 +3,7 @@ whose scale fits the budget.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 import polars as pl
 from opendp.context import Context, Query
@@ -36,7 +36,7 @@ def posterior(  # type: ignore[overload-overlap]
     column: Columns,
     *,
     keys: None = None,
-    prior: Prior = 1.0,
+    prior: Prior | Literal["learned"] = 1.0,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
@@ -54,7 +54,7 @@ def posterior(
     column: Columns,
     *,
     keys: Sequence[Key] | None = None,
-    prior: Prior = 1.0,
+    prior: Prior | Literal["learned"] = 1.0,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
@@ -72,7 +72,7 @@ def posterior(
     column: Columns,
     *,
     keys: Sequence[Key] | None = None,
-    prior: Prior = 1.0,
+    prior: Prior | Literal["learned"] = 1.0,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
@@ -106,7 +106,8 @@ def posterior(
         own. Rows with any other value are in no group: they are counted in a cell of their own,
         which no grouped release contains.
     prior : a positive number for every category, or one for each, buckets included: in the order of
-        the categories, or as a mapping from their labels.
+        the categories, or as a mapping from their labels. `"learned"` learns it from the release,
+        for noise on the counts and without groups (`docs/prior.md`); `plug_in` has a prior of 1.
     size : the number of records, where it is public: required where the privacy unit changes
         records (and wherever a margin says `invariant="lengths"`), refused otherwise. With groups,
         the number of all records; those of the groups are private.

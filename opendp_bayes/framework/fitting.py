@@ -14,6 +14,7 @@ from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.automatic import choose, usual
+from opendp_bayes.release_format.document import check_learnable
 
 #: A parameter of a mechanism, as a user gives it by name.
 Option = float | str | None
@@ -23,9 +24,15 @@ Loss = Callable[[Setting], float]
 Fit = Mechanism | Callable[[Loss], Setting]
 
 
-def fit_of(mechanism: str | Mechanism, options: dict[str, Option], space: PosteriorSpace) -> Fit:
+def fit_of(
+    mechanism: str | Mechanism,
+    options: dict[str, Option],
+    space: PosteriorSpace,
+    *,
+    learned: bool = False,
+) -> Fit:
     """A mechanism value as it is, or the function from a loss to the mechanism that a name and its
-    options describe, at its smallest scale.
+    options describe, at its smallest scale. For a learned prior it must add noise to the counts.
     """
     prior = space.prior_array
     if not isinstance(mechanism, str):
@@ -42,16 +49,22 @@ def fit_of(mechanism: str | Mechanism, options: dict[str, Option], space: Poster
             )
         setting = Setting.of(mechanism, space.size, prior)
         setting.check_informative()
+        if learned:
+            check_learnable(setting.mechanism, space.size, prior)
         return setting.mechanism
     kind = None if mechanism == "auto" else load_mechanism(mechanism)
     _check_options(mechanism, kind, options)
     if kind is None:
-        return lambda loss: choose(lambda setting: smallest_scale(setting, loss), space.size, prior)
+        return lambda loss: choose(
+            lambda setting: smallest_scale(setting, loss), space.size, prior, noise_only=learned
+        )
     open_to_choice = space.size is not None and not options
     parameters: dict[str, Any] = {"scale": 1.0, **default_options(kind, space.size), **options}
     template: Mechanism = kind(**parameters)
     # The scale found is checked when the query is resolved.
     setting = Setting.of(template, space.size, prior)
+    if learned:
+        check_learnable(setting.mechanism, space.size, prior)
     # A smoothness that is not given is chosen for equal proportions.
     guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None
     return lambda loss: fitted(setting, loss, guess)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from opendp.context import Query
 from opendp.mod import Transformation
@@ -41,7 +41,7 @@ class Question:
     variables : the columns whose categories are counted.
     joint : whether the labels are tuples, one entry for each column, as those of a joint table.
     prior : a positive number for every category, or one for each in their order or as a mapping
-        from their labels.
+        from their labels; or `"learned"`, for a posterior that learns it from the release.
     size : the number of records, where it is public.
     cells : of a joint table, those that are counted; None for all.
     elsewhere : of a joint table, the cell in which the records of all others are counted.
@@ -52,12 +52,22 @@ class Question:
 
     variables: tuple[Variable, ...]
     joint: bool = False
-    prior: Prior = 1.0
+    prior: Prior | Literal["learned"] = 1.0
     size: int | None = None
     cells: Sequence[Sequence[Value]] | None = None
     elsewhere: Sequence[Value] | None = None
     by: tuple[str, ...] = ()
     keys: Sequence[Key] | None = None
+
+    @property
+    def learned(self) -> bool:
+        """Whether the posterior learns its prior; `ValueError` for any other word."""
+        if isinstance(self.prior, str) and self.prior != "learned":
+            raise ValueError(
+                f"prior={told(self.prior)}: must be 'learned', a positive number, or one for each"
+                " category."
+            )
+        return isinstance(self.prior, str)
 
     @classmethod
     def of(

@@ -34,7 +34,7 @@ def summary_of(
     records = guess_size if space.size is None else space.size
     row = {
         "column": ", ".join(variable.column for variable in asked.question.variables),
-        "aggregate": _aggregate(asked),
+        "aggregate": _aggregate(asked) + (", prior learned" if asked.question.learned else ""),
         "nulls": _where_counted(asked, "nulls"),
         "unknown": _where_counted(asked, "unknown"),
         "mechanism": type(mechanism).__name__,
@@ -56,10 +56,11 @@ def described(asked: Asked, setting: Setting, loss: PrivacyLoss) -> str:
     size = "" if asked.space.size is None else f", size={asked.space.size}"
     spent = shown(loss_in(asked.base._output_measure)(loss))
     columns = [variable.column for variable in asked.question.variables]
+    prior = ", prior='learned'" if asked.question.learned else ""
     return (
-        f"PosteriorQuery({_aggregate(asked).lower()} of {', '.join(map(repr, columns))}, mechanism="
-        f"{setting.mechanism}, relation={relation_of(asked.space.size)!r}{size}, d_in={asked.d_in},"
-        f" debits={spent} ({asked.base._output_measure}))"
+        f"PosteriorQuery({_aggregate(asked).lower()} of {', '.join(map(repr, columns))}{prior},"
+        f" mechanism={setting.mechanism}, relation={relation_of(asked.space.size)!r}{size},"
+        f" d_in={asked.d_in}, debits={spent} ({asked.base._output_measure}))"
     )
 
 

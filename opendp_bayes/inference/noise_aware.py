@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.answers.prior_conflict import warn_of_conflict
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.two_categories import TwoCategories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
@@ -56,7 +58,8 @@ def noise_aware_posterior(
     release : a `Release`.
     prior : `"learned"` learns the law of the cells' intensities, and effects of the margins of a
         joint table, from the release: a `LearnedPosterior`. For noise on the counts only, whose
-        draw does not depend on the prior. By default the prior is the release's own.
+        draw does not depend on the prior. By default the prior is the release's own, which is
+        learned too where `release.learned_prior` says so.
     ordered : with a learned prior, the variables whose values are in order, such as `["age"]`:
         their effects are smooth. Of a release of one column, one name of any kind.
     size_prior : where the number of records is private, its prior: a frozen discrete distribution
@@ -69,7 +72,8 @@ def noise_aware_posterior(
     Two categories, few data sets, and noise on the counts need no draws (`docs/posterior.md`).
     Raises `ValueError` for a mechanism whose probabilities are out of reach, and given noise on the
     counts for what is beyond the bounds of `docs/limits.md`. Warns where draws do not agree or are
-    worth few independent ones.
+    worth few independent ones. When it is first used, warns where its number of records, or that
+    of a margin, is far from the sum of what was drawn: the prior decides it, not the records.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
     >>> from opendp_bayes import noise_aware_posterior
@@ -89,6 +93,9 @@ def noise_aware_posterior(
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
     effective = as_size(effective_draws, "effective_draws", "draws")
+    table = release if release.source is None else release.source
+    if prior is None and table.learned_prior:
+        prior = "learned"
     if prior is not None or ordered is not None:
         return _learned(release, prior, ordered, size_prior, seed)
     if release.source is not None:
@@ -96,10 +103,11 @@ def noise_aware_posterior(
             release.source, size_prior=size_prior, effective_draws=effective, seed=seed
         )
         return whole._part(release)
-    posterior = NoiseAwarePosterior(
-        release, _true_counts(release, size_prior, effective, np.random.default_rng(seed))
-    )
+    counts = _true_counts(release, size_prior, effective, np.random.default_rng(seed))
+    posterior = NoiseAwarePosterior(release, counts)
     _warn_of(posterior, effective)
+    if isinstance(counts, CountsGivenNoise) and release.whole is None and size_prior is None:
+        return posterior._on_first_use(partial(warn_of_conflict, release, counts))
     return posterior
 
 
@@ -186,6 +194,8 @@ def _work(release: ReleasedData) -> float:
     """
     if release.source is not None:
         return _work(release.source)
+    if release.learned_prior:
+        return math.inf
     if release.whole is not None:
         return release.k
     prior, size = np.array(release.prior), release.size

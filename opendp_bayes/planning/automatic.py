@@ -19,6 +19,7 @@ from opendp_bayes.mechanisms import (
     PermuteAndFlip,
 )
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
+from opendp_bayes.mechanisms.protocol import adds_noise
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.scoring import preferred, proportions_of_interest, score_of
 
@@ -44,7 +45,13 @@ _EXACT_WORK = 500_000
 _EXACT_CANDIDATES_OF_FLIP = 100
 
 
-def choose(fit: Callable[[Setting], Setting], size: int | None, prior: Floats) -> Setting:
+def choose(
+    fit: Callable[[Setting], Setting],
+    size: int | None,
+    prior: Floats,
+    *,
+    noise_only: bool = False,
+) -> Setting:
     """Choose the mechanism for `mechanism="auto"`: the calibrated one with the smallest score of
     `plan`, among those that have a chance of it.
 
@@ -54,7 +61,8 @@ def choose(fit: Callable[[Setting], Setting], size: int | None, prior: Floats) -
     and others where the scale of the usual noise is more than half of the records in a category or
     there are few records. A private number of records is taken to be large. Over the settings of
     `tests/planning/test_plan.py` the score is within 5 % of the best mechanism's. Depends on public
-    things only.
+    things only. With `noise_only` it compares noise on the counts alone, from which a prior can be
+    learned.
     """
     best = fit(Setting.of(usual(size, prior.size), size, prior))
     scale = best.mechanism.scale
@@ -64,6 +72,8 @@ def choose(fit: Callable[[Setting], Setting], size: int | None, prior: Floats) -
     few = few and k == prior.size
     fitted = [best]
     for template in _rivals(size, prior, few):
+        if noise_only and not adds_noise(template, size, prior):
+            continue
         try:
             rival = fit(Setting.of(template, size, prior))
             rival.check_informative()

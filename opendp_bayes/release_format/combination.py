@@ -44,6 +44,12 @@ class Combination:
                     " one draw; combine the tables, `grouped.whole`, and look at the cells of the"
                     " group with `posterior.given(...)`."
                 )
+            if release.learned_prior:
+                raise ValueError(
+                    f"releases[{place}]: has a learned prior, and one of several releases is not"
+                    " learned; combine dataclasses.replace(release, learned_prior=False), or give"
+                    " tables of the same records by name."
+                )
             if self.records == "same" and release.promise.truncated:
                 raise ValueError(
                     f"releases[{place}]: is of rows that were limited for each identifier, and"

@@ -36,6 +36,8 @@ class ReleasedData(Promised):
         the place of the first category in it; the noise of all groups is one draw, and `mechanism`
         and `promise` are those of the whole.
     group_size : of such a group, its number of records where that is public too.
+    learned_prior : whether `posterior` learns its prior from the release; `prior` is for
+        `plug_in` then.
     """
 
     drawn: tuple[int, ...]
@@ -47,6 +49,7 @@ class ReleasedData(Promised):
     whole: "ReleasedData | None" = None
     start: int = 0
     group_size: int | None = None
+    learned_prior: bool = False
 
     @property
     def k(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from opendp_bayes.accounting.stated import understated
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.protocol import Mechanism, projected
+from opendp_bayes.mechanisms.protocol import Mechanism, adds_noise, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Label
@@ -253,6 +253,9 @@ class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only
         list[int],
         field_of("What the mechanism drew, one for each category; may be negative.", **NUMBERS),
     ]
+    learned_prior: Annotated[
+        bool, field_of("Whether the posterior learns its prior from the release.")
+    ] = False
 
     def of_draws(self) -> list[Rule]:
         """An integer was drawn for each category."""
@@ -264,7 +267,9 @@ class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only
         values["mechanism"].check(size=self.size, prior=np.array(self.prior))
         check_counts(values["mechanism"], self.drawn, self.size)
         check_loss(values["promise"], values["mechanism"], np.array(self.prior))
-        return {"drawn": tuple(self.drawn), **values}
+        if self.learned_prior:
+            check_learnable(values["mechanism"], self.size, np.array(self.prior))
+        return {"drawn": tuple(self.drawn), "learned_prior": self.learned_prior, **values}
 
 
 def as_labels(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -279,6 +284,16 @@ def check_loss(promise: Promise, mechanism: Mechanism, prior: Floats) -> None:
         raise ValueError(
             f"loss.{name}={stated!r}: cannot be, because {mechanism!r} has at least {least:.6g} at"
             f" d_in={promise.d_in}; the document was changed, or its loss is another release's."
+        )
+
+
+def check_learnable(mechanism: Mechanism, size: int | None, prior: Floats) -> None:
+    """Raise `ValueError` where a prior cannot be learned from what the mechanism draws."""
+    if not adds_noise(mechanism, size, prior):
+        raise ValueError(
+            f"prior='learned': needs noise on the counts, as of KNormParameters, LaplaceParameters"
+            f" or GaussianParameters; what {mechanism.name!r} draws depends on the prior. Give a"
+            " number for the prior, or another mechanism."
         )
 
 

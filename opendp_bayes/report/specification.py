@@ -107,7 +107,11 @@ class Result(_Part, frozen=True, kw_only=True):
         str | None, _says("A posterior for each category of this column, also under `columns`.")
     ] = None
     prior: Annotated[
-        float | list[float], _says("Prior concentration: one number, or one for each category.")
+        float | list[float] | Literal["learned"],
+        _says(
+            "Prior concentration: one number, or one for each category; or learned from the"
+            " release."
+        ),
     ] = 1.0
     share: Annotated[_Positive, _says("Weight of the result in the budget.")] = 1.0
     mechanism: Annotated[str, _says("As for `posterior`.")] = "auto"

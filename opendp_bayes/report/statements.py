@@ -85,8 +85,10 @@ def notes(specification: Specification, result: Result, categories: Sequence[Any
 
 
 def prior_of(release: Any) -> str:
-    """The concentration of the prior."""
+    """The concentration of the prior, or that it was learned."""
     prior = release.prior
+    if getattr(release, "learned_prior", False):
+        return "learned from the release"
     if len(set(prior)) == 1:
         return f"{prior[0]:.6g} per category"
     return f"({', '.join(f'{entry:.6g}' for entry in prior)})"
@@ -141,7 +143,7 @@ def methods(report: Report, level: float) -> str:
     headings = [result.heading for result in specification.results]
     together = "All results together have" if len(headings) > 1 else "The result has"
     mechanisms = _mechanisms(headings, [release.mechanism for release in report.releases])
-    priors = _by_result(headings, [prior_of(release) for release in report.releases])
+    priors = _priors(headings, report.releases)
     return (
         f"Category probabilities were released under {concentrated}differential privacy with"
         f" {versions}. The privacy unit is {said['unit']}: data sets that differ by"
@@ -149,9 +151,19 @@ def methods(report: Report, level: float) -> str:
         f" {said['loss']}; bounds are certified and rounded up. The mechanism was {mechanisms}."
         f" Estimates are means and equal-tailed {100 * level:.6g} % credible intervals of the"
         " posterior given the released values, which takes the randomness of the release into"
-        f" account. The prior was Dirichlet with concentration {priors}."
+        f" account. The prior was {priors}."
         f"{''.join(_limits(report))}"
     )
+
+
+def _priors(headings: Sequence[str], releases: Sequence[Any]) -> str:
+    """The priors, each with the results that it is of."""
+    texts, dirichlet = [prior_of(release) for release in releases], "Dirichlet with concentration "
+    learned = [getattr(release, "learned_prior", False) for release in releases]
+    if not any(learned):
+        return dirichlet + _by_result(headings, texts)
+    each = zip(texts, learned, strict=True)
+    return _by_result(headings, [text if of else dirichlet + text for text, of in each])
 
 
 def _mechanisms(headings: Sequence[str], mechanisms: Sequence[Mechanism]) -> str:

@@ -43,6 +43,8 @@ class Release(InferredRelease):
     whole, start : for one group of a table of groups, the release of all groups, whose mechanism
         and promise it has, and the place of its first category in it; None and 0 elsewhere.
     group_size : the number of records of that group, where it is public too.
+    learned_prior : whether `posterior` learns its prior from the release (`prior="learned"` in a
+        query). `prior` is that of `plug_in` then.
     """
 
     def plot(
@@ -167,7 +169,7 @@ class Release(InferredRelease):
                 "to_json: this release is one group of a table, and its posterior needs the draw"
                 " of all groups; keep the `GroupedRelease`."
             )
-        return ReleaseDocument.write(self, drawn=list(self.drawn))
+        return ReleaseDocument.write(self, drawn=list(self.drawn), learned_prior=self.learned_prior)
 
     @staticmethod
     def json_schema() -> dict[str, Any]:
@@ -195,7 +197,8 @@ class Release(InferredRelease):
         counts = ", ".join(
             f"{label!r}: {count}" for label, count in zip(self.categories, self.counts, strict=True)
         )
+        prior = "learned" if self.learned_prior else list(self.prior)
         return (
-            f"Release({{{counts}}}, prior={list(self.prior)}, mechanism={self.mechanism},"
+            f"Release({{{counts}}}, prior={prior!r}, mechanism={self.mechanism},"
             f" {self._promised()})"
         )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from opendp_bayes.display.sheet import Body, Column, Marked, Note, Row, Sheet, Table
 from opendp_bayes.display.wording import TRUNCATED, described, group_name, guarantee
+from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.estimates import (
     Estimate,
     InferredRelease,
@@ -29,6 +30,8 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
     columns = [*_named(release), _COUNT]
     cells = [*_labels(release), _counts(release)]
     notes: list[Note] = [*promised(release.promise), _by(release.mechanism)]
+    if release.learned_prior:
+        notes.append(_prior_of(release))
     reading = ""
     decimals = None
     if isinstance(aware, Estimate):
@@ -91,6 +94,15 @@ def promised(promise: Promise, whose: str = "") -> list[Note]:
 
 def _by(mechanism: Mechanism) -> Note:
     return "Mechanism: ", Marked(described(mechanism), "code"), "."
+
+
+def _prior_of(release: InferredRelease) -> Note:
+    """What was learned of the prior, where the posterior has been computed."""
+    if not release.has_posterior or not isinstance(release.posterior, LearnedPosterior):
+        return "Prior: learned from the release."
+    learned = release.posterior.learned
+    told = (f"{name} {learned[name].mean():.3g} ± {learned[name].std():.2g}" for name in learned)
+    return f"Prior: learned from the release ({', '.join(told)})."
 
 
 def _named(release: InferredRelease) -> list[Column]:

@@ -791,3 +791,13 @@ def test_where_other_rows_are_counted_is_said_before_the_release_and_below_it(
 
     monkeypatch.setattr(PosteriorQuery, "release", fail)
     assert note in CliRunner().invoke(app, ["release", *options]).stderr
+
+
+def test_a_prior_may_be_learned(files: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "release.json"
+    options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1", "--output", kept)
+    shown = run("release", files / "votes.csv", *options, "--prior", "learned")
+    assert "Prior: learned from the release (empty cells" in " ".join(shown.split())
+    assert ob.Release.from_json(kept.read_text()).learned_prior
+    again = run("release", files / "votes.csv", *options[:6], "--prior", "auto", code=2)
+    assert "--prior auto: must be one number" in again

@@ -254,6 +254,8 @@ QUERIES = rows(
     vary("column", "s", DIFFERENT, lambda q: release_of(q).counts, **ALMOST_WITHOUT_NOISE),
     vary("keys", ["b"], DIFFERENT, lambda q: release_of(q).groups, **GROUPS),
     vary("prior", 0.1, LARGER, **BY_EHD),
+    vary("prior", "learned", DIFFERENT, lambda q: release_of(q).learned_prior),
+    vary("prior", "learned", REFUSED, **BY_EHD),
     vary("categories", ["b", "a"], DIFFERENT, lambda q: release_of(q).categories, **STRINGS),
     vary("size", 3, DIFFERENT, **BY_EHD),
     vary("nulls", "none", DIFFERENT, lambda q: release_of(q).categories),

@@ -1,6 +1,6 @@
 """Arguments of posteriors and of the methods of one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +42,7 @@ TWICE = dict.fromkeys("vw", released((60, 3, 1), 64, GAUSSIAN))
 #: Chains meet soon where a release says little.
 BY_CHAINS = released((400, 350, 250), 1000, Rounded(300.0))
 PRIVATE = released((6, 3), None, ob.LaplaceParameters(1.0, total="private"))
+LEARNED = replace(PRIVATE, learned_prior=True)
 POSTERIOR = released((6, 3, 1), 10, LAPLACE).posterior
 OTHER = released((3, 6, 1), 10, LAPLACE).posterior
 ODDS = POSTERIOR.odds("a")
@@ -142,6 +143,7 @@ POSTERIORS = [
         first_mean,
         vary("release", released((9, 1, 0), 10, LAPLACE), LARGER),
         vary("prior", "learned", DIFFERENT, release=PRIVATE),
+        vary("release", LEARNED, DIFFERENT, release=PRIVATE),
         vary("ordered", ["a"], DIFFERENT, release=PRIVATE, prior="learned"),
         vary("size_prior", stats.poisson(30), DIFFERENT, release=PRIVATE),
         vary("effective_draws", 20_000, LARGER, lambda p: p.diagnostics.draws),

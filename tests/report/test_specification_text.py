@@ -101,7 +101,11 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ('column = "vote"', 'column = "vote"\nby = "vote"', r"line 16: .*by: must be another"),
         ("share = 2", "share = 0", r"line 19: results\[1\]\.share: must be a number > 0"),
         ("share = 2", "share = inf", r"line 19: results\[1\]\.share=inf: must be finite"),
-        ("prior = 0.5", "prior = true", r"line 20: .*prior: must be a number or a list, not true"),
+        (
+            "prior = 0.5",
+            "prior = true",
+            r"line 20: .*prior: must be text or a number or a list, not true",
+        ),
         ('"Votes"', '""', r"line 1: title: must be text of length >= 1, not ''"),
         ("share = 2", 'title = "vote"', r"line 17: results\[1\]: 'vote' is there already"),
         ('["vote", "age group"]', '["vote", "vote"]', r"line 18: .*column: must name at least"),

@@ -177,6 +177,17 @@ def test_the_methods_say_of_which_result_they_speak() -> None:
     assert "; SmoothHellingerExponential(gamma=1), of scale 4, for “Town”. " in said
 
 
+def test_a_learned_prior_is_said() -> None:
+    learned, plain = replace(release(NOISE), learned_prior=True), release(NOISE)
+    assert prior_of(learned) == "learned from the release"
+    assert "account. The prior was learned from the release. " in methods(
+        report(TEXT, learned), 0.95
+    )
+    both = TEXT + '[[results]]\ncolumn = "town"\ntitle = "Town"\n'
+    said = methods(report(both, learned, plain), 0.95)
+    assert "learned from the release for “vote”; Dirichlet with concentration 1 per" in said
+
+
 @pytest.mark.parametrize(
     ("mechanism", "name"),
     [

@@ -436,6 +436,27 @@ class NoiseAwarePosterior(MixturePosterior):
         super().__init__(labels, release.prior if prior is None else prior, true_counts)
         self.release: ReleasedData | Combination = release
         self.axes = release.axes if categories is None else ()
+        self._before: Callable[[], None] | None = None
+
+    def _on_first_use(self, before: Callable[[], None]) -> "NoiseAwarePosterior":
+        """Call a function once, before the laws of this posterior, but of no other, are asked."""
+        self._before = before
+        return self
+
+    def _begin(self) -> None:
+        before, self._before = self._before, None
+        if before is not None:
+            before()
+
+    @property
+    def _counted(self) -> TrueCounts:
+        self._begin()
+        return super()._counted
+
+    @property
+    def _marginals(self) -> BetaMixtures:
+        self._begin()
+        return super()._marginals
 
     def _made(
         self, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]

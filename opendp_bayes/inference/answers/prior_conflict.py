@@ -1,0 +1,75 @@
+"""Says where a fixed prior, not what was drawn, decides how many records there are."""
+
+import math
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise
+from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.release_format.labels import distinct, identity, places_of
+
+#: Standard deviations of the noise between a posterior and what was drawn, for sums of many cells,
+#: and what is added for one: the tails of Laplace noise are longer than those of a sum.
+_FAR, _FARTHER = 4.0, 3.0
+
+
+def warn_of_conflict(release: ReleasedData, true_counts: CountsGivenNoise) -> None:
+    """Warn if the expected number of records, where that is private, or of those in a margin of a
+    joint table, is far from the sum of what was drawn.
+
+    With m cells, far is `4 + 3 / sqrt(m)` standard deviations of the noise. Counts are not below 0,
+    and no sum is above a public number of records: what was drawn beyond is taken to be there.
+    """
+    categories = true_counts.categories
+    drawn, noise, expected = categories.drawn, categories.noise, true_counts.counts.mean()
+    worst, message = 1.0, ""
+    for name, cells in _sums(release):
+        if not categories.noised[cells].all():
+            continue
+        total = float(drawn[cells].sum()) - cells.size * _mean(noise)
+        mean, width = float(expected[cells].sum()), _std(noise) * math.sqrt(cells.size)
+        away = abs(mean - float(np.clip(total, 0, release.size))) / width
+        if (excess := away / (_FAR + _FARTHER / math.sqrt(cells.size))) > worst:
+            worst = excess
+            message = (
+                f"the posterior's number of records{name} is {mean:.0f}, {away:.0f} standard"
+                f" deviations of the noise from {total:.0f}, the sum of what was drawn"
+            )
+    if message:
+        warnings.warn(
+            f"prior: with {_shown(release.prior)}, {message}. The prior claims records that were"
+            " not seen, or hides those that were: use noise_aware_posterior(release,"
+            " prior='learned') (docs: Which prior should I use).",
+            stacklevel=5,
+        )
+
+
+def _sums(release: ReleasedData) -> Iterator[tuple[str, Integers]]:
+    """Cells whose sums are compared, each with what it is called."""
+    if release.size is None:
+        yield "", np.arange(release.k)
+    for axis, values in release.values_of_axes.items():
+        places = places_of(values)
+        of_cells = np.array([places[identity(value)] for value in values])
+        by_value = np.split(np.argsort(of_cells, kind="stable"), np.cumsum(np.bincount(of_cells)))
+        for value, cells in zip(distinct(values), by_value, strict=False):
+            yield f" with {axis}={value!r}", cells
+
+
+def _mean(noise: IntegerNoise) -> float:
+    """Mean of the noise: a law with kinks is symmetric around their middle."""
+    return float(np.mean(noise.kinks)) if noise.kinks else 0.0
+
+
+def _std(noise: IntegerNoise) -> float:
+    """Standard deviation of the noise, about: a law with kinks is a Laplace law."""
+    return noise.scale * math.sqrt(2.0) if noise.kinks else noise.scale
+
+
+def _shown(prior: tuple[float, ...]) -> str:
+    """The prior in words."""
+    return f"a prior of {prior[0]:g} per category" if len(set(prior)) == 1 else "this prior"
