@@ -280,7 +280,13 @@ def regions(about):
     noise = "below" if ratio < 0.1 else "around" if ratio <= 10 else "above"
     return [
         f"n {number}, {prior} prior, noise {noise}",
-        "k 2" if k == 2 else "k 3 to 30" if k <= 30 else "k 31 to 1000" if k <= 1000 else "k above 1000",
+        "k 2"
+        if k == 2
+        else "k 3 to 30"
+        if k <= 30
+        else "k 31 to 1000"
+        if k <= 1000
+        else "k above 1000",
         "n to 1000" if n <= 1000 else "n to 1e6" if n <= 10**6 else "n to 1e9",
         f"draw {about['draw']}",
         *([] if number == "public" else [f"prior of n {about['private']}"]),

@@ -172,7 +172,7 @@ class Pairs:
         out weigh less than `RARE` together.
         """
         x, n, w = self.pairs(i)
-        if x.size < 30_000 or np.ptp(n) == 0:
+        if x.size < 50_000 or np.ptp(n) == 0:
             return x, n, w
         seen = w > RARE / w.size
         x, n, w = x[seen], n[seen], w[seen] / w[seen].sum()
