@@ -98,7 +98,7 @@ def test_tilts_have_the_probabilities_of_many_categories_and_a_private_number():
     setting = Setting((Look("laplace", 3.0, drawn),), np.full(40, 0.7))
     found, right = Private(setting), Dense(setting, 700)
     at = np.linspace(0.005, 0.05, 8)
-    for i in range(7):
+    for i in (0, 3, 6):
         off = found.theta_cdf(i, at, 1 - at) - right.theta_cdf(i, at, 1 - at)
         assert np.max(np.abs(off)) < 2e-4
 
@@ -146,7 +146,7 @@ def failures(block, seeds, most_categories=10_000):
 
 @pytest.mark.parametrize("block", some_of(range(6), 2))
 def test_some_random_settings(block):
-    found, served = failures(block, range(5), most_categories=30)
+    found, served = failures(block, range(4), most_categories=30)
     assert not found
     assert served >= 2
 
