@@ -85,6 +85,15 @@ if TYPE_CHECKING:
     from opendp_bayes.inference.combine import combine as combine
     from opendp_bayes.inference.log_likelihood import LogLikelihood as LogLikelihood
     from opendp_bayes.inference.log_likelihood import log_likelihood as log_likelihood
+    from opendp_bayes.inference.survey_tables.estimates_of_copies import (
+        combine_estimates as combine_estimates,
+    )
+    from opendp_bayes.inference.survey_tables.posterior_of_tables import (
+        survey_posterior as survey_posterior,
+    )
+    from opendp_bayes.inference.survey_tables.survey_posterior import (
+        SurveyPosterior as SurveyPosterior,
+    )
     from opendp_bayes.mathematics.conjugate import binomial_beta as binomial_beta
     from opendp_bayes.mathematics.conjugate import multinomial_dirichlet as multinomial_dirichlet
     from opendp_bayes.mathematics.hellinger import bhattacharyya_angle as bhattacharyya_angle
@@ -181,6 +190,9 @@ _HOME = {
     "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
     "inference.combine": ("combine",),
     "inference.log_likelihood": ("LogLikelihood", "log_likelihood"),
+    "inference.survey_tables.estimates_of_copies": ("combine_estimates",),
+    "inference.survey_tables.posterior_of_tables": ("survey_posterior",),
+    "inference.survey_tables.survey_posterior": ("SurveyPosterior",),
     "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
     "planning.compare": ("Plan",),
     "planning.error_law": ("ErrorLaw", "error_law"),

@@ -1,7 +1,8 @@
 """One posterior from several releases."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
+from typing import Literal, overload
 
 import numpy as np
 from scipy import special
@@ -22,6 +23,8 @@ from opendp_bayes.inference.likelihood.of_counts import (
     Likelihood,
     likelihood_of,
 )
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.combination import Combination, Records
@@ -31,15 +34,29 @@ from opendp_bayes.release_format.data import ReleasedData
 _LARGEST_PAIRS = 1 << 24
 
 
+@overload
+def combine(
+    releases: Mapping[str, ReleasedData], *, records: Literal["same"], draws_may_agree: bool = False
+) -> SurveyPosterior: ...
+@overload
 def combine(
     releases: Sequence[ReleasedData], *, records: Records, draws_may_agree: bool = False
-) -> NoiseAwarePosterior:
-    """The posterior given several releases of the same categories with the same prior.
+) -> NoiseAwarePosterior: ...
+def combine(
+    releases: Sequence[ReleasedData] | Mapping[str, ReleasedData],
+    *,
+    records: Records,
+    draws_may_agree: bool = False,
+) -> NoiseAwarePosterior | SurveyPosterior:
+    """The posterior given several releases of the same categories with the same prior, or of tables
+    of different variables of the same records.
 
     Parameters
     ----------
     releases : at least two `Release`s. Their losses add up where they are of the same records
-        (`docs/combining.md`).
+        (`docs/combining.md`). Tables of different variables are given as a mapping from names,
+        which of one column is that of the variable, and lead to a `SurveyPosterior`
+        (`docs/survey-posterior.md`).
     records : `"same"`: noisy looks at the same records, whose true counts are equal; a public
         number of records of one of them holds for all; none may be truncated, because the rows that
         are kept may differ. `"different"`: of records that have nothing in common but the
@@ -66,6 +83,13 @@ def combine(
     >>> combine([first, second], records="same")
     NoiseAwarePosterior({'a': 0.5456 ± 0.22, 'b': 0.4544 ± 0.22}, exact)
     """
+    if isinstance(releases, Mapping):
+        if records != "same":
+            raise ValueError(
+                f"records={records!r}: must be 'same' for tables by name, which are of the same"
+                " records; give releases of different records as a list."
+            )
+        return survey_posterior(releases, draws_may_agree=draws_may_agree)
     combination = Combination.of(releases, records, draws_may_agree)
     prior = np.array(combination.prior)
     likelihoods = [

@@ -75,7 +75,7 @@ class InferredRelease(ReleasedData):
         """
         # That of the table is shared by all its groups.
         if isinstance(self.source, InferredRelease):
-            return self.source.posterior.part(self)
+            return self.source.posterior._part(self)
         return noise_aware_posterior(self)
 
     @property

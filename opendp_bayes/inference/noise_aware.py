@@ -2,16 +2,20 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.two_categories import TwoCategories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.learned.learned_counts import learned_counts
+from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
 from opendp_bayes.inference.likelihood.envelope import check_envelope
 from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
 from opendp_bayes.inference.likelihood.of_counts import (
@@ -39,6 +43,8 @@ _QUICK_WORK = 500
 def noise_aware_posterior(
     release: ReleasedData,
     *,
+    prior: Literal["learned"] | None = None,
+    ordered: Sequence[str] | None = None,
     size_prior: Any = None,
     effective_draws: int = 4000,
     seed: int | None = 0,
@@ -48,10 +54,15 @@ def noise_aware_posterior(
     Parameters
     ----------
     release : a `Release`.
+    prior : `"learned"` learns the law of the cells' intensities, and effects of the margins of a
+        joint table, from the release: a `LearnedPosterior`. For noise on the counts only, whose
+        draw does not depend on the prior. By default the prior is the release's own.
+    ordered : with a learned prior, the variables whose values are in order, such as `["age"]`:
+        their effects are smooth. Of a release of one column, one name of any kind.
     size_prior : where the number of records is private, its prior: a frozen discrete distribution
         of scipy, such as `scipy.stats.poisson(1000)`. By default every number is equally probable.
     effective_draws : the effective sample size of Markov chains or weighted draws, where they are
-        needed.
+        needed; the chains of a learned prior have a length of their own.
     seed : of those draws. Exponential mechanisms for three or more categories draw from the
         operating system's source as well, which has no seed.
 
@@ -78,14 +89,63 @@ def noise_aware_posterior(
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
     effective = as_size(effective_draws, "effective_draws", "draws")
+    if prior is not None or ordered is not None:
+        return _learned(release, prior, ordered, size_prior, seed)
     if release.source is not None:
         whole = noise_aware_posterior(
             release.source, size_prior=size_prior, effective_draws=effective, seed=seed
         )
-        return whole.part(release)
+        return whole._part(release)
     posterior = NoiseAwarePosterior(
         release, _true_counts(release, size_prior, effective, np.random.default_rng(seed))
     )
+    _warn_of(posterior, effective)
+    return posterior
+
+
+def _learned(
+    release: ReleasedData, prior: Any, ordered: Any, size_prior: Any, seed: int | None
+) -> LearnedPosterior:
+    """The posterior under a learned prior, of arguments that are checked here."""
+    if prior != "learned":
+        wanted = "'learned' where ordered is given" if prior is None else "'learned' or None"
+        raise ValueError(f"prior={prior!r}: must be {wanted}.")
+    if size_prior is not None:
+        raise ValueError(
+            f"size_prior={size_prior!r}: must be None with prior='learned', which learns the scale"
+            " of the number of records with the rest."
+        )
+    if release.group_size is not None:
+        raise ValueError(
+            f"prior='learned': is for a whole table, not for one group of public size"
+            f" {release.group_size}; use the release of all groups, or pooled()."
+        )
+    whole = release if release.source is None else release.source
+    table = table_of(whole)
+    names = _ordered(table, whole.axes, ordered)
+    found = LearnedPosterior(whole, learned_counts(table, names, np.random.default_rng(seed)))
+    _warn_of(found, _FEWEST_EFFECTIVE)
+    return found if release.source is None else found._part(release)
+
+
+def _ordered(table: NoisedTable, axes: tuple[str, ...], ordered: Any) -> list[str]:
+    """The names of ordered variables, as the table has them."""
+    names = [] if ordered is None else ordered
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"ordered={ordered!r}: must be a sequence of names, such as ['age'].")
+    if not axes:
+        if len(names) > 1:
+            raise ValueError(f"ordered={ordered!r}: must be one name, for there is one column.")
+        return list(table.variables) if names else []
+    if set(names) - set(axes):
+        raise ValueError(
+            f"ordered={ordered!r}: must be variables of the table: {', '.join(map(repr, axes))}."
+        )
+    return list(names)
+
+
+def _warn_of(posterior: NoiseAwarePosterior, effective: int) -> None:
+    """Warn where draws are few or do not agree."""
     found = posterior.diagnostics
     if found is not None:
         ess, r_hat, log_error, differs = (
@@ -105,9 +165,8 @@ def noise_aware_posterior(
                 f" {ess:.0f}, R-hat {r_hat:.3f}, error of the log-likelihood {log_error:.2f}, other"
                 f" draws {differs:.1f} standard errors away (docs: Noise-aware posterior,"
                 " Diagnostics).",
-                stacklevel=2,
+                stacklevel=3,
             )
-    return posterior
 
 
 def is_quick(*releases: ReleasedData) -> bool:

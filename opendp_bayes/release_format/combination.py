@@ -58,7 +58,9 @@ class Combination:
                 if not fits:
                     raise ValueError(
                         f"releases[{place}]: has {name}={getattr(release, name)}, the first has"
-                        f" {getattr(first, name)}; release all with the same {name}."
+                        f" {getattr(first, name)}; release all with the same {name}, or give"
+                        " tables of the same records by name, as in combine({'vote': one, 'vote"
+                        " and party': other}, records='same')."
                     )
         if self.records == "same" and len(self._sizes) > 1:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,6 +11,8 @@ from opendp_bayes.accounting.division import sum_up
 from opendp_bayes.display import notebook
 from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
 from opendp_bayes.display.wording import group_name, stated_loss
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.labels import absent, place_of
@@ -76,6 +79,27 @@ class Survey(Mapping[str, Release | GroupedRelease]):
     def measure(self) -> str:
         """The OpenDP privacy measure that the releases were made under."""
         return self.releases[0].measure
+
+    @cached_property
+    def posterior(self) -> SurveyPosterior:
+        """One posterior of all tables of the survey, whose answers agree with each other, and from
+        which synthetic records are drawn; computed when first asked for.
+
+        A question of one column is a table of one variable, of the question's name; the columns of
+        a joint table are its variables. Raises `ValueError` for questions by groups and where the
+        tables do not fit each other; warns where its chains have not met
+        (`docs/survey-posterior.md`).
+        """
+        groups = [name for name, one in self.items() if isinstance(one, GroupedRelease)]
+        if groups:
+            raise ValueError(
+                f"releases[{groups[0]!r}]: is of groups; ask for a joint table instead, as in"
+                " column=['region', 'vote'], or combine the others by name:"
+                " ob.combine({...}, records='same')."
+            )
+        return survey_posterior(
+            {name: one for name, one in self.items() if isinstance(one, Release)}
+        )
 
     def __getitem__(self, name: str) -> Release | GroupedRelease:
         place = place_of(name, self.names)

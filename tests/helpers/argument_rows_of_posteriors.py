@@ -17,7 +17,7 @@ from opendp_bayes.results.pooled_release import Pooled
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 from tests.helpers.releases import promise
 
-LAPLACE = ob.LaplaceParameters(1.0)
+LAPLACE, GAUSSIAN = ob.LaplaceParameters(1.0), ob.GaussianParameters(2.0)
 
 
 def released(counts: tuple[int, ...], size: int | None, mechanism: Any) -> ob.Release:
@@ -38,6 +38,7 @@ class Rounded:
         return -(((counts - released) / self.scale) ** 2).sum(axis=1) / 2
 
 
+TWICE = dict.fromkeys("vw", released((60, 3, 1), 64, GAUSSIAN))
 #: Chains meet soon where a release says little.
 BY_CHAINS = released((400, 350, 250), 1000, Rounded(300.0))
 PRIVATE = released((6, 3), None, ob.LaplaceParameters(1.0, total="private"))
@@ -112,6 +113,24 @@ POSTERIORS = [
         vary("draws_may_agree", False, REFUSED),
     ),
     *rows(
+        ob.survey_posterior,
+        {"tables": {"v": released((60, 3, 1), 64, GAUSSIAN)}, "effective_draws": 10},
+        lambda p: float(p.marginal("v").mean()[0]),
+        vary("tables", {"v": released((30, 20, 14), 64, GAUSSIAN)}, SMALLER),
+        vary("concentration", 30.0, SMALLER),
+        vary("effective_draws", 4000, LARGER, lambda p: min(p.effective_draws.values())),
+        vary("draws_may_agree", False, REFUSED, tables=TWICE, draws_may_agree=True),
+        vary("seed", 1, DIFFERENT),
+    ),
+    *rows(
+        ob.combine_estimates,
+        {"estimates": [1.0, 2.0], "variances": [0.5, 0.5], "kind": "population"},
+        lambda found: float(found.variance),
+        vary("estimates", [1.0, 3.0], LARGER),
+        vary("variances", [0.5, 0.6], LARGER),
+        vary("kind", "predictive", SMALLER),
+    ),
+    *rows(
         ob.log_likelihood,
         {"release": released((6, 3, 1), 10, LAPLACE)},
         lambda of: float(of([0.7, 0.2, 0.1])),
@@ -122,6 +141,8 @@ POSTERIORS = [
         {"release": BY_CHAINS, "effective_draws": 100},
         first_mean,
         vary("release", released((9, 1, 0), 10, LAPLACE), LARGER),
+        vary("prior", "learned", DIFFERENT, release=PRIVATE),
+        vary("ordered", ["a"], DIFFERENT, release=PRIVATE, prior="learned"),
         vary("size_prior", stats.poisson(30), DIFFERENT, release=PRIVATE),
         vary("effective_draws", 20_000, LARGER, lambda p: p.diagnostics.draws),
         vary("seed", 1, DIFFERENT),

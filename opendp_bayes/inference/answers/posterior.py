@@ -274,7 +274,7 @@ class MixturePosterior(ABC):
 
         def source(size: int, seed: int | None) -> Floats:
             rng = np.random.default_rng(seed)
-            drawn = dirichlet(prior + self._true_counts.sample_sums(groups, size, rng), rng)
+            drawn = self._shares(self._true_counts.sample_sums(groups, size, rng), prior, rng)
             return drawn[:, 0] - drawn[:, 1]
 
         law = OfDifference(
@@ -366,7 +366,11 @@ class MixturePosterior(ABC):
         return self._true_counts.probabilities
 
     def _given(self, counts: Integers, rng: np.random.Generator) -> Floats:
-        return dirichlet(np.array(self.prior) + counts, rng)
+        return self._shares(counts, np.array(self.prior), rng)
+
+    def _shares(self, counts: Integers, prior: Floats, rng: np.random.Generator) -> Floats:
+        """Probabilities given counts of categories that have a prior, or of groups of them."""
+        return dirichlet(prior + counts, rng)
 
     def _draws(self, seed: np.random.SeedSequence, number: int) -> Floats:
         rng = np.random.default_rng(seed)
@@ -505,7 +509,7 @@ class NoiseAwarePosterior(MixturePosterior):
         made.axes = tuple(self.axes[place] for place in kept) if len(kept) > 1 else ()
         return made
 
-    def part(self, release: ReleasedData) -> "NoiseAwarePosterior":
+    def _part(self, release: ReleasedData) -> "NoiseAwarePosterior":
         """The posterior of one group of a table of groups: conditional on being in it."""
         inside = range(release.start, release.start + release.k)
         return NoiseAwarePosterior(release, self._true_counts.given(inside))

@@ -44,7 +44,7 @@ def releases(of: EngineContext) -> None:
     """Both shares are there, and no third."""
     for _ in range(2):
         assert ask(of).release().epsilon <= 0.5
-    with pytest.raises(ValueError, match="exhausted"):
+    with pytest.raises(ValueError, match="is spent; nothing is left"):
         of.query()
 
 

@@ -49,7 +49,7 @@ def test_a_release_through_each_engine_debits_equally(in_an_engine: Any) -> None
         assert released.promise.relation == "add/remove"
         assert released.epsilon <= 1.0
         assert released.epsilon > 0.999
-    with pytest.raises(ValueError, match="exhausted"):
+    with pytest.raises(ValueError, match="is spent; nothing is left"):
         of.query()
     with pytest.raises(ValueError, match="has answered as many queries"):
         ob.posterior(query, "vote", **VOTES).release()
@@ -119,7 +119,7 @@ def test_a_survey_of_a_column_a_table_and_groups(in_an_engine: Any) -> None:
     assert found["by region"]["south"].drawn == (2, 0, 0, 0)
     assert found["by region"]["north"].drawn == (0, 1, 0, 0)
     assert found["by region"][None].drawn == (0, 0, 0, 1)
-    with pytest.raises(ValueError, match="exhausted"):
+    with pytest.raises(ValueError, match="is spent; nothing is left"):
         of.query()
 
 
@@ -155,7 +155,7 @@ def test_a_context_within_a_context(frame: Any, steps: bool) -> None:
         released = ob.posterior(inner, "vote", **VOTES).release()
         assert released.d_in == 2
         assert 0.999 < released.epsilon <= 1.0
-    with pytest.raises(ValueError, match="exhausted"):
+    with pytest.raises(ValueError, match="is spent; nothing is left"):
         nested.query()
     assert ob.posterior(of.query().truncate_per_group(1), "vote", **VOTES).release().d_in == 1
     with pytest.raises(ValueError, match="group_by must be the last step"):

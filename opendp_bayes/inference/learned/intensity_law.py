@@ -1,0 +1,162 @@
+r"""The law of cells' intensities, of which a table of counts is a Poisson draw.
+
+A cell has the intensity `λ = exp(location) γ`: the location is the sum of an origin and the effects
+of margins (`margins`), γ is independent of other cells and has the law
+
+    sum_j w_j K_j,    w ~ Dirichlet(4 base).
+
+K_0 is an empty cell of intensity `exp(-7.5)`, `base` .15. The others are normal in ln γ: wide ones
+of standard deviation .5, narrow ones of .12, whose shares of `base` follow a logistic density.
+
+On computers ln λ lies on a lattice of step .1, and each of its points stands for a Gamma law of
+shape 100, a tenth wide. So a count is negative binomial given the point, and the intensity given
+the count and the point is a Gamma law again.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Step of the lattice of ln λ, and shape of the Gamma law at each point, which is as wide.
+STEP, SHAPE = 0.1, 100.0
+#: How far the location may be from the origin, in steps.
+REACH = 60
+#: The lowest point, that of an empty cell, and its share of `base`; the mass of the prior of w.
+_LOWEST, _EMPTY, _MASS = -75, 0.15, 4.0
+#: Counts up to this have a class each; larger ones share classes that grow by so much.
+_DENSE, _GROWTH = 128, 0.02
+#: How far apart components may be, in the order of their centres, that divide their weights anew.
+_NEIGHBOURS = 6
+#: Added to every share: below it a component cannot be told from none, and sums stay above 0.
+_LEAST, _TINY = 1e-12, np.float32(1e-37)
+
+
+class IntensityLaw:
+    """Intensities on a lattice, the components of their law, and the probabilities of counts.
+
+    Parameters
+    ----------
+    origin : logarithm of a typical intensity.
+    largest : the largest count that is possible.
+
+    Counts fall into classes: one for each small count, then one for every 2 %. `kernels`, shape
+    `(j, g)`, are the components but the empty one on the lattice of ln γ, of which `first` is the
+    first point in steps; `base`, shape `(j + 1,)`, begins with the empty one.
+    """
+
+    def __init__(self, origin: float, largest: int) -> None:
+        self.largest = largest
+        self.origin = round(origin / STEP)
+        lowest = min(-9.0, math.floor(STEP * _LOWEST - origin))
+        centres = np.concatenate([np.arange(lowest, 8.01, 0.5), np.arange(-5, 5.01, 0.2)])
+        spread = np.repeat([0.5, 0.12], [centres.size - 51, 51])
+        self.first = round((lowest - 1) / STEP)
+        ln_gamma = STEP * np.arange(self.first, 91)
+        kernels = np.exp(-(((ln_gamma - centres[:, None]) / spread[:, None]) ** 2) / 2)
+        kernels[kernels < 1e-9] = 0.0
+        self.kernels = kernels / kernels.sum(axis=1, keepdims=True)
+        self.kernels32 = self.kernels.astype(np.float32)
+        self._by_centre = [0, *(1 + np.argsort(centres, kind="stable")).tolist()]
+        density = special.expit(centres) * special.expit(-centres)
+        shares = density / np.where(spread > 0.2, centres.size - 51, 51)
+        self.base = np.concatenate([[_EMPTY], (1 - _EMPTY) * shares / shares.sum()])
+        classes = math.floor(self.place(largest)) + 2
+        index = np.arange(classes)
+        values = np.where(
+            index <= _DENSE, index, _DENSE * np.exp(_GROWTH * np.maximum(index - _DENSE, 0))
+        )
+        highest = math.ceil(math.log(1.5 * (largest + 5)) / STEP)
+        points = np.arange(_LOWEST, highest + 1)
+        log_pmf = _log_negative_binomial(values[:, None], np.exp(STEP * points))
+        self.log_top = log_pmf.max(axis=1)
+        pmf = np.exp(log_pmf - self.log_top[:, None]).astype(np.float32)
+        #: Points of the lattice from that of the lowest location and γ on; those beyond the ends
+        #: stand for the ends.
+        self.points = np.clip(
+            np.arange(self.origin - REACH + self.first, self.origin + REACH + 91), _LOWEST, highest
+        )
+        self.pmf = np.ascontiguousarray(pmf[:, self.points - _LOWEST])
+        self.empty = pmf[:, 0]
+
+    @property
+    def gammas(self) -> int:
+        """Points of the lattice of ln γ."""
+        return self.kernels.shape[1]
+
+    def place(self, counts: ArrayLike) -> Floats:
+        """The classes of counts, not rounded."""
+        counts = np.asarray(counts, dtype=np.float64)
+        beyond = np.log(np.maximum(counts, _DENSE) / _DENSE) / _GROWTH
+        return np.minimum(counts, _DENSE) + beyond
+
+    def classes(self, counts: Integers) -> Integers:
+        """The nearest classes of counts."""
+        if counts.max() <= _DENSE:
+            return counts
+        return np.rint(self.place(counts)).astype(np.int64)
+
+    def density(self, weights: Floats) -> Floats:
+        """Masses of the points of ln γ, without those of empty cells, for weights of shape
+        `(..., j + 1)`; shape `(..., g)`.
+        """
+        return weights[..., 1:] @ self.kernels
+
+    def spread(self, weights: Floats) -> Floats:
+        """Standard deviation of ln γ of the cells that are not empty; shape `(...)`."""
+        density = self.density(weights)
+        density = density / density.sum(axis=-1, keepdims=True)
+        ln_gamma = STEP * (self.first + np.arange(self.gammas))
+        mean = density @ ln_gamma
+        return np.asarray(np.sqrt(density @ ln_gamma**2 - mean**2))
+
+    def log_masses(self, weights: Floats, lowest: int, highest: int) -> NDArray[np.float32]:
+        """`ln P(count | location)` of every class at the locations from `lowest` to `highest`
+        steps off the origin; shape `(chains, classes, locations)`.
+        """
+        locations, density = highest - lowest + 1, self.density(weights).astype(np.float32)
+        start = lowest + REACH
+        part = self.pmf[:, start : start + self.gammas + locations - 1]
+        found = np.empty((len(weights), len(self.pmf), locations), dtype=np.float32)
+        for chain, masses in enumerate(density):
+            padded = np.pad(masses, locations - 1)
+            windows = np.lib.stride_tricks.sliding_window_view(padded, locations)[:, ::-1]
+            found[chain] = part @ windows
+            found[chain] += np.float32(weights[chain, 0]) * self.empty[:, None]
+        np.log(found + _TINY, out=found)
+        found += self.log_top.astype(np.float32)[:, None]
+        return found
+
+    def prior_weights(self, chains: int, rng: np.random.Generator) -> Floats:
+        """Weights drawn from their prior, shape `(chains, j + 1)`."""
+        return self.weights_given(np.zeros((chains, self.base.size)), rng)
+
+    def weights_given(self, cells: Floats | Integers, rng: np.random.Generator) -> Floats:
+        """Weights drawn given how many cells each component has, shape `(chains, j + 1)`."""
+        drawn = rng.standard_gamma(_MASS * self.base + cells)
+        drawn = drawn / drawn.sum(axis=1, keepdims=True) + _LEAST
+        return drawn / drawn.sum(axis=1, keepdims=True)
+
+    def pairs(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
+        """Pairs of components near each other, in a random order."""
+        apart = int(rng.integers(1, _NEIGHBOURS + 1))
+        for at in rng.permutation(self.base.size - apart).tolist():
+            yield self._by_centre[at], self._by_centre[at + apart]
+
+    def share(self, one: int, other: int, number: int, rng: np.random.Generator) -> Floats:
+        """The part that one component has of what it has together with another, under their
+        prior, shape `(number,)`.
+        """
+        return rng.beta(_MASS * self.base[one], _MASS * self.base[other], number)
+
+
+def _log_negative_binomial(counts: Floats, means: Floats) -> Floats:
+    """`ln P(count)` of a Poisson law whose mean has a Gamma law of `SHAPE` and a mean."""
+    log_choose = special.gammaln(counts + SHAPE) - special.gammaln(counts + 1)
+    log_choose = log_choose - special.gammaln(SHAPE)
+    total = np.log(SHAPE + means)
+    return log_choose + SHAPE * (math.log(SHAPE) - total) + counts * (np.log(means) - total)

@@ -1,0 +1,174 @@
+"""The true counts and the probabilities under a learned prior, from draws of Markov chains.
+
+Given a draw the intensities of cells are independent Gamma variates, and the probabilities are
+these divided by their sum. Sums of some, and some among themselves, are so too, nearly: a sum of
+Gamma variates, each a tenth wide at the most, stands for a Gamma variate of its mean and variance.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.inference.engines.merged import Groups, summed
+from opendp_bayes.inference.engines.true_counts import Listed
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.learned.intensity_law import IntensityLaw
+from opendp_bayes.inference.learned.margins import SCALES, Margin, margins_of
+from opendp_bayes.inference.learned.noised_table import NoisedTable
+from opendp_bayes.inference.learned.sweeps import Draw, Sweeps
+from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics, r_hat_and_ess
+from opendp_bayes.mathematics.validation import Floats
+
+#: Chains, sweeps that are dropped, sweeps of which draws are kept at first, how often these may be
+#: doubled, and after how many sweeps a draw is kept.
+_CHAINS, _DROPPED, _FIRST_RUN, _DOUBLINGS, _APART = 4, 200, 800, 2, 2
+#: The most numbers that are kept of all draws, and the fewest draws of a chain.
+_MOST_KEPT, _FEWEST_KEPT = 8_000_000, 100
+#: Largest R-hat of chains that have met.
+_MET = 1.05
+#: Components of the mixture that is the posterior of a probability.
+_COMPONENTS = 128
+#: Entries of one block of draws times categories, and the least sum of intensities of any.
+_BLOCK, _LEAST = 1 << 21, 1e-9
+
+
+class LearnedCounts(Chains):
+    """Draws of intensities, shape `(chains, draws, k)`, which stand for the counts and the prior of
+    other posteriors; `counted` has the true counts alone.
+
+    Parameters
+    ----------
+    intensities : the draws.
+    means, variances : of the Gamma laws that they are drawn from, likewise shaped.
+    counted : the true counts of the same draws.
+    learned : draws of what describes the prior, shape `(chains * draws,)`, by what it is.
+    """
+
+    chains: Any  # real numbers, as are the rows
+    rows: Any
+
+    def __init__(
+        self,
+        intensities: Any,
+        means: Any,
+        variances: Any,
+        counted: Listed,
+        learned: dict[str, Floats],
+    ) -> None:
+        super().__init__(intensities, np.zeros(intensities.shape[-1]))
+        self._means, self._variances, self.counted = means, variances, counted
+        self.learned = learned
+
+    @classmethod
+    def of(
+        cls, drawn: list[Draw], learned: dict[str, Floats], rng: np.random.Generator
+    ) -> "LearnedCounts":
+        """Draw intensities for what the chains were at."""
+        counts = np.stack([draw.counts for draw in drawn], axis=1)
+        drawings = [rng.standard_gamma(draw.mean / draw.scale) * draw.scale for draw in drawn]
+        intensities, means, variances = (
+            np.stack([each.astype(np.float32) for each in of_draws], axis=1)
+            for of_draws in (
+                drawings,
+                [draw.mean for draw in drawn],
+                [draw.mean * draw.scale for draw in drawn],
+            )
+        )
+        rows = counts.reshape(-1, counts.shape[-1])
+        counted = Listed(rows, np.zeros(len(rows)), np.zeros(rows.shape[1]))
+        return cls(intensities, means, variances, counted, learned)
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """Diagnostics of the expected probabilities."""
+        return Diagnostics.of(self._means / self._means.sum(axis=-1, keepdims=True))
+
+    @cached_property
+    def probabilities(self) -> BetaMixtures:
+        """Mixtures of Beta laws, one for every few draws that agree most."""
+        k = len(self._prior)
+        block = max(1, _BLOCK // len(self.rows))
+        parts = [self._mixtures(slice(at, at + block)) for at in range(0, k, block)]
+        a, b, weights = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("a", "b", "weights")
+        )
+        sizes = np.concatenate([np.diff(part.start) for part in parts])
+        return BetaMixtures(a, b, weights, np.cumsum(np.append(0, sizes)))
+
+    def _mixtures(self, some: slice) -> BetaMixtures:
+        """The mixtures of some categories."""
+        means, variances = self._means[..., some], self._variances[..., some]
+        rest = self._means.sum(axis=-1, keepdims=True, dtype=np.float64) - means
+        others = self._variances.sum(axis=-1, keepdims=True, dtype=np.float64) - variances
+        means, rest = np.maximum(means, _LEAST), np.maximum(rest, _LEAST)
+        share, left = means / (means + rest), rest / (means + rest)
+        relative = variances / means**2 + np.maximum(others, 0) / rest**2
+        total = 1 / (share * left * relative) - 1
+        a, b = ((part * total).reshape(-1, means.shape[-1]).T for part in (share, left))
+        k, draws = a.shape
+        rank = np.argsort(np.argsort(a / b, axis=1), axis=1)
+        group = rank * min(_COMPONENTS, draws) // draws
+        weights, owner = np.full(a.size, 1 / draws), np.repeat(np.arange(k), draws)
+        return BetaMixtures.grouped(a.ravel(), b.ravel(), weights, group.ravel(), owner)
+
+    def merged(self, groups: Groups) -> "LearnedCounts":
+        return LearnedCounts(
+            summed(self.chains, groups),
+            summed(self._means, groups),
+            summed(self._variances, groups),
+            self.counted.merged(groups),
+            self.learned,
+        )
+
+    def given(self, categories: Sequence[int]) -> "LearnedCounts":
+        some = list(categories)
+        return LearnedCounts(
+            self.chains[..., some],
+            self._means[..., some],
+            self._variances[..., some],
+            self.counted.given(some),
+            self.learned,
+        )
+
+
+def learned_counts(
+    table: NoisedTable, ordered: Sequence[str], rng: np.random.Generator
+) -> LearnedCounts:
+    """The posterior of the counts of a table, by chains that are made longer until they meet."""
+    law, margins = IntensityLaw(table.origin(), table.largest), margins_of(table.variables, ordered)
+    sweeps = Sweeps(table, law, margins, _CHAINS, rng)
+    sweeps.sweep(_DROPPED)
+    most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * table.k))
+    drawn: list[Draw] = []
+    length, apart = _FIRST_RUN, max(_APART, -(-_FIRST_RUN // most))
+    for _ in range(_DOUBLINGS + 1):
+        while len(drawn) * apart < length:
+            sweeps.sweep(apart)
+            drawn.append(sweeps.drawn())
+        if _r_hat(drawn) < _MET:
+            break
+        length *= 2
+        if length > most * apart:
+            drawn, apart = drawn[1::2], 2 * apart
+    return LearnedCounts.of(drawn, _description(drawn, law, margins), rng)
+
+
+def _r_hat(drawn: list[Draw]) -> float:
+    """The largest R-hat of the expected number of records, and of how even probabilities are."""
+    means = np.stack([draw.mean for draw in drawn], axis=1)
+    total = means.sum(axis=-1)
+    even = ((means / total[..., None]) ** 2).sum(axis=-1)
+    return max(r_hat_and_ess(values)[0] for values in (total, even))
+
+
+def _description(drawn: list[Draw], law: IntensityLaw, margins: list[Margin]) -> dict[str, Floats]:
+    """Draws of the share of empty cells, of the spread of the others and of the effects' scales."""
+    weights = np.stack([draw.weights for draw in drawn], axis=1)
+    found = {"empty cells": weights[..., 0].ravel(), "spread of cells": law.spread(weights).ravel()}
+    for at, margin in enumerate(margins):
+        tau = np.stack([draw.tau[:, at] for draw in drawn], axis=1)
+        found[f"effects of {' x '.join(margin.variables)}"] = SCALES[tau].ravel()
+    return found

@@ -1,0 +1,247 @@
+"""Markov chains of the learned prior. A sweep moves, in turn,
+
+1. the true counts, given weights and effects: each to one of 11 equally spaced places around it,
+   of a random spacing; with a public number of records, two cells exchange records;
+2. the weights of components: pairs of neighbours divide theirs anew, cells integrated out; then
+   each cell's component, and all weights given these;
+3. the effects of each margin, and their scale τ.
+
+Every choice is from the exact conditional law, in which intensities are integrated out; where only
+some places are offered, which ones does not depend on which of them is the present one. So every
+step leaves the posterior as it is.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, IntensityLaw
+from opendp_bayes.inference.learned.margins import WIDTH, Margin, exchanged, one_of
+from opendp_bayes.inference.learned.noised_table import NoisedTable
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Ratio of the spacings between which the counts' steps choose, of which each is tried in every
+#: sweep on average; and places of a step, its own among them.
+_SPACING, _PLACES = 8, 11
+_IMPOSSIBLE, _TINY = -1e30, 1e-300
+#: Pairs of components that have less than this together are left as they are.
+_MATTERS = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """What the chains are at after a sweep.
+
+    `counts` and the Gamma law of each cell's intensity given everything else, its `mean` and its
+    `scale`, have shape `(chains, k)`; `weights` `(chains, j + 1)`; `tau`, of every margin, places
+    in `SCALES`, `(chains, margins)`.
+    """
+
+    counts: Integers
+    mean: Floats
+    scale: Floats
+    weights: Floats
+    tau: Integers
+
+
+class Sweeps:
+    """Chains of counts, weights of components and effects of margins, all moved at once."""
+
+    def __init__(
+        self,
+        table: NoisedTable,
+        law: IntensityLaw,
+        margins: list[Margin],
+        chains: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._table, self._law, self._margins, self._rng = table, law, margins, rng
+        self._chain = np.arange(chains)[:, None]
+        reach = max(min(2 * table.scale, law.largest) / _PLACES, 1.0)
+        self._spacings = 1 + math.ceil(math.log(reach, _SPACING))
+        self.counts: Integers = np.tile(table.start(), (chains, 1))
+        self.weights = law.prior_weights(chains, rng)
+        self.effects: list[Integers] = [
+            np.zeros((chains, each.number), dtype=np.int64) for each in margins
+        ]
+        self.tau = [np.full(chains, 12) for _ in margins]
+        self.location: Integers = np.zeros((chains, table.k), dtype=np.int64)
+
+    def sweep(self, times: int = 1) -> None:
+        """Move everything, so many times."""
+        for _ in range(times):
+            self._tabulate()
+            for _ in range(self._spacings):
+                self._move_counts()
+            self._move_weights()
+            if self._margins:
+                self._tabulate()
+                self._move_effects()
+
+    def drawn(self) -> Draw:
+        """What the chains are at, with a point of ln γ drawn for each cell."""
+        law, rows = self._law, self._rows()
+        p = np.empty((rows.number.size, law.gammas + 1))
+        p[:, :-1] = rows.windows * law.density(self.weights)[rows.chain]
+        p[:, -1] = self.weights[rows.chain, 0] * rows.empty
+        points = self._column(p, rows.of_cell)
+        empty = points == law.gammas
+        places = law.points[np.where(empty, 0, points + self.location + REACH)]
+        intensity = np.exp(STEP * np.where(empty, law.points[0], places))
+        scale = intensity / (intensity + SHAPE)
+        tau = np.array(self.tau, dtype=np.int64).T.reshape(len(self.counts), len(self.tau))
+        mean = (SHAPE + self.counts) * scale
+        return Draw(self.counts.copy(), mean, scale, self.weights, tau)
+
+    def _tabulate(self) -> None:
+        """`ln P(count | location)` at the locations that a sweep may visit."""
+        self._lowest = max(int(self.location.min()) - WIDTH * (1 + len(self._margins)), -REACH)
+        highest = min(int(self.location.max()) + WIDTH * (1 + len(self._margins)), REACH)
+        if not self._margins:
+            self._lowest = highest = 0
+        masses = self._law.log_masses(self.weights, self._lowest, highest)
+        self._locations = masses.shape[2]
+        self._row = self._chain * masses.shape[1]
+        self._flat = masses.reshape(-1)
+
+    def _log_mass(self, counts: Integers, cells: Integers | slice) -> Floats:
+        """`ln P(count | location)` of candidates for the counts of some cells, shape `(chains,
+        cells, candidates)`; linear in between classes.
+        """
+        place = self._law.place(np.clip(counts, 0, self._law.largest))
+        below = place.astype(np.int64)
+        at = (self._row[..., None] + below) * self._locations
+        at += self.location[:, cells, None] - self._lowest
+        found = self._flat[at]
+        part = place - below
+        if part.any():
+            found = found + part * (self._flat[at + self._locations] - found)
+        impossible = (counts < 0) | (counts > self._law.largest)
+        return np.where(impossible, _IMPOSSIBLE, found)
+
+    def _move_counts(self) -> None:
+        """Move all counts, or exchange records between pairs of cells."""
+        if self._table.size is None:
+            every = slice(None)
+            steps = self._steps(self.counts.shape)
+            candidates = self.counts[..., None] + steps
+            log_p = self._table.log_noise(candidates, every) + self._log_mass(candidates, every)
+            self.counts = _chosen(candidates, log_p, self._rng)
+            return
+        order, half = self._rng.permutation(self._table.k), self._table.k // 2
+        steps, moved = self._steps((len(self.counts), half)), []
+        log_p = np.zeros(steps.shape)
+        for cells, sign in ((order[:half], 1), (order[half : 2 * half], -1)):
+            candidates = self.counts[:, cells, None] + sign * steps
+            log_p = log_p + self._table.log_noise(candidates, cells)
+            log_p = log_p + self._log_mass(candidates, cells)
+            moved.append((cells, candidates))
+        place = one_of(log_p, self._rng)[..., None]
+        for cells, candidates in moved:
+            self.counts[:, cells] = np.take_along_axis(candidates, place, axis=-1)[..., 0]
+
+    def _steps(self, shape: tuple[int, ...]) -> Integers:
+        """Equally spaced steps, 0 among them, whose spacing is 1 or up to the noise's scale."""
+        spacing = _SPACING ** self._rng.integers(self._spacings, size=shape)
+        start = -self._rng.integers(_PLACES, size=shape)
+        return (start[..., None] + np.arange(_PLACES)) * spacing[..., None]
+
+    def _rows(self) -> "_Rows":
+        """What is known of cells, with one row for those of a chain that agree in class and
+        location.
+        """
+        law, locations = self._law, 2 * REACH + 1
+        key = self._chain * len(law.pmf) + law.classes(self.counts)
+        key = key * locations + self.location + REACH
+        rows, of_cell, number = np.unique(key, return_inverse=True, return_counts=True)
+        rest, location = np.divmod(rows, locations)
+        chain, row_class = np.divmod(rest, len(law.pmf))
+        windows = np.lib.stride_tricks.sliding_window_view(law.pmf, law.gammas, axis=1)
+        found = windows[row_class, location]
+        return _Rows(chain, found, law.empty[row_class], number, of_cell.reshape(key.shape))
+
+    def _move_weights(self) -> None:
+        """Draw a component for each cell, and the weights given all of them, after pairs of
+        components have shared their weights anew.
+        """
+        law, rows = self._law, self._rows()
+        likelihood = np.concatenate([rows.empty[:, None], rows.windows @ law.kernels32.T], axis=1)
+        self._share_anew(likelihood, rows)
+        component = self._column(likelihood * self.weights[rows.chain], rows.of_cell)
+        number = self.weights.shape[1]
+        place = (self._chain * number + component).ravel()
+        cells = np.bincount(place, minlength=self.weights.size).reshape(self.weights.shape)
+        self.weights = law.weights_given(cells, self._rng)
+
+    def _share_anew(self, likelihood: Floats, rows: "_Rows") -> None:
+        """Divide the weights of pairs of components that are near each other as their prior does,
+        or leave them, by the likelihood of all counts.
+        """
+        law, rng, chains = self._law, self._rng, self._chain[:, 0]
+        first = np.searchsorted(rows.chain, chains)
+        mass = (likelihood * self.weights[rows.chain]).sum(axis=1)
+        for one, other in law.pairs(rng):
+            both = self.weights[:, one] + self.weights[:, other]
+            if both.max() < _MATTERS:  # which no division changes
+                continue
+            change = both * law.share(one, other, len(chains), rng) - self.weights[:, one]
+            change[both < _MATTERS] = 0.0
+            moved = mass + change[rows.chain] * (likelihood[:, one] - likelihood[:, other])
+            gain = rows.number * np.log(np.maximum(moved, _TINY) / np.maximum(mass, _TINY))
+            gain = np.add.reduceat(gain, first)
+            accepted = -rng.standard_exponential(len(chains)) < gain
+            change[~accepted] = 0.0
+            mass = np.where(accepted[rows.chain], moved, mass)
+            self.weights[:, one] += change
+            self.weights[:, other] -= change
+
+    def _column(self, p: Floats, of_cell: Integers) -> Integers:
+        """A column for each cell, drawn in proportion to the entries of its row."""
+        p = np.cumsum(p, axis=1, dtype=np.float64)
+        p /= p[:, -1:]
+        p += np.arange(len(p))[:, None]
+        found = np.searchsorted(p.reshape(-1), of_cell + self._rng.random(of_cell.shape))
+        return np.clip(found - of_cell * p.shape[1], 0, p.shape[1] - 1)
+
+    def _move_effects(self) -> None:
+        """Move the effects of all margins, their scales, and what two margins share."""
+        rng, classes = self._rng, self._law.classes(self.counts)
+        row = (self._row + classes) * self._locations - self._lowest
+        for at, margin in enumerate(self._margins):
+            effects, tau = self.effects[at], self.tau[at]
+            start = -rng.integers(WIDTH, size=effects.shape)
+            places = (self.location + start[:, margin.level])[..., None] + np.arange(WIDTH)
+            inside = (places >= self._lowest) & (places < self._lowest + self._locations)
+            index = row[..., None] + np.where(inside, places, self._lowest)
+            log_p = np.where(inside, self._flat[index], _IMPOSSIBLE)
+            moved = margin.moved(effects + start, margin.totals(log_p), tau, rng)
+            self.location = self.location + (moved - effects)[:, margin.level]
+            self.effects[at], self.tau[at] = moved, margin.scales(moved, rng)
+        for first, second in pairwise(range(len(self._margins))):
+            one, other = (
+                (self._margins[at], self.effects[at], self.tau[at]) for at in (first, second)
+            )
+            by = exchanged(one, other, rng)[:, None]
+            self.effects[first] = self.effects[first] + by
+            self.effects[second] = self.effects[second] - by
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of cells that agree: their chain, `P(count | point)` up to a factor at every point of ln
+    γ, shape `(rows, g)`, and of an empty cell, how many cells there are, and the row of each cell.
+    """
+
+    chain: Integers
+    windows: NDArray[np.float32]
+    empty: NDArray[np.float32]
+    number: Integers
+    of_cell: Integers
+
+
+def _chosen(candidates: Integers, log_p: Floats, rng: np.random.Generator) -> Integers:
+    place = one_of(log_p, rng)[..., None]
+    return np.take_along_axis(candidates, place, axis=-1)[..., 0]

@@ -1,0 +1,121 @@
+"""Draws of consistent tables: chains run until every variable's margin is known well enough."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from opendp_bayes.inference.sampling.markov_chain import Diagnostics
+from opendp_bayes.inference.survey_tables.junction_tree import Scope
+from opendp_bayes.inference.survey_tables.line_moves import (
+    LineMoves,
+    State,
+    all_moves,
+    choose_concentration,
+)
+from opendp_bayes.inference.survey_tables.starting_tables import starting_tables
+from opendp_bayes.inference.survey_tables.tables import Model
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+Generator = np.random.Generator
+
+_CHAINS = 32
+#: Sweeps of the first run, how often a run is doubled, and the most states that each chain keeps.
+_FIRST_RUN, _DOUBLINGS, _MOST_KEPT = 64, 5, 256
+#: Largest R-hat of chains that have met: so much the halves of 32 chains show that are worth 400
+#: independent draws together.
+MET = 1.08
+
+
+@dataclass(frozen=True, eq=False)
+class ConsistentDraws:
+    """Clique tables of every chain and draw, shape `(chains, draws, cells)` for each clique, and
+    the concentration of their prior, shape `(chains, draws)`.
+    """
+
+    model: Model
+    cliques: dict[Scope, Integers]
+    concentration: Floats
+    sweeps: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Chains, and draws of each."""
+        chains, draws = self.concentration.shape
+        return chains, draws
+
+    def rows(self, clique: Scope) -> Integers:
+        """Tables of one clique, those of all chains one below the other."""
+        counts = self.cliques[clique]
+        return counts.reshape(-1, counts.shape[-1])
+
+    def counts(self, scope: Scope) -> Integers | None:
+        """Counts of some variables within one clique, shape `(chains, draws, cells)`, in the order
+        given; None where no clique holds them.
+        """
+        at = self.model.tree.holding(tuple(sorted(scope)))
+        if at is None:
+            return None
+        clique = self.model.tree.cliques[at]
+        summed = self.model.margin(self.rows(clique), clique, scope)
+        return np.asarray(summed.reshape(*self.shape, -1))
+
+    @cached_property
+    def size(self) -> Integers:
+        """Number of records, shape `(chains, draws)`."""
+        return np.asarray(self.cliques[self.model.tree.cliques[0]].sum(axis=-1))
+
+    def settled(self, scopes: Sequence[Scope]) -> dict[Scope, tuple[float, float]]:
+        """The largest R-hat and the fewest effective draws of the counts in each of some tables."""
+        found = {}
+        for scope in scopes:
+            counts = self.counts(scope)
+            assert counts is not None  # noqa: S101  # measured, so in a clique
+            found_of = Diagnostics.of(counts.astype(np.float64))
+            found[scope] = float(found_of.r_hat.max()), float(found_of.ess.min())
+        return found
+
+
+def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:
+    """Run chains until they have met and the number of records and each margin of one variable
+    have `effective` draws, or until the run has been doubled a fixed number of times.
+    """
+    cliques = starting_tables(model, _CHAINS, rng)
+    middle = len(model.concentrations) // 2
+    state = State(model.all_tables(cliques), np.full(_CHAINS, middle))
+    moves = all_moves(model)
+    kept: list[dict[Scope, Integers]] = []
+    chosen: list[Integers] = []
+    done, every = 0, 1
+    for doubling in range(_DOUBLINGS + 1):
+        while done < _FIRST_RUN << doubling:
+            _sweep(model, moves, state, rng)
+            done += 1
+            if done % every == 0:
+                kept.append({clique: _small(state.counts[clique]) for clique in cliques})
+                chosen.append(state.chosen.copy())
+        after = slice(len(kept) // 4, None)
+        tables = {
+            clique: np.stack([one[clique] for one in kept[after]], axis=1) for clique in cliques
+        }
+        concentration = model.concentrations[np.stack(chosen[after], axis=1)]
+        found = ConsistentDraws(model, tables, concentration, done)
+        margins = found.settled([(), *((v,) for v in range(len(model.levels)))]).values()
+        if all(r_hat < MET and number >= effective for r_hat, number in margins):
+            break
+        if len(kept) >= _MOST_KEPT:
+            kept, chosen, every = kept[1::2], chosen[1::2], 2 * every
+    return found
+
+
+def _sweep(model: Model, moves: list[LineMoves], state: State, rng: Generator) -> None:
+    for move in moves:
+        for _ in range(move.calls):
+            move(state, rng)
+    choose_concentration(model, state, rng)
+
+
+def _small(counts: Integers) -> Integers:
+    """A copy in half the room where that holds it."""
+    return counts.astype(np.int32 if counts.max() < 2**31 else np.int64)

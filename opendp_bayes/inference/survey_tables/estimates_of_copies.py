@@ -1,0 +1,88 @@
+"""One estimate from those of several synthetic data sets."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from opendp_bayes.mathematics.validation import Floats, as_choice, as_level
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedEstimate:
+    """An estimate from several synthetic data sets, with their differences taken into account.
+
+    Attributes
+    ----------
+    estimate : the mean of the estimates, a number or an array.
+    variance : of the estimate.
+    degrees_of_freedom : of the t distribution that intervals are of.
+    """
+
+    estimate: Floats
+    variance: Floats
+    degrees_of_freedom: Floats
+
+    @property
+    def std(self) -> Floats:
+        """Standard error."""
+        return np.sqrt(self.variance)
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Both ends of the confidence intervals of probability `level`. Raises `ValueError` unless
+        `0 < level < 1`.
+        """
+        reach = stats.t.ppf((1 + as_level(level)) / 2, self.degrees_of_freedom) * self.std
+        return self.estimate - reach, self.estimate + reach
+
+
+def combine_estimates(
+    estimates: ArrayLike,
+    variances: ArrayLike,
+    *,
+    kind: Literal["population", "predictive"],
+) -> CombinedEstimate:
+    """Put together the estimates that the same analysis gives for several synthetic data sets.
+
+    Parameters
+    ----------
+    estimates : one for each data set, shape `(copies,)`, or rows of several, `(copies, ...)`.
+    variances : the squares of their standard errors, as the analysis states them, of that shape.
+    kind : of `SurveyPosterior.synthetic`. With v the mean of the variances and b the variance of m
+        estimates, `"population"` has the variance `v + (1 + 1/m) b`, as missing data have, and
+        `"predictive"` `(1 + 1/m) b - v`, because new records vary once more, but at least v: near 0
+        that difference is mostly chance, and has hardly any degrees of freedom.
+
+    Raises `ValueError` for less than two copies, shapes that differ, numbers that are not finite
+    and negative variances.
+
+    Source: Rubin, "Multiple imputation for nonresponse in surveys" (1987), eqs. 3.1.2 to 3.1.6;
+    Raghunathan, Reiter and Rubin, "Multiple imputation for statistical disclosure limitation"
+    (2003), section 2.
+
+    >>> combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population").variance.round(4)
+    np.float64(1.8333)
+    >>> combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="predictive").variance.round(4)
+    np.float64(0.8333)
+    """
+    as_choice(kind, "kind", ("population", "predictive"))
+    each, own = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    if each.shape != own.shape or each.ndim == 0 or len(each) < 2:
+        raise ValueError(
+            f"estimates: have the shape {each.shape} and variances {own.shape}; must be the same,"
+            " with a row for each of at least two copies."
+        )
+    if not (np.all(np.isfinite(each)) and np.all(np.isfinite(own)) and np.all(own >= 0)):
+        raise ValueError("variances: must be at least 0, and they and the estimates finite.")
+    within, copies = own.mean(axis=0), len(each)
+    between = (1 + 1 / copies) * each.var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(between > 0, within / between, np.inf)
+    if kind == "population":
+        return CombinedEstimate(
+            each.mean(axis=0), within + between, (copies - 1) * (1 + ratio) ** 2
+        )
+    freedom = (copies - 1) * (1 - np.minimum(ratio, 0.5)) ** 2
+    return CombinedEstimate(each.mean(axis=0), np.maximum(between - within, within), freedom)

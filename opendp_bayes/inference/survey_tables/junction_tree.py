@@ -1,0 +1,110 @@
+"""A junction tree whose cliques hold given sets of variables: the conditional independences that a
+survey's tables leave open are assumed, and no others.
+
+Variables are numbers, and every set of them is an ascending tuple.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+#: Cells of the largest clique: chains on larger ones do not mix.
+LARGEST_CLIQUE = 2000
+
+Scope = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A clique, by its place in the tree, its parent, and the variables that both have."""
+
+    child: int
+    parent: int
+    separator: Scope
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """Cliques with the first as root, and an edge for every other one, parents first.
+
+    Cliques that share no variable are joined by an empty separator.
+    """
+
+    cliques: tuple[Scope, ...]
+    edges: tuple[Edge, ...]
+
+    def holding(self, variables: Scope) -> int | None:
+        """The place of the first clique that holds all of some variables; None without one."""
+        wanted = set(variables)
+        return next((at for at, has in enumerate(self.cliques) if wanted <= set(has)), None)
+
+
+def junction_tree(levels: Sequence[int], scopes: Sequence[Scope]) -> JunctionTree:
+    """Triangulate the graph in which variables of one scope are joined, and join its cliques.
+
+    Parameters
+    ----------
+    levels : the number of levels of each variable.
+    scopes : the sets of variables that some clique must hold.
+
+    The next variable to eliminate is the one that adds the fewest edges, then the smallest clique;
+    the tree is a spanning tree of the largest separators.
+
+    >>> tree = junction_tree([2, 3, 2, 2], [(0, 1), (1, 2), (2, 3)])
+    >>> tree.cliques, [edge.separator for edge in tree.edges]
+    (((0, 1), (1, 2), (2, 3)), [(1,), (2,)])
+    """
+    cliques = _maximal_cliques(levels, scopes)
+    edges: list[Edge] = []
+    inside, outside = [0], list(range(1, len(cliques)))
+    while outside:
+        parent, child = max(
+            ((one, other) for one in inside for other in outside),
+            key=lambda pair: len(set(cliques[pair[0]]) & set(cliques[pair[1]])),
+        )
+        shared = tuple(sorted(set(cliques[parent]) & set(cliques[child])))
+        edges.append(Edge(child, parent, shared))
+        inside.append(child)
+        outside.remove(child)
+    return JunctionTree(tuple(cliques), tuple(edges))
+
+
+def most_cells(levels: Sequence[int], tree: JunctionTree) -> int:
+    """The number of cells of the largest clique."""
+    return max(math.prod(levels[v] for v in clique) for clique in tree.cliques)
+
+
+def to_leave_out(levels: Sequence[int], scopes: Sequence[Scope]) -> int:
+    """The place of the scope without which the largest clique is smallest."""
+
+    def rest(place: int) -> int:
+        others = [*scopes[:place], *scopes[place + 1 :], *((v,) for v in scopes[place])]
+        return most_cells(levels, junction_tree(levels, others))
+
+    return min(range(len(scopes)), key=rest)
+
+
+def _maximal_cliques(levels: Sequence[int], scopes: Sequence[Scope]) -> list[Scope]:
+    neighbours: dict[int, set[int]] = {v: set() for scope in scopes for v in scope}
+    for scope in scopes:
+        for one, other in combinations(scope, 2):
+            neighbours[one].add(other)
+            neighbours[other].add(one)
+
+    def cost(v: int) -> tuple[int, int, int]:
+        around = neighbours[v]
+        missing = sum(b not in neighbours[a] for a, b in combinations(sorted(around), 2))
+        return missing, math.prod(levels[u] for u in around | {v}), v
+
+    found: list[frozenset[int]] = []
+    while neighbours:
+        v = min(neighbours, key=cost)
+        around = neighbours.pop(v)
+        clique = frozenset(around | {v})
+        if not any(clique <= known for known in found):
+            found.append(clique)
+        for u in around:
+            neighbours[u] |= around - {u}
+            neighbours[u].discard(v)
+    return sorted(tuple(sorted(clique)) for clique in found)

@@ -1,0 +1,162 @@
+"""Releases of the same records as looks at tables of one set of variables."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.inference.likelihood.of_counts import IndependentNoise, likelihood_of
+from opendp_bayes.inference.survey_tables.junction_tree import (
+    LARGEST_CLIQUE,
+    Scope,
+    junction_tree,
+    most_cells,
+    to_leave_out,
+)
+from opendp_bayes.inference.survey_tables.tables import Look
+from opendp_bayes.release_format.data import Label, ReleasedData
+from opendp_bayes.release_format.labels import distinct, identity, places_of
+
+
+@dataclass(frozen=True)
+class NoisyTables:
+    """Variables with their labels, and looks at tables of them.
+
+    Attributes
+    ----------
+    variables : their names.
+    labels : those of each variable.
+    looks : one for each release.
+    size : the public number of records; None where it is private.
+    """
+
+    variables: tuple[str, ...]
+    labels: tuple[tuple[Label, ...], ...]
+    looks: tuple[Look, ...]
+    size: int | None
+
+    @classmethod
+    def of(
+        cls, named: Iterable[tuple[str, ReleasedData]], draws_may_agree: bool = False
+    ) -> "NoisyTables":
+        """Read releases by name, which is that of the variable where one column was asked.
+
+        Raises `ValueError` for releases that are not whole tables of the same records with
+        independent noise on their counts, or whose model is too large for chains.
+        """
+        releases = list(named)
+        _check_same_records(releases)
+        if not draws_may_agree:
+            _check_given_once(releases)
+        axes = [release.axes or (name,) for name, release in releases]
+        variables = tuple(distinct(v for names in axes for v in names))
+        labels: dict[str, tuple[Label, ...]] = {}
+        looks = []
+        for (name, release), names in zip(releases, axes, strict=True):
+            for at, v in enumerate(names):
+                _settle(labels, v, _labels_of(release, at), name)
+            looks.append(_look(name, release, names, labels, variables))
+        size = next((one.size for _, one in releases if one.size is not None), None)
+        found = cls(variables, tuple(labels[v] for v in variables), tuple(looks), size)
+        found._check_cliques([name for name, _ in releases])
+        return found
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The number of labels of each variable."""
+        return tuple(map(len, self.labels))
+
+    def _check_cliques(self, names: Sequence[str]) -> None:
+        scopes = [look.scope for look in self.looks]
+        cells = most_cells(self.levels, junction_tree(self.levels, scopes))
+        if cells > LARGEST_CLIQUE:
+            worst = names[to_leave_out(self.levels, scopes)]
+            raise ValueError(
+                f"tables: tied together they need a table of {cells} cells, which may have at most"
+                f" {LARGEST_CLIQUE}; leave out {worst!r} first, or merge labels."
+            )
+
+
+def _check_same_records(releases: list[tuple[str, ReleasedData]]) -> None:
+    sizes = {release.size for _, release in releases if release.size is not None}
+    if len(sizes) > 1:
+        raise ValueError(f"tables: have {sorted(sizes)} records, which cannot be the same.")
+    for name, release in releases:
+        if release.whole is not None:
+            raise ValueError(
+                f"tables[{name!r}]: is one group of a table; give the table, `grouped.whole`."
+            )
+        if release.promise.truncated:
+            raise ValueError(
+                f"tables[{name!r}]: is of rows that were limited for each identifier, and which of"
+                " them are kept may differ from release to release; limit the rows in the frame,"
+                " before the Context, with `contributions=` as the privacy unit."
+            )
+
+
+def _check_given_once(releases: list[tuple[str, ReleasedData]]) -> None:
+    first: dict[Any, str] = {}
+    for name, release in releases:
+        cells = identity(release.categories)
+        key = release.axes, cells, release.drawn, release.mechanism, release.size
+        before = first.setdefault(key, name)
+        if before != name:
+            raise ValueError(
+                f"tables[{name!r}]: is the same release as {before!r}; counted twice it would say"
+                " twice as much. Give it once, or where they are two draws that happen to agree,"
+                " draws_may_agree=True."
+            )
+
+
+def _labels_of(release: ReleasedData, at: int) -> list[Label]:
+    """The labels of one axis, in the order of the cells."""
+    if not release.axes:
+        return list(release.categories)
+    return distinct(release.values_of_axes[release.axes[at]])
+
+
+def _settle(labels: dict[str, tuple[Label, ...]], v: str, own: list[Label], name: str) -> None:
+    """Note the labels of a variable; `ValueError` where another table has others."""
+    known = labels.setdefault(v, tuple(own))
+    if set(map(identity, known)) != set(map(identity, own)):
+        raise ValueError(
+            f"tables[{name!r}]: has the labels {own!r} of {v!r}, another table has {list(known)!r};"
+            " ask all with the same labels, or merge them before."
+        )
+
+
+def _look(
+    name: str,
+    release: ReleasedData,
+    names: Sequence[str],
+    labels: dict[str, tuple[Label, ...]],
+    variables: tuple[str, ...],
+) -> Look:
+    """The counts of a release in the order of the variables and their labels."""
+    order = sorted(names, key=variables.index)
+    shape = [len(labels[v]) for v in order]
+    if math.prod(shape) != release.k:
+        raise ValueError(
+            f"tables[{name!r}]: has {release.k} cells of {math.prod(shape)} combinations of labels;"
+            " every combination needs one, so ask without cells=."
+        )
+    likelihood = likelihood_of(
+        release.mechanism, np.array(release.drawn), np.array(release.prior), release.size
+    )
+    if not isinstance(likelihood, IndependentNoise):
+        raise ValueError(
+            f"tables[{name!r}]: was made by {release.mechanism.name!r}; must have independent noise"
+            " on its counts, as LaplaceParameters and GaussianParameters draw."
+        )
+    places = {v: places_of(labels[v]) for v in order}
+    drawn, noised = np.empty(release.k), np.empty(release.k, dtype=bool)
+    for at, cell in enumerate(release.categories):
+        values: Any = cell if release.axes else (cell,)
+        where = dict(zip(names, values, strict=True))
+        place = [places[v][identity(where[v])] for v in order]
+        flat = int(np.ravel_multi_index(place, shape))
+        drawn[flat], noised[flat] = release.drawn[at], likelihood.noised[at]
+    scope: Scope = tuple(variables.index(v) for v in order)
+    return Look(scope, drawn, likelihood.noise, noised)

@@ -1,0 +1,72 @@
+"""Makes one posterior of releases of tables of the same records."""
+
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+
+from opendp_bayes.inference.survey_tables.consistent_draws import draw
+from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
+from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.inference.survey_tables.tables import Model
+from opendp_bayes.mathematics.validation import as_choice, as_positive, as_size
+from opendp_bayes.release_format.data import ReleasedData
+
+
+def survey_posterior(
+    tables: Mapping[str, ReleasedData],
+    *,
+    concentration: float | None = None,
+    effective_draws: int = 400,
+    draws_may_agree: bool = False,
+    seed: int | None = 0,
+) -> SurveyPosterior:
+    """The posterior given releases of tables of the same records, whatever variables they share.
+
+    Parameters
+    ----------
+    tables : releases by name, with independent noise on the counts of whole tables. A release of
+        one column is a table of one variable, of that name; the axes of a joint table are its
+        variables. Variables of one name are the same, and so must their labels be.
+    concentration : the sum of the Dirichlet prior of every table, spread evenly over its cells; by
+        default it is learned. The releases' own `prior`, each of which is for a table alone, is
+        not used.
+    effective_draws : those of each margin of one variable, unless long chains do not suffice.
+    draws_may_agree : whether two releases of one table that drew the same are two draws; otherwise
+        they are taken for one, given twice, and refused.
+    seed : of the chains; None for another at each call.
+
+    Nothing is drawn from data. The variables are taken for independent of each other where no table
+    ties them (`docs/survey-posterior.md`). Raises `ValueError`/`TypeError` for releases that do not
+    fit each other, and for tables that tie too many variables together, with the one to leave
+    out. Warns where chains have not met, by the names of the tables.
+    """
+    if not isinstance(tables, Mapping) or not tables:
+        raise TypeError("tables: must be a mapping from names to at least one release.")
+    for name, release in tables.items():
+        if type(name) is not str or not isinstance(release, ReleasedData):
+            raise TypeError(
+                f"tables[{name!r}]: must be a Release under a name of type str, not"
+                f" {type(release).__name__}; of a grouped release give `grouped.whole`."
+            )
+    if concentration is not None:
+        concentration = as_positive(concentration, "concentration")
+    effective = as_size(effective_draws, "effective_draws", "draws")
+    as_choice(draws_may_agree, "draws_may_agree", (True, False))
+    noisy = NoisyTables.of(tables.items(), draws_may_agree)
+    model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
+    rng = np.random.default_rng(seed)
+    posterior = SurveyPosterior(noisy, draw(model, effective, rng), rng)
+    loose = posterior.unsettled
+    if loose:
+        shown = "; ".join(
+            f"{' × '.join(names) or 'the number of records'} (R-hat {posterior.rhat[names]:.2f},"
+            f" {posterior.effective_draws[names]:.0f} effective draws)"
+            for names in loose
+        )
+        warnings.warn(
+            f"the chains have not settled for {shown}. Ask fewer tables of these variables, or give"
+            " a larger concentration (docs: One posterior for a survey, Chains).",
+            stacklevel=2,
+        )
+    return posterior

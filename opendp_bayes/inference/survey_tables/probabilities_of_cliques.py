@@ -1,0 +1,88 @@
+"""Probabilities given the tables: hyper-Dirichlet, drawn clique by clique down the junction tree,
+and those of any variables by summing the others out.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
+from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws
+from opendp_bayes.inference.survey_tables.junction_tree import Scope
+from opendp_bayes.inference.survey_tables.tables import Model
+from opendp_bayes.mathematics.validation import Floats
+
+#: Rows whose variables are summed out at a time.
+_ROWS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Probabilities of the `own` variables of a clique given those of its `separator`, shape
+    `(rows, separator cells, own cells)`.
+    """
+
+    separator: Scope
+    own: Scope
+    values: Floats
+
+    @property
+    def scope(self) -> Scope:
+        return self.separator + self.own
+
+
+def drawn_factors(draws: ConsistentDraws, rng: np.random.Generator) -> list[Factor]:
+    """Draw every clique's probabilities for each kept draw of its table, those of the root first.
+
+    Given the tables they are Dirichlet, and independent of each other.
+    """
+    model, factors = draws.model, []
+    concentration = draws.concentration.reshape(-1, 1, 1)
+    for clique, separator in zip(model.tree.cliques, separators(model), strict=True):
+        own = tuple(v for v in clique if v not in separator)
+        counts = model.margin(draws.rows(clique), clique, separator + own)
+        cells = counts.shape[1]
+        blocks = counts.reshape(len(counts), -1, math.prod(model.levels[v] for v in own))
+        alpha = concentration / cells + blocks
+        values = dirichlet(alpha.reshape(-1, alpha.shape[2]), rng)
+        factors.append(Factor(separator, own, values.reshape(alpha.shape)))
+    order = [0, *(edge.child for edge in model.tree.edges)]
+    return [factors[place] for place in order]
+
+
+def separators(model: Model) -> list[Scope]:
+    """Variables that each clique shares with its parent, in the order of the cliques: none of the
+    root.
+    """
+    found: dict[int, Scope] = {edge.child: edge.separator for edge in model.tree.edges}
+    return [found.get(place, ()) for place in range(len(model.tree.cliques))]
+
+
+def probabilities(model: Model, factors: list[Factor], scope: Scope) -> Floats:
+    """Joint probabilities of some variables, shape `(rows, cells)`, in the order given."""
+    needed = _needed(factors, scope)
+    shapes = [[model.levels[v] for v in factor.scope] for factor in needed]
+    batch = len(model.levels)  # a name for the rows that no variable has
+    rows = len(factors[0].values)
+    parts = []
+    for first, last in pairwise([*range(0, rows, _ROWS), rows]):
+        terms: list[object] = []
+        for factor, shape in zip(needed, shapes, strict=True):
+            values = factor.values[first:last]
+            terms += [values.reshape(len(values), *shape), [batch, *factor.scope]]
+        found = np.einsum(*terms, [batch, *scope], optimize="greedy")  # type: ignore[call-overload]
+        parts.append(found.reshape(last - first, -1))
+    return np.concatenate(parts)
+
+
+def _needed(factors: list[Factor], scope: Scope) -> list[Factor]:
+    """The factors that do not sum to 1: those with wanted variables, and what joins them."""
+    needed: list[Factor] = []
+    wanted = set(scope)
+    for factor in reversed(factors):  # children before their parents
+        if wanted & set(factor.own):
+            needed.append(factor)
+            wanted |= set(factor.separator)
+    return needed[::-1]

@@ -1,0 +1,146 @@
+"""The posterior of a table of some variables of a survey, by draws."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from opendp_bayes.inference.answers.by_label import CATEGORIES, position_of
+from opendp_bayes.inference.answers.quantities import OfDraws, Quantity, checked
+from opendp_bayes.inference.answers.whole_numbers import CountsPosterior
+from opendp_bayes.inference.laws.count_laws import CountLaws
+from opendp_bayes.inference.sampling.markov_chain import Diagnostics, r_hat_and_ess
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
+from opendp_bayes.release_format.data import Label
+from opendp_bayes.release_format.labels import ByLabel
+
+
+class TablePosterior:
+    """The posterior of the probabilities of a table, or of those within some values of others, and
+    of the counts behind them: draws from Markov chains, the same as those of the survey's other
+    tables, so that all agree.
+
+    Attributes
+    ----------
+    axes : the variables.
+    categories : the values of the variable, or tuples with a value of each of several.
+    measured : True where a released table holds all variables that are asked for, those given
+        included; False where the answer follows from what the model assumes besides.
+    """
+
+    def __init__(
+        self,
+        axes: tuple[str, ...],
+        categories: tuple[Label, ...],
+        measured: bool,
+        theta: Floats,
+        counts: Integers | None,
+    ) -> None:
+        self.axes, self.categories, self.measured = axes, categories, measured
+        self._chains, self._counts = theta, counts
+        self._theta = theta.reshape(-1, theta.shape[-1])
+
+    def mean(self) -> Floats:
+        """Posterior means, shape `(k,)`."""
+        return np.asarray(self._theta.mean(axis=0))
+
+    def std(self) -> Floats:
+        """Posterior standard deviations, shape `(k,)`."""
+        return np.asarray(self._theta.std(axis=0))
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper ends of equal-tailed credible intervals of probability `level`, two
+        arrays of shape `(k,)`. Raises `ValueError` unless `0 < level < 1`.
+        """
+        level = as_level(level)
+        lower, upper = np.quantile(self._theta, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        return lower, upper
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """Posterior probability of being at most the values, of shape `(k,)` or one for all."""
+        return np.asarray((self._theta <= np.asarray(values)).mean(axis=0))
+
+    def sample(self, size: int, seed: int | None = None) -> Floats:
+        """Draws of the probabilities, shape `(size, k)`, picked at random from those of the chains.
+        A `seed` makes them repeatable.
+        """
+        return self._theta[_picked(len(self._theta), size, seed)]
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """R-hat and effective draws of each probability."""
+        return replace(Diagnostics.of(self._chains), categories=self.categories)
+
+    @property
+    def counts(self) -> CountsPosterior:
+        """The posterior of the true counts. Raises `ValueError` for variables that no clique of the
+        model holds, whose counts only whole records tell: `SurveyPosterior.synthetic`.
+        """
+        if self._counts is None:
+            raise ValueError(
+                f"variables={list(self.axes)!r}: no clique of the model holds them together, so"
+                " that the tables leave their counts open; count them in"
+                " synthetic(kind='population')."
+            )
+        rows = self._counts.reshape(-1, self._counts.shape[-1])
+
+        def drawn(size: int, rng: np.random.Generator) -> Integers:
+            return np.asarray(rows[rng.integers(len(rows), size=size)])
+
+        laws = CountLaws.of_rows(rows, np.full(len(rows), 1 / len(rows)))
+        return CountsPosterior(self.categories, laws, drawn)
+
+    def difference(self, first: Label, second: Label) -> Quantity:
+        """The probability of one category minus that of another. Raises `KeyError` for what is
+        none.
+        """
+        one, other = (position_of(label, self.categories) for label in (first, second))
+        return self._quantity(lambda theta: theta[:, one] - theta[:, other], f"{first} - {second}")
+
+    def quantity(
+        self,
+        function: Callable[[Mapping[Label, Floats]], ArrayLike],
+        label: str = "quantity",
+        *,
+        of: Literal["probabilities", "counts"] = "probabilities",
+    ) -> Quantity:
+        """Any function of the probabilities, or of the true counts.
+
+        `function` takes a mapping from each category to its draws, shape `(draws,)`, and returns a
+        number for each draw, as `lambda p: p["yes"] - 2 * p["no"]` does. Raises `ValueError` if it
+        returns anything else, and `KeyError` if it asks for what is no category.
+        """
+        as_choice(of, "of", ("probabilities", "counts"))
+
+        def of_rows(rows: NDArray[np.float64]) -> Floats:
+            columns = ByLabel(zip(self.categories, rows.T, strict=True), CATEGORIES)
+            return checked(function(columns), len(rows))
+
+        return self._quantity(of_rows, label, counted=of == "counts")
+
+    def _quantity(
+        self, function: Callable[[Floats], Floats], label: str, counted: bool = False
+    ) -> Quantity:
+        if counted:
+            _ = self.counts  # refuses what is not known
+        chains: Any = self._counts if counted else self._chains
+        values = function(chains.reshape(-1, chains.shape[-1]))
+        effective = r_hat_and_ess(values.reshape(chains.shape[:2]) * 1.0)[1]
+
+        def source(size: int, seed: int | None) -> Floats:
+            return values[_picked(len(values), size, seed)]
+
+        return Quantity(label, OfDraws(source, len(values), effective, 0))
+
+    def __repr__(self) -> str:
+        rows = zip(self.categories, self.mean(), self.std(), strict=True)
+        estimates = ", ".join(f"{label!r}: {mean:.4g} ± {std:.2g}" for label, mean, std in rows)
+        return f"TablePosterior({{{estimates}}}, {'measured' if self.measured else 'implied'})"
+
+
+def _picked(rows: int, size: int, seed: int | None) -> Integers:
+    """Rows in random order, each once as far as there are enough."""
+    rng, size = np.random.default_rng(seed), as_size(size, of="draws")
+    return rng.permutation(rows)[:size] if size <= rows else rng.integers(rows, size=size)

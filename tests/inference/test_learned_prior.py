@@ -1,0 +1,278 @@
+"""Learned priors: chains against weighted draws from the prior, calibrated by simulation, and what
+the posterior answers.
+"""
+
+import warnings
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import opendp_bayes as ob
+from opendp_bayes.inference.learned import learned_counts as module
+from opendp_bayes.inference.learned.intensity_law import IntensityLaw
+from opendp_bayes.inference.learned.margins import margins_of
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from tests.helpers.learned_model import by_chains, expected, ranks, table
+from tests.helpers.oracles import FALSE_ALARM
+from tests.helpers.releases import promise
+
+#: Largest difference of a mean, in standard errors of two simulations with few chains: a value of
+#: Student's t with 15 degrees of freedom is larger by chance with probability 2e-5.
+FAR = 6.0
+ONE_LOOK = table([3, 1, 0], DiscreteLaplace(2.0), (3,))
+OTHER_LOOK = table([1, 2, 1], DiscreteGaussian(1.5), (3,))
+TWO_LOOKS = replace(ONE_LOOK, looks=[*ONE_LOOK.looks, *OTHER_LOOK.looks])
+TABLES = {
+    "two cells": (table([3, 1], DiscreteLaplace(1.0), (2,)), ()),
+    "public number": (table([6, -2, 0], DiscreteLaplace(1.5), (3,), size=5), ()),
+    "two variables": (table([4, 1, 0, 3], DiscreteGaussian(1.2), (2, 2)), ()),
+    "two variables, public": (table([5, 2, -1, 1], DiscreteLaplace(2.0), (2, 2), size=7), ()),
+    "without noise": (
+        table([2, 0, 4], DiscreteLaplace(1.0), (3,), 6, noised=(True, True, False)),
+        (),
+    ),
+    "two looks": (TWO_LOOKS, ()),
+    "ordered": (table([0, 3, 6], DiscreteLaplace(1.0), (3,)), ("v0",)),
+}
+LAPLACE = ob.LaplaceParameters(2.0, total="private")
+CELLS = tuple((row, column) for row in "ab" for column in "uvw")
+
+
+def released(drawn, mechanism=LAPLACE, size=None, cells=CELLS, axes=("x", "y")):
+    return ob.Release(drawn, cells, (1.0,) * len(drawn), mechanism, promise(size), axes)
+
+
+def learned(*arguments, **options):
+    """The posterior by chains of a third of the usual length."""
+    shorter = patch.multiple(module, _DROPPED=100, _FIRST_RUN=250, _DOUBLINGS=0)
+    with shorter, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few effective draws
+        return ob.noise_aware_posterior(
+            released(*arguments, **options.pop("of", {})), prior="learned", **options
+        )
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return learned((30, 2, 7, 11, -1, 19))
+
+
+def distance(of, found, ordered=(), sweeps=300, draws=20_000):
+    """The largest difference between chains and weighted draws, in standard errors."""
+    theta, counts = by_chains(found, ordered, sweeps=sweeps)
+    mean, number, spread, behind = expected(of, ordered, draws)
+    far = []
+    for chains, exact, of_exact in ((theta, mean, spread), (counts, number, None)):
+        error = chains.std(axis=0, ddof=1) / np.sqrt(len(chains))
+        more = 3 * error if of_exact is None else of_exact / np.sqrt(behind)
+        far.append(np.abs(chains.mean(axis=0) - exact) / np.hypot(error, more))
+    return np.max(far)
+
+
+@pytest.mark.parametrize("name", ["public number", "two variables", "two looks"])
+def test_chains_agree_with_weighted_draws_from_the_prior(name):
+    of, ordered = TABLES[name]
+    assert distance(of, of, ordered) < FAR
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLES)
+def test_long_chains_agree_with_weighted_draws_from_the_prior(name):
+    of, ordered = TABLES[name]
+    assert distance(of, of, ordered, sweeps=5000, draws=400_000) < FAR
+
+
+def test_chains_for_another_scale_do_not_agree():
+    of, _ = TABLES["two cells"]
+    assert distance(of, table([3, 1], DiscreteLaplace(8.0), (2,))) > 2 * FAR
+
+
+def uniform(found):
+    """The smallest p-value of Kolmogorov's test over what is ranked."""
+    return min(stats.kstest(column, "uniform").pvalue for column in np.array(found).T)
+
+
+def simulated(number, *arguments, **options):
+    return [
+        ranks(*arguments, np.random.default_rng([seed, 5]), **options) for seed in range(number)
+    ]
+
+
+def test_ranks_of_the_truth_are_uniform_and_not_for_another_scale():
+    """Of three ranks and their distances from the middle, each p-value at 1e-6."""
+    assert uniform(simulated(10, (4,), DiscreteLaplace(3.0), False, sweeps=120)) > FALSE_ALARM
+    wrong = {"taken_for": DiscreteGaussian(0.4), "sweeps": 60}
+    assert uniform(simulated(20, (4,), DiscreteLaplace(30.0), False, **wrong)) < FALSE_ALARM
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "number", "sweeps"),
+    [
+        ((5,), 150, 300),
+        ((50,), 100, 300),
+        ((500,), 40, 400),
+        ((2, 3), 150, 300),
+        ((10, 5), 100, 300),
+        ((25, 20), 40, 400),
+    ],
+)
+def test_ranks_of_the_truth_are_uniform(shape, number, sweeps, public):
+    found = simulated(number, shape, DiscreteLaplace(2.0), public, sweeps=sweeps)
+    assert uniform(found) > FALSE_ALARM
+
+
+def test_ordered_effects_find_a_smooth_truth():
+    place, scale = np.arange(24), 12.0
+    truth = 150 * np.exp(-(((place - 10) / 5) ** 2))
+    drawn = np.rint(truth).astype(int) + DiscreteLaplace(scale).simulate(
+        place.shape, np.random.default_rng(4)
+    )
+    mechanism = ob.LaplaceParameters(scale, total="private")
+    options = {"of": {"cells": tuple(range(24)), "axes": ()}}
+    plain = learned(tuple(drawn.tolist()), mechanism, **options)
+    smooth = learned(tuple(drawn.tolist()), mechanism, ordered=["age"], **options)
+    shares = truth / truth.sum()
+    errors = [((one.mean() - shares) ** 2).sum() for one in (plain, smooth)]
+    assert errors[1] < 0.85 * errors[0]
+
+
+def test_margins_that_have_effects():
+    places = {name: np.arange(16) // 2**at % 2 for at, name in enumerate("abcd")}
+
+    def named(number):
+        variables = {name: places[name] for name in "abcd"[:number]}
+        return ["".join(margin.variables) for margin in margins_of(variables, [])]
+
+    assert [named(number) for number in (1, 2, 3)] == [
+        [],
+        ["a", "b"],
+        ["a", "b", "c", "ab", "ac", "bc"],
+    ]
+    assert named(4) == [*"abcd", "ab", "ac", "ad", "bc", "bd", "cd"]
+
+
+def test_walks_go_along_the_ordered_variable():
+    places = {name: np.arange(12) // 3**at % (3 if at == 0 else 4) for at, name in enumerate("ab")}
+    margins = {m.variables: m for m in margins_of({**places, "c": np.zeros(12, int)}, ["a"])}
+    assert margins["a", "b"].smooth
+    assert (margins["a", "b"].walks, margins["a", "b"].steps) == (4, 3)
+    assert not margins["b",].smooth
+
+
+def test_probabilities_of_a_count_sum_to_one_at_every_location():
+    law = IntensityLaw(np.log(4.0), 100)
+    weights = law.prior_weights(2, np.random.default_rng(0))
+    few = IntensityLaw(np.log(4.0), 100_000).log_masses(weights, -50, -20)[:, :120]
+    assert np.exp(few).sum(axis=1) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_answers_agree_with_its_own_draws(posterior):
+    draws = posterior.sample(40_000, seed=1)
+    assert draws.mean(axis=0) == pytest.approx(posterior.mean(), abs=0.005)
+    assert draws.std(axis=0) == pytest.approx(posterior.std(), abs=0.005)
+    lower, upper = posterior.interval(0.9)
+    assert ((lower < draws) & (draws < upper)).mean(axis=0) == pytest.approx(0.9, abs=0.02)
+    assert posterior.mean().sum() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_marginals_and_conditionals_are_those_of_draws(posterior):
+    draws = posterior.sample(40_000, seed=1).reshape(-1, 2, 3)
+    marginal, given = posterior.marginal("y"), posterior.conditional("y", x="a")
+    assert marginal.mean() == pytest.approx(draws.sum(axis=1).mean(axis=0), abs=0.005)
+    assert marginal.std() == pytest.approx(draws.sum(axis=1).std(axis=0), abs=0.005)
+    among = draws[:, 0] / draws[:, 0].sum(axis=1, keepdims=True)
+    assert given.mean() == pytest.approx(among.mean(axis=0), abs=0.005)
+    assert given.std() == pytest.approx(among.std(axis=0), abs=0.005)
+    assert marginal.counts.mean().sum() == pytest.approx(posterior.size.mean())
+
+
+def test_counts_and_probabilities_are_of_the_same_draws(posterior):
+    counts, theta = posterior.counts.sample(4000, seed=3), posterior.sample(4000, seed=3)
+    assert np.corrcoef(counts[:, 0] / counts.sum(axis=1), theta[:, 0])[0, 1] > 0.5
+
+
+def test_comparisons_quantities_and_predictions(posterior):
+    assert posterior.difference(("a", "u"), ("a", "v")).mean() > 0.2
+    assert posterior.odds(("a", "u")).interval()[0] > 0
+    assert posterior.ratio(("a", "u"), ("b", "w")).interval()[0] > 0.5
+    assert posterior.quantity(lambda p: p["a", "u"] * 2).mean() == pytest.approx(
+        2 * posterior.mean()[0], rel=0.02
+    )
+    assert posterior.predictive(50, 20, seed=0).sum(axis=1).tolist() == [50] * 20
+    plain = released((30, 2, 7, 11, -1, 19)).posterior
+    assert posterior.compare(plain).mean() == pytest.approx(posterior.mean() - plain.mean())
+    assert posterior.diagnostics.chains == 4
+
+
+def test_repr_and_what_was_learned(posterior):
+    assert "prior learned by Markov chains, R-hat" in repr(posterior)
+    names = list(posterior.learned)
+    assert names == ["empty cells", "spread of cells", "effects of x", "effects of y"]
+    lower, upper = posterior.learned["empty cells"].interval()
+    assert 0 <= lower < upper < 1
+
+
+def test_a_seed_determines_the_posterior():
+    drawn, options = (3, 9, 4), {"of": {"cells": ("a", "b", "c"), "axes": ()}}
+    means = [learned(drawn, seed=seed, **options).mean() for seed in (1, 1, 2)]
+    assert np.all(means[0] == means[1])
+    assert np.all(means[0] != means[2])
+
+
+@pytest.mark.parametrize(
+    ("drawn", "mechanism", "size"),
+    [
+        ((200_000, 100_000, 300_100), ob.KNormParameters(1e3), 600_100),
+        ((500_100, 299_950, 199_950), ob.KNormParameters(100.0), 1_000_000),
+        ((300, 200, 505), ob.LaplaceParameters(3.0), 1005),
+        ((300, 200, 505), ob.LaplaceParameters(0.1, total="private"), None),
+        ((300, 200, 505), ob.GaussianParameters(4.0, total="private"), None),
+        ((300, 200, 505), ob.LaplaceParameters(5.0, total="private", noise="floored"), None),
+    ],
+)
+def test_large_counts_are_as_under_a_fixed_prior(drawn, mechanism, size):
+    of = {"cells": ("a", "b", "c"), "axes": ()}
+    fixed = released(drawn, mechanism, size, **of).posterior
+    found = learned(drawn, mechanism, size, of=of)
+    assert found.mean() == pytest.approx(fixed.mean(), abs=0.4 * fixed.std().max())
+    assert found.std() == pytest.approx(fixed.std(), rel=0.2)
+    assert found.counts.std() == pytest.approx(fixed.counts.std(), rel=0.25, abs=0.05)
+
+
+def test_a_public_number_of_records_is_kept():
+    found = learned((5, 2, 3, -2, 1, 0), ob.KNormParameters(2.0), 9)
+    assert found.size.mean() == 9
+    assert np.all(found.counts.sample(100, seed=0).sum(axis=1) == 9)
+
+
+def test_noise_of_a_million_on_a_thousand_million_records():
+    drawn = (200_000_000, 99_000_000, 301_000_000, -400_000)
+    of = {"cells": (*"abcd",), "axes": ()}
+    found = learned(drawn, ob.LaplaceParameters(1e6, total="private"), of=of)
+    assert found.size.mean() == pytest.approx(600_000_000, abs=3e6)
+    assert found.counts.std()[:3] == pytest.approx(1.41e6, rel=0.2)
+    assert found.counts.mean()[3] < 1e6
+
+
+def refused(message, *, of=None, error=ValueError, **options):
+    with pytest.raises(error, match=message):
+        ob.noise_aware_posterior(of or released((30, 2, 7, 11, -1, 19)), **options)
+
+
+def test_wrong_arguments():
+    refused("prior=1.0: must be 'learned' or None", prior=1.0)
+    refused("prior=None: must be 'learned' where ordered is given", ordered=["x"])
+    refused("must be a sequence of names", prior="learned", ordered="x", error=TypeError)
+    refused("must be variables of the table: 'x', 'y'", prior="learned", ordered=["z"])
+    refused("size_prior=.*: must be None", prior="learned", size_prior=stats.poisson(30))
+    one = released((3, 4), cells=("a", "b"), axes=())
+    refused(
+        "must be one name, for there is one column", of=one, prior="learned", ordered=["a", "b"]
+    )
+    drawn = ob.Release((3, 5), ("a", "b"), (1.0, 1.0), ob.HellingerExponential(0.1), promise(8))
+    refused("what 'hellinger_exponential' draws depends on the prior", of=drawn, prior="learned")

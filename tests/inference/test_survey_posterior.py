@@ -1,0 +1,351 @@
+"""The posterior of a survey as its users see it."""
+
+import itertools
+import math
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.inference.survey_tables import consistent_draws
+from tests.helpers.releases import promise
+
+LABELS: dict[str, tuple[Any, ...]] = {
+    "vote": ("left", "right", "none"),
+    "age": (True, False),
+    "region": (1, 2, 3),
+}
+SIZE = 300
+NOISE, OPEN = ob.GaussianParameters(4.0), ob.LaplaceParameters(3.0, total="private")
+
+
+@lru_cache
+def records() -> pl.DataFrame:
+    rng = np.random.default_rng(2)
+    age = rng.random(SIZE) < 0.4
+    vote = (age + rng.integers(2, size=SIZE)) % 3
+    region = 1 + (age + (rng.random(SIZE) < 0.3)) % 3
+    return pl.DataFrame({"vote": np.array(LABELS["vote"])[vote], "age": age, "region": region})
+
+
+def release(*variables: str, size: int | None = SIZE, **labels: Any) -> Any:
+    """A release of a table, with other labels of some variables."""
+    own = [(LABELS | labels)[v] for v in variables]
+    rows = records().select(variables).rows()
+    cells = list(itertools.product(*own))
+    noise = NOISE.scale if size else OPEN.scale
+    rng = np.random.default_rng(len(cells))
+    drawn = [rows.count(cell) + round(noise * rng.normal()) for cell in cells]
+    mechanism = NOISE if size else OPEN
+    if len(variables) == 1:
+        cells = [cell[0] for cell in cells]
+    axes = variables if len(variables) > 1 else ()
+    ones = (1.0,) * len(cells)
+    return ob.Release(tuple(drawn), tuple(cells), ones, mechanism, promise(size), axes)
+
+
+def tables(size: int | None = SIZE) -> dict[str, Any]:
+    return {
+        "a": release("age", "vote", size=size),
+        "b": release("region", "age", size=size, age=(False, True)),
+        "vote": release("vote", size=size),
+    }
+
+
+@lru_cache
+def posterior(size: int | None = SIZE) -> ob.SurveyPosterior:
+    return ob.combine(tables(size), records="same")
+
+
+def test_says_what_it_is_of() -> None:
+    found = posterior()
+    assert found.variables == ("age", "vote", "region")
+    assert found.categories == {name: LABELS[name] for name in found.variables}
+    assert found.tables == (("age", "vote"), ("age", "region"), ("vote",))
+    assert set(found.cliques) == {("age", "vote"), ("age", "region")}
+    assert found.unsettled == ()
+    assert min(found.effective_draws.values()) > 300
+    assert max(found.rhat.values()) < 1.1
+    assert found.rhat.keys() == {("region",), ("age",), *found.tables}
+    assert posterior(None).rhat.keys() - found.rhat.keys() == {()}
+    assert repr(found).startswith("SurveyPosterior(age × vote, age × region; by Markov chains,")
+
+
+@pytest.mark.parametrize("size", [SIZE, None])
+def test_answers_agree_and_find_the_truth(size: int | None) -> None:
+    found = posterior(size)
+    whole = found.marginal("vote", "age", "region")
+    assert not whole.measured
+    assert whole.axes == ("vote", "age", "region")
+    assert whole.categories[:3] == (("left", True, 1), ("left", True, 2), ("left", True, 3))
+    cube = whole.mean().reshape(3, 2, 3)
+    np.testing.assert_allclose(found.marginal("age").mean(), cube.sum(axis=(0, 2)), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.marginal("region", "vote").mean().reshape(3, 3), cube.sum(axis=1).T, rtol=1e-12
+    )
+    assert found.marginal("age", "vote").measured
+    for names in (("vote",), ("age",), ("region",), ("age", "vote")):
+        rows = records().select(names).rows()
+        truth = [rows.count(x) for x in itertools.product(*(LABELS[name] for name in names))]
+        counts = found.marginal(*names).counts
+        # Five standard deviations and one record: of ten cells, less than 1e-5 are beyond.
+        assert np.all(np.abs(counts.mean() - truth) < 5 * counts.std() + 1)
+        assert counts.sample(9, seed=1).sum(axis=1).tolist() == found.size.sample(9, 1).tolist()
+    assert (found.size.std() == 0) == (size is not None)
+    assert abs(found.size.mean() - SIZE) < 5 * found.size.std() + 1e-9
+
+
+def test_conditionals_are_ratios() -> None:
+    found = posterior()
+    pair = found.marginal("age", "vote").sample(50, seed=3)[:, :3]
+    given = found.conditional("vote", age=True)
+    np.testing.assert_allclose(given.sample(50, seed=3), pair / pair.sum(axis=1, keepdims=True))
+    assert (given.categories, given.measured) == (LABELS["vote"], True)
+    assert not found.conditional("vote", age=True, region=2).measured
+    assert found.conditional("vote", "region", age=False).mean().sum() == pytest.approx(1)
+
+
+def test_numbers_of_a_table() -> None:
+    table = posterior().marginal("vote")
+    lower, upper = table.interval(0.9)
+    assert np.all((lower < table.mean()) & (table.mean() < upper))
+    np.testing.assert_allclose(table.cdf(upper), 0.95, atol=1e-3)
+    difference = table.difference("left", "none")
+    assert difference.mean() == pytest.approx(table.mean()[0] - table.mean()[2])
+    odds, least = table.quantity(lambda p: p["left"] / (1 - p["left"])), table.interval()[0][0]
+    assert odds.interval()[0] == pytest.approx(least / (1 - least), rel=0.01)
+    total = table.quantity(lambda x: x["left"] + x["right"] + x["none"], of="counts")
+    assert (total.mean(), total.std()) == (SIZE, 0)
+    assert table.diagnostics.ess.min() > 300
+    assert "measured" in repr(table)
+    with pytest.raises(ValueError, match="no clique of the model holds them together"):
+        _ = posterior().marginal("vote", "region").counts
+    sample = posterior().sample(7, seed=1)
+    assert {names: draws.shape for names, draws in sample.items()} == {
+        ("age", "vote"): (7, 6),
+        ("age", "region"): (7, 6),
+    }
+
+
+def test_populations_have_the_tables_of_a_draw() -> None:
+    found = posterior(None)
+    scopes = zip(found.cliques, found._model.tree.cliques, strict=True)
+    cliques = {names: found._draws.rows(clique) for names, clique in scopes}
+    for frame in found.synthetic(3, seed=5):
+        vote = pl.Enum(LABELS["vote"])
+        assert dict(frame.schema) == {"age": pl.Boolean, "vote": vote, "region": pl.Int64}
+        agrees = np.ones(found._draws.size.size, dtype=bool)
+        for names, drawn in cliques.items():
+            rows = frame.select(names).rows()
+            cells = itertools.product(*(LABELS[name] for name in names))
+            agrees &= np.all(drawn == [rows.count(cell) for cell in cells], axis=1)
+        assert agrees.any()
+    assert found.synthetic(1, seed=4)[0].equals(found.synthetic(1, seed=4)[0])
+
+
+def test_new_records_have_the_probabilities_of_a_draw() -> None:
+    found, number = posterior(), 200_000
+    frame = found.synthetic(1, "predictive", size=number, seed=1)[0]
+    row = found._copies(1, "predictive", number, 1)[0][0]
+    theta = found.marginal("vote", "region", "age")._theta[row]
+    rows = frame.group_by("vote", "region", "age").len()
+    counts = {row[:3]: row[3] for row in rows.rows()}
+    cells = itertools.product(*(LABELS[name] for name in ("vote", "region", "age")))
+    seen = np.array([counts.get(cell, 0) for cell in cells])
+    # Six standard deviations of a binomial, 18 cells: 4e-8.
+    assert np.all(np.abs(seen - number * theta) < 6 * np.sqrt(number * theta) + 3)
+    assert len(found.synthetic(1, "predictive", seed=1)[0]) == SIZE
+
+
+def test_writes_parquet(tmp_path: Path) -> None:
+    paths = posterior().write_synthetic(tmp_path / "new", 2, seed=9)
+    assert [path.name for path in paths] == ["population-1.parquet", "population-2.parquet"]
+    for path, frame in zip(paths, posterior().synthetic(2, seed=9), strict=True):
+        assert pl.read_parquet(path).equals(frame)
+
+
+def test_labels_of_mixed_types_are_an_enum() -> None:
+    mixed = {"age": (True, False, "other")}
+    found = ob.survey_posterior({"a": release("age", "region", **mixed)}, effective_draws=50)
+    frame = found.synthetic(1)[0]
+    assert frame.schema["age"] == pl.Enum(["True", "False", "other"])
+    alike = {"region": (1, 2, "2")}
+    found = ob.survey_posterior({"a": release("age", "region", **alike)}, effective_draws=50)
+    assert found.synthetic(1)[0].schema["region"] == pl.Enum(["1", "2", "'2'"])
+
+
+def test_a_survey_has_one_posterior() -> None:
+    found = ob.Survey(tuple(tables()), tuple(tables().values())).posterior
+    assert found.cliques == posterior().cliques
+    np.testing.assert_array_equal(
+        found.marginal("vote").mean(), posterior().marginal("vote").mean()
+    )
+    grouped = ob.GroupedRelease(
+        ("n", None), ((30, 20), (30, 20)), ("yes", "no"), (1.0, 1.0), OPEN, promise(None)
+    )
+    with pytest.raises(ValueError, match=r"releases\['g'\]: is of groups; ask for a joint table"):
+        _ = ob.Survey(("g",), (grouped,)).posterior
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "drawn", "size"),
+    [
+        (ob.LaplaceParameters(2.0), (40, 60), 100),  # the second is the rest, without noise
+        (ob.KNormParameters(2.0), (2, 58, 40), 100),
+        (ob.LaplaceParameters(2.0, "floored", "private"), (40, -1, 22), None),
+    ],
+)
+def test_one_table_has_the_posterior_of_its_release(mechanism: Any, drawn: Any, size: Any) -> None:
+    ones = (1.0,) * len(drawn)
+    one = ob.Release(drawn, tuple("xyz"[: len(drawn)]), ones, mechanism, promise(size))
+    found = ob.survey_posterior({"v": one}, concentration=sum(ones), effective_draws=1000)
+    exact = one.posterior.counts
+    error = exact.std() / math.sqrt(found.effective_draws["v",])
+    assert np.all(np.abs(found.marginal("v").counts.mean() - exact.mean()) < 5 * error)
+    # Noise on both of two counts would narrow it to 0.7.
+    np.testing.assert_allclose(found.marginal("v").counts.std(), exact.std(), rtol=0.15)
+    assert set(found.concentration) == {len(drawn)}
+
+
+def test_warns_where_chains_have_not_met(monkeypatch: Any) -> None:
+    monkeypatch.setattr(consistent_draws, "_FIRST_RUN", 8)
+    monkeypatch.setattr(consistent_draws, "_DOUBLINGS", 0)
+    with pytest.warns(UserWarning, match=r"have not settled for .*age × vote \(R-hat"):
+        ob.survey_posterior({"a": release("age", "vote")})
+
+
+WIDE: Any = {f"w{at}": tuple(range(50)) for at in range(3)}
+
+
+def wide(*variables: str) -> Any:
+    cells = tuple(itertools.product(*(WIDE[v] for v in variables)))
+    drawn = tuple(range(len(cells)))
+    return ob.Release(drawn, cells, (1.0,) * len(cells), OPEN, promise(None), variables)
+
+
+GROUP = ob.GroupedRelease(("n",), ((3, 2),), ("yes", "no"), (1.0, 1.0), NOISE, promise(9), rest=4)[
+    "n"
+]
+EXPONENTIAL = ob.Release(
+    (3, 5), ("x", "y"), (1.0, 1.0), ob.HellingerExponential(0.5), promise(8)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"a": wide("w0", "w1"), "b": wide("w1", "w2")}, "a table of 2500 cells, which may"),
+        ({"x": release("vote"), "y": release("age", size=None)}, None),
+        ({"x": release("vote"), "y": replace(release("age"), promise=promise(7))}, r"\[7, 300\] r"),
+        ({"vote": release("vote"), "a": release("age", "vote", vote=("left", "right"))},
+         r"tables\['a'\]: has the labels \['left', 'right'\] of 'vote', another"),
+        ({"vote": release("vote"), "again": release("vote")}, "is the same release as 'vote'"),
+        ({"x": replace(release("vote"), promise=promise(SIZE, truncated=True))}, "rows that were"),
+        ({"x": GROUP}, r"tables\['x'\]: is one group of a table; give"),
+        ({"x": EXPONENTIAL}, "'hellinger_exponential'; must have independent noise"),
+        ({"x": ob.Release((3, 4, 5), (("a", 1), ("a", 2), ("b", 1)), (1.0,) * 3, OPEN,
+                          promise(None), ("u", "v"))}, "has 3 cells of 4 combinations of labels"),
+    ],
+)  # fmt: skip
+def test_refuses_what_does_not_fit(given: Any, message: str | None) -> None:
+    if message is None:  # the public number holds for all
+        assert ob.survey_posterior(given, effective_draws=20).size.std() == 0
+        return
+    with pytest.raises(ValueError, match=message):
+        ob.survey_posterior(given)
+
+
+def test_names_the_table_to_leave_out() -> None:
+    labels: Any = {f"w{at}": tuple(range(12)) for at in range(4)}
+    pairs = [(0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3)]
+
+    def table(one: int, other: int) -> Any:
+        axes = (f"w{one}", f"w{other}")
+        cells = tuple(itertools.product(*(labels[v] for v in axes)))
+        drawn = tuple(range(one, one + len(cells)))
+        return ob.Release(drawn, cells, (1.0,) * 144, OPEN, promise(None), axes)
+
+    with pytest.raises(ValueError, match=r"of 20736 cells.*2000; leave out 'w01' first"):
+        ob.survey_posterior({f"w{a}{b}": table(a, b) for a, b in pairs})
+
+
+def test_two_draws_that_agree_are_two_looks() -> None:
+    both = {"vote": release("vote"), "again": release("vote")}
+    renamed = {"vote": both["vote"], "table": release("age", "vote")}
+    with pytest.raises(ValueError, match="draws_may_agree=True"):
+        ob.combine(renamed | {"copy": renamed["table"]}, records="same")
+    found = ob.combine(renamed | {"copy": renamed["table"]}, records="same", draws_may_agree=True)
+    alone = ob.combine(renamed, records="same")
+    ratio = found.marginal("age", "vote").counts.std() / alone.marginal("age", "vote").counts.std()
+    assert np.all(ratio < 0.95)  # about 0.71, with 5 % of Monte Carlo error
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda p: p.marginal(), ValueError, r"variables=\[\]: must be some of the survey's"),
+        (lambda p: p.marginal("vote", "vote"), ValueError, "each once: 'age', 'vote', 'region'"),
+        (lambda p: p.marginal("income"), ValueError, r"variables=\['income'\]: must be some"),
+        (lambda p: p.conditional("vote"), ValueError, "given={}: must give the values of other"),
+        (lambda p: p.conditional("vote", vote="left"), ValueError, "of other variables than"),
+        (lambda p: p.conditional("vote", age=1), ValueError, "age=1: is not a value of it; those"),
+        (lambda p: p.marginal("vote").interval(1.5), ValueError, "level=1.5: must be between"),
+        (lambda p: p.marginal("vote").difference("left", "up"), KeyError, "'up': is not a c"),
+        (lambda p: p.marginal("vote").quantity(lambda q: 1.0), ValueError, "function: returned"),
+        (lambda p: p.marginal("vote").quantity(lambda q: 1.0, of="x"), ValueError, "of='x'"),
+        (lambda p: p.synthetic(0), ValueError, "copies=0: must be"),
+        (lambda p: p.synthetic(10**7), ValueError, "copies=10000000: must be at most"),
+        (lambda p: p.synthetic(kind="sample"), ValueError, "kind='sample': must be"),
+        (lambda p: p.synthetic(size=5), ValueError, "size=5: must be None for a population"),
+        (lambda p: ob.survey_posterior({}), TypeError, "must be a mapping from names to at least"),
+        (lambda p: ob.survey_posterior({"x": 3}), TypeError, r"tables\['x'\]: must be a Release"),
+        (lambda p: ob.survey_posterior(tables(), concentration=0), ValueError, "concentration=0"),
+        (lambda p: ob.survey_posterior(tables(), effective_draws=0), ValueError, "effective_d"),
+        (lambda p: ob.combine(tables(), records="different"), ValueError, "records='different'"),
+        (lambda p: ob.combine(tables(), records="same", draws_may_agree=3), ValueError, "draws_m"),
+    ],
+)  # fmt: skip
+def test_errors_say_what_to_do(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(posterior())
+
+
+def test_estimates_of_copies() -> None:
+    """Worked by hand: v = 1/2, b = 1, (1 + 1/3) b = 4/3."""
+    whole = ob.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population")
+    assert (whole.estimate, whole.variance) == (2.0, pytest.approx(11 / 6))
+    assert whole.degrees_of_freedom == pytest.approx(2 * (1 + 3 / 8) ** 2)
+    new = ob.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="predictive")
+    assert (new.estimate, new.variance) == (2.0, pytest.approx(5 / 6))
+    assert new.degrees_of_freedom == pytest.approx(2 * (1 - 3 / 8) ** 2)
+    # The 97.5 % quantile of t with 3.78125 degrees of freedom, from tables between 3 and 4.
+    lower, upper = whole.interval()
+    assert 2.776 < (upper - 2) / whole.std < 3.182
+    assert lower + upper == pytest.approx(4)
+    several = ob.combine_estimates(
+        [[1, 1], [2, 1], [3, 1]], np.full((3, 2), 0.5), kind="predictive"
+    )
+    np.testing.assert_allclose(several.variance, [5 / 6, 0.5])  # at least v
+    np.testing.assert_allclose(several.degrees_of_freedom, [25 / 32, 1 / 2])
+    certain = ob.combine_estimates([1.0, 1.0], [0.5, 0.5], kind="population")
+    assert (certain.variance, certain.degrees_of_freedom) == (0.5, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("estimates", "variances", "kind", "message"),
+    [
+        ([1.0], [1.0], "population", r"estimates: have the shape \(1,\)"),
+        ([1.0, 2.0], [1.0], "population", r"variances \(1,\); must be the same"),
+        ([1.0, 2.0], [1.0, -1.0], "predictive", "variances: must be at least 0"),
+        ([1.0, np.nan], [1.0, 1.0], "predictive", "and the estimates finite"),
+        ([1.0, 2.0], [1.0, 1.0], "both", "kind='both': must be"),
+    ],
+)
+def test_estimates_that_do_not_fit(estimates: Any, variances: Any, kind: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ob.combine_estimates(estimates, variances, kind=kind)
