@@ -115,7 +115,7 @@ def rescaled(setting):
     ("k", "size", "scale", "public", "way"),
     [
         (100, 5000, 10.0, True, lambda setting: Dense(setting, direct=False)),
-        (100, 5000, 10.0, False, Private),
+        pytest.param(100, 5000, 10.0, False, Private, marks=pytest.mark.slow),
         (30, 900, 10.0, False, lambda setting: Dense(setting, 2500)),
         (20, 10**6, 500.0, True, Public),
     ],
