@@ -16,8 +16,8 @@ from opendp_bayes.inference.likelihood import normalisers_of_two_categories as c
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.helpers.reference_by_tilts import Private, Public
-from tests.helpers.reference_of_counts import Look, Setting
+from tests.helpers.far_counts import Private, Public
+from tests.helpers.noised_counts import Look, Setting
 
 TWO = {
     "discrete Laplace, scale 1": ob.LaplaceParameters(1.0),
@@ -173,7 +173,7 @@ def noised() -> None:
         private = ob.LaplaceParameters(scale, total="private")
         mechanism = ob.KNormParameters(scale / 2) if public else private
         release = released(mechanism, drawn, size if public else None)
-        look = Look("laplace", scale, drawn, np.ones(k, dtype=bool))
+        look = Look("laplace", scale, drawn)
         setting = Setting((look,), np.ones(k), size if public else None)
         ours = least(lambda release=release: _summed_up(ob.noise_aware_posterior(release)))
         made = Public if public else Private

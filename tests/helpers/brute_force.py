@@ -1,5 +1,8 @@
-"""The posterior of a release by its definition: every data set, its prior probability by scipy, and
-the probability of what was drawn: of noise by its formula, otherwise from `log_pmf`.
+"""Posteriors by their definition: every data set, its prior probability, and the probability of
+what was drawn.
+
+The functions are of a release, `EveryCount` is of noise on counts, drawn once or more often. The
+probability of noise is by its formula, that of other mechanisms from `log_pmf`.
 """
 
 import math
@@ -11,6 +14,7 @@ from scipy import special, stats
 
 from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters
 from tests.helpers import oracles
+from tests.helpers.noised_counts import Pairs
 
 
 def data_sets(release, largest=None):
@@ -34,14 +38,6 @@ def data_sets(release, largest=None):
     )
     weights = likelihood * prior_probability
     return sets, weights / weights.sum()
-
-
-def of_noise(noise, drawn, prior, size):
-    """Every data set and its posterior probability, given counts with a law of integer noise."""
-    sets = np.array(oracles.data_sets(size, len(drawn)))
-    log_weights = noise.log_mass(np.array(drawn) - sets).sum(axis=1)
-    log_weights = log_weights + stats.dirichlet_multinomial.logpmf(sets, np.array(prior), size)
-    return sets, special.softmax(log_weights)
 
 
 @lru_cache(maxsize=2000)
@@ -97,3 +93,21 @@ def mean(release, largest=None):
     sets, weights = data_sets(release, largest)
     a = np.array(release.prior) + sets
     return weights @ (a / a.sum(axis=1, keepdims=True))
+
+
+class EveryCount(Pairs):
+    """The posterior of a setting of `noised_counts`; of a private number, up to `most` records."""
+
+    def __init__(self, setting, most=None):
+        self.setting = setting
+        sizes = range(most + 1) if setting.size is None else [setting.size]
+        self.sets = np.array([row for n in sizes for row in oracles.data_sets(n, setting.k)])
+        self._n = self.sets.sum(axis=1).astype(float)
+        columns = enumerate(self.sets.T)
+        logs = setting.log_size(self._n) + sum(setting.log_weight(i, x) for i, x in columns)
+        self.log_evidence = float(special.logsumexp(logs))
+        self.weights = np.exp(logs - self.log_evidence)
+
+    def pairs(self, i):
+        """Of every data set, whether or not it weighs anything."""
+        return self.sets[:, i].astype(float), self._n, self.weights

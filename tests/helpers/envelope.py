@@ -12,8 +12,9 @@ from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.likelihood.envelope import check_envelope
 from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
-from tests.helpers.reference_by_tilts import Private, Public
-from tests.helpers.reference_of_counts import Dense, Look, NotServedError, Setting
+from tests.helpers.dense_counts import Dense
+from tests.helpers.far_counts import Private, Public
+from tests.helpers.noised_counts import Look, NotServedError, Setting
 
 NOISE = {"laplace": DiscreteLaplace, "floored": FlooredLaplace, "gaussian": DiscreteGaussian}
 LAWS = tuple(NOISE)
@@ -173,13 +174,14 @@ def watched(setting, number=4):
     return found[:number]
 
 
-def errors(found, right):
-    """The largest deviations of a posterior from a reference, over the categories that are watched.
+def errors(found, right, rows=None):
+    """The largest deviations of a posterior from a reference, over some categories, by default
+    those that are watched.
 
     Those of means and standard deviations are in standard deviations. Questions that the reference
     does not answer are left out.
     """
-    rows = np.array(watched(right.setting))
+    rows = np.array(watched(right.setting) if rows is None else rows)
     theta, counts = found.probabilities.chosen(rows), found.counts.chosen(rows)
     known = theta.mean(), np.sqrt(theta.variance()), counts.mean(), counts.std()
     rest = theta.two_sided_quantile(LEVELS[:, None])
@@ -277,8 +279,14 @@ def regions(about):
     ratio = about["scale"] * k / max(n, 1)
     noise = "below" if ratio < 0.1 else "around" if ratio <= 10 else "above"
     return [
-        f"n {number}, prior {prior}, noise {noise} the mean count",
-        "k 2" if k == 2 else "k 3 to 30" if k <= 30 else "k 31 to 1000" if k <= 1000 else "k above",
+        f"n {number}, {prior} prior, noise {noise}",
+        "k 2"
+        if k == 2
+        else "k 3 to 30"
+        if k <= 30
+        else "k 31 to 1000"
+        if k <= 1000
+        else "k above 1000",
         "n to 1000" if n <= 1000 else "n to 1e6" if n <= 10**6 else "n to 1e9",
         f"draw {about['draw']}",
         *([] if number == "public" else [f"prior of n {about['private']}"]),

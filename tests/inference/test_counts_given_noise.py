@@ -1,6 +1,8 @@
 """The posterior of counts with additive noise against ball arithmetic, a list of all data sets, and
-dense transforms.
+references for more of them.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,10 +10,12 @@ from scipy import special, stats
 
 from opendp_bayes.inference.convolution import sums_by_pairs, tilts
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from tests.helpers import oracles
-from tests.helpers.brute_force import of_noise
-from tests.helpers.dense import Dense
-from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from tests.helpers import envelope, oracles
+from tests.helpers.brute_force import EveryCount
+from tests.helpers.dense_counts import Dense
+from tests.helpers.far_counts import Private, Public
+from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
+from tests.helpers.noised_counts import Look, Setting
 from tests.helpers.reference import Exact
 from tests.helpers.settings import (
     deviations,
@@ -92,53 +96,39 @@ def longest_step(found):
     return sums.rests(np.arange(found._first.size)).whole.step.max()
 
 
-def wide(k, size, scale, law=DiscreteLaplace):
-    """A draw from the model, the prior and the law of the noise."""
+def wide(k, size, scale, law):
+    """A draw from the model, with a public number of records."""
     rng = np.random.default_rng(k)
     counts = rng.multinomial(size, rng.dirichlet(np.ones(k)))
-    return counts + law(scale).simulate((k,), rng), np.ones(k), law(scale)
+    drawn = counts + envelope.NOISE[law](scale).simulate((k,), rng)
+    return Setting((Look(law, scale, drawn),), np.ones(k), size)
 
 
-def off(found, right, i):
-    """How far a category is from the reference, each in its own unit."""
-    mean, std = right.moments(i)
-    count_mean, count_std = right.count_moments(i)
-    at = found.probabilities[i].quantile(np.array([0.01, 0.3, 0.9]))
-    return [
-        abs(found.probabilities.mean()[i] - mean) / std,
-        abs(np.sqrt(found.probabilities.variance()[i]) / std - 1),
-        np.max(np.abs(right.cdf(i, at) - [0.01, 0.3, 0.9])),
-        abs(found.counts.mean()[i] - count_mean) / count_std,
-        abs(found.counts.std()[i] / count_std - 1),
-    ]
+def rescaled(setting):
+    """The same draw, with noise whose scale is a tenth larger."""
+    (look,) = setting.looks
+    return replace(setting, looks=(replace(look, scale=1.1 * look.scale),))
 
 
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
 @pytest.mark.parametrize(
-    ("k", "size", "scale", "public"),
-    [(100, 5000, 10.0, True), (100, 5000, 10.0, False), (20, 10**6, 500.0, True)],
+    ("k", "size", "scale", "public", "way"),
+    [
+        (100, 5000, 10.0, True, lambda setting: Dense(setting, direct=False)),
+        pytest.param(100, 5000, 10.0, False, Private, marks=pytest.mark.slow),
+        (30, 900, 10.0, False, lambda setting: Dense(setting, 2500)),
+        (20, 10**6, 500.0, True, Public),
+    ],
+    ids=["dense", "private", "dense and private", "many records"],
 )
-@pytest.mark.parametrize("law", [DiscreteLaplace, DiscreteGaussian])
-def test_many_categories_by_dense_transforms(law, k, size, scale, public):
-    drawn, prior, noise = wide(k, size, scale, law)
-    known = size if public else None
-    found, right = (
-        CountsGivenNoise(drawn, prior, noise, size=known),
-        Dense(noise, drawn, prior, known),
-    )
-    chosen = [0, int(np.argmin(drawn)), int(np.argmax(drawn))]
-    assert max(max(off(found, right, i)) for i in chosen) <= ERROR
-    wrong = CountsGivenNoise(drawn, prior, law(1.1 * scale), size=known)
-    assert max(max(off(wrong, right, i)) for i in chosen) > 10 * ERROR
-
-
-def test_dense_transforms_are_right_where_all_data_sets_can_be_listed():
-    drawn, prior, noise, size = (4, -1, 3, 2), (0.5, 1.0, 0.02, 3.0), DiscreteLaplace(2.0), 9
-    sets, weights = of_noise(noise, drawn, prior, size)
-    right = Dense(noise, drawn, prior, size)
-    for i in range(4):
-        mean = weights @ sets[:, i]
-        assert right.count_moments(i)[0] == pytest.approx(mean, abs=1e-9)
-        assert right.moments(i)[0] == pytest.approx((prior[i] + mean) / (size + 4.52), abs=1e-9)
+def test_many_categories(law, k, size, scale, public, way):
+    setting = wide(k, size, scale, law)
+    setting = setting if public else replace(setting, size=None)
+    found, right = envelope.posterior(setting), way(setting)
+    errors = envelope.errors(found, right)
+    assert errors["cdf"] <= ERROR
+    assert max(errors.values()) <= ERROR
+    assert max(envelope.errors(envelope.posterior(rescaled(setting)), right).values()) > 10 * ERROR
 
 
 def test_the_comparison_sees_a_scale_that_is_a_tenth_off():
@@ -190,11 +180,12 @@ def test_a_prior_of_the_number_of_records_against_the_draw():
     assert 700 <= found.size.quantile(1e-9)[0] <= found.size.quantile(1 - 1e-9)[0] < 800
 
 
-@pytest.mark.parametrize("law", [DiscreteLaplace(1.7), FlooredLaplace(2.0), DiscreteGaussian(2.0)])
-def test_merged_categories_and_some_given_the_others_by_of_noise(law):
-    drawn, prior, size = (4, -1, 3, 2), (0.5, 1.0, 0.02, 3.0), 9
-    sets, weights = of_noise(law, drawn, prior, size)
-    found = CountsGivenNoise(drawn, prior, law, size=size)
+@pytest.mark.parametrize(("law", "scale"), [("laplace", 1.7), ("floored", 2.0), ("gaussian", 2.0)])
+def test_merged_categories_and_some_given_the_others(law, scale):
+    size = 9
+    setting = Setting((Look(law, scale, [4, -1, 3, 2]),), [0.5, 1.0, 0.02, 3.0], size)
+    every, found = EveryCount(setting), envelope.posterior(setting)
+    sets, weights = every.sets, every.weights
     together = sets[:, [0, 2]].sum(axis=1)
     counts, theta = found.together([[0, 2]])[0]
     right = np.bincount(together, weights, minlength=size + 1)
@@ -289,13 +280,14 @@ def test_log_evidence(size_prior):
 
 
 def test_draws_follow_the_posterior():
-    law, drawn, prior, size = DiscreteLaplace(2.0), (1, 2, 3), (1.0, 0.5, 2.0), 6
-    sets, weights = of_noise(law, drawn, prior, size)
-    table = dict(zip(map(tuple, sets.tolist()), weights, strict=True))
+    setting = Setting((Look("laplace", 2.0, [1, 2, 3]),), [1.0, 0.5, 2.0], 6)
+    every = EveryCount(setting)
+    table = dict(zip(map(tuple, every.sets.tolist()), every.weights, strict=True))
     rng = np.random.default_rng(0)
-    found = CountsGivenNoise(drawn, prior, law, size=size).sample(20_000, rng)
+    found = envelope.posterior(setting).sample(20_000, rng)
     assert not oracles.rejects(map(tuple, found.tolist()), table)
-    wrong = CountsGivenNoise(drawn, prior, DiscreteLaplace(2.6), size=size).sample(20_000, rng)
+    wrong = envelope.posterior(replace(setting, looks=(Look("laplace", 2.6, [1, 2, 3]),)))
+    wrong = wrong.sample(20_000, rng)
     assert oracles.rejects(map(tuple, wrong.tolist()), table)
 
 

@@ -2,20 +2,18 @@
 beside noise as wide as the counts, and numbers of records that are hardly known.
 """
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import special
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.noised_categories import Categories
+from tests.helpers.brute_force import EveryCount
 from tests.helpers.dense_counts import Dense
+from tests.helpers.envelope import errors, posterior
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
+from tests.helpers.noised_counts import Look, Setting
 
 ERROR = 1e-3
-LAWS = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
-LEVELS = np.array([0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
 
 #: law, scale, drawn, prior, number of records if public, largest number looked at
 SETTINGS = {
@@ -38,50 +36,23 @@ SETTINGS = {
 }
 
 
-def errors(found, right, k):
-    worst = {"mean": 0.0, "std": 0.0, "cdf": 0.0, "count cdf": 0.0}
-    mean, std, theta = found.counts.mean(), found.counts.std(), found.probabilities
-    values = theta.quantile(LEVELS[:, None])
-    for i in range(k):
-        expected, deviation = right.count(i)
-        unit = max(deviation, 0.01)
-        cumulative = right.cumulative(i)
-        at = np.unique(np.append(np.searchsorted(cumulative, LEVELS), [0, 1, 2, 9]))
-        law = found.counts.cdf(np.repeat(at[:, None], k, axis=1))[:, i]
-        each = {"mean": abs(mean[i] - expected) / unit, "std": abs(std[i] - deviation) / unit}
-        each["count cdf"] = np.abs(law - cumulative[at]).max()
-        if right.rests:
-            inside = (values[:, i] > 1e-300) & (values[:, i] < 1)
-            cdf = right.probability(i, values[inside, i])
-            each["cdf"] = np.abs(cdf - LEVELS[inside]).max(initial=0.0)
-        worst = {name: max(worst[name], each.get(name, 0.0)) for name in worst}
-    return worst
-
-
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_that_need_finer_lattices_near_none(name):
     law, scale, drawn, prior, size, last = SETTINGS[name]
-    found = CountsGivenNoise(drawn, prior, LAWS[law](scale), size=size)
-    tilt = found._tilts[0][0].tilt
-    right = Dense(drawn, [scale], law, prior, size=size, last=last, tilt=tilt)
-    assert max(errors(found, right, len(prior)).values()) <= ERROR
-    wrong = Dense(drawn, [1.1 * scale], law, prior, size=size, last=last, tilt=tilt)
-    assert max(errors(found, wrong, len(prior)).values()) > ERROR
+    setting = Setting((Look(law, scale, drawn),), prior, size)
+    found, every = posterior(setting), range(setting.k)
+    assert max(errors(found, Dense(setting, last), every).values()) <= ERROR
+    wrong = Setting((Look(law, 1.1 * scale, drawn),), prior, size)
+    assert max(errors(found, Dense(wrong, last), [0]).values()) > ERROR
 
 
 def test_two_looks_of_different_scales_with_a_prior_below_one():
-    drawn, scales = np.array([[90, 700, -40], [30, 560, 20]]), [150.0, 90.0]
-    prior = np.array([0.01, 0.4, 0.02])
-    known = np.ones(3, dtype=bool)
-    looks = [
-        Categories(row, known, prior, DiscreteLaplace(scale))
-        for row, scale in zip(drawn, scales, strict=True)
-    ]
-    found = CountsGivenNoise.of_looks(looks, 640)
-    right = Dense(drawn, scales, "laplace", prior, size=640)
-    assert max(errors(found, right, 3).values()) <= ERROR
-    wrong = Dense(drawn[:1], scales[:1], "laplace", prior, size=640)
-    assert max(errors(found, wrong, 3).values()) > ERROR
+    looks = Look("laplace", 150.0, [90, 700, -40]), Look("laplace", 90.0, [30, 560, 20])
+    setting = Setting(looks, [0.01, 0.4, 0.02], 640)
+    found = posterior(setting)
+    assert max(errors(found, Dense(setting), range(3)).values()) <= ERROR
+    wrong = Dense(Setting(looks[:1], setting.prior, 640))
+    assert max(errors(found, wrong, range(3)).values()) > ERROR
 
 
 def test_two_counts_of_very_different_widths_among_many_records():
@@ -101,33 +72,22 @@ def test_a_sum_that_no_tilt_can_move_has_its_whole_weight():
     assert found.log_evidence == pytest.approx(expected, abs=1e-6)
 
 
-def every(n, k):
-    """All counts of k categories with this sum."""
-    bars = np.array(list(itertools.combinations(range(n + k - 1), k - 1)))
-    edges = np.column_stack([np.full(len(bars), -1), bars, np.full(len(bars), n + k - 1)])
-    return np.diff(edges, axis=1) - 1
-
-
 @pytest.mark.parametrize("public", [True, False])
 def test_groups_inside_groups_inside_groups(public):
-    drawn, prior, scale = [4, 1, 0, 6, -2], np.array([1.0, 0.3, 2.0, 0.5, 1.0]), 0.8
-    sizes = [12] if public else range(25)
-    rows = np.concatenate([every(n, 5) for n in sizes])
-    n, total = rows.sum(axis=1), prior.sum()
-    log_weight = (special.gammaln(rows + prior) - special.gammaln(rows + 1)).sum(axis=1)
-    log_weight += special.gammaln(n + 1) - special.gammaln(n + total)
-    log_weight -= np.abs(rows - drawn).sum(axis=1) / scale
-    weight = special.softmax(log_weight)
-    found = CountsGivenNoise(drawn, prior, DiscreteLaplace(scale), size=12 if public else None)
+    look = Look("laplace", 0.8, [4, 1, 0, 6, -2])
+    setting = Setting((look,), [1.0, 0.3, 2.0, 0.5, 1.0], 12 if public else None)
+    every, found = EveryCount(setting, 24), posterior(setting)
+    rows, weight, n = every.sets, every.weights, every.sets.sum(axis=1)
     groups = [[0, 1], [0, 1, 3], [0, 1, 2, 3], [2, 4]]
     for group, (law, theta) in zip(groups, found.together(groups), strict=True):
-        count, alpha = rows[:, group].sum(axis=1), prior[group].sum()
+        count, alpha = rows[:, group].sum(axis=1), setting.prior[group].sum()
+        others = setting.prior.sum() - alpha + n - count
         mean = weight @ count
         std = np.sqrt(weight @ (count - mean) ** 2)
         assert law.mean()[0] == pytest.approx(mean, abs=ERROR * std)
         assert law.std()[0] == pytest.approx(std, rel=ERROR)
         for value in (0.2, 0.5, 0.8):
-            below = weight @ special.betainc(alpha + count, total - alpha + n - count, value)
+            below = weight @ special.betainc(alpha + count, others, value)
             assert theta.cdf(value) == pytest.approx(below, abs=ERROR)
         wrong = weight @ rows[:, group[:1]].sum(axis=1)
         assert law.mean()[0] != pytest.approx(wrong, abs=ERROR * std)

@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.helpers.brute_force import EveryCount
+from tests.helpers.dense_counts import Dense
 from tests.helpers.envelope import compared, errors, posterior, random_setting, reference
-from tests.helpers.reference_by_tilts import Private, Public
-from tests.helpers.reference_of_counts import Dense, EveryCount, Look, NotServedError, Setting
+from tests.helpers.far_counts import Private, Public
+from tests.helpers.noised_counts import Look, NotServedError, Setting
+from tests.helpers.reference import Exact
+from tests.helpers.sweeps import some_of
 
 ERROR = 1e-3
-EVERY = np.ones(3, dtype=bool)
-LAPLACE = Look("laplace", 1.5, np.array([3, 0, -2]), EVERY)
-GAUSSIAN = Look("gaussian", 2.5, np.array([2, 1, 1]), np.array([True, False, True]))
-FLOORED = Look("floored", 0.8, np.array([1, 0, 2]), EVERY)
+LAPLACE = Look("laplace", 1.5, [3, 0, -2])
+GAUSSIAN = Look("gaussian", 2.5, [2, 1, 1], [True, False, True])
+FLOORED = Look("floored", 0.8, [1, 0, 2])
 UNEQUAL, SPARSE = np.array([0.5, 3.0, 20.0]), np.full(3, 1e-3)
 #: Settings that can be listed, and the largest count that matters.
 LISTED = {
@@ -59,6 +62,29 @@ def test_arrays_of_every_count_are_the_definition(name):
         assert differences(Dense(setting, direct=False), right) < 1e-6
 
 
+@pytest.mark.parametrize(
+    ("law", "scale", "drawn", "prior", "size"),
+    [
+        ("laplace", 90.0, [-40, 200, 310], [1e-4, 0.02, 1e-3], 250),
+        ("gaussian", 4.0, [400, -60, 10, 3], [1.0, 1e6, 0.3, 20.0], 150),
+        ("floored", 0.05, [30, 12, 0], [1e-4, 1.0, 500.0], 40),
+        ("laplace", 6.0, [25, -70, 4], [1e-3, 5.0, 0.1], None),
+    ],
+    ids=["sparse", "draws that contradict the prior", "small scale", "private"],
+)
+def test_arrays_of_every_count_have_the_digits_of_ball_arithmetic(law, scale, drawn, prior, size):
+    known = {"size": size} if size is not None else {"sizes": np.zeros(281)}
+    right = Exact(law, scale, drawn, prior, **known)
+    setting = Setting((Look(law, scale, drawn),), prior, size)
+    found = Dense(setting, 280)
+    constant = len(prior) * float(Look(law, scale, [0]).log_mass(0, 0))
+    evidence = float(right.evidence.log().mid()) + constant
+    assert found.log_evidence == pytest.approx(evidence, rel=1e-11, abs=1e-9)
+    for i, (mean, std) in enumerate(zip(right.mean(), right.std(), strict=True)):
+        assert found.theta(i) == pytest.approx((mean, std), rel=1e-8)
+        assert found.count(i) == pytest.approx(right.count_mean_std(i), rel=1e-8, abs=1e-9)
+
+
 @pytest.mark.parametrize("name", [name for name in LISTED if name != "poisson"])
 def test_tilts_are_the_definition(name):
     setting, largest = LISTED[name]
@@ -69,10 +95,10 @@ def test_tilts_are_the_definition(name):
 def test_tilts_have_the_probabilities_of_many_categories_and_a_private_number():
     """Cumulative ones, which are not asked of few: two ways to sum up the others have to agree."""
     drawn = np.arange(40) % 7 * 3 - 2
-    setting = Setting((Look("laplace", 3.0, drawn, np.ones(40, dtype=bool)),), np.full(40, 0.7))
-    found, right = Private(setting), Dense(setting, 1200)
+    setting = Setting((Look("laplace", 3.0, drawn),), np.full(40, 0.7))
+    found, right = Private(setting), Dense(setting, 700)
     at = np.linspace(0.005, 0.05, 8)
-    for i in range(7):
+    for i in (0, 3, 6):
         off = found.theta_cdf(i, at, 1 - at) - right.theta_cdf(i, at, 1 - at)
         assert np.max(np.abs(off)) < 2e-4
 
@@ -80,13 +106,13 @@ def test_tilts_have_the_probabilities_of_many_categories_and_a_private_number():
 def test_references_see_a_scale_that_is_a_tenth_off():
     """The negative control."""
     setting, _ = LISTED["public"]
-    wrong = Setting((Look("laplace", 1.65, LAPLACE.drawn, EVERY),), setting.prior, 7)
+    wrong = Setting((Look("laplace", 1.65, LAPLACE.drawn),), setting.prior, 7)
     assert differences(Dense(wrong), Dense(setting)) > 1e-2
     found = posterior(wrong)
     assert errors(found, Dense(setting))["mean"] > 10 * ERROR
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", some_of(range(2), 1))
 def test_two_references_agree_on_random_settings(block):
     served = 0
     for seed in range(12):
@@ -118,9 +144,9 @@ def failures(block, seeds, most_categories=10_000):
     return found, served
 
 
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", some_of(range(6), 2))
 def test_some_random_settings(block):
-    found, served = failures(block, range(5), most_categories=30)
+    found, served = failures(block, range(4), most_categories=30)
     assert not found
     assert served >= 2
 
