@@ -61,7 +61,7 @@ class Question:
 
     @property
     def learned(self) -> bool:
-        """Whether the posterior learns its prior; `ValueError` for any other word."""
+        """True where the posterior learns its prior; raises `ValueError` for any other word."""
         if isinstance(self.prior, str) and self.prior != "learned":
             raise ValueError(
                 f"prior={told(self.prior)}: must be 'learned', a positive number, or one for each"

@@ -97,7 +97,7 @@ def _by(mechanism: Mechanism) -> Note:
 
 
 def _prior_of(release: InferredRelease) -> Note:
-    """What was learned of the prior, where the posterior has been computed."""
+    """State what was learned of the prior, where the posterior has been computed."""
     if not release.has_posterior or not isinstance(release.posterior, LearnedPosterior):
         return "Prior: learned from the release."
     learned = release.posterior.learned
