@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -42,6 +42,26 @@ _LARGEST_R_HAT, _LARGEST_LOG_ERROR, _LARGEST_DISAGREEMENT = 1.05, 0.1, 5.0
 _QUICK_WORK = 500
 
 
+@overload
+def noise_aware_posterior(
+    release: ReleasedData,
+    *,
+    prior: Literal["learned"],
+    ordered: Sequence[str] | None = None,
+    size_prior: None = None,
+    effective_draws: int = 4000,
+    seed: int | None = 0,
+) -> LearnedPosterior: ...
+@overload
+def noise_aware_posterior(
+    release: ReleasedData,
+    *,
+    prior: None = None,
+    ordered: Sequence[str] | None = None,
+    size_prior: Any = None,
+    effective_draws: int = 4000,
+    seed: int | None = 0,
+) -> NoiseAwarePosterior: ...
 def noise_aware_posterior(
     release: ReleasedData,
     *,
