@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.commands import output
+from opendp_bayes.commands import files, output
 from opendp_bayes.framework.context import PosteriorQuery
 from opendp_bayes.results.release import Release
 from tests.helpers.command_line import run
@@ -190,10 +191,10 @@ def test_ctrl_c_while_the_posterior_is_computed_keeps_the_release(
     assert rescued(run("release", votes, *RELEASE, code=130)).categories == ("a", "b")
 
 
-@pytest.mark.parametrize("place", ["opendp_bayes.commands.files.Source.complete", "collect"])
+@pytest.mark.parametrize("place", [(files.Source, "complete"), (pl.LazyFrame, "collect")])
 @pytest.mark.parametrize("command", ["release", "report"])
 def test_ctrl_c_while_data_are_read_says_that_nothing_was_spent(
-    votes: Path, monkeypatch: pytest.MonkeyPatch, place: str, command: str
+    votes: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[type, str], command: str
 ) -> None:
     asked: tuple[object, ...] = (*RELEASE, "--ledger", "b")
     if command == "report":
@@ -202,7 +203,7 @@ def test_ctrl_c_while_data_are_read_says_that_nothing_was_spent(
             '[[results]]\ncolumn = "vote"\n'
         )
     run("ledger", "b", "--epsilon", 3)
-    monkeypatch.setattr("polars.LazyFrame.collect" if place == "collect" else place, interrupt)
+    monkeypatch.setattr(*place, interrupt)
     if command == "report":
         message = run("report", "s.toml", votes, "--ledger", "b", code=130)
     else:
