@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
+from opendp_bayes.commands import show
 from opendp_bayes.commands.app import app
 from tests.helpers.command_line import run
 
@@ -109,7 +110,7 @@ def test_a_workbook_holds_the_numbers_in_full_and_no_formula(survey, tmp_path):
 
 
 def test_without_xlsxwriter_it_says_what_to_install(saved, tmp_path, monkeypatch):
-    monkeypatch.setattr("opendp_bayes.commands.show.find_spec", lambda name: None)
+    monkeypatch.setattr(show, "find_spec", lambda name: None)
     message = run("show", saved / "one.json", "--xlsx", tmp_path / "t.xlsx", code=2)
     assert "--xlsx needs xlsxwriter: pip install 'opendp-bayes[xlsx]'." in message
 
