@@ -6,6 +6,7 @@ import gc
 import signal
 from collections.abc import Iterator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
+from importlib.util import find_spec
 from typing import Any
 
 import opendp.context
@@ -29,9 +30,17 @@ _docstrings = Sybil(
     parsers=[DocTestParser(optionflags=_flags)],
     patterns=["opendp_bayes/*.py", "opendp_bayes/**/*.py"],
 )
+
+
+def _page_names(namespace: dict[str, Any]) -> None:
+    """Give the conditions under which code of a page is skipped what they ask."""
+    namespace["missing"] = lambda package: find_spec(package) is None
+
+
 _pages = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=_flags), SkipParser()],
     patterns=["README.md", "docs/*.md"],
+    setup=_page_names,
 )
 pytest_collect_file = (_docstrings + _pages).pytest()
 

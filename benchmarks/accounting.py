@@ -17,7 +17,7 @@ import numpy as np
 from reporting import table
 
 import opendp_bayes as ob
-from opendp_bayes.accounting import enumeration, exact, two_categories
+from opendp_bayes.accounting import enumeration, pairs, profile, two_categories
 from opendp_bayes.mechanisms.setting import Setting
 
 SIZES = {2: (10**3, 10**4, 10**5), 3: (50, 100, 150)}
@@ -130,7 +130,7 @@ def beside_enumeration(size: int = 1000) -> None:
 
 def _seconds_of_loss(size: int, prior: tuple[float, ...], renyi: bool) -> float:
     return seconds(
-        lambda: exact.feasible_loss(
+        lambda: profile.feasible_loss(
             Setting.of(ob.HellingerExponential(0.3), size, prior), d_in=1, renyi=renyi
         )
     )
@@ -147,7 +147,7 @@ def calibrations() -> None:
         for target in ({"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}):
             for tune in (False, True) if "rho" not in target else (False,):
                 row.append(alone(partial(_seconds_of_calibration, size, k, target, tune)))
-        row.append("exact" if work(size, (1.0,) * k) <= exact.FEASIBLE_WORK else "proven")
+        row.append("exact" if work(size, (1.0,) * k) <= pairs.FEASIBLE_WORK else "proven")
         rows.append(row)
     table(
         "Calibration",

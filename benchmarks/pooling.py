@@ -46,52 +46,77 @@ def counted(sizes: Any, theta: Any, rng: Any) -> Any:
     return np.array([rng.multinomial(n, of) for n, of in zip(sizes, theta, strict=True)])
 
 
-def of_groups(counts: Any, labels: Any, epsilon: float) -> tuple[Any, Any]:
-    """A grouped release with a private number of records, and the means of each group alone."""
+def of_groups(counts: Any, labels: Any, epsilon: float) -> tuple[Any, Any, Any]:
+    """A grouped release with a private number of records, the means of each group alone, and the
+    joint table of the same draw.
+    """
     prior, mechanism = (1.0,) * len(labels), ob.LaplaceParameters(1 / epsilon, total="private")
     drawn = mechanism.draw(counts.ravel(), 1.0).reshape(counts.shape)
     rows, groups = tuple(map(tuple, drawn.tolist())), tuple(range(len(counts)))
     release = ob.GroupedRelease(groups, rows, labels, prior, mechanism, promise(None))
-    return release.pooled, [one.posterior.mean() for one in release.values()]
+    joint = joint_table(drawn, labels, mechanism, promise(None))
+    return release.pooled, [one.posterior.mean() for one in release.values()], joint
 
 
-def of_table(counts: Any, labels: Any, epsilon: float) -> tuple[Any, Any]:
-    """A joint table with a public number of records, and the means given each group alone."""
+def of_table(counts: Any, labels: Any, epsilon: float) -> tuple[Any, Any, Any]:
+    """A joint table with a public number of records, the means given each group alone, and the
+    table.
+    """
     mechanism, groups = ob.KNormParameters(1 / epsilon), range(len(counts))
-    cells = [(group, label) for group in groups for label in labels]
-    drawn = tuple(mechanism.draw(counts.ravel(), 1.0)[0].tolist())
-    promised, prior = promise(int(counts.sum())), (1.0,) * len(cells)
-    release = ob.Release(drawn, tuple(cells), prior, mechanism, promised, ("group", "answer"))
+    drawn = mechanism.draw(counts.ravel(), 1.0)[0].reshape(counts.shape)
+    release = joint_table(drawn, labels, mechanism, promise(int(counts.sum())))
     given = [release.posterior.conditional("answer", group=group) for group in groups]
-    return lambda: release.pooled(by="group"), [one.mean() for one in given]
+    return lambda: release.pooled(by="group"), [one.mean() for one in given], release
+
+
+def joint_table(drawn: Any, labels: Any, mechanism: Any, promised: Any) -> Any:
+    """The release of the table whose rows are groups, with a prior of 1 for each cell."""
+    cells = tuple((group, label) for group in range(len(drawn)) for label in labels)
+    prior = (1.0,) * len(cells)
+    return ob.Release(
+        tuple(drawn.ravel().tolist()), cells, prior, mechanism, promised, ("group", "answer")
+    )
 
 
 def measured(kind: Any, labels: Any, epsilon: float, data: Any) -> list[float]:
-    """Errors pooled and alone, how often intervals hold, time, effective draws and R-hat."""
+    """Errors alone, and pooled and learned errors, how often intervals hold and times; effective
+    draws and R-hat of the pooled ones.
+    """
     theta, counts = data
-    pool, alone = kind(counts, labels, epsilon)
+    pool, alone, joint = kind(counts, labels, epsilon)
+    found = [float(np.mean((np.array(alone) - theta) ** 2))]
     start = process_time()
     pooled = pool()
-    spent = process_time() - start
-    means = np.array([one.mean() for one in pooled.values()])
-    ends = np.array([one.interval() for one in pooled.values()])
+    found += [*worth_of(list(pooled.values()), theta), process_time() - start]
+    start = process_time()
+    table = ob.noise_aware_posterior(joint, prior="learned")
+    given = [table.conditional("answer", group=group) for group in range(len(counts))]
+    found += [*worth_of(given, theta), process_time() - start]
+    return [*found, float(pooled.diagnostics.ess.min()), float(pooled.diagnostics.r_hat.max())]
+
+
+def worth_of(posteriors: list[Any], theta: Any) -> tuple[float, float]:
+    """Squared error of the means, and how often intervals hold, in per cent."""
+    means = np.array([one.mean() for one in posteriors])
+    ends = np.array([one.interval() for one in posteriors])
     held = 100 * np.mean((ends[:, 0] <= theta) & (theta <= ends[:, 1]))
-    errors = [float(np.mean((of - theta) ** 2)) for of in (means, np.array(alone))]
-    found = pooled.diagnostics
-    return [*errors, float(held), spent, float(found.ess.min()), float(found.r_hat.max())]
+    return float(np.mean((means - theta) ** 2)), float(held)
 
 
 def worth(kind: Any, labels: Any, epsilon: float, make: Any, releases: int) -> list[str]:
     """The row of several releases, each of other data."""
     generators = map(np.random.default_rng, range(releases))
     of_each = np.array([measured(kind, labels, epsilon, make(rng)) for rng in generators]).T
-    pooled, alone, held, spent, draws, r_hat = of_each
+    alone, pooled, held, spent, learned, learned_held, learned_spent, draws, r_hat = of_each
     return [
         f"{pooled.mean():.4f}",
         f"{alone.mean():.4f}",
         f"{np.sum(pooled < alone)} of {releases}",
         f"{held.mean():.0f} %, {held.min():.0f} to {held.max():.0f}",
         f"{spent.min():.0f} to {spent.max():.0f}",
+        f"{learned.mean():.4f}",
+        f"{learned_held.mean():.0f} %, {learned_held.min():.0f} to {learned_held.max():.0f}",
+        f"{learned_spent.min():.0f} to {learned_spent.max():.0f}",
         f"{draws.min():.0f}",
         f"{r_hat.max():.3f}",
     ]
@@ -107,12 +132,26 @@ def main() -> None:
     own = worth(of_table, OWN_LABELS, 0.1, of_the_model, OWN_RELEASES)
     table(
         "Groups that borrow strength",
-        ["release", "ε", "pooled", "alone", "better in", "held", "time, s", "draws", "R-hat"],
+        [
+            "release",
+            "ε",
+            "pooled",
+            "alone",
+            "better in",
+            "held",
+            "time, s",
+            "learned",
+            "learned held",
+            "learned s",
+            "draws",
+            "R-hat",
+        ],
         [*rows, ["table of the model itself", "0.1", *own]],
         f"{GROUPS} groups of {LEAST} to {MOST} records, {len(LABELS)} categories, κ = {KAPPA:g}, in"
         f" {RELEASES} releases of different data. Mean squared error of the posterior means of the"
         " probabilities, pooled and of each group alone (prior 1), and how often pooled 95 %"
-        " intervals hold them. Laplace noise for groups, K-norm noise for the table. Time on the"
+        " intervals hold them; learned are the conditional probabilities of the joint table under a"
+        " learned prior. Laplace noise for groups, K-norm noise for the table. Time on the"
         " processor (wanted: 30 s), the fewest effective draws of ln κ and the entries of m, and"
         f" the largest R-hat. In the last row κ, m and the sizes of {OWN_GROUPS} groups are drawn"
         f" from the default priors, anew for each of {OWN_RELEASES} releases of"

@@ -209,10 +209,10 @@ def main() -> None:
     }
     plots(releases)
     reading()
-    save(
-        ob.GroupedRelease.from_json((IMAGES / "groups.json").read_text(encoding="utf-8")).plot(),
-        "groups",
-    )
+    by_vote = ob.GroupedRelease.from_json((IMAGES / "groups.json").read_text(encoding="utf-8"))
+    save(by_vote.plot(), "groups")
+    questions = {"Vote": releases["vote"], "Party": releases["party"], "Party by vote": by_vote}
+    save(ob.Survey(tuple(questions), tuple(questions.values())).plot(), "survey")
     income = ob.Release.from_json((IMAGES / "income.json").read_text(encoding="utf-8"))
     save(income.pooled(by="income").plot(), "pooled")
     notebook(releases["penguins"], "notebook")

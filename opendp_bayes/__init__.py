@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     )
     from opendp_bayes.framework.ledger import Ledger as Ledger
     from opendp_bayes.framework.left_out import DROP as DROP
+    from opendp_bayes.framework.levels import levels as levels
     from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
     from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
     from opendp_bayes.framework.on_disk import on_disk as on_disk
@@ -85,6 +86,12 @@ if TYPE_CHECKING:
     from opendp_bayes.inference import NoiseAwarePosterior as NoiseAwarePosterior
     from opendp_bayes.inference import noise_aware_posterior as noise_aware_posterior
     from opendp_bayes.inference.combine import combine as combine
+    from opendp_bayes.inference.levels.levels_posterior import (
+        LevelPosterior as LevelPosterior,
+    )
+    from opendp_bayes.inference.levels.levels_posterior import (
+        LevelsPosterior as LevelsPosterior,
+    )
     from opendp_bayes.inference.log_likelihood import LogLikelihood as LogLikelihood
     from opendp_bayes.inference.log_likelihood import log_likelihood as log_likelihood
     from opendp_bayes.inference.survey_tables.estimates_of_copies import (
@@ -124,6 +131,8 @@ if TYPE_CHECKING:
     from opendp_bayes.planning.smallest import smallest_epsilon as smallest_epsilon
     from opendp_bayes.planning.smallest import smallest_size as smallest_size
     from opendp_bayes.release_format.promise import Promise as Promise
+    from opendp_bayes.results.counts_from_elsewhere import noisy_counts as noisy_counts
+    from opendp_bayes.results.counts_from_elsewhere import noisy_tables as noisy_tables
     from opendp_bayes.results.grouped_release import GroupedRelease as GroupedRelease
     from opendp_bayes.results.release import Release as Release
     from opendp_bayes.results.survey import Survey as Survey
@@ -168,6 +177,7 @@ _HOME = {
     ),
     "framework.left_out": ("DROP",),
     "framework.ledger": ("Ledger",),
+    "framework.levels": ("levels",),
     "framework.measurements": ("make_mechanism", "then_mechanism"),
     "framework.hellinger_scores": (
         "make_hellinger_scores",
@@ -194,6 +204,7 @@ _HOME = {
     "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
     "inference.combine": ("combine",),
     "inference.log_likelihood": ("LogLikelihood", "log_likelihood"),
+    "inference.levels.levels_posterior": ("LevelPosterior", "LevelsPosterior"),
     "inference.survey_tables.estimates_of_copies": ("combine_estimates",),
     "inference.survey_tables.posterior_of_tables": ("survey_posterior",),
     "inference.survey_tables.survey_posterior": ("SurveyPosterior",),
@@ -205,6 +216,7 @@ _HOME = {
     "planning.smallest": ("smallest_epsilon", "smallest_size"),
     "mechanisms.privacy_loss": ("PrivacyLoss",),
     "release_format.promise": ("Promise",),
+    "results.counts_from_elsewhere": ("noisy_counts", "noisy_tables"),
     "results.release": ("Release",),
     "results.survey": ("Survey",),
     "mathematics.sensitivity_curves": ("SensitivityCurves", "sensitivity_curves"),

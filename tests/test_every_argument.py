@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.inference.answers import posterior as answers
+from opendp_bayes.inference.answers import mixture_posterior as answers
 from opendp_bayes.inference.answers.comparison import Comparison
 from opendp_bayes.inference.answers.one_category import CategoryPosterior
+from opendp_bayes.inference.answers.ordered import QuantilePosterior
 from opendp_bayes.inference.answers.quantities import Quantity
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.pooling import pooled_draws
+from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
 from opendp_bayes.results import pooled_release as pooled_results
 from opendp_bayes.results.pooled_release import Pooled
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check
@@ -23,9 +25,10 @@ from tests.helpers.argument_rows_of_constructors import CONSTRUCTORS, QUERIES
 from tests.helpers.argument_rows_of_losses import LOSSES, PLAN
 from tests.helpers.argument_rows_of_papers import PAPERS, PRESETS
 from tests.helpers.argument_rows_of_posteriors import POSTERIORS
+from tests.helpers.argument_rows_of_surveys import SURVEYS
 from tests.helpers.optional import arviz_or_skip
 
-ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *CONSTRUCTORS, *QUERIES]
+ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *SURVEYS, *CONSTRUCTORS, *QUERIES]
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +84,7 @@ def every_argument() -> set[tuple[str, str]]:
     functions += [kind.proven_loss for kind in mechanisms]
     functions += [ob.Release.pooled, ob.GroupedRelease.pooled]
     answers: tuple[type, ...] = (CategoryPosterior, Comparison, CountsPosterior, NumberPosterior)
-    answers += (Quantity, Pooled)
+    answers += (Quantity, QuantilePosterior, Pooled, ob.SurveyPosterior, TablePosterior)
     for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, *answers):
         methods = [method for _, method in inspect.getmembers(kind, inspect.isfunction)]
         ours = [method for method in methods if method.__module__.startswith("opendp_bayes")]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants.still_there import is_still_there
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -37,3 +39,25 @@ def test_reasons_belong_to_modules_that_are_tried() -> None:
     entries = [entry for entries in REASONS.values() for entry in entries]
     assert {entry["module"] for entry in entries} <= LISTED
     assert all(len(entry["reason"]) > 10 for entry in entries)
+
+
+def test_reasons_are_of_lines_that_are_still_there() -> None:
+    """A reason outlives its line unseen, and would then excuse another mistake."""
+    entries = [entry for entries in REASONS.values() for entry in entries]
+    gone = [entry for entry in entries if not is_still_there(entry["module"], entry["line"])]
+    assert gone == []
+
+
+@pytest.mark.parametrize(
+    ("line", "there"),
+    [
+        ("LARGEST_WORK = 9999999999", True),
+        ("if d_in == -1:", True),
+        ("if not d_in == 0:", True),
+        ("if d_in == 0 and True and False:", False),
+        ("LARGEST_TOIL = 9999999999", False),
+    ],
+)
+def test_one_mistake_makes_a_line_of_a_line(line: str, there: bool) -> None:
+    assert is_still_there("opendp_bayes/accounting/exact.py", line) == there
+    assert not is_still_there("opendp_bayes/accounting/gone.py", line)

@@ -66,13 +66,14 @@ class NearestLaplace(NoisyCounts):
 
 PACKAGE = Path(ob.__file__).parent
 #: Where a mechanism is named outside `mechanisms`: its constructor, its name in the papers, what
-#: `auto` and a plan compare unless told otherwise; and the door.
+#: `auto` and a plan compare unless told otherwise, what has a law of OpenDP's noise; and the door.
 NAMED_IN = {
     "__init__.py",
     "framework/constructors.py",
     "papers.py",
     "planning/automatic.py",
     "planning/plan.py",
+    "results/counts_from_elsewhere.py",
 }
 
 

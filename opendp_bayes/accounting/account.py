@@ -19,7 +19,7 @@ VERSION = 1
 #: How every line begins, and so the part of one that a crash left.
 _START = b'{"ledger":'
 #: A line stays so short that it is written in one piece, and a table of them readable.
-_LONGEST = 200
+LONGEST = 200
 Kind = Literal["epsilon", "rho"]
 
 
@@ -213,9 +213,9 @@ def as_name(value: object, argument: str) -> str:
     """Check a name or a note: one line of text."""
     if not isinstance(value, str):
         raise TypeError(f"{argument}={told(value)}: must be a str.")
-    if not (0 < len(value) <= _LONGEST and value.isprintable()):
+    if not (0 < len(value) <= LONGEST and value.isprintable()):
         raise ValueError(
-            f"{argument}={value[:_LONGEST]!r}: must be one line of 1 to {_LONGEST} characters."
+            f"{argument}={value[:LONGEST]!r}: must be one line of 1 to {LONGEST} characters."
         )
     return value
 
@@ -230,7 +230,10 @@ def _entries(text: bytes) -> Iterator[tuple[int, Entry | None]]:
             version = msgspec.json.decode(whole, type=_Version).ledger
         except (msgspec.DecodeError, UnicodeDecodeError):
             if not (whole.startswith(_START) or _START.startswith(whole)):
-                raise LedgerError(f"line {number}: is no line of a ledger.") from None
+                raise LedgerError(
+                    f"line {number}: is no line of a ledger; name a file that ob.Ledger or"
+                    " `opendp-bayes ledger` made."
+                ) from None
             yield number, None
             continue
         if version != VERSION:

@@ -22,7 +22,7 @@ from opendp_bayes.accounting.divergences import (
 )
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
-from opendp_bayes.accounting.pairs import pairs_of, work_of
+from opendp_bayes.accounting.pairs import WORST_OF_NOISE, largest_group, pairs_of, work_of
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.validation import as_distance
 from opendp_bayes.mechanisms.laws import ExponentialWeights
@@ -30,22 +30,11 @@ from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
 
-#: Probabilities to compare, above which constructors and the calibration use the proven bound: a
-#: second or two.
-FEASIBLE_WORK = 20_000_000
-#: Above this `exact_loss` uses it too.
+#: Probabilities to compare, above which `exact_loss` uses the proven bound.
 LARGEST_WORK = 10_000_000_000
 #: Up to this many, the Rényi divergences of neighbours are computed; beyond, the range alone bounds
 #: the concentrated loss.
 _RENYI_WORK = 2_000_000
-#: Groups of records are examined as long as the work for all of them is below this, and there are
-#: at most so many records in them.
-_GROUP_WORK = 5_000_000
-_LARGEST_GROUP = 8
-
-
-#: One pair that stands for all neighbours.
-WORST_OF_NOISE = (NoisePairs, GaussianPair)
 
 
 def exact_loss(
@@ -119,7 +108,7 @@ def loss_within(setting: Setting, d_in: int, largest_work: int, renyi: bool) -> 
         return proven
     if isinstance(first, WORST_OF_NOISE):
         return _loss_of_noise(proven, pairs_of(setting, d_in, largest_work) if renyi else None)
-    group = min(d_in, _largest_group(setting))
+    group = min(d_in, largest_group(setting))
     renyi = renyi and work_of(setting.size, setting.prior) <= _RENYI_WORK
     found = [
         _examine(setting, distance, renyi and distance == 1) for distance in range(1, group + 1)
@@ -202,29 +191,3 @@ def _examine_large(
         rho=round_up(Fraction(spread) ** 2 / 8),
         worst=found.pairs,
     )
-
-
-def all_pairs(setting: Setting, d_in: int) -> list[Pairs | GaussianPair] | None:
-    """The pairs for every distance up to `d_in`, or None if they cannot all be examined."""
-    if setting.size is not None:
-        d_in = min(d_in, setting.size)
-    first = pairs_of(setting, d_in, FEASIBLE_WORK)
-    if first is None or d_in == 0:
-        return None
-    if isinstance(first, WORST_OF_NOISE):
-        return [first]  # the largest distance is the worst
-    if d_in > _largest_group(setting):
-        return None
-    found = [pairs_of(setting, distance, FEASIBLE_WORK) for distance in range(1, d_in + 1)]
-    return [pairs for pairs in found if pairs is not None]
-
-
-def _largest_group(setting: Setting) -> int:
-    """The largest distance for which all pairs are examined, from 1 to `_LARGEST_GROUP`."""
-    size, prior = setting.size, setting.prior
-    group, total = 1, work_of(size, prior)
-    while (
-        group < _LARGEST_GROUP and (total := total + work_of(size, prior, group + 1)) <= _GROUP_WORK
-    ):
-        group += 1
-    return group

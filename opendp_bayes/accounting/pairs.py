@@ -27,6 +27,14 @@ from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flip
 from opendp_bayes.mechanisms.permute_and_flip import LAW_ERROR
 from opendp_bayes.mechanisms.setting import Setting
 
+#: Probabilities to compare, above which constructors and the calibration use the proven bound: a
+#: second or two.
+FEASIBLE_WORK = 20_000_000
+#: Groups of records are examined as long as the work for all of them is below this, and there are
+#: at most so many records in them.
+_GROUP_WORK, _LARGEST_GROUP = 5_000_000, 8
+#: One pair that stands for all neighbours.
+WORST_OF_NOISE = (NoisePairs, GaussianPair)
 #: Of Laplace noise, the most records whose profile is computed.
 _LARGEST_SHIFT = 256
 
@@ -53,6 +61,32 @@ def pairs_of(setting: Setting, distance: int, largest_work: int) -> Pairs | Gaus
     bound is to be had.
     """
     return _pairs(setting.law, setting, distance, largest_work) if setting.is_accounted else None
+
+
+def all_pairs(setting: Setting, d_in: int) -> list[Pairs | GaussianPair] | None:
+    """The pairs for every distance up to `d_in`, or None if they cannot all be examined."""
+    if setting.size is not None:
+        d_in = min(d_in, setting.size)
+    first = pairs_of(setting, d_in, FEASIBLE_WORK)
+    if first is None or d_in == 0:
+        return None
+    if isinstance(first, WORST_OF_NOISE):
+        return [first]  # the largest distance is the worst
+    if d_in > largest_group(setting):
+        return None
+    found = [pairs_of(setting, distance, FEASIBLE_WORK) for distance in range(1, d_in + 1)]
+    return [pairs for pairs in found if pairs is not None]
+
+
+def largest_group(setting: Setting) -> int:
+    """The largest distance for which all pairs are examined, from 1 to `_LARGEST_GROUP`."""
+    size, prior = setting.size, setting.prior
+    group, total = 1, work_of(size, prior)
+    while (
+        group < _LARGEST_GROUP and (total := total + work_of(size, prior, group + 1)) <= _GROUP_WORK
+    ):
+        group += 1
+    return group
 
 
 @singledispatch

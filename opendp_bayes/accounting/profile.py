@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from opendp_bayes.accounting.divergences import Pairs, hockey_stick
-from opendp_bayes.accounting.exact import FEASIBLE_WORK, all_pairs, loss_within
+from opendp_bayes.accounting.exact import loss_within
 from opendp_bayes.accounting.gaussian import GaussianPair
+from opendp_bayes.accounting.pairs import FEASIBLE_WORK, all_pairs
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.validation import Floats, as_distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from opendp_bayes.accounting.exact import all_pairs, loss_within
+from opendp_bayes.accounting.exact import loss_within
+from opendp_bayes.accounting.pairs import all_pairs
 from opendp_bayes.accounting.profile import delta_at
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise

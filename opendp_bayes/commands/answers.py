@@ -19,8 +19,9 @@ from opendp_bayes.framework.question import Question
 from opendp_bayes.framework.shares_of_questions import Division
 from opendp_bayes.framework.spaces import groups_and_labels
 from opendp_bayes.framework.survey_query import SurveyQuery
+from opendp_bayes.inference.survey_tables.junction_tree import check_cliques
 from opendp_bayes.release_format.data import Value as Label
-from opendp_bayes.release_format.labels import distinct, place_of
+from opendp_bayes.release_format.labels import distinct, identity, place_of
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.specification import Column, Privacy, Result, Specification
 from opendp_bayes.report.statements import notes
@@ -34,9 +35,37 @@ def survey_of(found: Source, asked: Specification, ledger: Ledger | None = None)
 
     Reads names and types of columns alone. Raises `FieldError` for what does not fit them.
     """
+
+    def refuse(column: str, problem: str) -> NoReturn:
+        if column == asked.privacy.identifier:
+            raise FieldError(("privacy", "identifier"), f"={column!r}: {problem}")
+        raise FieldError(("columns", column), problem)
+
+    return _survey(scan_columns(found, _columns(asked), refuse), asked, ledger)
+
+
+def survey_without_data(asked: Specification, ledger: Ledger | None = None) -> SurveyQuery:
+    """Ask the survey of columns without records, whose types are those of their categories.
+
+    Raises `FieldError` for a column whose categories are not listed.
+    """
+    types: dict[str, Any] = {}
+    for name in _columns(asked):
+        column = asked.columns.get(name, Column(categories=[""]))
+        if column.categories is None:
+            raise FieldError(
+                ("columns", name),
+                "has the categories of its type, which only the file knows; name the file with the"
+                " data, of which no record is read, or list the categories.",
+            )
+        types[name] = {bool: pl.Boolean, int: pl.Int64}.get(type(column.categories[0]), pl.String)
+    return _survey(pl.LazyFrame(schema=types), asked, ledger)
+
+
+def _survey(frame: pl.LazyFrame, asked: Specification, ledger: Ledger | None) -> SurveyQuery:
+    """Ask the questions of the results of a frame that has their columns."""
     enable_features("contrib", "honest-but-curious")
     privacy = asked.privacy
-    frame = scan_columns(found, _columns(asked), _refuse)
     schema = frame.collect_schema()
     with field_errors("privacy"):
         opened = context(
@@ -58,16 +87,62 @@ def survey_of(found: Source, asked: Specification, ledger: Ledger | None = None)
         division.check(questions)
         survey = SurveyQuery(questions, division)
         check_room(survey)
+        _check_pooled(survey, asked)
+        if asked.joint:
+            _check_joint(survey, asked)
     return survey
 
 
+def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
+    """Raise `FieldError` where groups are to be pooled whose draws are not noise on counts."""
+    for number, result in enumerate(asked.results):
+        setting = survey.settings[result.heading]
+        if result.pooled and not setting.adds_noise:
+            raise FieldError(
+                ("results", number, "pooled"),
+                f"needs noise on the counts, not {type(setting.mechanism).__name__}; name another,"
+                " as in mechanism = 'laplace_parameters', or leave out pooled.",
+            )
+
+
+def _check_joint(survey: SurveyQuery, asked: Specification) -> None:
+    """Raise `FieldError` for what cannot be estimated together."""
+    labels: dict[str, set[Any]] = {}
+    for number, (result, question) in enumerate(
+        zip(asked.results, survey.questions.values(), strict=True)
+    ):
+        setting = survey.settings[result.heading]
+        if not setting.adds_noise:
+            raise FieldError(
+                ("results", number, "mechanism"),
+                f"={result.mechanism!r}: must add noise to the counts, for joint; leave it out, or"
+                " name another, as in mechanism = 'laplace_parameters'.",
+            )
+        cells: Any = question.space.categories
+        for cell in cells:
+            values = cell if len(result.columns) > 1 else (cell,)
+            for name, value in zip(result.columns, values, strict=True):
+                labels.setdefault(name, set()).add(identity(value))
+    names = list(labels)
+    scopes = [tuple(sorted(map(names.index, result.columns))) for result in asked.results]
+    try:
+        check_cliques(list(map(len, labels.values())), scopes, list(survey.questions))
+    except ValueError as error:
+        raise FieldError(("joint",), str(error).removeprefix("tables: ")) from None
+
+
 def where_counted(survey: SurveyQuery, asked: Specification) -> Iterator[str]:
-    """Yield a sentence for each result that says where records in no category will be counted."""
+    """Yield a sentence, with the results that it is about in front, for everything that is to be
+    said of where records in no category will be counted.
+    """
+    headings: dict[str, list[str]] = {}
     for result, question in zip(asked.results, survey.questions.values(), strict=True):
         _, in_groups = groups_and_labels(question.space.categories)
         said = " ".join(notes(asked, result, in_groups or question.space.categories))
+        headings.setdefault(said, []).append(result.heading)
+    for said, of in headings.items():
         if said:
-            yield f"{result.heading}: {said}"
+            yield f"{'; '.join(of)}: {said}"
 
 
 @contextmanager
@@ -108,10 +183,6 @@ def _fields(path: tuple[str | int, ...]) -> tuple[str, ...]:
     return () if of is None else of.__struct_fields__
 
 
-def _refuse(column: str, problem: str) -> NoReturn:
-    raise FieldError(("columns", column), problem)
-
-
 def _columns(asked: Specification) -> list[str]:
     """The columns that are read."""
     used = [name for result in asked.results for name in (*result.columns, result.by)]
@@ -133,13 +204,13 @@ def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -
         labels[name] = _categories(name, column, dtype)
         covered = covers(dtype, tuple(labels[name]))
         nulls, unknown = _policies(name, column, labels[name], covered)
-        if asked.privacy.size is None:
+        if asked.privacy.size is None and not asked.joint:
             plan = without_uncounted(plan, name, labels[name], nulls is None, unknown is None)
             # Nothing is left for a bucket that was not asked for, so it may be any category.
             nulls = labels[name][0] if nulls is None else nulls
             unknown = labels[name][0] if unknown is None else unknown
         else:
-            _check_counts_all(name, nulls is not None, covered or unknown is not None)
+            _check_counts_all(asked, name, nulls is not None, covered or unknown is not None)
         for policy, label in (("nulls", nulls), ("unknown", unknown)):
             if label is not None:
                 policies[policy][name] = label
@@ -154,12 +225,13 @@ def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -
         of,
         keys=keys,
         prior=result.prior,
+        ordered=result.ordered,
         categories=labels if isinstance(of, list) else labels[of],
         size=asked.privacy.size,
         nulls=policies["nulls"],
         unknown=policies["unknown"],
     )
-    return ask(plan, question, result.mechanism)
+    return ask(plan, question, result.mechanism, noise_only=asked.joint)
 
 
 def _categories(name: str, column: Column, dtype: pl.DataType) -> list[Any]:
@@ -194,8 +266,10 @@ def _policies(
     return column.nulls, column.unknown if unlisted is None else unlisted
 
 
-def _check_counts_all(name: str, nulls: bool, unknown: bool) -> None:
+def _check_counts_all(asked: Specification, name: str, nulls: bool, unknown: bool) -> None:
     """Raise `FieldError` where records would be left out."""
+    public = asked.privacy.size is not None
+    reason = "number of records is public" if public else "tables are of the same records"
     for field, given, kind in (
         ("nulls", nulls, "without a value"),
         ("unknown", unknown, "with a value that is no category"),
@@ -203,7 +277,7 @@ def _check_counts_all(name: str, nulls: bool, unknown: bool) -> None:
         if not given:
             raise FieldError(
                 ("columns", name),
-                f"must have {field}: the number of records is public, so those {kind} are counted"
+                f"must have {field}: the {reason}, so those {kind} are counted"
                 f" too. Name a category for them, such as {field} = 'other'.",
             )
 

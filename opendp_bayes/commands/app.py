@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from opendp_bayes import __version__
 from opendp_bayes.commands import audit_command as audit
-from opendp_bayes.commands import demo, init, report, show
+from opendp_bayes.commands import demo, init, report, run, show, synthesize
 from opendp_bayes.commands import ledger_command as ledger
 from opendp_bayes.commands import plan_command as plan
 from opendp_bayes.commands import release_command as release
@@ -81,6 +81,8 @@ for _command in (
     audit.audit,
     init.init,
     report.report,
+    run.run,
+    synthesize.synthesize,
     ledger.ledger,
     demo.demo,
 ):

@@ -10,8 +10,8 @@ from typing import NoReturn
 import typer
 
 _ARGUMENT = re.compile(
-    r"\b(categories|column|confidence|contributions|dataset|delta|draws|encoding|epsilon|error|guess_size"
-    r"|level|mechanism|nulls|prior|proportions|rho|^scale|separator|size|unknown)="
+    r"\b(categories|column|confidence|contributions|copies|dataset|delta|draws|encoding|epsilon|error"
+    r"|guess_size|level|mechanism|nulls|prior|proportions|rho|^scale|separator|size|unknown)="
     r"(None)?(?=(\S)?)"
 )
 #: A mechanism value, which no option is, and what an error starts with that is no option either: a
@@ -34,18 +34,18 @@ def fail(message: str, *, code: int = 2) -> NoReturn:
 
 
 @contextmanager
-def option_errors() -> Iterator[None]:
-    """Report an error of the library, raised before data is read, in terms of the options:
-    `prior=-1` is `--prior -1`.
+def option_errors(advice: str = "", *, code: int = 2) -> Iterator[None]:
+    """Report an error of the library in terms of the options, `prior=-1` as `--prior -1`, with
+    `advice` after it: one raised before data is read, or from what was released.
     """
     from opendp.mod import OpenDPException
 
     try:
         yield
     except OpenDPException as error:
-        fail(f"OpenDP refuses these options: {error.message}")
+        fail(f"OpenDP refuses these options: {error.message}{advice}", code=code)
     except (TypeError, ValueError) as error:
-        fail(_in_options(str(error)))
+        fail(f"{_in_options(str(error))}{advice}", code=code)
 
 
 @contextmanager

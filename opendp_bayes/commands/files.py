@@ -122,7 +122,9 @@ def source(path: Path, separator: str | None, encoding: str | None = None) -> So
     found = Source(path, path.name, extension, "\t" if extension.startswith(".tsv") else ",")
     for option, given in (("separator", separator), ("encoding", encoding)):
         if given is not None and found.kind != "CSV":
-            raise ValueError(f"{option}={given!r}: is for CSV, and {path.name} is {found.kind}.")
+            raise ValueError(
+                f"{option}={given!r}: is for CSV, and {path.name} is {found.kind}; leave it out."
+            )
     if encoding is not None:
         found = replace(found, encoding=as_encoding(encoding))
     if separator is None:
@@ -175,10 +177,12 @@ def schema_of(found: Source) -> pl.Schema:
                 "FILE -: standard input cannot be read as CSV; its first line must name the"
                 " columns."
             )
-        fail(
-            f"FILE {found.name}: cannot be read as {found.kind}; check that it is what its"
-            " extension says."
+        advice = (
+            "its first line must name the columns"
+            if found.kind == "CSV"
+            else "check that it is what its extension says"
         )
+        fail(f"FILE {found.name}: cannot be read as {found.kind}; {advice}.")
 
 
 def scan_columns(found: Source, columns: Sequence[str], refuse: Refuse) -> pl.LazyFrame:

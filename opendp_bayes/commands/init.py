@@ -7,6 +7,7 @@ CSV file that was not given to it, unless it was told that there is a header.
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -14,8 +15,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from opendp_bayes.commands import options
-from opendp_bayes.commands.errors import fail, option_errors
+from opendp_bayes.commands.errors import fail, option_errors, say
 from opendp_bayes.commands.output import Kept, echo
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,6 +70,14 @@ def init(
     epsilon: Annotated[
         float, typer.Option(help="The budget ε to write down.", rich_help_panel=options.PRIVACY)
     ] = 1.0,
+    json_: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Write JSON, for `opendp-bayes run`, without the comments of TOML.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -75,10 +89,11 @@ def init(
         ),
     ] = None,
 ) -> None:
-    """Write a specification for `opendp-bayes report`, to be completed by hand.
+    """Write a specification for `opendp-bayes report` or `run`, to be completed by hand.
 
-    It is made of the names and types of the columns, never of values: the categories of an Enum or
-    Boolean column are in its type, all others are for you to list.
+    Where a column has its categories, the file can be run as it is. It is made of the names and
+    types of the columns, never of values: the categories of an Enum or Boolean column are in its
+    type, all others are for you to list.
 
     The first line of a CSV file may be a record, which must not be published. So of CSV only the
     columns are written that --column or --categories names, or with --header all of them.
@@ -123,11 +138,30 @@ def init(
             for name, values in listed.items()
         }
         reading = {"separator": separator, "encoding": encoding}
-        text = "\n".join(_lines(found.title, schema, labels, reading, epsilon))
+        lines = list(_lines(found.title, schema, labels, reading, epsilon))
+        if not any(line.startswith("\n[[results]]") for line in lines):
+            _without_results(json_, list(schema))
+        text = "\n".join(lines)
+        if json_:
+            text = json.dumps(tomllib.loads(text), ensure_ascii=False, indent=2)
         if output is None:
             echo(text)
         else:
             kept.keep(text)
+
+
+def _without_results(json_: bool, columns: list[str]) -> None:
+    """Say what is missing before the specification can be run; of JSON, which has no comments,
+    exit with it.
+    """
+    named = f"{columns[0]}=a,b,c" if columns and "," not in columns[0] else "COLUMN=a,b,c"
+    problem = (
+        "no column lists its categories, which are public knowledge and never read off the data;"
+        f" list those of one or more, as in --categories {named}"
+    )
+    if json_:
+        fail(f"--json: {problem}.")
+    say(f"{problem}, or in the file.")
 
 
 def _named(

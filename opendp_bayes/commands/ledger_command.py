@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from opendp_bayes.accounting.account import Account
     from opendp_bayes.framework.ledger import Ledger
 
-#: Characters of a note that a command makes of the question.
-_NOTE = 200
-
 
 def ledger(
     file: Annotated[
@@ -96,6 +93,7 @@ def opened(file: Path | None, dataset: str | None, title: str) -> "Ledger | None
     """The ledger of the options `--ledger` and `--dataset`, whose entries bear a title; exits with
     a message where there is none in the file.
     """
+    from opendp_bayes.accounting.account import LONGEST
     from opendp_bayes.framework.ledger import Ledger
 
     if file is None:
@@ -104,7 +102,7 @@ def opened(file: Path | None, dataset: str | None, title: str) -> "Ledger | None
         return None
     if not file.exists():
         _fail_missing(f"--ledger {file}", file)
-    note = "".join(c for c in title if c.isprintable())[:_NOTE]
+    note = "".join(c for c in title if c.isprintable())[:LONGEST]
     with option_errors():
         return Ledger(file, dataset=dataset, note=note)
 

@@ -58,6 +58,25 @@ Dataset = Annotated[
         rich_help_panel=PRIVACY,
     ),
 ]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help=(
+            "Show what each result will cost and how wide its intervals will be, and exit: no"
+            " record is read."
+        ),
+        rich_help_panel=PRIVACY,
+    ),
+]
+GuessSize = Annotated[
+    int | None,
+    typer.Option(
+        help="For --dry-run, a public guess of a private number of records.",
+        min=1,
+        rich_help_panel=PRIVACY,
+    ),
+]
 
 
 def parameters(settings: list[str]) -> dict[str, float | str]:
@@ -67,6 +86,8 @@ def parameters(settings: list[str]) -> dict[str, float | str]:
         name, equals, value = setting.partition("=")
         if not (name.isidentifier() and equals and value):
             fail(f"--parameter {setting}: must be NAME=VALUE, such as --parameter gamma=0.2.")
+        if name == "scale":
+            fail(f"--parameter {setting}: the scale follows from the budget; leave it out.")
         try:
             found[name] = float(value)
         except ValueError:
@@ -88,7 +109,7 @@ def prior(text: str) -> list[float] | float:
 
 def prior_or_learned(text: str) -> list[float] | float | str:
     """The prior of a release, which may be learned."""
-    return text if text == "learned" else prior(text)
+    return text if text in ("auto", "learned") else prior(text)
 
 
 def proportions(text: str | None) -> list[float] | None:

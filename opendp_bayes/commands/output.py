@@ -114,6 +114,10 @@ class NewFile:
 
     def __init__(self, path: Path, option: str = "--output") -> None:
         self.path = path
+        if os.path.isdir(path):  # unlike `is_dir`, also of names that are too long
+            fail(f"{option} {path}: is a folder; name a file in it, which must not exist yet.")
+        if not os.path.isdir(path.parent):
+            fail(f"{option} {path}: there is no folder {path.parent}; make it, or name another.")
         if os.path.lexists(path):
             fail(
                 f"{option} {path}: exists already, and may hold what was paid for; name a new"

@@ -84,6 +84,8 @@ def plan(
     from opendp_bayes.mathematics.validation import as_prior
     from opendp_bayes.planning import plan as planning
 
+    if "," not in prior:
+        fail(f"--prior {prior}: must have a number for each category, such as --prior 1,1.")
     with option_errors(), bar("Planning", quiet=json) as show:
         setting: dict[str, Any] = {
             "prior": as_prior(options.prior(prior)),

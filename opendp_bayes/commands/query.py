@@ -248,6 +248,11 @@ def labels_of(option: str, listed: str | None, column: str, dtype: pl.DataType) 
             f"{option}{listed!r}: must be labels separated by commas, none of them empty, such as"
             f" {option}a,b,c."
         )
+    if len(texts) == 1 and any(mark in listed for mark in ";|") and not listed.startswith('"'):
+        fail(
+            f"{option}{listed!r}: is one label, because labels are separated by commas, such as"
+            f" {option}a,b,c. Quote a label that holds a ';' or '|': {option}'\"{listed}\"'."
+        )
     labels: list[Label] = [*texts]
     if dtype == pl.Boolean:
         if not set(texts) <= {"true", "false"}:

@@ -105,12 +105,13 @@ def release(
         str,
         typer.Option(
             help=(
-                "Prior concentration: one number, or one for each category, new ones included; or"
-                " learned, from the release."
+                "Prior concentration: one number, or one for each category, new ones included;"
+                " learned, from the release; or auto, which is learned of ten or more categories"
+                " with noise on the counts, and 1 elsewhere."
             ),
             rich_help_panel=options.MODEL,
         ),
-    ] = "1",
+    ] = "auto",
     mechanism: Annotated[
         str,
         typer.Option(

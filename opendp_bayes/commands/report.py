@@ -1,15 +1,21 @@
 """`opendp-bayes report`: from a specification and data to a page that can be published."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opendp_bayes.commands import options
-from opendp_bayes.commands.errors import fail, release_errors, say
-from opendp_bayes.commands.output import Kept, NewFile, echo, written
+from opendp_bayes.commands.errors import fail
+from opendp_bayes.commands.output import NewFile, display, echo, written
+from opendp_bayes.commands.specified import (
+    carried_out,
+    check_dry_run,
+    foreseen,
+    report_in,
+    report_of,
+    text_of_report,
+)
 
 if TYPE_CHECKING:
     from opendp_bayes.report.report_document import Report
@@ -30,7 +36,10 @@ def report(
         Path,
         typer.Argument(
             metavar="SPEC.toml",
-            help="What to release; or the .json of a report, to make its page again without data.",
+            help=(
+                "What to release, in TOML or JSON; or, without DATA, the .json of a report, to make"
+                " its page again."
+            ),
             show_default=False,
         ),
     ],
@@ -54,6 +63,8 @@ def report(
     ] = Path("report.html"),
     ledger: options.Ledger = None,
     dataset: options.Dataset = None,
+    dry_run: options.DryRun = False,
+    guess_size: options.GuessSize = None,
     schema: Annotated[
         bool,
         typer.Option(
@@ -66,14 +77,17 @@ def report(
 ) -> None:
     """Make a report: all releases that SPEC.toml asks for, from one budget, and a page of them.
 
-    The page says what is promised, to whom and at what cost, and shows every result as a table and
-    a picture, how to read it, and a paragraph on the methods. It needs no other file, and holds the
-    releases as JSON. `opendp-bayes init DATA` writes a specification to start from; its format is
+    The page says what is promised, to whom and at what cost, shows every result as a table with a
+    picture in each row, and tells how to read it. It needs no other file, and holds the releases as
+    JSON. `opendp-bayes init DATA` writes a specification to start from; its format is
     in the documentation (Reports), and --schema prints it.
 
     Exit code: 0 if the report was made, 1 if a release failed while data was read, 2 for a wrong
     specification or wrong options. It is 3 if the report was made and could not be written where it
     was to go.
+
+    With --dry-run nothing is read but the names and types of columns, and nothing of DATA at all
+    where it is left out.
 
     Examples, of which the first two make the files for the others:
 
@@ -81,10 +95,18 @@ def report(
 
         opendp-bayes init v.csv --categories vote=yes,no -o v.toml
 
+        opendp-bayes report v.toml v.csv --dry-run --guess-size 1000
+
         opendp-bayes report v.toml v.csv -o v.html
 
         opendp-bayes report v.json -o again.html
     """
+    check_dry_run(dry_run, guess_size)
+    if dry_run:
+        from opendp_bayes.display import terminal
+
+        display(terminal.rendered(foreseen(specification, data, ledger, dataset, guess_size)))
+        return
     if data is None and specification.suffix.lower() == ".toml":
         fail("DATA: is missing; name the file with the data after the specification.")
     try:
@@ -96,7 +118,7 @@ def report(
     page = NewFile(output)
     try:
         made = (
-            _again(specification)
+            report_in(specification)
             if data is None
             else _made(specification, data, output, ledger, dataset)
         )
@@ -107,49 +129,15 @@ def report(
     echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.")
 
 
-def _again(path: Path) -> "Report":
-    """The report in a file that an earlier run wrote."""
-    from opendp_bayes.report.report_document import Report
-
-    try:
-        return Report.from_json(_text(path))
-    except ValueError as error:
-        fail(f"{path}: {error}")
-
-
 def _made(
     specification: Path, data: Path, output: Path, ledger: Path | None, dataset: str | None
 ) -> "Report":
     """Release everything that the specification asks for, and keep it."""
-    from importlib.metadata import version
-
-    from opendp_bayes.commands.answers import field_errors, survey_of, where_counted
-    from opendp_bayes.commands.files import scannable, source
-    from opendp_bayes.commands.ledger_command import opened
-    from opendp_bayes.commands.progress_bar import waiting
-    from opendp_bayes.framework.interrupts import deferred_interrupts
-    from opendp_bayes.report.lines import located
-    from opendp_bayes.report.report_document import Report
-    from opendp_bayes.report.specification_text import read_specification
-
-    text = _text(specification)
-    with _specification_errors(specification):
-        asked = read_specification(text)
-    book = opened(ledger, dataset, asked.title)
-    software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-    with _specification_errors(specification), located(text), field_errors():
-        found = source(data, asked.separator, asked.encoding)
-    with Kept(_releases_of(output)) as kept, scannable(found) as readable:
-        with _specification_errors(specification), located(text), deferred_interrupts():
-            survey = survey_of(readable, asked, book)
-        for line in where_counted(survey, asked):
-            say(line)
-        with waiting("Reading"):
-            readable.complete()
-        with release_errors(), waiting("Counting"), deferred_interrupts():
-            report = Report(asked, survey.release().releases, software)
-            kept.keep(report.to_json())
-    return report
+    kept = _releases_of(output)
+    with carried_out(
+        specification, data, ledger, dataset, output=kept, text_of=text_of_report
+    ) as released:
+        return report_of(*released)
 
 
 def _write(made: "Report", page: NewFile, kept: Path) -> None:
@@ -165,22 +153,3 @@ def _write(made: "Report", page: NewFile, kept: Path) -> None:
 def _releases_of(page: Path) -> Path:
     """The file of the releases that a page shows."""
     return page.with_suffix(".json")
-
-
-@contextmanager
-def _specification_errors(path: Path) -> Iterator[None]:
-    from opendp_bayes.report.lines import SpecificationError
-
-    try:
-        yield
-    except SpecificationError as error:
-        fail(f"{path}: {error}")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        fail(f"{path}: cannot be read ({error.strerror}).")
-    except UnicodeDecodeError:
-        fail(f"{path}: is not text in UTF-8; save it in that encoding.")

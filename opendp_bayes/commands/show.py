@@ -1,5 +1,6 @@
 """`opendp-bayes show`: a release that was saved, as a table and as a picture."""
 
+import re
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from opendp_bayes.results.survey import Survey
 
 _STANDARD_INPUT = Path("-")
+#: How the library says that the mechanism of an installed package is to be loaded.
+_LOADED = re.compile(r"call load_mechanism\('(.*?)'\) first")
 
 
 def show(
@@ -111,20 +114,24 @@ def show(
                 f"FILE {file}: is a page. The releases of a report are in the .json beside it:"
                 f" `opendp-bayes show {beside}`."
             )
+        if text.lstrip()[:1] != b"{" and not text.startswith((b"\xff\xfe", b"\xfe\xff")):
+            fail(
+                f"FILE {file}: is no JSON; name a file that `release --output`, `run --output` or"
+                " `report` wrote, or to_json of a release."
+            )
         try:
             releases = _releases(text)
         except ValueError as error:
-            fail(f"FILE {file}: {error}")
-        if plot is not None and len(releases) > 1:
-            fail(f"--plot {plot}: FILE holds {len(releases)} releases; it draws one.")
-        if json or csv is not None or xlsx is not None:
-            with waiting("Computing the posterior"):
-                table = _table(releases, level)
-            _write(table, "--csv", csv)
-            _write(table, "--xlsx", xlsx)
+            problem = _LOADED.sub(r"name it, as in --mechanism \1", str(error))
+            fail(f"FILE {file}: {problem}")
+        whole = _whole(releases)
         with waiting("Computing the posterior"):
+            if json or csv is not None or xlsx is not None:
+                table = whole.to_frame(level)
+                _write(table, "--csv", csv)
+                _write(table, "--xlsx", xlsx)
             if plot is not None:
-                _draw(releases[0][1], level, plot)
+                _draw(whole, level, plot)
             if not json:
                 sheets = [replace(one.sheet(level), title=title) for title, one in releases]
     if json:
@@ -149,16 +156,16 @@ def _releases(text: bytes) -> "list[tuple[str, Release | GroupedRelease | Survey
     return list(zip(headings, report.releases, strict=False))
 
 
-def _table(
-    releases: "list[tuple[str, Release | GroupedRelease | Survey]]", level: float
-) -> "pl.DataFrame":
-    """The rows of all releases; of a report, those of a survey of its results."""
+def _whole(
+    releases: "list[tuple[str, Release | GroupedRelease | Survey]]",
+) -> "Release | GroupedRelease | Survey":
+    """The release, or the survey; of a report, the survey of its results."""
     from opendp_bayes.results.survey import Survey
 
     if len(releases) == 1:
-        return releases[0][1].to_frame(level)
+        return releases[0][1]
     titles, results = zip(*releases, strict=True)
-    return Survey(titles, results).to_frame(level)
+    return Survey(titles, results)
 
 
 def _write(table: "pl.DataFrame", option: str, path: Path | None) -> None:
@@ -191,21 +198,19 @@ def _draw(released: "Release | GroupedRelease | Survey", level: float, path: Pat
         from matplotlib import pyplot
     except ImportError:
         fail("--plot needs matplotlib: pip install 'opendp-bayes[plot]'.")
-    from opendp_bayes.results.release import Release
-    from opendp_bayes.results.survey import Survey
+    from opendp_bayes.results.grouped_release import GroupedRelease
 
-    if isinstance(released, Survey):
-        fail(f"--plot {path}: FILE is a survey of {len(released)} releases; it draws one.")
     matplotlib.use("agg")  # no window
-    if isinstance(released, Release):
-        released.plot(level=level)
-    elif level == 0.95:
+    if isinstance(released, GroupedRelease):
+        if level != 0.95:
+            fail(f"--level {level}: the picture of groups has intervals of 95 %; leave out --plot.")
         released.plot()
     else:
-        fail(f"--level {level}: the picture of groups has intervals of 95 %; leave out --plot.")
+        released.plot(level=level)
     try:
         pyplot.savefig(path, dpi=200)
     except (OSError, ValueError) as error:
-        fail(f"--plot {path}: cannot be written ({error}); name another file.")
+        reason = getattr(error, "strerror", None) or error
+        fail(f"--plot {path}: cannot be written ({reason}); name another file.")
     finally:
         pyplot.close()

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from opendp_bayes.commands.errors import fail
+from opendp_bayes.release_format.kind_of_text import UTF_16
 
 UTF_8 = "utf-8"
 #: Compressed files by what they begin with, as no text does.
 COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-#: How text in UTF-16 begins where a program marks it, and none in UTF-8 does.
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: Characters that are decoded at a time.
 _BLOCK = 1 << 20
 
@@ -82,7 +81,7 @@ def decoded_input(stream: BinaryIO, encoding: str) -> Iterator[TextIO]:
 
 
 def _check_mark(start: bytes, encoding: str) -> None:
-    if encoding == UTF_8 and start.startswith(_UTF_16):
+    if encoding == UTF_8 and start.startswith(UTF_16):
         raise _MarkedError
 
 

@@ -3,9 +3,13 @@
 `report.terminal` and `report.notebook` show a sheet; they know no result.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
+#: Characters that a terminal takes for commands, those that turn the direction of writing, and
+#: halves of characters, which no file can hold.
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 #: How a text stands out: as a name in code, or by whether it is good news.
 Tone = Literal["code", "good", "bad", "doubtful"]
 

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from opendp_bayes.display.sheet import Cell, Marked, Note, Sheet, Table, parts
+from opendp_bayes.display.sheet import CONTROLS, Cell, Marked, Note, Sheet, Table, parts
 
 _TONES = {"code": "", "good": "green", "bad": "bold red", "doubtful": "bold yellow"}
 _WEIGHTS = {"plain": "", "strong": "bold", "faint": "dim"}
@@ -21,19 +21,24 @@ def rendered(sheet: Sheet) -> Group:
     return Group(*_pieces(sheet))
 
 
+def _text(text: str, style: str = "") -> Text:
+    """A text without the characters that a terminal would take for commands."""
+    return Text(CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text), style)
+
+
 def _pieces(sheet: Sheet) -> Iterator[RenderableType]:
     if sheet.title:
-        yield Text(sheet.title, style="bold")
+        yield _text(sheet.title, "bold")
     if sheet.lead:
-        yield Text(f"{sheet.lead}\n")
+        yield _text(f"{sheet.lead}\n")
     yield from map(_table, sheet.tables)
     yield from map(_note, sheet.notes)
     if sheet.refused:
-        yield from (Text(f"\n{name} cannot be used. {reason}") for name, reason in sheet.refused)
+        yield from (_text(f"\n{name} cannot be used. {reason}") for name, reason in sheet.refused)
         yield Text()
     if sheet.conclusion is not None:
         style = f"bold {_TONES[sheet.conclusion.tone]}"
-        yield Text(f"{sheet.conclusion.word}: {sheet.conclusion.text}", style=style)
+        yield _text(f"{sheet.conclusion.word}: {sheet.conclusion.text}", style)
 
 
 def _table(table: Table) -> RichTable:
@@ -55,7 +60,7 @@ def _table(table: Table) -> RichTable:
 
 
 def _cell(cell: Cell) -> Text:
-    return Text(cell.text, _TONES[cell.tone]) if isinstance(cell, Marked) else Text(cell)
+    return _text(cell.text, _TONES[cell.tone]) if isinstance(cell, Marked) else _text(cell)
 
 
 def _note(note: Note) -> Text:

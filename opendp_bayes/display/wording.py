@@ -59,6 +59,16 @@ def listed(parts: Sequence[str], last: str) -> str:
     return f"{', '.join(others)} {last} {end}" if others else end
 
 
+def prior_said(prior: Sequence[float], *, learned: bool, ordered: Sequence[str] = ()) -> str:
+    """The concentration of a prior, or that it is learned, and along which variables smoothly."""
+    if learned:
+        smooth = f", smooth along {listed(list(ordered), 'and')}" if ordered else ""
+        return f"learned from the release{smooth}"
+    if len(set(prior)) == 1:
+        return f"{prior[0]:.6g} per category"
+    return f"({', '.join(f'{entry:.6g}' for entry in prior)})"
+
+
 def guarantee(promise: Promise) -> str:
     """State the promise of a release in sentences: privacy loss, neighbours, and whether the number
     of records is public.
@@ -74,6 +84,8 @@ def guarantee(promise: Promise) -> str:
         if promise.size is None
         else f"The number of records, {promise.size}, is public."
     )
+    if not promise.is_stated:
+        return f"No privacy loss is stated here. {size}"
     differ = change(promise.d_in, promise.size)
     return f"{stated_loss(promise)} for data sets that differ by {differ}. {size}"
 

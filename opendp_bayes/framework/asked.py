@@ -33,14 +33,21 @@ from opendp_bayes.framework.budget import (
     relative_to_budget,
     shown,
 )
-from opendp_bayes.framework.fitting import Fit, Option, fit_of, mechanism_for_groups
+from opendp_bayes.framework.fitting import (
+    Fit,
+    Option,
+    draws_noise,
+    fit_of,
+    mechanism_for_groups,
+)
 from opendp_bayes.framework.grouped_counts import grouped_release
 from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.measurements import measurement_of
 from opendp_bayes.framework.posteriors import then_dirichlet_multinomial
+from opendp_bayes.framework.priors import NUMBER, with_prior
 from opendp_bayes.framework.query_plan import counts_of_frame
 from opendp_bayes.framework.question import Countable, Question
-from opendp_bayes.framework.spaces import PosteriorSpace, groups_and_labels
+from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace, groups_and_labels
 from opendp_bayes.mathematics.validation import as_distance
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
@@ -61,7 +68,7 @@ class Asked:
 
     Attributes
     ----------
-    question : what is asked.
+    question : what is asked, with the prior that `"auto"` stood for.
     base : the query with the budget and the Context; `chain` starts at its space.
     chain : from there to the posterior, which `space` describes.
     d_in : the records that one privacy unit changes, or adds and removes.
@@ -151,10 +158,13 @@ def ask(
     question: Question,
     mechanism: str | Mechanism = "auto",
     options: Mapping[str, Option] | None = None,
+    *,
+    noise_only: bool = False,
 ) -> Asked:
     """Put a question to an OpenDP query on a polars frame, or to any other `Countable`.
 
-    `mechanism` and `options` are those of `posterior`. Raises `ValueError`/`TypeError` for
+    `mechanism` and `options` are those of `posterior`; with `noise_only`, `"auto"` chooses noise on
+    the counts. Raises `ValueError`/`TypeError` for
     arguments that do not fit each other or the query. Reads no data.
     """
     if isinstance(query, (LazyFrameQuery, LazyGroupByQuery)):
@@ -166,31 +176,33 @@ def ask(
             "query: must be a query on a polars frame, as `context.query()` gives, not"
             f" {type(query).__name__}."
         )
-    prior = 1.0 if question.learned else question.prior
+    given, counted = dict(options or {}), descriptor_of(counts.output_domain, CountsSpace, "counts")
+    question = with_prior(question, counted, lambda: draws_noise(mechanism, given, counted))
+    prior = NUMBER if question.learned else question.prior
     chain = counts >> then_dirichlet_multinomial(prior=prior)
     space = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
-    given, postprocess = dict(options or {}), _learning() if question.learned else None
+    postprocess = _marked(question)
     if groups_and_labels(space.categories)[0]:
         if space.size is None:
             mechanism, given = mechanism_for_groups(mechanism, given)
-        if question.learned:
-            raise ValueError(
-                "prior='learned': is of one table; ask for the joint table of the groups' column"
-                " and the others, whose effects are learned, and take conditional() of it."
-            )
         postprocess = grouped_release(chain.output_domain)
     d_in = _records(chain.map(base._d_in))
-    fit = fit_of(mechanism, given, space, learned=question.learned)
+    fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
     return Asked(question, base, chain, space, d_in, fit, postprocess)
 
 
-def _learning() -> Function:
-    """State of a release that its posterior learns its prior: nothing of the draw changes."""
+def _marked(question: Question) -> Function | None:
+    """State of a release that its posterior learns its prior, and which labels its categories
+    merge: nothing of the draw changes. None where there is nothing to state.
+    """
+    parts, ordered = question.parts, tuple(question.ordered or ()) if question.learned else ()
+    if not question.learned and not parts:
+        return None
 
     def marked(release: Release) -> Release:
-        return replace(release, learned_prior=True)
+        return replace(release, learned_prior=question.learned, ordered=ordered, parts=parts)
 
-    return new_function(guarded(marked, "learned prior"), TO="ExtrinsicObject")
+    return new_function(guarded(marked, "release"), TO="ExtrinsicObject")
 
 
 def _records(d_in: Any) -> int:
@@ -215,10 +227,6 @@ def _lock_of(context: Context) -> Any:
 def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
     """Release a measurement on the data of the Context and debit it, after checking that the
     remaining budget suffices.
-
-    Raises `ValueError` where it does not. If reading the data fails, raises `ReleaseError` with a
-    message that does not depend on them. Threads are answered one at a time: another release
-    between the check and the debit would make a filter refuse everything after.
 
     Raises `ValueError` where it does not, and `ReleaseError` if reading the data fails, with a
     message that does not depend on them. Of several threads one at a time is answered: between the

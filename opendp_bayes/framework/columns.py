@@ -175,7 +175,9 @@ def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> 
     if isinstance(categories, (pl.Series, np.ndarray)):
         categories = list(categories.tolist() if isinstance(categories, np.ndarray) else categories)
     if isinstance(categories, str) or not isinstance(categories, Sequence):
-        raise TypeError(f"{argument}={told(categories)}: must be a sequence of labels.")
+        raise TypeError(
+            f"{argument}={told(categories)}: must be a sequence of labels, as in ['yes', 'no']."
+        )
     if not categories:
         raise ValueError(
             f"{argument}=[]: must name at least one"

@@ -36,7 +36,8 @@ def posterior(  # type: ignore[overload-overlap]
     column: Columns,
     *,
     keys: None = None,
-    prior: Prior | Literal["learned"] = 1.0,
+    prior: Prior | Literal["auto", "learned"] = "auto",
+    ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
@@ -54,7 +55,8 @@ def posterior(
     column: Columns,
     *,
     keys: Sequence[Key] | None = None,
-    prior: Prior | Literal["learned"] = 1.0,
+    prior: Prior | Literal["auto", "learned"] = "auto",
+    ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
@@ -72,7 +74,8 @@ def posterior(
     column: Columns,
     *,
     keys: Sequence[Key] | None = None,
-    prior: Prior | Literal["learned"] = 1.0,
+    prior: Prior | Literal["auto", "learned"] = "auto",
+    ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
@@ -107,7 +110,10 @@ def posterior(
         which no grouped release contains.
     prior : a positive number for every category, or one for each, buckets included: in the order of
         the categories, or as a mapping from their labels. `"learned"` learns it from the release,
-        for noise on the counts and without groups (`docs/prior.md`); `plug_in` has a prior of 1.
+        for noise on the counts and without groups; `plug_in` has a prior of 1 then. `"auto"` is
+        learned of ten or more categories where that can be, and 1 elsewhere (`docs/prior.md`).
+    ordered : the columns whose categories are in order, such as `["age"]`: a learned prior has
+        smooth effects along them. With it `"auto"` is learned, however few categories there are.
     size : the number of records, where it is public: required where the privacy unit changes
         records (and wherever a margin says `invariant="lengths"`), refused otherwise. With groups,
         the number of all records; those of the groups are private.
@@ -143,6 +149,7 @@ def posterior(
         nulls=nulls,
         unknown=unknown,
         prior=prior,
+        ordered=ordered,
         size=size,
         cells=cells,
         elsewhere=elsewhere,
@@ -217,7 +224,7 @@ class PosteriorQuery(Query, Generic[R]):
 
         The columns are:
 
-        * `column` and `aggregate`: the question;
+        * `column` and `aggregate`: the question, and the `prior` that its posterior has;
         * `nulls` and `unknown`: the label under which records without a value and with another one
           are counted, or that they are left out or cannot occur;
         * `mechanism` and its `scale`;

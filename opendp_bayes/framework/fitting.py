@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, cast
 
+import numpy as np
+
 from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, smallest_scale
-from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.automatic import choose, usual
-from opendp_bayes.release_format.document import check_learnable
 
 #: A parameter of a mechanism, as a user gives it by name.
 Option = float | str | None
@@ -30,9 +31,11 @@ def fit_of(
     space: PosteriorSpace,
     *,
     learned: bool = False,
+    noise_only: bool = False,
 ) -> Fit:
     """A mechanism value as it is, or the function from a loss to the mechanism that a name and its
-    options describe, at its smallest scale. For a learned prior it must add noise to the counts.
+    options describe, at its smallest scale. For a learned prior it must add noise to the counts;
+    with `noise_only`, `"auto"` chooses among those that do.
     """
     prior = space.prior_array
     if not isinstance(mechanism, str):
@@ -50,24 +53,46 @@ def fit_of(
         setting = Setting.of(mechanism, space.size, prior)
         setting.check_informative()
         if learned:
-            check_learnable(setting.mechanism, space.size, prior)
+            setting.check_learnable()
         return setting.mechanism
-    kind = None if mechanism == "auto" else load_mechanism(mechanism)
-    _check_options(mechanism, kind, options)
-    if kind is None:
+    template = _at_scale_one(mechanism, options, space.size)
+    if template is None:
         return lambda loss: choose(
-            lambda setting: smallest_scale(setting, loss), space.size, prior, noise_only=learned
+            lambda setting: smallest_scale(setting, loss),
+            space.size,
+            prior,
+            noise_only=learned or noise_only,
         )
     open_to_choice = space.size is not None and not options
-    parameters: dict[str, Any] = {"scale": 1.0, **default_options(kind, space.size), **options}
-    template: Mechanism = kind(**parameters)
     # The scale found is checked when the query is resolved.
     setting = Setting.of(template, space.size, prior)
     if learned:
-        check_learnable(setting.mechanism, space.size, prior)
+        setting.check_learnable()
     # A smoothness that is not given is chosen for equal proportions.
     guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None
     return lambda loss: fitted(setting, loss, guess)
+
+
+def draws_noise(mechanism: str | Mechanism, options: dict[str, Option], space: CountsSpace) -> bool:
+    """True if the mechanism of `fit_of` adds noise to the counts, or is open to the choice."""
+    found: Any = mechanism
+    if isinstance(mechanism, str):
+        found = _at_scale_one(mechanism, options, space.size)
+    if found is None:
+        return True
+    if not isinstance(found, Mechanism):  # as `fit_of` says
+        return False
+    return Setting.of(found, space.size, np.ones(space.k)).adds_noise
+
+
+def _at_scale_one(mechanism: str, options: dict[str, Option], size: int | None) -> Mechanism | None:
+    """The mechanism of a name and its options, with a scale of 1; None for `"auto"`."""
+    kind = None if mechanism == "auto" else load_mechanism(mechanism)
+    _check_options(mechanism, kind, options)
+    if kind is None:
+        return None
+    parameters: dict[str, Any] = {"scale": 1.0, **default_options(kind, size), **options}
+    return kind(**parameters)
 
 
 def _check_options(

@@ -13,6 +13,7 @@ import polars as pl
 from opendp_bayes.framework.columns import CategoricalColumn
 from opendp_bayes.framework.groups import groups_of
 from opendp_bayes.framework.joint_tables import check_combinations, table_of
+from opendp_bayes.framework.merged_cells import merged_cells
 from opendp_bayes.framework.on_disk import EVERY_ROW, require_file
 from opendp_bayes.framework.question import Question
 from opendp_bayes.framework.spaces import CountsSpace, GroupedCountsSpace
@@ -95,6 +96,8 @@ def cells_of(
     index = np.arange(len(labels))
     if question.joint:
         labels, index = table_of([column.labels for column in columns], question)
+    if question.merge is not None:
+        labels, index, axes = *merged_cells(labels, index, question), ()
     if size is not None and any(column.leaves_out for column in columns):
         raise ValueError(
             "nulls, unknown: ob.DROP leaves records out, and the number of records is public,"

@@ -10,7 +10,7 @@ from opendp.mod import Transformation
 from opendp_bayes.framework.left_out import LeftOut
 from opendp_bayes.framework.spaces import Prior
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.release_format.data import Key, Value
+from opendp_bayes.release_format.data import Key, Label, Value
 
 #: One column, or several whose joint table is asked for.
 Columns = str | Sequence[str]
@@ -41,33 +41,49 @@ class Question:
     variables : the columns whose categories are counted.
     joint : whether the labels are tuples, one entry for each column, as those of a joint table.
     prior : a positive number for every category, or one for each in their order or as a mapping
-        from their labels; or `"learned"`, for a posterior that learns it from the release.
+        from their labels; `"learned"`, for a posterior that learns it from the release; or
+        `"auto"`, until it is put to a query (`priors`).
+    ordered : the columns whose values are in order, for a prior that is learned.
     size : the number of records, where it is public.
     cells : of a joint table, those that are counted; None for all.
     elsewhere : of a joint table, the cell in which the records of all others are counted.
     by : the columns that say which group a record is in; empty without groups. A query that was
         grouped adds them itself.
     keys : the public groups.
+    merge : from each merged category's label to the labels that are counted in it.
     """
 
     variables: tuple[Variable, ...]
     joint: bool = False
-    prior: Prior | Literal["learned"] = 1.0
+    prior: Prior | Literal["auto", "learned"] = "auto"
+    ordered: Sequence[str] | None = None
     size: int | None = None
     cells: Sequence[Sequence[Value]] | None = None
     elsewhere: Sequence[Value] | None = None
     by: tuple[str, ...] = ()
     keys: Sequence[Key] | None = None
+    merge: Mapping[Value, Sequence[Label]] | None = None
 
     @property
     def learned(self) -> bool:
-        """True where the posterior learns its prior; raises `ValueError` for any other word."""
-        if isinstance(self.prior, str) and self.prior != "learned":
-            raise ValueError(
-                f"prior={told(self.prior)}: must be 'learned', a positive number, or one for each"
-                " category."
-            )
-        return isinstance(self.prior, str)
+        """True where the posterior learns its prior."""
+        return isinstance(self.prior, str) and self.prior == "learned"
+
+    @property
+    def parts(self) -> tuple[tuple[Label, ...], ...]:
+        """The labels that each merged category stands for, cells as tuples; empty where none are
+        merged.
+        """
+        merge: Mapping[Value, Sequence[Any]] = self.merge or {}
+        return tuple(
+            tuple(tuple(label) if isinstance(label, list) else label for label in part)
+            for part in merge.values()
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(variable.column for variable in self.variables)
 
     @classmethod
     def of(

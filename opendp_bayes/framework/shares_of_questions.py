@@ -1,20 +1,31 @@
 """Divide the budget of a survey among its questions."""
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast, get_args
 
 from opendp_bayes.accounting.calibration import smallest_scale
 from opendp_bayes.framework.asked import Asked
 from opendp_bayes.framework.budget import as_tuple
 from opendp_bayes.framework.interrupts import interruptible
+from opendp_bayes.framework.spaces import groups_and_labels
 from opendp_bayes.framework.summary import balanced_error
+from opendp_bayes.inference.levels.nesting import nested_parts
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_choice, as_positive, as_size
 from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import PartError
+from opendp_bayes.planning.joint_error import (
+    Blocks,
+    JointLevels,
+    JointTables,
+    Together,
+    noise_variance,
+)
 from opendp_bayes.planning.shares import Goal, solved_shares
-from opendp_bayes.release_format.labels import in_order
+from opendp_bayes.release_format.labels import distinct, identity, in_order
 
 #: How a budget is divided: in equal parts, so that errors are what is asked for, or by weights.
 Share = Literal["equal", "equal_errors", "smallest_error"] | Mapping[str, float]
@@ -22,11 +33,14 @@ Share = Literal["equal", "equal_errors", "smallest_error"] | Mapping[str, float]
 
 @dataclass(frozen=True)
 class Division:
-    """The arguments of `survey` that divide its budget, checked."""
+    """The arguments of `survey` that divide its budget, checked; `weights` are the shares that
+    questions state themselves, by name, which `"equal"` leaves in place.
+    """
 
     share: Share
     error: PartError
     guess_size: int | None
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.guess_size is not None:
@@ -41,6 +55,8 @@ class Division:
 
     def check(self, asked: Mapping[str, Asked]) -> None:
         """Raise `ValueError`/`TypeError` for shares that do not fit the questions."""
+        for name, weight in self.weights.items():
+            as_positive(weight, f"questions[{name!r}]: share")
         if isinstance(self.share, Mapping):
             if in_order(self.share, list(asked)) is None:
                 raise ValueError(
@@ -82,12 +98,18 @@ class Division:
         on public things only.
         """
         if self.share == "equal":
-            return dict(asked), (1.0,) * len(asked)
+            return dict(asked), tuple(float(self.weights.get(name, 1)) for name in asked)
         if isinstance(self.share, Mapping):
             return dict(asked), tuple(float(self.share[name]) for name in asked)
         settled = {name: _settled(one, 1 / len(asked)) for name, one in asked.items()}
         errors = {name: self._error(one) for name, one in settled.items()}
-        return settled, tuple(solved_shares(errors, self.share).values())
+        noise, ratios = {}, None
+        if self.share == "smallest_error" and self.error == "total_variation":
+            equal = {name: one.fitted(_part(one, 1 / len(asked))) for name, one in settled.items()}
+            if (together := estimated_together(settled, equal)) is not None:
+                noise = {name: _noise(settled[name]) for name in together.names}
+                ratios = together.ratios
+        return settled, tuple(solved_shares(errors, self.share, noise, ratios).values())
 
     def _error(self, asked: Asked) -> Callable[[float], float]:
         """The expected error of a question as a function of its share of the budget."""
@@ -100,6 +122,100 @@ class Division:
                 return balanced_error(asked, setting, records, self.error)
 
         return error
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """The structure of a question's table, as that of its release."""
+
+    categories: tuple[Any, ...]
+    axes: tuple[str, ...]
+    parts: tuple[Any, ...]
+
+
+def estimated_together(
+    questions: Mapping[str, Asked], settings: Mapping[str, Setting]
+) -> Blocks | None:
+    """The questions of which one posterior can be made: those without groups whose mechanisms add
+    noise to the counts. Of questions that share columns those that are nested are levels, in a
+    block of their own; others are tables, unless they merge categories.
+    """
+    noisy = {
+        name: asked
+        for name, asked in questions.items()
+        if not groups_and_labels(asked.space.categories)[0]
+        and noise_variance(settings[name]) is not None
+    }
+    levels, tables = [], {name: one for name, one in noisy.items() if not one.question.parts}
+    for names in _sharing_columns(noisy):
+        if (nested := _joint_levels({name: noisy[name] for name in names})) is not None:
+            levels.append(nested)
+            tables = {name: one for name, one in tables.items() if name not in names}
+    joint = _joint_tables(tables)
+    blocks: tuple[Together, ...] = (*levels, *([] if joint is None else [joint]))
+    return Blocks(blocks) if blocks else None
+
+
+def _sharing_columns(questions: Mapping[str, Asked]) -> list[list[str]]:
+    """The questions by what columns they share, directly or by way of others."""
+    found: list[tuple[set[str], list[str]]] = []
+    for name, asked in questions.items():
+        columns, names = set(asked.question.columns), [name]
+        apart = []
+        for others in found:
+            if columns & others[0]:
+                columns, names = columns | others[0], others[1] + names
+            else:
+                apart.append(others)
+        found = [*apart, (columns, names)]
+    return [names for _, names in found]
+
+
+def _joint_levels(questions: Mapping[str, Asked]) -> JointLevels | None:
+    """The questions as levels of a tree; None where they are not nested, or were limited for each
+    identifier, where rows may differ from one to another.
+    """
+    if any(asked.truncated for asked in questions.values()):
+        return None
+    tables = {
+        name: _Counted(asked.space.labels, asked.space.axes, asked.question.parts)
+        for name, asked in questions.items()
+    }
+    columns = {name: asked.question.columns for name, asked in questions.items()}
+    parts = nested_parts(tables, columns)
+    return None if parts is None else JointLevels(parts)
+
+
+def _joint_tables(questions: Mapping[str, Asked]) -> JointTables | None:
+    """The questions as tables of all combinations of their variables' labels, by the names of the
+    questions; None where their posterior would be refused, as for labels that differ.
+    """
+    levels: dict[str, list[Any]] = {}
+    scopes: dict[str, frozenset[str]] = {}
+    for name, asked in questions.items():
+        axes = asked.space.axes or (name,)
+        for at, variable in enumerate(axes):
+            cells: Any = asked.space.categories
+            own = distinct(cell[at] if asked.space.axes else cell for cell in cells)
+            if set(map(identity, levels.setdefault(variable, own))) != set(map(identity, own)):
+                return None
+        scopes[name] = frozenset(axes)
+        if math.prod(len(levels[variable]) for variable in axes) != asked.space.k:
+            return None
+    if not scopes:
+        return None
+    return JointTables(scopes, {variable: len(labels) for variable, labels in levels.items()})
+
+
+def _noise(asked: Asked) -> Callable[[float], float]:
+    """The variance of the noise of a question as a function of its share of the budget."""
+
+    def variance(share: float) -> float:
+        found = noise_variance(asked.fitted(_part(asked, share)))
+        assert found is not None  # noqa: S101  # as at an equal share
+        return found
+
+    return variance
 
 
 def _settled(asked: Asked, share: float) -> Asked:

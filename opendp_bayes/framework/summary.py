@@ -5,6 +5,7 @@ import math
 import numpy as np
 import polars as pl
 
+from opendp_bayes.display.wording import prior_said
 from opendp_bayes.framework.asked import Asked
 from opendp_bayes.framework.budget import loss_in, shown
 from opendp_bayes.framework.left_out import LeftOut
@@ -33,8 +34,11 @@ def summary_of(
     spent = shown(loss_in(asked.base._output_measure)(loss))
     records = guess_size if space.size is None else space.size
     row = {
-        "column": ", ".join(variable.column for variable in asked.question.variables),
-        "aggregate": _aggregate(asked) + (", prior learned" if asked.question.learned else ""),
+        "column": ", ".join(asked.question.columns),
+        "aggregate": _aggregate(asked),
+        "prior": prior_said(
+            _prior(asked), learned=asked.question.learned, ordered=asked.question.ordered or ()
+        ),
         "nulls": _where_counted(asked, "nulls"),
         "unknown": _where_counted(asked, "unknown"),
         "mechanism": type(mechanism).__name__,
@@ -55,13 +59,26 @@ def described(asked: Asked, setting: Setting, loss: PrivacyLoss) -> str:
     """Describe the query in one line, without anything that takes time to compute."""
     size = "" if asked.space.size is None else f", size={asked.space.size}"
     spent = shown(loss_in(asked.base._output_measure)(loss))
-    columns = [variable.column for variable in asked.question.variables]
-    prior = ", prior='learned'" if asked.question.learned else ""
+    columns = ", ".join(map(repr, asked.question.columns))
     return (
-        f"PosteriorQuery({_aggregate(asked).lower()} of {', '.join(map(repr, columns))}{prior},"
+        f"PosteriorQuery({_aggregate(asked).lower()} of {columns}, {_shown_prior(asked)},"
         f" mechanism={setting.mechanism}, relation={relation_of(asked.space.size)!r}{size},"
         f" d_in={asked.d_in}, debits={spent} ({asked.base._output_measure}))"
     )
+
+
+def _shown_prior(asked: Asked) -> str:
+    """The arguments of the prior: one number where all are equal."""
+    prior, ordered = _prior(asked), asked.question.ordered
+    if asked.question.learned:
+        return "prior='learned'" + (f", ordered={list(ordered)}" if ordered else "")
+    return f"prior={prior[0] if len(set(prior)) == 1 else list(prior)}"
+
+
+def _prior(asked: Asked) -> tuple[float, ...]:
+    """The prior of the categories, of one group where there are groups."""
+    _, labels = groups_and_labels(asked.space.categories)
+    return asked.space.prior[: len(labels) or None]
 
 
 def _aggregate(asked: Asked) -> str:

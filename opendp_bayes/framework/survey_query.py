@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import polars as pl
 from opendp.combinators import make_composition
 from opendp.context import Context, Query
@@ -19,14 +20,16 @@ from opendp_bayes.framework.budget import as_tuple, check_query_budget, shown
 from opendp_bayes.framework.context import released_by
 from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.question import Countable, Question
-from opendp_bayes.framework.shares_of_questions import Division, Share
+from opendp_bayes.framework.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.framework.summary import described, summary_of
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import PartError
+from opendp_bayes.planning.joint_error import noise_variance
 from opendp_bayes.results.survey import Survey
 
 #: The arguments of `Question.of`, of one column and of tables and groups.
-_OF_A_COLUMN = ("column", "categories", "nulls", "unknown", "prior", "size")
+_OF_A_COLUMN = ("column", "categories", "nulls", "unknown", "prior", "ordered", "size", "merge")
 _OF_SEVERAL = ("cells", "elsewhere", "keys")
 
 
@@ -49,13 +52,18 @@ def survey(
         is that of all questions together.
     questions : from the name of each question to a mapping of its arguments: `column`, a column or
         a list of them, and as needed others of `posterior`. These are `categories`, `nulls`,
-        `unknown`, `prior`, `size`, `cells`, `elsewhere`, `mechanism` and its options. `by`, a
-        column or a list of columns, asks for the posterior of every group, `keys`, of a query on a
-        frame that is not grouped itself.
-    share : `"equal"`, or a positive weight for every question by name; `"equal_errors"`, so that
-        the expected errors of all questions are equal, or `"smallest_error"`, so that their mean is
-        smallest. The budget, and its δ, are divided in proportion; no rounding makes the parts
-        exceed it.
+        `unknown`, `prior`, `ordered`, `size`, `cells`, `elsewhere`, `mechanism` and its options.
+        `merge`, a mapping from each new label to the categories (of a joint table, cells) that are
+        counted in it, each category once, asks for merged categories. `by`, a column or a list of
+        columns, asks for the posterior of every group, `keys`, of a query on a frame that is not
+        grouped itself. `share` is the question's weight among equal ones, 1 unless given. `levels`
+        makes questions of ordered categories and groups of them.
+    share : `"equal"`, but for the questions' own `share`; or instead of these a positive weight for
+        every question by name; `"equal_errors"`, so that the expected errors of all questions are
+        equal, or `"smallest_error"`, so that their mean is smallest. The budget, and its δ, are
+        divided in proportion; no rounding makes the parts exceed it. `"smallest_error"` by the
+        error `"total_variation"` takes into account what tables that share columns, and levels,
+        tell each other in one posterior, by least squares.
     error : the error that shares by errors go by, a field of `ExpectedError`: `"total_variation"`,
         of the estimated probabilities; `"hellinger"`, whose smallest mean may give up a question of
         many categories, since it is never above 1; or `"interval_width"`. It is the one expected at
@@ -94,8 +102,9 @@ def survey(
         )
     if not questions:
         raise ValueError("questions: must hold at least one.")
-    division = Division(share, error, guess_size)
     asked = {name: _asked(query, name, of) for name, of in questions.items()}
+    weights = {name: of["share"] for name, of in questions.items() if "share" in of}
+    division = Division(share, error, guess_size, weights)
     division.check(asked)
     return SurveyQuery(asked, division)
 
@@ -142,8 +151,12 @@ class SurveyQuery(Query):
     @deferred_interrupts()
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
         """Describe the releases that the survey would make and their debits, as a polars frame with
-        a row for each question. Its columns are the name, `question`, and those of
-        `PosteriorQuery.summarize`. Reads no data and spends nothing.
+        a row for each question. Reads no data and spends nothing.
+
+        Its columns are the name, `question`, those of `PosteriorQuery.summarize`, and for tables
+        and levels that one posterior estimates together, by least squares at the noise of each:
+        `joint_error`, the error of its shares then, as a part of that of the table alone; and
+        `others_without`, how many times larger the errors of the others would be without it.
 
         Raises `ValueError` as `resolve` and `PosteriorQuery.summarize` do.
         """
@@ -151,7 +164,22 @@ class SurveyQuery(Query):
         for name, (asked, part) in self._shared().items():
             row = summary_of(asked, asked.fitted(part), asked.loss(part), guess_size)
             rows.append(row.select(pl.lit(name).alias("question"), pl.all()))
-        return pl.concat(rows)
+        return pl.concat(rows).with_columns(*self._together())
+
+    def _together(self) -> list[pl.Series]:
+        """Columns that say what tables tell each other, null for what is not estimated together."""
+        settings = self.settings
+        together = estimated_together(self._settled[0], settings)
+        found: dict[str, list[float]] = {}
+        if together is not None:
+            variances = np.array([noise_variance(settings[name]) for name in together.names])
+            each = together.ratios(variances), together.others_without(variances)
+            found = dict(zip(together.names, np.column_stack(each).tolist(), strict=True))
+        rows = [found.get(name, [None, None]) for name in self._asked]
+        return [
+            pl.Series(column, [row[at] for row in rows], dtype=pl.Float64)
+            for at, column in enumerate(("joint_error", "others_without"))
+        ]
 
     def __repr__(self) -> str:
         lines = []
@@ -177,7 +205,11 @@ class SurveyQuery(Query):
             asked.restated(released, part)
             for (asked, part), released in zip(self._shared().values(), drawn, strict=True)
         ]
-        return Survey(tuple(self._asked), tuple(releases))
+        columns = tuple(
+            tuple(variable.column for variable in asked.question.variables)
+            for asked in self._asked.values()
+        )
+        return Survey(tuple(self._asked), tuple(releases), columns)
 
     @property
     def shares(self) -> dict[str, float]:
@@ -188,6 +220,13 @@ class SurveyQuery(Query):
         asked, weights = self._settled
         total = math.fsum(weights)
         return {name: weight / total for name, weight in zip(asked, weights, strict=True)}
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """The mechanism of each question, by name, with the smallest scale that its part of the
+        budget buys. Raises `ValueError` where there is none.
+        """
+        return {name: asked.fitted(part) for name, (asked, part) in self._shared().items()}
 
     @cached_property
     def _settled(self) -> tuple[dict[str, Asked], tuple[float, ...]]:
@@ -215,7 +254,7 @@ def _asked(query: Any, name: str, arguments: Any) -> Asked:
             f"questions[{name!r}]={told(arguments)}: must be a mapping with a column, as in"
             " dict(column='vote', categories=['yes', 'no'])."
         )
-    given = dict(arguments)
+    given = {key: value for key, value in arguments.items() if key != "share"}
     by, mechanism = given.pop("by", None), given.pop("mechanism", "auto")
     question = {key: given.pop(key) for key in (*_OF_A_COLUMN, *_OF_SEVERAL) if key in given}
     try:

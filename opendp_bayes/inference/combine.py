@@ -12,9 +12,10 @@ from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoi
 from opendp_bayes.inference.convolution.different_records import Union
 from opendp_bayes.inference.convolution.looks import Look
 from opendp_bayes.inference.convolution.noised_categories import Categories
-from opendp_bayes.inference.convolution.two_categories import TwoCategories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
+from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.likelihood.envelope import check_envelope, check_same_records
 from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
 from opendp_bayes.inference.likelihood.of_counts import (
@@ -23,9 +24,11 @@ from opendp_bayes.inference.likelihood.of_counts import (
     Likelihood,
     likelihood_of,
 )
-from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.inference.noise_aware import learned_posterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.combination import Combination, Records
 from opendp_bayes.release_format.data import ReleasedData
@@ -37,26 +40,32 @@ _LARGEST_PAIRS = 1 << 24
 @overload
 def combine(
     releases: Mapping[str, ReleasedData], *, records: Literal["same"], draws_may_agree: bool = False
-) -> SurveyPosterior: ...
+) -> SurveyPosterior | LevelsPosterior: ...
 @overload
 def combine(
-    releases: Sequence[ReleasedData], *, records: Records, draws_may_agree: bool = False
+    releases: Sequence[ReleasedData],
+    *,
+    records: Records,
+    draws_may_agree: bool = False,
+    prior: Literal["learned"] | None = None,
 ) -> NoiseAwarePosterior: ...
 def combine(
     releases: Sequence[ReleasedData] | Mapping[str, ReleasedData],
     *,
     records: Records,
     draws_may_agree: bool = False,
-) -> NoiseAwarePosterior | SurveyPosterior:
+    prior: Literal["learned"] | None = None,
+) -> NoiseAwarePosterior | SurveyPosterior | LevelsPosterior:
     """The posterior given several releases of the same categories with the same prior, or of tables
     of different variables of the same records.
 
     Parameters
     ----------
     releases : at least two `Release`s. Their losses add up where they are of the same records
-        (`docs/combining.md`). Tables of different variables are given as a mapping from names,
-        which of one column is that of the variable, and lead to a `SurveyPosterior`
-        (`docs/survey-posterior.md`).
+        (`docs/combining.md`). Tables of different variables are given as a mapping from names, and
+        lead to a `SurveyPosterior` (`docs/survey-posterior.md`); a table of one column has the name
+        of its variable. Where the categories of each are sums of those of one of them, they lead to
+        a `LevelsPosterior` (`docs/levels.md`).
     records : `"same"`: noisy looks at the same records, whose true counts are equal; a public
         number of records of one of them holds for all; none may be truncated, because the rows that
         are kept may differ. `"different"`: of records that have nothing in common but the
@@ -64,11 +73,15 @@ def combine(
     draws_may_agree : a release that is given twice would count twice, so that two which drew the
         same, by the same mechanism, are refused. With True they are two draws that happen to agree,
         as those of small counts do now and then.
+    prior : `"learned"` learns it from releases of the same records, all with noise on the counts.
+        By default it is the releases' own, which of the same records is learned where theirs is;
+        of different records it is the number that their `plug_in` has.
 
-    Nothing is drawn. Of the same records, exact for noise on the counts of any number of
-    categories, for two categories with a public number of records, and for as many data sets as can
-    be listed. Of different records, for noise on the counts as far as tables of the counts of all
-    releases go, and for as many pairs of data sets as can be listed.
+    Nothing is drawn but for a learned prior, by Markov chains with a fixed seed. Of the same
+    records, exact for noise on the counts of any number of categories, for two categories with a
+    public number of records, and for as many data sets as can be listed. Of different records, for
+    noise on the counts as far as tables of the counts of all releases go, and for as many pairs of
+    data sets as can be listed.
 
     Raises `ValueError`/`TypeError` for releases that do not fit each other, for one that is given
     twice, and where the posterior is out of reach. Noise on the counts has the bounds of
@@ -83,24 +96,33 @@ def combine(
     >>> combine([first, second], records="same")
     NoiseAwarePosterior({'a': 0.5456 ± 0.22, 'b': 0.4544 ± 0.22}, exact)
     """
+    learned = isinstance(prior, str) and prior == "learned"
+    if prior is not None and not (learned and records == "same"):
+        raise ValueError(
+            f"prior={told(prior)}: must be None, or 'learned' for releases of the same records."
+        )
     if isinstance(releases, Mapping):
+        if prior is not None:
+            raise ValueError(
+                f"prior={told(prior)}: must be left out for tables by name, whose prior is always"
+                " learned."
+            )
         if records != "same":
             raise ValueError(
                 f"records={records!r}: must be 'same' for tables by name, which are of the same"
                 " records; give releases of different records as a list."
             )
-        return survey_posterior(releases, draws_may_agree=draws_may_agree)
+        return posterior_of_tables(releases, draws_may_agree=draws_may_agree)
     combination = Combination.of(releases, records, draws_may_agree)
-    prior = np.array(combination.prior)
-    likelihoods = [
-        likelihood_of(one.mechanism, np.array(one.drawn), prior, one.size)
-        for one in combination.releases
-    ]
+    if prior is not None or (combination.learned_prior and records == "same"):
+        return learned_posterior(combination, combination.releases, combination.ordered)
+    concentration = np.array(combination.prior)
+    likelihoods = [likelihood_of(one.setting, one.drawn) for one in combination.releases]
     for one, likelihood in zip(combination.releases, likelihoods, strict=True):
         if isinstance(likelihood, IndependentNoise):
-            check_envelope(likelihood, prior, one.size)
+            check_envelope(likelihood, concentration, one.size)
     of_records = _of_same if records == "same" else _of_different
-    return NoiseAwarePosterior(combination, of_records(combination, likelihoods, prior))
+    return NoiseAwarePosterior(combination, of_records(combination, likelihoods, concentration))
 
 
 def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> TrueCounts:

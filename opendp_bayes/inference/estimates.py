@@ -12,6 +12,7 @@ from scipy import stats
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.noise_aware import is_quick, noise_aware_posterior
 from opendp_bayes.inference.pooling.pooled_posterior import PooledPosterior
+from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import ReleasedData
 
@@ -30,10 +31,20 @@ class Estimate:
     std: Floats
     lower: Floats
     upper: Floats
+    shown_decimals: int | None = None
+
+    @property
+    def numbers(self) -> dict[str, Floats]:
+        """The arrays by name, the columns of a frame."""
+        return {"mean": self.mean, "std": self.std, "lower": self.lower, "upper": self.upper}
 
     @property
     def decimals(self) -> int:
-        """Three, or as many as give the narrowest interval two digits."""
+        """Those that are to be shown; unless given three, or as many as give the narrowest interval
+        two digits.
+        """
+        if self.shown_decimals is not None:
+            return self.shown_decimals
         narrowest = max(float((self.upper - self.lower).min()), 1e-9)
         return max(3, 1 - math.floor(math.log10(narrowest)))
 
@@ -103,7 +114,9 @@ def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estim
     return estimate_of(release.posterior, level)
 
 
-def estimate_of(posterior: NoiseAwarePosterior | PooledPosterior, level: float) -> Estimate:
+def estimate_of(
+    posterior: NoiseAwarePosterior | PooledPosterior | TablePosterior, level: float
+) -> Estimate:
     """Estimate from a posterior, with intervals of probability `level`."""
     return Estimate(posterior.mean(), posterior.std(), *posterior.interval(level))
 

@@ -6,11 +6,10 @@ when θ is divided by its sum, so the gradient of `ln L` is `E[x_i | drawn, θ] 
 """
 
 import math
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import optimize, special
 from scipy.fft import next_fast_len
 
@@ -19,8 +18,10 @@ from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
     IndependentNoise,
+    Likelihood,
     likelihood_of,
 )
+from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import ReleasedData, as_release
@@ -42,9 +43,8 @@ class LogLikelihood:
                 "release: is one group of a table that was drawn at once, so its likelihood depends"
                 " on the other groups; take that of the whole, release.whole."
             )
-        drawn, prior = np.array(release.drawn), np.array(release.prior)
         self._k, self._size = release.k, release.size
-        given = likelihood_of(release.mechanism, drawn, prior, release.size)
+        given = likelihood_of(release.setting, release.drawn)
         self._summed = _summed(given, release)
         self._given = self._summed if isinstance(self._summed, _Listed) else given
 
@@ -120,15 +120,10 @@ def log_likelihood(release: ReleasedData) -> LogLikelihood:
     return LogLikelihood(as_release(release))
 
 
-class _Summed(ABC):
-    """The true counts, summed out."""
-
-    @abstractmethod
-    def moments(self, theta: Floats) -> tuple[float, Floats]:
-        """`ln L(θ)`, and the mean of the true counts given θ and what was drawn, shape `(k,)`."""
-
-
-def _summed(given: Any, release: ReleasedData) -> _Summed:
+def _summed(given: Likelihood, release: ReleasedData) -> "_Listed | _Public | _Private":
+    """Sum the true counts out: `moments(theta)` are `ln L(θ)`, and the mean of the true counts
+    given θ and what was drawn, shape `(k,)`.
+    """
     if not isinstance(given, IndependentNoise):
         if release.size is None:
             raise ValueError(
@@ -147,7 +142,7 @@ def _summed(given: Any, release: ReleasedData) -> _Summed:
     return _Private(given) if release.size is None else _Public(given, release.size)
 
 
-class _Listed(_Summed):
+class _Listed:
     """A sum over all data sets, shape `(c, k)`, each with its log-likelihood."""
 
     def __init__(self, counts: Integers, log_likelihoods: Floats) -> None:
@@ -166,7 +161,13 @@ class _Listed(_Summed):
         return float(value), np.exp(log_terms - value) @ self._counts
 
 
-class _Public(_Summed):
+def _log_factors(given: IndependentNoise, counts: Integers) -> Floats:
+    """`ln P(drawn_i | x) - ln x!` of every category and count, shape `(k, counts)`."""
+    factors = [given.log_factor(i, counts) for i in range(given.drawn.size)]
+    return np.array(factors) - special.gammaln(counts + 1)
+
+
+class _Public:
     """`n! sum prod_i θ_i^x_i f_i(x_i) / x_i!` over counts of sum n: the coefficient of a product of
     polynomials, by a discrete Fourier transform long enough for all of it.
 
@@ -174,11 +175,9 @@ class _Public(_Summed):
     """
 
     def __init__(self, given: IndependentNoise, size: int) -> None:
-        k = given.drawn.size
         self._size, self._values = size, np.arange(size + 1)
-        factors = [given.log_factor(i, self._values) for i in range(k)]
-        self._log_factors = np.array(factors) - special.gammaln(self._values + 1)
-        self._length = next_fast_len(k * size + 1, real=True)
+        self._log_factors = _log_factors(given, self._values)
+        self._length = next_fast_len(given.drawn.size * size + 1, real=True)
         # Reads coefficient n of a product from its transform.
         frequency = np.arange(self._length // 2 + 1)
         self._reader = np.exp(2j * math.pi * (frequency * size % self._length) / self._length)
@@ -196,7 +195,7 @@ class _Public(_Summed):
         weights /= totals[:, None]
         one = np.fft.rfft(weights, self._length)
         first = np.fft.rfft(weights * self._values, self._length)
-        others = _all_but_one(one)
+        others = all_but_one(one, np.multiply)
         coefficient = self._read(others[0] * one[0])
         means = np.array([self._read(row) for row in first * others]) / coefficient
         log_scale = math.fsum(largest) + math.fsum(np.log(totals)) - size * tilt
@@ -224,7 +223,7 @@ class _Public(_Summed):
         return low if low == high else float(optimize.brentq(excess, low, high, xtol=1e-3))
 
 
-class _Private(_Summed):
+class _Private:
     """For equally probable numbers of records, `integral over t of prod_i S_i(t θ_i)`, where `S_i`
     is the mass of a Poisson count with noise: `n! = integral of t^n exp(-t)`.
     """
@@ -238,8 +237,7 @@ class _Private(_Summed):
 
     def _tabulate(self, highest: int) -> None:
         self._values = np.arange(highest + 1)
-        factors = [self._given.log_factor(i, self._values) for i in range(self._given.drawn.size)]
-        self._log_factors = np.array(factors) - special.gammaln(self._values + 1)
+        self._log_factors = _log_factors(self._given, self._values)
 
     def moments(self, theta: Floats) -> tuple[float, Floats]:
         def height(log_records: float) -> float:
@@ -277,11 +275,3 @@ class _Private(_Summed):
         weights = np.exp(log_terms - top[:, None])
         totals = weights.sum(axis=1)
         return top + np.log(totals), weights @ self._values[:used] / totals
-
-
-def _all_but_one(factors: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """Multiply, for every row, all the other rows."""
-    ones = np.ones_like(factors[:1])
-    before = np.cumprod(np.concatenate([ones, factors[:-1]]), axis=0)
-    after = np.cumprod(np.concatenate([ones, factors[:0:-1]]), axis=0)[::-1]
-    return np.asarray(before * after)

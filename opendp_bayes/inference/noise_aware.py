@@ -1,7 +1,6 @@
 """Computes the noise-aware posterior of a release, by the first way that is within reach."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
@@ -13,8 +12,8 @@ from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.prior_conflict import warn_of_conflict
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.two_categories import TwoCategories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
+from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.learned.learned_counts import learned_counts
 from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
@@ -31,7 +30,9 @@ from opendp_bayes.inference.likelihood.of_counts import (
 from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
 from opendp_bayes.inference.sampling.markov_chain import by_metropolis
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
-from opendp_bayes.mathematics.validation import as_size
+from opendp_bayes.mathematics.telling import warn
+from opendp_bayes.mathematics.validation import Floats, as_size
+from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import ReleasedData, as_release
 
 #: Fewer effective draws are warned about, and larger ones of the others: R-hat, error of the
@@ -81,7 +82,8 @@ def noise_aware_posterior(
         draw does not depend on the prior. By default the prior is the release's own, which is
         learned too where `release.learned_prior` says so.
     ordered : with a learned prior, the variables whose values are in order, such as `["age"]`:
-        their effects are smooth. Of a release of one column, one name of any kind.
+        their effects are smooth. Of a release of one column, one name of any kind. By default
+        `release.ordered`.
     size_prior : where the number of records is private, its prior: a frozen discrete distribution
         of scipy, such as `scipy.stats.poisson(1000)`. By default every number is equally probable.
     effective_draws : the effective sample size of Markov chains or weighted draws, where they are
@@ -149,25 +151,35 @@ def _learned(
             f" {release.group_size}; use the release of all groups, or pooled()."
         )
     whole = release if release.source is None else release.source
-    table = table_of(whole)
-    names = _ordered(table, whole.axes, ordered)
-    found = LearnedPosterior(whole, learned_counts(table, names, np.random.default_rng(seed)))
-    _warn_of(found, _FEWEST_EFFECTIVE)
+    found = learned_posterior(whole, [whole], whole.ordered if ordered is None else ordered, seed)
     return found if release.source is None else found._part(release)
 
 
-def _ordered(table: NoisedTable, axes: tuple[str, ...], ordered: Any) -> list[str]:
+def learned_posterior(
+    of: ReleasedData | Combination,
+    releases: Sequence[ReleasedData],
+    ordered: Any = (),
+    seed: int | None = 0,
+) -> LearnedPosterior:
+    """The posterior of a table, drawn once or several times, under a learned prior."""
+    table = table_of(releases, of.size)
+    names = _ordered(table, of.axes, ordered)
+    found = LearnedPosterior(of, learned_counts(table, names, np.random.default_rng(seed)))
+    _warn_of(found, _FEWEST_EFFECTIVE)
+    return found
+
+
+def _ordered(table: NoisedTable, axes: tuple[str, ...], names: Any) -> list[str]:
     """The names of ordered variables, as the table has them."""
-    names = [] if ordered is None else ordered
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"ordered={ordered!r}: must be a sequence of names, such as ['age'].")
+        raise TypeError(f"ordered={names!r}: must be a sequence of names, such as ['age'].")
     if not axes:
         if len(names) > 1:
-            raise ValueError(f"ordered={ordered!r}: must be one name, for there is one column.")
+            raise ValueError(f"ordered={names!r}: must be one name, for there is one column.")
         return list(table.variables) if names else []
     if set(names) - set(axes):
         raise ValueError(
-            f"ordered={ordered!r}: must be variables of the table: {', '.join(map(repr, axes))}."
+            f"ordered={names!r}: must be variables of the table: {', '.join(map(repr, axes))}."
         )
     return list(names)
 
@@ -188,12 +200,11 @@ def _warn_of(posterior: NoiseAwarePosterior, effective: int) -> None:
             or log_error > _LARGEST_LOG_ERROR
             or differs > _LARGEST_DISAGREEMENT
         ):
-            warnings.warn(
+            warn(
                 "the posterior of this release was not found reliably: effective sample size"
                 f" {ess:.0f}, R-hat {r_hat:.3f}, error of the log-likelihood {log_error:.2f}, other"
                 f" draws {differs:.1f} standard errors away (docs: Noise-aware posterior,"
                 " Diagnostics).",
-                stacklevel=3,
             )
 
 
@@ -218,12 +229,11 @@ def _work(release: ReleasedData) -> float:
         return math.inf
     if release.whole is not None:
         return release.k
-    prior, size = np.array(release.prior), release.size
-    likelihood = likelihood_of(release.mechanism, np.array(release.drawn), prior, size)
+    likelihood = likelihood_of(release.setting, release.drawn)
     if isinstance(likelihood, IndependentNoise):
-        check_envelope(likelihood, prior, size)
+        check_envelope(likelihood, np.array(release.prior), release.size)
         return release.k
-    listed = size is not None and release.k == 2 and not isinstance(likelihood, Tabulated)
+    listed = release.size is not None and release.k == 2 and not isinstance(likelihood, Tabulated)
     return 0.0 if listed else math.inf
 
 
@@ -236,13 +246,9 @@ def _true_counts(
         return _of_group(release, release.group_size)
     if size == 0:
         return Listed(np.zeros((1, release.k), dtype=np.int64), np.zeros(1), prior)
-    likelihood = likelihood_of(release.mechanism, drawn, prior, size)
+    likelihood = likelihood_of(release.setting, drawn)
     if isinstance(likelihood, IndependentNoise):
-        check_envelope(likelihood, prior, size)
-        noise, noised = likelihood.noise, likelihood.noised
-        return CountsGivenNoise(
-            drawn, prior, noise, noised=noised, size=size, size_prior=size_prior
-        )
+        return _given_noise(likelihood, prior, size, size_prior)
     if size is not None and release.k == 2:
         return TwoCategories(likelihood.log_likelihood, [int(drawn[0])], prior, size)
     if size is None:
@@ -265,16 +271,21 @@ def _of_group(release: ReleasedData, size: int) -> TrueCounts:
     """
     whole = release.whole
     assert whole is not None  # noqa: S101  # of which it is a group
-    likelihood = likelihood_of(
-        whole.mechanism, np.array(whole.drawn), np.array(whole.prior), whole.size
-    )
+    likelihood = likelihood_of(whole.setting, whole.drawn)
     if not isinstance(likelihood, IndependentNoise):
         raise ValueError(
             f"group_size={size}: is used with noise on the counts only, not with"
             f" {whole.mechanism.name!r}."
         )
-    own = slice(release.start, release.start + release.k)
-    drawn, prior = np.array(release.drawn), np.array(release.prior)
-    own_noise = IndependentNoise(drawn, likelihood.noise, likelihood.noised[own])
-    check_envelope(own_noise, prior, size)
-    return CountsGivenNoise(drawn, prior, own_noise.noise, noised=own_noise.noised, size=size)
+    noised = likelihood.noised[release.start : release.start + release.k]
+    own = IndependentNoise(np.array(release.drawn), likelihood.noise, noised)
+    return _given_noise(own, np.array(release.prior), size)
+
+
+def _given_noise(
+    noisy: IndependentNoise, prior: Floats, size: int | None, size_prior: Any = None
+) -> CountsGivenNoise:
+    check_envelope(noisy, prior, size)
+    return CountsGivenNoise(
+        noisy.drawn, prior, noisy.noise, noised=noisy.noised, size=size, size_prior=size_prior
+    )

@@ -49,13 +49,6 @@ class Segments:
         """Largest entry of each part along the last axis."""
         return np.asarray(np.maximum.reduceat(values, self.start[:-1], axis=-1))
 
-    def log_sums(self, logarithms: Floats) -> Floats:
-        """Logarithm of the sum of each part, of which the logarithms of the entries are given."""
-        largest = self.largest(logarithms)
-        largest = np.where(np.isfinite(largest), largest, 0.0)
-        with np.errstate(divide="ignore"):
-            return np.log(self.sums(np.exp(logarithms - largest[self.owner]))) + largest
-
     def shares(self, logarithms: Floats) -> Floats:
         """Share of each entry in the sum of its part, of which the logarithms are given."""
         weights = np.exp(logarithms - self.largest(logarithms)[self.owner])

@@ -1,8 +1,14 @@
-"""Show a value that a user gave in an error; it may be a frame, by mistake."""
+"""Tell a user something: a value of theirs in an error, which may be a frame by mistake, and a
+warning at the line of theirs that led to it.
+"""
 
+import functools
+import sys
+import warnings
 from collections.abc import Mapping
 from datetime import date
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +17,8 @@ import numpy as np
 _LONGEST = 300
 _PLAIN = (bool, int, float, complex, str, Fraction, np.generic, date, type, type(None))
 _OURS = ("opendp", "opendp_bayes")
+#: Code between a user's line and a warning: this package, and what computes a property once.
+_INSIDE = str(Path(__file__).parents[1]), functools.__file__
 
 
 def told(value: Any) -> str:
@@ -31,6 +39,14 @@ def told(value: Any) -> str:
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     return f"<{name}>"
+
+
+def warn(message: str) -> None:
+    """Warn with a `UserWarning` at the nearest line outside of this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def _is_plain(value: Any) -> bool:

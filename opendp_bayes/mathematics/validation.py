@@ -50,7 +50,7 @@ def as_rate(value: Any, name: str) -> float:
 def as_level(value: Any) -> float:
     """Return `value` as the probability of an interval, between 0 and 1."""
     if not 0 < value < 1:
-        raise ValueError(f"level={told(value)}: must be between 0 and 1.")
+        raise ValueError(f"level={told(value)}: must be between 0 and 1, such as 0.95.")
     return float(value)
 
 
@@ -64,11 +64,11 @@ def as_size(value: Any, name: str = "size", of: str = "records") -> int:
     return size
 
 
-def as_distance(value: Any, name: str = "d_in") -> int:
-    """Return `value` as a non-negative integer distance between data sets."""
-    distance = _as_integer(value, name)
+def as_distance(value: Any) -> int:
+    """Return `d_in` as a non-negative integer distance between data sets."""
+    distance = _as_integer(value, "d_in")
     if distance < 0:
-        raise ValueError(f"{name}={told(value)}: must be 0 or greater.")
+        raise ValueError(f"d_in={told(value)}: must be 0 or greater.")
     return distance
 
 

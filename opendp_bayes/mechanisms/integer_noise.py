@@ -67,6 +67,11 @@ class IntegerNoise(Protocol):
         ...
 
 
+def typical_std(noise: IntegerNoise) -> float:
+    """Standard deviation of the noise, about: a law with kinks is a Laplace law."""
+    return noise.scale * (math.sqrt(2.0) if noise.kinks else 1.0)
+
+
 @dataclass(frozen=True)
 class DiscreteLaplace:
     """`P(z) ∝ exp(-|z| / scale)`, the two-sided geometric law."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.laws import AdditiveNoise, Law, SimplexNoise
+from opendp_bayes.mechanisms.laws import AdditiveNoise, Law
 from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
@@ -137,13 +137,6 @@ def noises_every_count(mechanism: Mechanism) -> bool:
     except ValueError:  # it needs a public number of records
         return False
     return isinstance(law, AdditiveNoise) and all(law.noised)
-
-
-def adds_noise(mechanism: Mechanism, size: int | None, prior: Floats) -> bool:
-    """True if the mechanism draws counts with noise that depends on nothing else, so that the draw
-    says the same under every prior.
-    """
-    return isinstance(law_of(mechanism, size, prior), (AdditiveNoise, SimplexNoise))
 
 
 def default_options(kind: type[Mechanism], size: int | None) -> dict[str, str]:

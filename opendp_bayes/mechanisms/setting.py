@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import SCALES, Floats, Integers, as_prior, as_size
 from opendp_bayes.mechanisms import registry
-from opendp_bayes.mechanisms.laws import Law
+from opendp_bayes.mechanisms.laws import AdditiveNoise, Law, SimplexNoise
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, law_of, projected
 
@@ -67,6 +67,13 @@ class Setting:
         """The law of the draws; None where the mechanism does not state it."""
         return law_of(self.mechanism, self.size, self.prior_array)
 
+    @property
+    def adds_noise(self) -> bool:
+        """True if the draws are counts with noise that depends on nothing else, so that they say
+        the same under every prior.
+        """
+        return isinstance(self.law, (AdditiveNoise, SimplexNoise))
+
     @cached_property
     def is_accounted(self) -> bool:
         """True if the loss can be computed, as for every mechanism built in; of any other only its
@@ -97,6 +104,15 @@ class Setting:
         of_its_own = getattr(self.mechanism, "check_informative", None)
         if of_its_own is not None:
             of_its_own(**public)
+
+    def check_learnable(self) -> None:
+        """Raise `ValueError` where a prior cannot be learned from what the mechanism draws."""
+        if not self.adds_noise:
+            raise ValueError(
+                "prior='learned': needs noise on the counts, as of KNormParameters,"
+                f" LaplaceParameters or GaussianParameters; what {self.mechanism.name!r} draws"
+                " depends on the prior. Leave prior out, or use another mechanism."
+            )
 
     def projected(self, drawn: Integers) -> Integers:
         """The counts released for draws, shape `(..., k)`."""

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from opendp_bayes.accounting.exact import FEASIBLE_WORK
-from opendp_bayes.accounting.pairs import work_of
+from opendp_bayes.accounting.pairs import FEASIBLE_WORK, work_of
 from opendp_bayes.accounting.profile import Accounting
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats
@@ -19,7 +18,6 @@ from opendp_bayes.mechanisms import (
     PermuteAndFlip,
 )
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
-from opendp_bayes.mechanisms.protocol import adds_noise
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.scoring import preferred, proportions_of_interest, score_of
 
@@ -72,7 +70,7 @@ def choose(
     few = few and k == prior.size
     fitted = [best]
     for template in _rivals(size, prior, few):
-        if noise_only and not adds_noise(template, size, prior):
+        if noise_only and not Setting(template, size, tuple(prior.tolist())).adds_noise:
             continue
         try:
             rival = fit(Setting.of(template, size, prior))

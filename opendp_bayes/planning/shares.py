@@ -8,6 +8,7 @@ errors there are computed, and the curves go through them from then on, until bo
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -76,9 +77,22 @@ class ErrorCurve:
         return value + slope * (log_share - end)
 
 
-def solved_shares(errors: Mapping[str, Callable[[float], float]], goal: Goal) -> dict[str, float]:
+def solved_shares(
+    errors: Mapping[str, Callable[[float], float]],
+    goal: Goal,
+    noise: Mapping[str, Callable[[float], float]] | None = None,
+    ratios: Callable[[Floats], Floats] | None = None,
+) -> dict[str, float]:
     """Shares of sum 1, by the names of the questions, at which their errors are equal within 0.3 %,
-    or their mean is smallest; `errors` are functions of the share.
+    or their mean is smallest.
+
+    Parameters
+    ----------
+    errors : functions of the share, of each question alone.
+    goal : what is wanted.
+    noise : for the smallest mean, of the questions that are estimated together the variance of the
+        noise as a function of the share.
+    ratios : from these variances to the factors by which their errors are smaller then.
 
     Raises `ValueError` where no shares do it within 2 %.
     """
@@ -86,10 +100,16 @@ def solved_shares(errors: Mapping[str, Callable[[float], float]], goal: Goal) ->
     if count == 1:
         return dict.fromkeys(errors, 1.0)
     curves = [ErrorCurve(error, _START / count) for error in errors.values()]
-    solve = _equal if goal == "equal_errors" else _smallest
+    together = None
+    if noise and ratios is not None:
+        variances = [ErrorCurve(one, _START / count) for one in noise.values()]
+        together = _Together([list(errors).index(name) for name in noise], variances, ratios)
     log_shares, best, smallest = np.full(count, -math.log(count)), None, math.inf
     for _ in range(_ROUNDS):
-        log_shares = solve(curves, log_shares)
+        if goal == "equal_errors":
+            log_shares = _equal(curves)
+        else:
+            log_shares = _smallest(curves, log_shares, together)
         places = list(zip(curves, log_shares.tolist(), strict=True))
         expected = np.exp([curve(at) for curve, at in places])
         found = np.array([curve.computed(at) for curve, at in places])
@@ -104,7 +124,23 @@ def solved_shares(errors: Mapping[str, Callable[[float], float]], goal: Goal) ->
     return dict(zip(errors, np.exp(best).tolist(), strict=True))
 
 
-def _equal(curves: Sequence[ErrorCurve], start: Floats) -> Floats:
+@dataclass(frozen=True, eq=False)
+class _Together:
+    """Questions that are estimated together: their places, and curves of the variance of noise."""
+
+    places: list[int]
+    variances: list[ErrorCurve]
+    ratios: Callable[[Floats], Floats]
+
+    def factors(self, log_shares: Floats) -> Floats:
+        """Factors of the errors of all questions."""
+        own = zip(self.variances, log_shares[self.places].tolist(), strict=True)
+        found = np.ones(log_shares.size)
+        found[self.places] = self.ratios(np.exp([curve(at) for curve, at in own]))
+        return found
+
+
+def _equal(curves: Sequence[ErrorCurve]) -> Floats:
     """Logarithms of shares of sum 1 at which all curves have the same height."""
     lowest = math.log(_SMALLEST / len(curves))
 
@@ -128,13 +164,16 @@ def _share_at(curve: ErrorCurve, level: float, lowest: float) -> float:
     return 0.0 if curve(0.0) >= level else brentq(lambda at: curve(at) - level, lowest, 0.0)
 
 
-def _smallest(curves: Sequence[ErrorCurve], start: Floats) -> Floats:
-    """Logarithms of shares of sum 1 at which the mean of the curves is smallest."""
+def _smallest(curves: Sequence[ErrorCurve], start: Floats, together: _Together | None) -> Floats:
+    """Logarithms of shares of sum 1 at which the mean of the curves is smallest, each with its
+    factor where questions are estimated together.
+    """
     lowest = math.log(_SMALLEST / len(curves))
 
     def mean(weights: Floats) -> float:
         log_shares = np.maximum(log_softmax(weights), lowest)
-        return float(np.mean([math.exp(c(at)) for c, at in zip(curves, log_shares, strict=True)]))
+        alone = np.exp([c(at) for c, at in zip(curves, log_shares, strict=True)])
+        return float(np.mean(alone if together is None else alone * together.factors(log_shares)))
 
     scale = mean(start)
     best = minimize(lambda weights: mean(weights) / scale, start, method="BFGS")

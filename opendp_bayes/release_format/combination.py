@@ -1,13 +1,13 @@
 """Releases that are read together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.release_format.data import Label, ReleasedData
-from opendp_bayes.release_format.labels import are_same
+from opendp_bayes.release_format.labels import are_same, identity
 
 #: Whether releases are looks at the same records, or of different records.
 Records = Literal["same", "different"]
@@ -38,28 +38,12 @@ class Combination:
             raise ValueError(f"releases: holds {len(self.releases)}; give at least two.")
         first = self.releases[0]
         for place, release in enumerate(self.releases):
-            if release.whole is not None:
-                raise ValueError(
-                    f"releases[{place}]: is one group of a table, and the noise of all groups is"
-                    " one draw; combine the tables, `grouped.whole`, and look at the cells of the"
-                    " group with `posterior.given(...)`."
-                )
-            if release.learned_prior:
-                raise ValueError(
-                    f"releases[{place}]: has a learned prior, and one of several releases is not"
-                    " learned; combine dataclasses.replace(release, learned_prior=False), or give"
-                    " tables of the same records by name."
-                )
-            if self.records == "same" and release.promise.truncated:
-                raise ValueError(
-                    f"releases[{place}]: is of rows that were limited for each identifier, and"
-                    " which of them are kept may differ from release to release, and so may the"
-                    " true counts; make one release with the budget of all, or limit the rows in"
-                    " the frame, before the Context, with `contributions=` as the privacy unit."
-                )
+            check_whole(f"releases[{place}]", release)
             for name, fits in (
                 ("categories", are_same(release.categories, first.categories)),
                 ("prior", release.prior == first.prior),
+                ("learned_prior", release.learned_prior == first.learned_prior),
+                ("ordered", release.ordered == first.ordered),
             ):
                 if not fits:
                     raise ValueError(
@@ -68,25 +52,11 @@ class Combination:
                         " tables of the same records by name, as in combine({'vote': one, 'vote"
                         " and party': other}, records='same')."
                     )
-        if self.records == "same" and len(self._sizes) > 1:
-            raise ValueError(
-                f"releases: have {sorted(self._sizes)} records, which cannot be the same; use"
-                " records='different'."
-            )
+        named = {f"releases[{place}]": one for place, one in enumerate(self.releases)}
+        if self.records == "same":
+            check_same_records(named)
         if not self.draws_may_agree:
-            self._check_given_once()
-
-    def _check_given_once(self) -> None:
-        """Raise `ValueError` where one draw is given twice, whatever is promised of it."""
-        first: dict[Any, int] = {}
-        for place, release in enumerate(self.releases):
-            before = first.setdefault((release.drawn, release.mechanism, release.size), place)
-            if before != place:
-                raise ValueError(
-                    f"releases[{place}]: is the same release as releases[{before}], or drew the"
-                    " same; counted twice it would say twice as much. Give it once, or where they"
-                    " are two draws that happen to agree, draws_may_agree=True."
-                )
+            check_given_once(named)
 
     @classmethod
     def of(
@@ -115,6 +85,16 @@ class Combination:
         return self.releases[0].prior
 
     @property
+    def learned_prior(self) -> bool:
+        """True if the releases' posteriors learn their prior."""
+        return self.releases[0].learned_prior
+
+    @property
+    def ordered(self) -> tuple[str, ...]:
+        """The variables along which a learned prior is smooth."""
+        return self.releases[0].ordered
+
+    @property
     def axes(self) -> Any:
         """The variables of a joint table, those of every release."""
         return self.releases[0].axes
@@ -135,3 +115,47 @@ class Combination:
     @property
     def _sizes(self) -> set[int]:
         return {release.size for release in self.releases if release.size is not None}
+
+
+def check_whole(name: str, release: ReleasedData) -> None:
+    """Raise `ValueError` for one group of a table, by its name."""
+    if release.whole is not None:
+        raise ValueError(
+            f"{name}: is one group of a table, and the noise of all groups is one draw; give the"
+            " table, `grouped.whole`, and look at the cells of the group with"
+            " `posterior.given(...)`."
+        )
+
+
+def check_same_records(named: Mapping[str, ReleasedData]) -> None:
+    """Raise `ValueError` where releases, by their names, cannot be of the same records."""
+    for name, release in named.items():
+        if release.promise.truncated:
+            raise ValueError(
+                f"{name}: is of rows that were limited for each identifier, and which of them are"
+                " kept may differ from release to release, and so may the true counts; make one"
+                " release with the budget of all, or limit the rows in the frame, before the"
+                " Context, with `contributions=` as the privacy unit."
+            )
+    sizes = {name: one.size for name, one in named.items() if one.size is not None}
+    if len(set(sizes.values())) > 1:
+        shown = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+        raise ValueError(
+            f"records: cannot be the same, because their public numbers differ: {shown}. Different"
+            " records combine as a list, with records='different'."
+        )
+
+
+def check_given_once(named: Mapping[str, ReleasedData]) -> None:
+    """Raise `ValueError` where one draw is given twice, whatever is promised of it."""
+    first: dict[Any, str] = {}
+    for name, release in named.items():
+        cells = release.axes, identity(release.categories)
+        key = cells, release.drawn, release.mechanism, release.size
+        before = first.setdefault(key, name)
+        if before != name:
+            raise ValueError(
+                f"{name}: is the same release as {before}, or drew the same; counted twice it would"
+                " say twice as much. Give it once, or where they are two draws that happen to"
+                " agree, draws_may_agree=True."
+            )

@@ -8,6 +8,7 @@ import numpy as np
 
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.protocol import Mechanism, projected
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.promise import Promise, Promised
 
 #: What a column says of a record.
@@ -38,6 +39,8 @@ class ReleasedData(Promised):
     group_size : of such a group, its number of records where that is public too.
     learned_prior : whether `posterior` learns its prior from the release; `prior` is for
         `plug_in` then.
+    ordered : the variables along which a learned prior is smooth.
+    parts : of merged categories, the labels that each of them stands for; empty where none are.
     """
 
     drawn: tuple[int, ...]
@@ -50,6 +53,8 @@ class ReleasedData(Promised):
     start: int = 0
     group_size: int | None = None
     learned_prior: bool = False
+    ordered: tuple[str, ...] = ()
+    parts: tuple[tuple[Label, ...], ...] = ()
 
     @property
     def k(self) -> int:
@@ -62,6 +67,11 @@ class ReleasedData(Promised):
         and whose number of records is not public. None of anything else.
         """
         return self.whole if self.group_size is None else None
+
+    @cached_property
+    def setting(self) -> Setting:
+        """The mechanism with what was public of the data that it drew from."""
+        return Setting(self.mechanism, self.size, self.prior)
 
     @cached_property
     def counts(self) -> tuple[int, ...]:

@@ -11,11 +11,11 @@ import numpy as np
 from opendp_bayes.accounting.stated import understated
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.protocol import Mechanism, adds_noise, projected
+from opendp_bayes.mechanisms.protocol import Mechanism, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Label
-from opendp_bayes.release_format.kind_of_text import Header, check_kind
+from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.promise import Promise
 
@@ -142,7 +142,7 @@ class Document(
         document = cls(
             format=cls.name,
             version=VERSION,
-            categories=_lists(release.categories),
+            categories=as_lists(release.categories),
             axes=list(release.axes),
             prior=list(release.prior),
             mechanism=MechanismDocument(name=mechanism.name, parameters=asdict(mechanism)),
@@ -160,14 +160,12 @@ class Document(
         """Read the document and check every constraint on its values; `ValueError` that names the
         field and its fault.
         """
-        check_kind(text, cls.name, VERSION)
+        if check_kind(text, cls.name, VERSION) == 1:
+            raise ValueError(
+                "version=1: does not hold what the mechanism drew, which the posterior needs;"
+                " read it with the package version that wrote it, or release anew."
+            )
         try:
-            header = msgspec.json.decode(text, type=Header)
-            if (header.format, header.version) == (cls.name, 1):
-                raise ValueError(
-                    "version=1: does not hold what the mechanism drew, which the posterior needs;"
-                    " read it with the package version that wrote it, or release anew."
-                )
             document = msgspec.json.decode(text, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"text: is not a {cls.kind} in JSON: {error}") from None
@@ -256,10 +254,26 @@ class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only
     learned_prior: Annotated[
         bool, field_of("Whether the posterior learns its prior from the release.")
     ] = False
+    ordered: Annotated[
+        list[str], field_of("The variables along which a learned prior is smooth.")
+    ] = []
+    parts: Annotated[
+        list[list[str | bool | int | list[str | bool | int]]],
+        field_of("Of merged categories, the labels that each of them stands for."),
+    ] = []
 
     def of_draws(self) -> list[Rule]:
-        """An integer was drawn for each category."""
-        return [of_row(self.drawn, len(self.categories))]
+        """An integer was drawn for each category, and no two stand for the same label."""
+        k, labels = len(self.categories), [as_labels(part) for part in self.parts]
+        every = [label for part in labels for label in part]
+        return [
+            of_row(self.drawn, k),
+            (
+                len(labels) in (0, k) and all(labels) and len(distinct(every)) == len(every),
+                f"parts={self.parts!r}: must hold the labels that each of {k} merged categories"
+                " stands for, every label once.",
+            ),
+        ]
 
     def values(self) -> dict[str, Any]:
         """The arguments of `Release`."""
@@ -268,8 +282,15 @@ class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only
         check_counts(values["mechanism"], self.drawn, self.size)
         check_loss(values["promise"], values["mechanism"], np.array(self.prior))
         if self.learned_prior:
-            check_learnable(values["mechanism"], self.size, np.array(self.prior))
-        return {"drawn": tuple(self.drawn), "learned_prior": self.learned_prior, **values}
+            Setting(values["mechanism"], self.size, values["prior"]).check_learnable()
+        check_ordered(self.ordered, self.learned_prior, self.axes)
+        return {
+            "drawn": tuple(self.drawn),
+            "learned_prior": self.learned_prior,
+            "ordered": tuple(self.ordered),
+            "parts": tuple(as_labels(part) for part in self.parts),
+            **values,
+        }
 
 
 def as_labels(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -287,17 +308,18 @@ def check_loss(promise: Promise, mechanism: Mechanism, prior: Floats) -> None:
         )
 
 
-def check_learnable(mechanism: Mechanism, size: int | None, prior: Floats) -> None:
-    """Raise `ValueError` where a prior cannot be learned from what the mechanism draws."""
-    if not adds_noise(mechanism, size, prior):
+def check_ordered(ordered: Sequence[str], learned: bool, axes: Sequence[str]) -> None:
+    """Raise `ValueError` for ordered variables that a learned prior of this table cannot have."""
+    known = set(ordered) <= set(axes) if axes else len(ordered) <= 1
+    if not known or (ordered and not learned):
         raise ValueError(
-            f"prior='learned': needs noise on the counts, as of KNormParameters, LaplaceParameters"
-            f" or GaussianParameters; what {mechanism.name!r} draws depends on the prior. Give a"
-            " number for the prior, or another mechanism."
+            f"ordered={list(ordered)!r}: must be variables of the table, {list(axes)!r}, or one"
+            " name where it has one column; and only where learned_prior is true."
         )
 
 
-def _lists(labels: tuple[Label, ...]) -> list[Any]:
+def as_lists(labels: tuple[Label, ...]) -> list[Any]:
+    """Labels for JSON, which has lists for tuples."""
     return [list(label) if isinstance(label, tuple) else label for label in labels]
 
 

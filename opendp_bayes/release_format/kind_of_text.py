@@ -1,5 +1,6 @@
 """Tell texts that are no JSON of this package by what they are, and name what reads them."""
 
+import codecs
 import re
 from os import PathLike
 from typing import Any
@@ -8,31 +9,37 @@ import msgspec
 
 #: From the format that a document states to what it is, and what reads it.
 _READERS = {
-    "opendp-bayes release": ("a release", "Release.from_json"),
-    "opendp-bayes grouped release": ("a release of groups", "GroupedRelease.from_json"),
-    "opendp-bayes survey": ("a survey", "Survey.from_json"),
+    "opendp-bayes release": ("a release", "Release.from_json, and `opendp-bayes show` prints it"),
+    "opendp-bayes grouped release": (
+        "a release of groups",
+        "GroupedRelease.from_json, and `opendp-bayes show` prints it",
+    ),
+    "opendp-bayes survey": ("a survey", "Survey.from_json, and `opendp-bayes show` prints it"),
     "opendp-bayes report": (
         "a report",
         "`opendp-bayes show FILE`, and `opendp-bayes report FILE` makes its page again",
     ),
 }
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+#: How text in UTF-16 begins where a program marks it, and none in UTF-8 does.
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: A short text of one line that ends as the names of files do, and cannot be JSON.
 _PATH = re.compile(r"[^\n{\[\"<]{1,4096}\.[A-Za-z]\w{0,7}")
 
 
-class Header(msgspec.Struct):
+class _Header(msgspec.Struct):
     """The first fields of every document, of whichever version it is."""
 
     format: str
     version: int
 
 
-def check_kind(text: Any, name: str, version: int) -> None:
+def check_kind(text: Any, name: str, version: int) -> int | None:
     """Raise `ValueError`/`TypeError` where the text is plainly something else than a document of
-    this format and version, by an error that says what it is and what reads it.
+    this format, or of a later version, by an error that says what it is and what reads it.
 
-    Other texts pass, also those that are no JSON: to say why is left to their reader.
+    Other texts pass, also those that are no JSON: to say why is left to their reader. Refuses what
+    is nested deeper than any document. Returns the
+    version of a document of this format, otherwise None.
     """
     if isinstance(text, PathLike):
         raise TypeError(
@@ -45,7 +52,7 @@ def check_kind(text: Any, name: str, version: int) -> None:
             f"text={text!r}: is a path, not JSON; pass what the file holds, as in"
             f" Path({text!r}).read_bytes()."
         )
-    if isinstance(text, bytes) and text.startswith(_UTF_16):
+    if isinstance(text, bytes) and text.startswith(UTF_16):
         raise ValueError(
             "text: is in UTF-16, as PowerShell writes what a command prints; must be in UTF-8."
             " Pass text.decode('utf-16'), or let the command write the file by --output."
@@ -56,9 +63,13 @@ def check_kind(text: Any, name: str, version: int) -> None:
             " that ends in .json, which `opendp-bayes show` prints."
         )
     try:
-        header = msgspec.json.decode(text, type=Header)
+        header = msgspec.json.decode(text, type=_Header)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return
+        return None
+    except RecursionError:
+        raise ValueError(
+            "text: has objects or lists too deep in each other; no package has written it."
+        ) from None
     if header.format != name and header.format in _READERS:
         what, reader = _READERS[header.format]
         raise ValueError(f"format={header.format!r}: is {what}; it is read by {reader}.")
@@ -67,3 +78,4 @@ def check_kind(text: Any, name: str, version: int) -> None:
             f"version={header.version}: this package reads version {version}, and a newer one wrote"
             " this; run `pip install --upgrade opendp-bayes`."
         )
+    return header.version if header.format == name else None

@@ -54,6 +54,16 @@ def places_of(labels: Iterable[Any]) -> dict[Hashable, int]:
     return {identity(label): place for place, label in enumerate(distinct(labels))}
 
 
+def numbered(labels: Sequence[Any]) -> list[int]:
+    """The place of each of some labels among those that differ.
+
+    >>> numbered(["n", "s", "n"])
+    [0, 1, 0]
+    """
+    places = places_of(labels)
+    return [places[identity(label)] for label in labels]
+
+
 def in_order(given: Mapping[Any, T], labels: Sequence[Any]) -> list[T] | None:
     """The values of a mapping in the order of the labels; None unless it has one for each label,
     and no other.

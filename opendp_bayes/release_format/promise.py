@@ -5,8 +5,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from opendp_bayes.mechanisms.neighbours import Relation, relation_of
-from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, PrivacyLoss
 from opendp_bayes.release_format.labels import identity
+
+#: The measure of a promise of nothing.
+_NOT_STATED = "not stated"
 
 P = TypeVar("P", bound="Promised")
 
@@ -37,6 +40,16 @@ class Promise:
     loss: PrivacyLoss
     measure: str
     truncated: bool = False
+
+    @classmethod
+    def none(cls, size: int | None) -> "Promise":
+        """Promise nothing: of noisy counts whose privacy is for others to state."""
+        return cls(size, 1, NO_BOUND, _NOT_STATED)
+
+    @property
+    def is_stated(self) -> bool:
+        """False where nothing is promised (`none`)."""
+        return self.measure != _NOT_STATED
 
     @property
     def relation(self) -> Relation:
@@ -133,6 +146,8 @@ class Promised:
         """The promise as the `repr` of a release shows it."""
         size = f"size={self.size}, " if self.size is not None else ""
         truncated = ", truncated=True" if self.promise.truncated else ""
+        if not self.promise.is_stated:
+            return f"{size}no privacy loss stated{truncated}"
         return (
             f"relation={self.relation!r}, {size}d_in={self.d_in}, epsilon={self.epsilon:.6g},"
             f" delta={self.delta:.3g}, rho={self.rho:.6g}, measure={self.measure!r}{truncated}"

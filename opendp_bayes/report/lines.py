@@ -28,11 +28,19 @@ class SpecificationError(ValueError):
 
 @contextmanager
 def located(text: str) -> Iterator[None]:
-    """A block whose `FieldError` becomes a `SpecificationError` with its line in the text."""
+    """A block whose `FieldError` becomes a `SpecificationError`, with its line in a text of TOML;
+    in JSON the path to the field says where it is.
+    """
     try:
         yield
     except FieldError as error:
-        raise SpecificationError(f"line {line_of(text, error.path)}: {error}") from None
+        line = "" if is_json(text) else f"line {line_of(text, error.path)}: "
+        raise SpecificationError(f"{line}{error}") from None
+
+
+def is_json(text: str) -> bool:
+    """Tell whether the text of a specification is meant as JSON; none of TOML begins like that."""
+    return text.lstrip()[:1] == "{"
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:

@@ -1,50 +1,76 @@
 """The page of a report: HTML that needs nothing else, from what was released alone."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from opendp_bayes.display.wording import at_most, described
-from opendp_bayes.inference.estimates import Estimate, InferredRelease, noise_aware_estimate
+from opendp_bayes.inference.estimates import Estimate, estimate_of, noise_aware_estimate
+from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.report.report_document import Report
-from opendp_bayes.report.specification import Result, Specification
-from opendp_bayes.report.statements import methods, named, notes, prior_of, promise, total
+from opendp_bayes.report.specification import Column, Result, Specification
+from opendp_bayes.report.statements import (
+    limits,
+    methods,
+    named,
+    prior_of,
+    promise,
+    total,
+)
+from opendp_bayes.report.unmatched import unmatched
 from opendp_bayes.results.release import Release
 
 #: Probability of the intervals.
 LEVEL = 0.95
 #: The ends of the scales of pictures, and the steps of their ticks.
 _SCALES = ((0.1, 0.02), (0.2, 0.05), (0.5, 0.1), (1.0, 0.25))
+#: The most categories of groups that stand side by side.
+_MOST_COLUMNS = 6
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The probability of a category: the numbers and the released count as text, and where the
+    picture has them, in per cent.
+    """
+
+    mean: str
+    interval: str
+    count: str
+    at: float
+    low: float
+    width: float
 
 
 @dataclass(frozen=True)
 class Row:
-    """A category: its name, the numbers as text, and where the picture has them, in per cent."""
+    """A category; or a group, or the cells of a joint table that differ in the last column."""
 
     name: str
-    count: str
-    mean: str
-    interval: str
-    at: float
-    low: float
-    high: float
+    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
-class Panel:
-    """The categories of a release, or of one group."""
+class Table:
+    """The categories of one column in rows of one cell; or, under `columns`, some of the categories
+    for all rows.
+    """
 
-    group: str
     rows: tuple[Row, ...]
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Section:
-    """A result as the page shows it."""
+    """A result as the page shows it; `rows` is what the rows of its tables are."""
 
     heading: str
     text: str
-    panels: tuple[Panel, ...]
+    rows: str
+    grouped: bool
+    tables: tuple[Table, ...]
     ticks: tuple[tuple[str, float], ...]
     notes: tuple[str, ...]
     epsilon: str
@@ -71,75 +97,145 @@ def rendered(report: Report) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    asked = report.specification
+    together = report.posterior() if asked.joint else None
+    estimates = (
+        [
+            _estimates(result, release)
+            for result, release in zip(asked.results, report.releases, strict=True)
+        ]
+        if together is None
+        else _agreeing(report, together)
+    )
     sections = [
-        _section(report.specification, result, release)
-        for result, release in zip(report.specification.results, report.releases, strict=True)
+        _section(asked, result, release, of)
+        for result, release, of in zip(asked.results, report.releases, estimates, strict=True)
     ]
     return environment.get_template("page.html").render(
-        specification=report.specification,
+        specification=asked,
         sections=sections,
+        unmatched=unmatched(report, list(map(_shares, report.releases, estimates))),
         promise=promise(report),
         loss=total(report),
-        methods=methods(report, LEVEL),
+        methods=methods(report, LEVEL, together),
         level=f"{100 * LEVEL:.6g} %",
         # In a script element only `<` can end the text.
         document=report.to_json().replace("<", "\\u003c"),
     )
 
 
-def _section(specification: Specification, result: Result, release: Any) -> Section:
-    grouped = not isinstance(release, Release)
-    parts = dict(release) if grouped else {None: release}
-    estimates = {key: noise_aware_estimate(part, LEVEL) for key, part in parts.items()}
+def _estimates(result: Result, release: Any) -> dict[Any, Estimate]:
+    """The estimates of a result by its groups; by None where it has none."""
+    if isinstance(release, Release):
+        return {None: noise_aware_estimate(release, LEVEL)}
+    if result.pooled:
+        return {key: estimate_of(one, LEVEL) for key, one in release.pooled().items()}
+    return {key: noise_aware_estimate(one, LEVEL) for key, one in release.items()}
+
+
+def _agreeing(report: Report, together: SurveyPosterior) -> list[dict[Any, Estimate]]:
+    """The estimates of all results from one posterior, their means rounded so that the tables agree
+    to the last digit shown.
+    """
+    sets = [result.columns for result in report.specification.results]
+    alone = [estimate_of(together.marginal(*names), LEVEL) for names in sets]
+    decimals = max(estimate.decimals for estimate in alone)
+    means = together.agreeing_means(*sets, decimals=decimals)
+    return [
+        {None: replace(estimate, mean=mean, shown_decimals=decimals)}
+        for estimate, mean in zip(alone, means, strict=True)
+    ]
+
+
+def _shares(release: Any, estimates: Mapping[Any, Estimate]) -> dict[Any, str]:
+    """The estimates of a result without groups, as text, by category."""
+    if not isinstance(release, Release):
+        return {}
+    numbers = zip(*estimates[None].shown(), strict=True)
+    texts = [f"{mean} ({interval})" for mean, interval in numbers]
+    return dict(zip(release.categories, texts, strict=True))
+
+
+def _section(
+    specification: Specification, result: Result, release: Any, estimates: Mapping[Any, Estimate]
+) -> Section:
     end, step = _scale(max(float(estimate.upper.max()) for estimate in estimates.values()))
-    by = specification.columns[result.by] if result.by is not None else None
-    names = _names(specification, result, release.categories)
-    panels = tuple(
-        Panel(
-            f"{result.by}: {named(by, key)}" if grouped else "",
-            tuple(_rows(names, part, estimates[key], end)),
-        )
-        for key, part in parts.items()
-    )
+    parts = {None: release} if result.by is None else release
+    decimals = max(estimate.decimals for estimate in estimates.values())
+    cells = {
+        key: _cells(found, parts[key].counts, end, decimals) for key, found in estimates.items()
+    }
     ticks = [step * number for number in range(round(end / step) + 1)]
     return Section(
         heading=result.heading,
         text=result.text,
-        panels=panels,
-        ticks=tuple((f"{tick:.6g}", 100 * tick / end) for tick in ticks),
-        notes=tuple(notes(specification, result, release.categories)),
+        rows=result.by or " × ".join(result.columns[:-1]) or "Category",
+        grouped=result.by is not None,
+        tables=tuple(_tables(specification, result, release.categories, cells)),
+        ticks=tuple((f"{tick:.6g}", round(100 * tick / end, 3)) for tick in ticks),
+        notes=tuple(limits(specification, result)),
         epsilon=at_most(release.epsilon),
         rho=at_most(release.rho),
         delta=at_most(release.delta),
         mechanism=described(release.mechanism),
-        prior=prior_of(release),
+        prior="learned from all tables" if specification.joint else prior_of(release),
     )
 
 
-def _rows(
-    names: list[str], release: InferredRelease, estimate: Estimate, end: float
-) -> Iterator[Row]:
-    means, intervals = estimate.shown()
-    for i, name in enumerate(names):
-        places = (
-            round(100 * float(value) / end, 3)
-            for value in (estimate.mean[i], estimate.lower[i], estimate.upper[i])
-        )
-        yield Row(name, str(release.counts[i]), means[i], intervals[i], *places)
+def _tables(
+    specification: Specification,
+    result: Result,
+    categories: tuple[Any, ...],
+    cells: Mapping[Any, tuple[Cell, ...]],
+) -> Iterator[Table]:
+    """Yield one table of a row for each category; or as many as the categories of the last column
+    need beside each other, with a row for each group, or for what the other columns hold.
+    """
+    columns = [specification.columns[name] for name in result.columns]
+    several = [cell if isinstance(cell, tuple) else (cell,) for cell in categories]
+    if result.by is not None:
+        of, names = specification.columns[result.by], [_name(columns, cell) for cell in several]
+        rows = [Row(named(of, key), found) for key, found in cells.items()]
+    elif len(columns) == 1:
+        rows = [
+            Row(_name(columns, cell), (one,))
+            for cell, one in zip(several, cells[None], strict=True)
+        ]
+        yield Table(tuple(rows))
+        return
+    else:
+        names = [named(columns[-1], value) for value in distinct(cell[-1] for cell in several)]
+        width = len(names)
+        rows = [
+            Row(_name(columns[:-1], several[at][:-1]), cells[None][at : at + width])
+            for at in range(0, len(several), width)
+        ]
+    for a, b in pairwise(_breaks(len(names))):
+        yield Table(tuple(Row(row.name, row.cells[a:b]) for row in rows), tuple(names[a:b]))
+
+
+def _cells(
+    estimate: Estimate, counts: Sequence[int], end: float, decimals: int
+) -> tuple[Cell, ...]:
+    """The probabilities of all categories; the picture ends at `end`."""
+    numbers = zip(*estimate.shown(decimals), map(str, counts), strict=True)
+    ends = zip(estimate.mean, estimate.lower, estimate.upper, strict=True)
+    return tuple(
+        Cell(*texts, *(round(100 * float(x) / end, 3) for x in (at, low, high - low)))
+        for texts, (at, low, high) in zip(numbers, ends, strict=True)
+    )
+
+
+def _breaks(number: int) -> list[int]:
+    """Part so many columns into tables of about the same width; the places of the cuts."""
+    tables = -(-number // _MOST_COLUMNS)
+    return [number * table // tables for table in range(tables + 1)]
 
 
 def _scale(highest: float) -> tuple[float, float]:
     return next((end, step) for end, step in _SCALES if highest <= end or end == 1.0)
 
 
-def _names(specification: Specification, result: Result, categories: tuple[Any, ...]) -> list[str]:
-    """Names of the categories in the report; those of the cells of a table join the values of all
-    columns.
-    """
-    columns = [specification.columns[name] for name in result.columns]
-    if isinstance(result.column, str):
-        return [named(columns[0], category) for category in categories]
-    return [
-        " × ".join(named(column, value) for column, value in zip(columns, cell, strict=True))
-        for cell in categories
-    ]
+def _name(columns: Sequence[Column], values: Sequence[Any]) -> str:
+    """Name of a category in the report, or of a cell of a table."""
+    return " × ".join(named(column, value) for column, value in zip(columns, values, strict=True))

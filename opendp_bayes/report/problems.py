@@ -29,10 +29,36 @@ def problems(found: Specification) -> Iterator[Problem]:
             yield ("results", number, field), problem
     if not found.results:
         yield ("results",), "must have at least one; add a table [[results]]."
+    if found.joint:
+        yield from _problems_of_joint(found)
     headings = [result.heading for result in found.results]
     for number, heading in enumerate(headings):
         if heading in headings[:number]:
             yield ("results", number), f"{heading!r} is there already; give it another title."
+
+
+def _problems_of_joint(found: Specification) -> Iterator[Problem]:
+    """Yield what keeps results from being estimated together."""
+    if found.privacy.rows_per_identifier is not None:
+        yield (
+            ("privacy", "rows_per_identifier"),
+            "does not go with joint: which rows are kept may differ from table to table. Limit them"
+            " in the data, with contributions as the unit.",
+        )
+    seen = set()
+    for number, result in enumerate(found.results):
+        where = ("results", number)
+        if result.by is not None:
+            yield (
+                (*where, "by"),
+                "does not go with joint; ask for the joint table, as in column ="
+                f" [{result.by!r}, {result.columns[0]!r}].",
+            )
+        if result.prior not in ("auto", 1):
+            yield (*where, "prior"), "does not go with joint, which learns one. Leave it out."
+        if tuple(result.columns) in seen:
+            yield (*where, "column"), "is in another result; joint takes every table once."
+        seen.add(tuple(result.columns))
 
 
 def _problems_of_privacy(privacy: Privacy) -> Iterator[Problem]:
@@ -89,5 +115,12 @@ def _problems_of_result(result: Result, columns: dict[str, Column]) -> Iterator[
         yield "column", "must name at least one column, and each once."
     if result.share == math.inf:
         yield "share", "=inf: must be finite, such as 2."
+    if result.pooled and result.by is None:
+        yield "pooled", "is for groups; name their column, as in by = 'region'."
+    if result.pooled and result.prior not in ("auto", 1):
+        yield (
+            "prior",
+            "does not go with pooled, which learns how alike the groups are. Leave it out.",
+        )
     if result.by in result.columns:
         yield "by", "must be another column."

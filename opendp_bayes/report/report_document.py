@@ -2,6 +2,8 @@
 
 import msgspec
 
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.report.specification import Specification
 from opendp_bayes.results.grouped_release import GroupedRelease
@@ -20,6 +22,22 @@ class Report(msgspec.Struct, frozen=True):
     specification: Specification
     releases: tuple[Release | GroupedRelease, ...]
     software: dict[str, str]
+
+    def posterior(self) -> SurveyPosterior:
+        """One posterior of all results, as tables of the same records; its variables are columns.
+
+        Raises `ValueError` where they cannot be estimated together, such as results by groups.
+        """
+        named: dict[str, Release] = {}
+        for result, release in zip(self.specification.results, self.releases, strict=True):
+            name = " × ".join(result.columns)
+            if not isinstance(release, Release) or name in named:
+                raise ValueError(
+                    f"results: {result.heading!r} is by groups, or of a table that is there"
+                    " already, and cannot be estimated together with the others."
+                )
+            named[name] = release
+        return survey_posterior(named)
 
     def to_json(self) -> str:
         """The report as JSON; `Report.from_json` reads it back."""

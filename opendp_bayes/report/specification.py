@@ -106,13 +106,20 @@ class Result(_Part, frozen=True, kw_only=True):
     by: Annotated[
         str | None, _says("A posterior for each category of this column, also under `columns`.")
     ] = None
+    pooled: Annotated[
+        bool, _says("With `by`, estimate the groups together, so that they borrow strength.")
+    ] = False
     prior: Annotated[
-        float | list[float] | Literal["learned"],
+        float | list[float] | Literal["auto", "learned"],
         _says(
-            "Prior concentration: one number, or one for each category; or learned from the"
-            " release."
+            "Prior concentration: one number, or one for each category; learned from the release;"
+            " or auto, as for `posterior`."
         ),
-    ] = 1.0
+    ] = "auto"
+    ordered: Annotated[
+        list[str] | None,
+        _says("Columns whose categories are in order: a learned prior is smooth along them."),
+    ] = None
     share: Annotated[_Positive, _says("Weight of the result in the budget.")] = 1.0
     mechanism: Annotated[str, _says("As for `posterior`.")] = "auto"
 
@@ -135,6 +142,10 @@ class Specification(_Part, frozen=True, kw_only=True):
     text: Annotated[str, _says("A paragraph below the title: where the data are from.")] = ""
     separator: Annotated[str | None, _says("Between the values of a line of CSV.")] = None
     encoding: Annotated[str | None, _says("Of the text of CSV; UTF-8 unless given.")] = None
+    joint: Annotated[
+        bool,
+        _says("Estimate all results together, so that the tables agree with each other."),
+    ] = False
     privacy: Privacy
     columns: Annotated[dict[str, Column], _says("By name.")]
     results: Annotated[list[Result], _says("In the order of the report.")]

@@ -1,5 +1,6 @@
-"""Read a specification from its TOML text, and state its errors in the words of TOML."""
+"""Read a specification from its text, in TOML or JSON, and state its errors in plain words."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -7,7 +8,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from opendp_bayes.report.lines import FieldError, SpecificationError, located
+from opendp_bayes.display.sheet import CONTROLS
+from opendp_bayes.report.lines import FieldError, SpecificationError, is_json, located
 from opendp_bayes.report.problems import problems
 from opendp_bayes.report.specification import (
     Column,
@@ -33,26 +35,96 @@ _TYPES = {
     "object": "a table",
     "bool": "true or false",
 }
+#: What a field of texts may be.
+_CHOICES = {
+    "unmatched": f"one of {', '.join(map(repr, get_args(Unmatched)))}",
+    "shares": f"one of {', '.join(map(repr, get_args(Shares)))}",
+    "prior": "a number, a list of numbers, 'learned' or 'auto'",
+}
+#: What to add where a table is missing.
+_TO_ADD = {
+    "title": "begin with one, as in title = 'Our survey'",
+    "privacy": "add a table [privacy] with epsilon",
+    "columns": "add a table [columns.NAME] with categories",
+    "results": "add a table [[results]] with column",
+}
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
-def read_specification(text: str) -> Specification:
-    """The specification in a TOML text.
+def read_specification(text: str, *, joint: bool = False) -> Specification:
+    """The specification in a text of TOML, or of JSON with the same fields; `joint` in any case
+    where that is to be.
 
-    Raises `SpecificationError` that says in which line, which field, and what it must be.
+    Raises `SpecificationError` that says which field, of TOML in which line, and what it must be.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:  # which knows the line
-        raise SpecificationError(f"is not TOML: {error}") from None
+    document = _document(text)
+    if str(document.get("format", "")).startswith("opendp-bayes "):
+        raise SpecificationError(
+            f"format={document['format']!r}: holds results, not what is asked for; name the"
+            " specification that they were made by."
+        )
     with located(text):
         try:
             found = msgspec.convert(document, Specification)
         except msgspec.ValidationError as error:
             raise _field_error(str(error), document) from None
+        if joint:
+            found = msgspec.structs.replace(found, joint=True)
         for path, problem in problems(found):
             raise FieldError(path, problem)
     return found
+
+
+def _document(text: str) -> Any:
+    try:
+        document = _parsed(text)
+        _check_texts({**document, "separator": None})  # which may be one, and is never shown
+    except RecursionError:
+        raise SpecificationError(
+            "has tables or lists too deep in each other; no specification needs more than 4 levels."
+        ) from None
+    return document
+
+
+def _parsed(text: str) -> Any:
+    if is_json(text):
+        try:
+            return json.loads(text, object_pairs_hook=_each_once, parse_constant=_refuse)
+        except ValueError as error:
+            raise SpecificationError(f"is not JSON: {error}") from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:  # which knows the line
+        raise SpecificationError(f"is not TOML: {error}") from None
+
+
+def _check_texts(value: Any) -> None:
+    """Raise `SpecificationError` for a text that a terminal takes for commands, and shows other
+    than it is, or that no file can hold: whoever runs what others wrote reads it first.
+    """
+    if isinstance(value, str) and CONTROLS.search(value):
+        raise SpecificationError(
+            f"{value!a}: has control characters; write it without them, and a new line as \\n."
+        )
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list):
+        for part in value:
+            _check_texts(part)
+
+
+def _each_once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of an object; `ValueError` for one that is there twice, as in TOML."""
+    found = dict(fields)
+    if len(found) < len(fields):
+        names = [name for name, _ in fields]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is there twice in one object; leave out one of them.")
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number of JSON; write a finite number.")
 
 
 def _field_error(message: str, document: Any) -> FieldError:
@@ -64,14 +136,15 @@ def _field_error(message: str, document: Any) -> FieldError:
         known = ", ".join(fields.__struct_fields__)
         return FieldError((*path, unknown[1]), f"is not a field; must be one of {known}.")
     if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
-        return FieldError(path, f"must have {missing[1]}.")
+        advice = _TO_ADD.get(missing[1], "")
+        return FieldError(path, f"must have {missing[1]}{advice and f'; {advice}'}.")
     if what.startswith("Invalid enum value"):
-        of = Unmatched if path[-1] == "unmatched" else Shares
-        must = f"one of {', '.join(map(repr, get_args(of)))}"
+        must = _CHOICES[str(path[-1])]
     else:
         expected = what.partition(", got ")[0].removeprefix("Expected ").replace(".0", "")
         must = re.sub("`(.*?)`", _in_words, expected)
-    return FieldError(path, f"must be {must}, not {_shown(_value_at(document, path))}.")
+    advice = "; write [[results]] in TOML" if path == ("results",) else ""
+    return FieldError(path, f"must be {must}, not {_shown(_value_at(document, path))}{advice}.")
 
 
 def _in_words(types: re.Match[str]) -> str:

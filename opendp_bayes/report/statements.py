@@ -10,13 +10,15 @@ from opendp_bayes.display.wording import (
     change,
     group_name,
     listed,
+    prior_said,
     where_counted,
     without_scale,
 )
+from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.labels import are_same, place_of, spare
 from opendp_bayes.report.report_document import Report
-from opendp_bayes.report.specification import Column, Result, Specification
+from opendp_bayes.report.specification import Column, Result, Specification, Value
 
 #: For the ε that a ρ implies, an example of a δ.
 DELTA = 1e-6
@@ -43,13 +45,15 @@ def named(column: Column | None, value: Any) -> str:
     return group_name(value)
 
 
-def notes(specification: Specification, result: Result, categories: Sequence[Any]) -> Iterator[str]:
-    """Yield sentences that say where records in no category are counted, and what limits the
-    counts. `categories` are those of the release.
+def fates(
+    specification: Specification, result: Result, categories: Sequence[Any]
+) -> Iterator[tuple[str, tuple[str, Value | None], tuple[str, Value | None]]]:
+    """Yield each column of a result, with what becomes of its records without a value and of those
+    with another value: "counted", and the label, or "left out", "in no group" or "cannot occur".
+
+    `categories` are those of the release.
     """
     names = [*result.columns, *([result.by] if result.by is not None else [])]
-    #: By what becomes of the records, the columns without a value, and with another.
-    fates: dict[str, tuple[list[str], list[str]]] = {}
     for at, name in enumerate(names):
         column, grouping = specification.columns[name], name == result.by
         own = [cell[at] if len(result.columns) > 1 else cell for cell in categories]
@@ -61,19 +65,36 @@ def notes(specification: Specification, result: Result, categories: Sequence[Any
         left = column.categories is not None and (
             grouping or (private and column.unmatched == "drop")
         )
-        for which, label, can_occur in (
-            (0, column.nulls, private or grouping),
-            (1, unknown, left),
-        ):
-            if label is not None:
-                fate = f"are counted as “{named(column, label)}”"
-            elif can_occur:
-                fate = "are in no group" if grouping else "are left out"
-            else:
-                continue
-            fates.setdefault(fate, ([], []))[which].append(name)
-    if fates:
-        yield where_counted(fates, "Records", say_columns=len(names) > 1)
+        otherwise = "in no group" if grouping else "left out"
+        without, other = (
+            ("cannot occur" if not can_occur else otherwise, None)
+            if label is None
+            else ("counted", label)
+            for label, can_occur in ((column.nulls, private or grouping), (unknown, left))
+        )
+        yield name, without, other
+
+
+def notes(specification: Specification, result: Result, categories: Sequence[Any]) -> Iterator[str]:
+    """Yield sentences that say where records in no category are counted, and what limits the
+    counts. `categories` are those of the release.
+    """
+    #: By what becomes of the records, the columns without a value, and with another.
+    said: dict[str, tuple[list[str], list[str]]] = {}
+    found = list(fates(specification, result, categories))
+    for name, *both in found:
+        for which, (fate, label) in enumerate(both):
+            if fate == "counted":
+                fate = f"counted as “{named(specification.columns[name], label)}”"
+            if fate != "cannot occur":
+                said.setdefault(f"are {fate}", ([], []))[which].append(name)
+    if said:
+        yield where_counted(said, "Records", say_columns=len(found) > 1)
+    yield from limits(specification, result)
+
+
+def limits(specification: Specification, result: Result) -> Iterator[str]:
+    """Yield sentences that say what the probabilities of a result are of."""
     privacy = specification.privacy
     if privacy.rows_per_identifier is not None:
         limit = privacy.rows_per_identifier
@@ -82,16 +103,17 @@ def notes(specification: Specification, result: Result, categories: Sequence[Any
             f"At most {counted} of each {privacy.identifier} {'is' if limit == 1 else 'are'}"
             " counted: the probabilities are those of the records kept, not of all."
         )
+    if result.pooled:
+        yield (
+            "The groups were estimated together, each drawn towards the others as far as they are"
+            " alike."
+        )
 
 
 def prior_of(release: Any) -> str:
     """The concentration of the prior, or that it was learned."""
-    prior = release.prior
-    if getattr(release, "learned_prior", False):
-        return "learned from the release"
-    if len(set(prior)) == 1:
-        return f"{prior[0]:.6g} per category"
-    return f"({', '.join(f'{entry:.6g}' for entry in prior)})"
+    learned, ordered = getattr(release, "learned_prior", False), getattr(release, "ordered", ())
+    return prior_said(release.prior, learned=learned, ordered=ordered)
 
 
 def total(report: Report) -> dict[str, str]:
@@ -135,8 +157,10 @@ def promise(report: Report) -> dict[str, str]:
     return said
 
 
-def methods(report: Report, level: float) -> str:
-    """A paragraph for a publication."""
+def methods(report: Report, level: float, joint: SurveyPosterior | None = None) -> str:
+    """A paragraph for a publication; `joint` is the posterior of all results, where they have
+    one.
+    """
     said, specification = promise(report), report.specification
     versions = " and ".join(f"{name} {version}" for name, version in report.software.items())
     concentrated = "zero-concentrated " if specification.privacy.rho is not None else ""
@@ -151,8 +175,33 @@ def methods(report: Report, level: float) -> str:
         f" {said['loss']}; bounds are certified and rounded up. The mechanism was {mechanisms}."
         f" Estimates are means and equal-tailed {100 * level:.6g} % credible intervals of the"
         " posterior given the released values, which takes the randomness of the release into"
-        f" account. The prior was {priors}."
+        f" account. {f'The prior was {priors}.' if joint is None else _joint(joint)}"
         f"{''.join(_limits(report))}"
+    )
+
+
+def _joint(joint: SurveyPosterior) -> str:
+    """State the model of all results, and what it assumes."""
+    cliques = listed([" × ".join(names) for names in joint.cliques], "and")
+    found = (
+        "All tables were estimated together, as tables of the same records, and are rounded so that"
+        f" they agree. The model is decomposable, with the cliques {cliques} and a hyper-Dirichlet"
+        " prior whose concentration was learned. "
+    )
+    if joint.independences:
+        each = [
+            f"that {listed(one, 'and')} {'is' if len(one) == 1 else 'are'} independent of"
+            f" {listed(other, 'and')}" + (f" given {listed(given, 'and')}" if given else "")
+            for one, other, given in joint.independences
+        ]
+        found += f"It assumes {'; '.join(each)}. "
+        found += "An interaction of variables that no table has together is not in it. "
+    elif len(joint.variables) > 1:
+        found += "It assumes no independence. "
+    r_hat, fewest = max(joint.rhat.values()), min(joint.effective_draws.values())
+    return found + (
+        f"It was fitted by Markov chains: R-hat is at most {r_hat:.2f}, and every count of a table"
+        f" has at least {fewest:.0f} effective draws."
     )
 
 

@@ -2,10 +2,19 @@
 
 import textwrap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opendp_bayes.display.pictures import (
+    GREY,
+    LINE,
+    NOISE_AWARE,
+    PLUG_IN,
+    pyplot,
+    wrapped,
+    write_above,
+)
 from opendp_bayes.display.wording import group_name, guarantee
 from opendp_bayes.inference.estimates import (
     Estimate,
@@ -21,11 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Blue of Okabe and Ito, which colour-blind readers tell from the vermilion.
-NOISE_AWARE = "#0072B2"
-#: Vermilion of Okabe and Ito; the plug-in posterior is dashed as well, for print without colours.
-PLUG_IN = "#D55E00"
-GREY = "#595959"
 #: Points of a density.
 _POINTS = 401
 #: The probability that the picture of a density covers.
@@ -33,10 +37,6 @@ _COVERED = 0.998
 #: The highest density shown, in units of the peak of the noise-aware one; a plug-in posterior that
 #: knows far too much leaves the picture.
 _HIGHEST = 3.0
-#: Characters of a line of a category's label, and how many more a word may have.
-_LINE, _LONGER = 30, 2
-#: Lines of a category's label; the rest is left out.
-_LINES = 3
 
 
 def plot_posterior(
@@ -83,29 +83,6 @@ def plot_posterior(
     if title is not None:
         ax.set_title(title, loc="left", fontweight="bold", pad=6.0 if compact else 36.0)
     return ax
-
-
-def pyplot() -> Any:
-    """Import `matplotlib.pyplot`. Raises `ImportError` with the extra to install."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
-    return plt
-
-
-def write_above(ax: "Axes", sentences: str) -> None:
-    """Lines in small print between the title and the axes."""
-    ax.annotate(
-        sentences,
-        (0, 1),
-        (0, 6),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize="small",
-        color=GREY,
-        va="bottom",
-    )
 
 
 def plot_groups(
@@ -157,15 +134,6 @@ def bars_height(release: InferredRelease) -> float:
     return release.k * max(0.42 if release.k <= 10 else 0.28, 0.1 + 0.17 * lines)
 
 
-def wrapped(label: object, width: int = _LINE) -> str:
-    """A label in lines of that width, of which the third may end in an ellipsis; a word that is a
-    little longer stays whole.
-    """
-    longest = max(map(len, str(label).split()), default=0)
-    width = longest if width < longest <= width + _LONGER else width
-    return textwrap.fill(str(label), width, max_lines=_LINES, placeholder=" …") or str(label)
-
-
 def _densities(
     release: InferredRelease,
     ax: "Axes",
@@ -202,7 +170,7 @@ def _densities(
     )
     ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.08 * peak])
     ax.set_xlabel(
-        wrapped(f"Probability of {release.categories[0]}", _LINE if compact else 2 * _LINE),
+        wrapped(f"Probability of {release.categories[0]}", LINE if compact else 2 * LINE),
         parse_math=False,
     )
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.display import notebook
@@ -13,8 +12,7 @@ from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.pooling.pooled_groups import groups_of_release
 from opendp_bayes.mathematics.validation import as_size
-from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise
-from opendp_bayes.mechanisms.protocol import Mechanism, law_of
+from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key, Label
 from opendp_bayes.release_format.grouped_document import GroupedReleaseDocument
 from opendp_bayes.release_format.labels import ByLabel, in_order
@@ -68,13 +66,13 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
     sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.sizes is not None:
-            self._check_sizes(self.sizes)
         if (self.rest is None) != (self.size is None):
             raise ValueError(
                 f"rest={self.rest!r}: must be what was drawn for the rows in no group where the"
                 f" number of records is public, and None where it is private; size={self.size!r}."
             )
+        if self.sizes is not None:
+            self._check_sizes(self.sizes)
 
     @property
     def counts(self) -> tuple[tuple[int, ...], ...]:
@@ -153,9 +151,8 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
                 f"sizes={sizes!r}: must be a positive number for each of {len(self.groups)} groups,"
                 f" and add up to at most {self.size}, the number of all records."
             )
-        k = len(self.categories) * len(self.groups) + 1
-        law = law_of(self.mechanism, self.size, np.ones(k))
-        if not isinstance(law, (AdditiveNoise, SimplexNoise)):
+        assert self.whole is not None  # noqa: S101  # for the number of all records is public
+        if not self.whole.setting.adds_noise:
             raise ValueError(
                 f"sizes={sizes!r}: are used with noise on the counts only, such as KNormParameters,"
                 f" not with {self.mechanism}."

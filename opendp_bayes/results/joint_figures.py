@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opendp_bayes.display.pictures import pyplot, wrapped, write_above
 from opendp_bayes.display.wording import guarantee
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.estimates import InferredRelease
 from opendp_bayes.mathematics.validation import Floats, as_level
-from opendp_bayes.release_format.labels import distinct, identity, places_of
-from opendp_bayes.results.figures import pyplot, wrapped, write_above
+from opendp_bayes.release_format.labels import distinct, numbered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,9 +88,8 @@ def _places(posterior: NoiseAwarePosterior) -> tuple[list[Any], list[Any], tuple
     """Labels of the rows and columns, and the row and column of every cell."""
     cells: Any = posterior.categories
     down, right = zip(*cells, strict=True)
-    rows, columns = places_of(down), places_of(right)
-    at = [rows[identity(label)] for label in down], [columns[identity(label)] for label in right]
-    return distinct(down), distinct(right), (np.array(at[0]), np.array(at[1]))
+    at = np.array(numbered(down)), np.array(numbered(right))
+    return distinct(down), distinct(right), at
 
 
 def _size(rows: list[Any], columns: list[Any], numbered: bool) -> tuple[float, float]:

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opendp_bayes.display.pictures import GREY, NOISE_AWARE, PLUG_IN, pyplot, wrapped
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.estimates import Estimate, estimate_of
 from opendp_bayes.inference.pooling.pooled_posterior import PooledPosterior
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_size
 from opendp_bayes.release_format.data import Key
-from opendp_bayes.results.figures import GREY, NOISE_AWARE, PLUG_IN, pyplot, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

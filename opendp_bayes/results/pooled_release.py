@@ -1,6 +1,5 @@
 """The analyst's result of pooling: groups that borrow strength from each other."""
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from opendp_bayes.inference.estimates import estimate_of
 from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of, draws_of
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
+from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats, Integers, as_prior, as_size
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import absent, place_of
@@ -173,10 +173,9 @@ def pooled(
     found = Pooled(groups, promise, *draws_of(model, effective, np.random.default_rng(seed)))
     ess, r_hat = found.diagnostics.ess.min(), found.diagnostics.r_hat.max()
     if ess < min(effective, _FEWEST_EFFECTIVE) or r_hat > _LARGEST_R_HAT:
-        warnings.warn(
+        warn(
             f"the chains of kappa and m have not met: effective sample size {ess:.0f}, R-hat"
             f" {r_hat:.3f} (docs: Groups that borrow strength). Ask for more effective_draws, or"
             " give a narrower kappa_prior.",
-            stacklevel=3,
         )
     return found

@@ -15,7 +15,7 @@ from opendp_bayes.inference.estimates import (
     plug_in_estimate,
 )
 from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
-from opendp_bayes.release_format.document import ReleaseDocument
+from opendp_bayes.release_format.document import ReleaseDocument, as_lists
 from opendp_bayes.results.figures import plot_posterior
 from opendp_bayes.results.joint_figures import plot_table
 from opendp_bayes.results.pooled_release import Pooled, pooled
@@ -45,6 +45,9 @@ class Release(InferredRelease):
     group_size : the number of records of that group, where it is public too.
     learned_prior : whether `posterior` learns its prior from the release (`prior="learned"` in a
         query). `prior` is that of `plug_in` then.
+    ordered : the variables along which a learned prior is smooth.
+    parts : of merged categories (`merge=` in a survey), the labels that each of them stands for;
+        empty where none are merged.
     """
 
     def plot(
@@ -129,8 +132,8 @@ class Release(InferredRelease):
         import polars as pl
 
         aware, plug_in = (
-            vars(noise_aware_estimate(self, level)),
-            vars(plug_in_estimate(self, level)),
+            noise_aware_estimate(self, level).numbers,
+            plug_in_estimate(self, level).numbers,
         )
         results = {
             "count": pl.Series(list(self.counts), dtype=pl.Int64),
@@ -169,7 +172,13 @@ class Release(InferredRelease):
                 "to_json: this release is one group of a table, and its posterior needs the draw"
                 " of all groups; keep the `GroupedRelease`."
             )
-        return ReleaseDocument.write(self, drawn=list(self.drawn), learned_prior=self.learned_prior)
+        return ReleaseDocument.write(
+            self,
+            drawn=list(self.drawn),
+            learned_prior=self.learned_prior,
+            ordered=list(self.ordered),
+            parts=[as_lists(part) for part in self.parts],
+        )
 
     @staticmethod
     def json_schema() -> dict[str, Any]:
@@ -197,8 +206,9 @@ class Release(InferredRelease):
         counts = ", ".join(
             f"{label!r}: {count}" for label, count in zip(self.categories, self.counts, strict=True)
         )
-        prior = "learned" if self.learned_prior else list(self.prior)
+        prior = repr("learned" if self.learned_prior else list(self.prior))
+        if self.ordered:
+            prior += f", ordered={list(self.ordered)}"
         return (
-            f"Release({{{counts}}}, prior={prior!r}, mechanism={self.mechanism},"
-            f" {self._promised()})"
+            f"Release({{{counts}}}, prior={prior}, mechanism={self.mechanism}, {self._promised()})"
         )

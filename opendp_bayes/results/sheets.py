@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from opendp_bayes.display.sheet import Body, Column, Marked, Note, Row, Sheet, Table
-from opendp_bayes.display.wording import TRUNCATED, described, group_name, guarantee
+from opendp_bayes.display.wording import TRUNCATED, described, group_name, guarantee, prior_said
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.estimates import (
     Estimate,
@@ -97,12 +97,13 @@ def _by(mechanism: Mechanism) -> Note:
 
 
 def _prior_of(release: InferredRelease) -> Note:
-    """State what was learned of the prior, where the posterior has been computed."""
+    """State the prior, and what was learned of it where the posterior has been computed."""
+    said = prior_said(release.prior, learned=release.learned_prior, ordered=release.ordered)
     if not release.has_posterior or not isinstance(release.posterior, LearnedPosterior):
-        return "Prior: learned from the release."
+        return f"Prior: {said}."
     learned = release.posterior.learned
     told = (f"{name} {learned[name].mean():.3g} ± {learned[name].std():.2g}" for name in learned)
-    return f"Prior: learned from the release ({', '.join(told)})."
+    return f"Prior: {said} ({', '.join(told)})."
 
 
 def _named(release: InferredRelease) -> list[Column]:

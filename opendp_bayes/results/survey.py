@@ -11,27 +11,32 @@ from opendp_bayes.accounting.division import sum_up
 from opendp_bayes.display import notebook
 from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
 from opendp_bayes.display.wording import group_name, stated_loss
-from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.reading_results import release_from_json
 from opendp_bayes.results.release import Release
+from opendp_bayes.results.survey_figures import panel_of, plot_survey
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.figure import Figure
 
 NAME = "opendp-bayes survey"
 VERSION = 1
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
+class _Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     format: str
     version: int
     releases: dict[str, msgspec.Raw]
+    columns: dict[str, list[str]] = {}
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,13 @@ class Survey(Mapping[str, Release | GroupedRelease]):
     ----------
     names : of the questions, in the order in which they were asked.
     releases : one for each; each states its own loss, `loss` that of all together.
+    columns : of the table that each question counts, where they are known; empty otherwise, when
+        one column has the name of its question.
     """
 
     names: tuple[str, ...]
     releases: tuple[Release | GroupedRelease, ...]
+    columns: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         names = self.names if isinstance(self.names, tuple) else ()
@@ -54,6 +62,11 @@ class Survey(Mapping[str, Release | GroupedRelease]):
             raise ValueError(
                 f"names={told(self.names)}: must be different, at least one, and as many as"
                 f" releases, {len(self.releases)}."
+            )
+        if len(self.columns) not in (0, len(self.names)):
+            raise ValueError(
+                f"columns={told(self.columns)}: must be left out, or be those of each of"
+                f" {len(self.names)} questions."
             )
         measures = {release.measure for release in self.releases}
         if len(measures) > 1:
@@ -82,9 +95,11 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         return self.releases[0].measure
 
     @cached_property
-    def posterior(self) -> SurveyPosterior:
+    def posterior(self) -> SurveyPosterior | LevelsPosterior:
         """One posterior of all tables of the survey, whose answers agree with each other, and from
-        which synthetic records are drawn; computed when first asked for.
+        which synthetic records are drawn; computed when first asked for. Where the categories of
+        all questions are sums of those of one, it is a `LevelsPosterior`, exact, from whose mapping
+        `posterior["county"]` answers for one question (`docs/levels.md`).
 
         A question of one column is a table of one variable, of the question's name; the columns of
         a joint table are its variables. Raises `ValueError` for questions by groups and where the
@@ -98,8 +113,9 @@ class Survey(Mapping[str, Release | GroupedRelease]):
                 " column=['region', 'vote'], or combine the others by name:"
                 " ob.combine({...}, records='same')."
             )
-        return survey_posterior(
-            {name: one for name, one in self.items() if isinstance(one, Release)}
+        return posterior_of_tables(
+            {name: one for name, one in self.items() if isinstance(one, Release)},
+            dict(zip(self.names, self.columns, strict=True)) if self.columns else None,
         )
 
     def __getitem__(self, name: str) -> Release | GroupedRelease:
@@ -141,6 +157,40 @@ class Survey(Mapping[str, Release | GroupedRelease]):
                 )
         return pl.concat(frames)
 
+    def plot(self, columns: int = 2, *, level: float = 0.95) -> "Figure":
+        """One figure with a small picture of every question, each with a scale of its own from 0;
+        returns a matplotlib `Figure`.
+
+        A question of one column has a bar and an interval of probability `level` for each category.
+        One by groups has a row for each group, and a joint table for each value of its first
+        columns, with the categories in colours. Pictures go, in the order of the questions, to the
+        shortest of so many `columns`.
+
+        Raises `ImportError` without matplotlib (extra `plot`), and `ValueError`/`TypeError` unless
+        `0 < level < 1` and `columns` is at least 1.
+        """
+        panels = [
+            panel_of(
+                name,
+                dict(one) if isinstance(one, GroupedRelease) else {None: one},
+                isinstance(one, GroupedRelease),
+                as_level(level),
+            )
+            for name, one in self.items()
+        ]
+        sentences = (
+            f"{self._together()} Means with {100 * level:.6g} % intervals, which take the noise"
+            " into account."
+        )
+        return plot_survey(panels, sentences, columns, level)
+
+    def _together(self) -> str:
+        """State the loss of all releases in a sentence, where one is stated."""
+        if not self.releases[0].promise.is_stated:
+            return "No privacy loss is stated here."
+        whole = replace(self.releases[0].promise, loss=self.loss)
+        return f"All together: {stated_loss(whole)} for one privacy unit."
+
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
         """Sheet of the survey: a table for each question, with counts, means and intervals of
         probability `level`, and the guarantee of each and of all together.
@@ -154,10 +204,9 @@ class Survey(Mapping[str, Release | GroupedRelease]):
             for name, sheet in zip(self.names, sheets, strict=True)
             for table in sheet.tables
         ]
-        whole = replace(self.releases[0].promise, loss=self.loss)
-        together: Note = (
-            f"All together: {stated_loss(whole)} for one privacy unit, the sum of the losses below."
-        )
+        together: Note = self._together()
+        if self.releases[0].promise.is_stated:
+            together = f"{self._together()[:-1]}, the sum of the losses below."
         notes = [
             (f"{name}: ", *parts(note))
             for name, sheet in zip(self.names, sheets, strict=True)
@@ -180,7 +229,8 @@ class Survey(Mapping[str, Release | GroupedRelease]):
     def to_json(self) -> str:
         """The survey as JSON; `Survey.from_json` reads it back."""
         releases = {name: msgspec.Raw(release.to_json().encode()) for name, release in self.items()}
-        return msgspec.json.encode(_Document(NAME, VERSION, releases)).decode()
+        columns = dict(zip(self.names, map(list, self.columns), strict=False))
+        return msgspec.json.encode(_Document(NAME, VERSION, releases, columns)).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Survey":
@@ -204,7 +254,13 @@ class Survey(Mapping[str, Release | GroupedRelease]):
                 releases.append(release_from_json(bytes(release)))
             except ValueError as error:
                 raise ValueError(f"releases[{name!r}]: {error}") from None
-        return cls(tuple(document.releases), tuple(releases))
+        if document.columns and list(document.columns) != list(document.releases):
+            raise ValueError(
+                "columns: must be those of each question,"
+                f" {', '.join(map(repr, document.releases))}."
+            )
+        columns = tuple(map(tuple, document.columns.values()))
+        return cls(tuple(document.releases), tuple(releases), columns)
 
     def __repr__(self) -> str:
         releases = ", ".join(f"{name!r}: {release!r}" for name, release in self.items())

@@ -118,7 +118,10 @@ def test_sets_and_changes_totals():
             "FILE none: is not there. Make it, with a total: `opendp-bayes le",
         ),
         ((*RELEASE, "--epsilon", 1), "--ledger b: is not there. Make it, with a total: `opendp-b"),
-        (("ledger", "votes.csv"), "ledger votes.csv: line 1: is no line of a ledger."),
+        (
+            ("ledger", "votes.csv"),
+            "ledger votes.csv: line 1: is no line of a ledger; name a file that ob.Ledger or",
+        ),
         (("ledger", "votes.csv", "--epsilon", 1), "ledger votes.csv: line 1: is no line of a"),
         ((*RELEASE[:-2], "--epsilon", 1, "--dataset", "x"), "--dataset x: needs --ledger, the"),
         (("report", "p.json", "--ledger", "b"), "--ledger b: is for a report from data"),

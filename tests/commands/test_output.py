@@ -67,7 +67,7 @@ def test_a_release_is_written_to_a_file_that_is_there_whole_and_printed(votes: P
     assert Path("vote.json").stat().st_mode & 0o777 == 0o666 & ~mask
 
 
-@pytest.mark.parametrize("json", [(), ("--json",)])
+@pytest.mark.parametrize("json", [pytest.param((), marks=pytest.mark.slow), ("--json",)])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
 def test_a_full_disk_gives_a_message_and_an_exit_code_and_the_release_is_kept(
     votes: Path, json: tuple[str, ...]
@@ -132,12 +132,20 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
     assert rescued(message).categories == ("a", "b")
 
 
-@pytest.mark.parametrize("place", ["absent/vote.json", "votes.csv/vote.json"])
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("absent/vote.json", "there is no folder absent; make it, or name another."),
+        ("votes.csv/vote.json", "there is no folder votes.csv; make it, or name another."),
+        (".", "is a folder; name a file in it, which must not exist yet."),
+        (f"{'x' * 300}.json", "cannot be written (File name too long); name another file."),
+    ],
+)
 def test_a_place_that_cannot_be_written_to_is_found_before_data_are_read(
-    votes: Path, counted: list[None], place: str
+    votes: Path, counted: list[None], place: str, problem: str
 ) -> None:
     message = run("release", votes, *RELEASE, "-o", place, code=2)
-    assert f"--output {place}: cannot be written (" in message
+    assert f"--output {place}: {problem}" in message
     assert not counted
 
 

@@ -110,7 +110,10 @@ def test_as_json() -> None:
             r"--size 9, --guess-size 9: give one of them",
         ),
         ("--guess-size 0 --prior 1,1 --epsilon 1", r"--guess-size 0: must be between 1"),
-        ("--size 9 --prior 1 --epsilon 1", r"--prior 1.0: must be a sequence"),
+        (
+            "--size 9 --prior 1 --epsilon 1",
+            r"--prior 1: must have a number for each category, such as --prior 1,1",
+        ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --proportions 1",
             r"--proportions \[1.0\]: must be 2 numbers of at least 0",

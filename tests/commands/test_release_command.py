@@ -296,6 +296,11 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
             "--categories a,,b --epsilon 1",
             r"--categories 'a,,b': must be labels separated by commas, none of them empty",
         ),
+        (
+            "vote",
+            "--categories a;b --epsilon 1",
+            r"--categories 'a;b': is one label, because labels are separated by commas",
+        ),
         ("code", "--categories 1,01 --epsilon 1", r"--categories 1,01: must not repeat a label"),
         (
             "vote",
@@ -738,7 +743,7 @@ def test_parameters_of_a_mechanism(files: Path) -> None:
     [
         ("gamma", "--parameter gamma: must be NAME=VALUE"),
         ("gama=1", "nor an option of .*; its options are gamma, beta"),
-        ("scale=1", "nor an option"),
+        ("scale=1", "--parameter scale=1: the scale follows from the budget; leave it out"),
     ],
 )
 def test_wrong_parameters_of_a_mechanism(files: Path, setting: str, message: str) -> None:
@@ -799,5 +804,5 @@ def test_a_prior_may_be_learned(files: Path, tmp_path: Path) -> None:
     shown = run("release", files / "votes.csv", *options, "--prior", "learned")
     assert "Prior: learned from the release (empty cells" in " ".join(shown.split())
     assert ob.Release.from_json(kept.read_text()).learned_prior
-    again = run("release", files / "votes.csv", *options[:6], "--prior", "auto", code=2)
-    assert "--prior auto: must be one number" in again
+    again = run("release", files / "votes.csv", *options[:6], "--prior", "flat", code=2)
+    assert "--prior flat: must be one number" in again

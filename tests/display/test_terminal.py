@@ -4,6 +4,7 @@ import io
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -133,3 +134,12 @@ def test_reports_need_neither_opendp_nor_polars() -> None:
         [sys.executable, "-c", check], capture_output=True, text=True, timeout=120, check=True
     )
     assert result.stdout.strip() == "[]"
+
+
+def test_labels_of_others_cannot_write_to_the_terminal() -> None:
+    release = replace(RELEASE, categories=("\x1b[2Jyes", "no\u202e", 3))
+    shown = rendered(terminal.rendered(replace(release.sheet(), title="a\x1b[31mb")))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    for text in ("a\ufffd[31mb", "\ufffd[2Jyes", "no\ufffd"):
+        assert text in shown

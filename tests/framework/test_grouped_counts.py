@@ -303,7 +303,7 @@ def test_releases_follow_the_law_of_independent_noise_on_every_cell():
         >> ob.then_laplace_parameters(PURE, SCALE, total="private")
         >> ob.grouped_release(posterior.output_domain)
     )
-    released = [measurement(concentration).counts for _ in range(4000)]
+    released = [measurement(concentration).counts for _ in range(2000)]
     observed = [tuple(min(count, 8) for group in groups for count in group) for groups in released]
     law = {
         tuple(outcome for outcome, _ in pieces): math.prod(p for _, p in pieces)

@@ -1,6 +1,8 @@
 """Queries whose posterior learns its prior: the draw and its loss are those of a number."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import opendp.prelude as dp
@@ -9,6 +11,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
+from opendp_bayes.inference.learned import learned_counts
 from opendp_bayes.inference.noise_aware import is_quick
 
 FRAME = pl.LazyFrame(
@@ -31,6 +34,17 @@ def query(parts=1, loss=None, **unit):
 def asked(of, columns=BOTH, *, size=None, **options):
     buckets = {"v": "a", "w": "x"} if isinstance(columns, list) else "a"
     return ob.posterior(of, columns, size=size, nulls=buckets, **options)
+
+
+#: Of few effective draws.
+pytestmark = pytest.mark.filterwarnings("ignore:.*was not found reliably:UserWarning")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _short_chains() -> Iterator[None]:
+    """Chains of a tenth of the usual length, for what they find is not measured here."""
+    with patch.multiple(learned_counts, _DROPPED=20, _FIRST_RUN=100, _DOUBLINGS=0):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +102,19 @@ def test_the_measurement_loses_what_that_of_a_number_does(of, size, loss):
 
 def test_what_is_shown_before_the_release_says_so():
     of = asked(query(), prior="learned")
-    assert of.summarize()["aggregate"].item() == "Posterior of 6 cells, prior learned"
+    assert of.summarize()["prior"].item() == "learned from the release"
     assert "of 'v', 'w', prior='learned', mechanism=LaplaceParameters" in repr(of)
+    smooth = asked(query(), ordered=["w", "v"])
+    assert smooth.summarize()["prior"].item() == "learned from the release, smooth along w and v"
+    assert "prior='learned', ordered=['w', 'v'], mechanism=LaplaceParameters" in repr(smooth)
     plain = asked(query())
-    assert plain.summarize()["aggregate"].item() == "Posterior of 6 cells"
-    assert "learned" not in repr(plain)
+    assert plain.summarize()["prior"].item() == "1 per category"
+    assert "prior=1.0, mechanism" in repr(plain)
+    numbers = asked(query(), prior=[1, 2, 3, 4, 5, 6])
+    assert numbers.summarize()["prior"].item() == "(1, 2, 3, 4, 5, 6)"
+    assert "prior=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], mechanism" in repr(numbers)
+    groups = ob.posterior(query().group_by("w"), "v", nulls="a", prior=0.5)
+    assert groups.summarize()["prior"].item() == "0.5 per category"
 
 
 def test_auto_takes_noise_where_another_mechanism_would_be_chosen():
@@ -134,10 +156,100 @@ def test_mechanisms_that_draw_by_the_prior_are_refused(mechanism):
 
 
 def test_other_words_and_groups_are_refused():
-    with pytest.raises(ValueError, match="prior='auto': must be 'learned', a positive number"):
-        asked(query(), prior="auto")
+    with pytest.raises(ValueError, match="prior='jeffreys': must be 'auto', 'learned', a positive"):
+        asked(query(), prior="jeffreys")
+    grouped = query().group_by("w")
     with pytest.raises(ValueError, match="prior='learned': is of one table; ask for the joint"):
-        ob.posterior(query().group_by("w"), "v", nulls="a", prior="learned")
+        ob.posterior(grouped, "v", nulls="a", prior="learned")
+    with pytest.raises(ValueError, match=r"ordered=\('v',\): is of one table; ask for the joint"):
+        ob.posterior(grouped, "v", nulls="a", ordered=["v"])
+
+
+def test_wrong_ordered_columns_are_refused():
+    with pytest.raises(TypeError, match="ordered='v': must be a sequence of names of columns"):
+        asked(query(), ordered="v")
+    with pytest.raises(ValueError, match=r"ordered=.*: must be among the columns asked for, which"):
+        asked(query(), ordered=["v", "age"])
+    with pytest.raises(ValueError, match=r"ordered=\[.*\]: goes with a learned prior; leave out"):
+        asked(query(), ordered=["v"], prior=0.5)
+    with pytest.raises(ValueError, match="prior='learned': needs noise on the counts"):
+        asked(query(changes=1), "v", size=120, ordered=["v"], mechanism="hellinger_exponential")
+
+
+def categories(k):
+    return [*"abcdefghijkl"[:k]]
+
+
+@pytest.mark.parametrize(
+    ("k", "options", "learned"),
+    [
+        (9, {}, False),
+        (10, {}, True),
+        (9, {"ordered": ["v"]}, True),
+        (10, {"prior": 1.0}, False),
+        (10, {"mechanism": "laplace_parameters"}, True),
+        (10, {"mechanism": ob.GaussianParameters(20.0)}, True),
+        (10, {"size": 120, "mechanism": "knorm_parameters"}, True),
+        (10, {"size": 120, "mechanism": ob.HellingerExponential(0.005)}, False),
+        (10, {"size": 120, "mechanism": "hellinger_exponential"}, False),
+        (10, {"size": 120, "mechanism": "smooth_hellinger_exponential", "beta": 0.1}, False),
+    ],
+)
+def test_auto_is_learned_of_ten_categories_with_noise_on_the_counts(k, options, learned):
+    """Whoever writes the expected column reads docs/prior.md; no data take part."""
+    unit = {"changes": 1} if "size" in options else {"contributions": 1}
+    frame = pl.LazyFrame({"v": ["a", "b"] * 60})
+    context = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(rho=0.5),
+        split_evenly_over=1,
+    )
+    of = ob.posterior(
+        context.query(), "v", categories=categories(k), nulls="a", unknown="b", **options
+    )
+    assert of._asked.question.learned is learned
+    assert of._asked.question.prior == ("learned" if learned else 1.0)
+
+
+def test_auto_counts_cells_and_gives_groups_a_number():
+    other = {"categories": {"w": categories(5)}, "unknown": {"w": "a"}}
+    columns, frame = ["v", "w"], FRAME.with_columns(pl.col("w").cast(pl.String))
+    context = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    table = ob.posterior(context.query(), columns, nulls={"v": "a", "w": "a"}, **other)
+    assert table._asked.question.learned
+    groups = ob.posterior(
+        context.query().group_by("v"), "w", categories=categories(12), nulls="a", unknown="a"
+    )
+    assert groups._asked.question.prior == 1.0
+
+
+def test_ordered_columns_reach_the_posterior_and_the_document(learned):
+    smooth = asked(query(), ordered=["v"]).release()
+    assert (smooth.learned_prior, smooth.ordered) == (True, ("v",))
+    assert "prior='learned', ordered=['v']" in repr(smooth)
+    assert "Prior: learned from the release, smooth along v." in smooth.sheet(wait=False).notes
+    fresh = ob.Release.from_json(smooth.to_json())
+    assert fresh == smooth
+    assert fresh != replace(smooth, ordered=("w",))
+    assert "ordered" not in learned.to_json()
+    same = ob.noise_aware_posterior(learned, prior="learned", ordered=["v"])
+    np.testing.assert_array_equal(replace(learned, ordered=("v",)).posterior.mean(), same.mean())
+    assert np.all(same.mean() != learned.posterior.mean())
+
+
+@pytest.mark.parametrize(
+    ("ordered", "learned_prior"), [(["u"], True), (["v"], False), (["v", "v2"], True)]
+)
+def test_a_document_of_other_ordered_variables_is_refused(learned, ordered, learned_prior):
+    text = replace(learned, ordered=tuple(ordered), learned_prior=learned_prior).to_json()
+    with pytest.raises(ValueError, match=r"ordered=.*: must be variables of the table, \['v', 'w'"):
+        ob.Release.from_json(text)
 
 
 def test_a_document_cannot_say_it_of_another_mechanism():
@@ -149,9 +261,39 @@ def test_a_document_cannot_say_it_of_another_mechanism():
         ob.Release.from_json(text)
 
 
-def test_several_releases_of_learned_priors_are_not_combined(learned):
+def test_looks_at_the_same_records_have_one_learned_posterior(learned):
+    """Two looks say more than one, and as the model of both draws says."""
     other = replace(learned, drawn=tuple(number + 1 for number in learned.drawn))
-    with pytest.raises(ValueError, match=r"releases\[0\]: has a learned prior"):
-        ob.combine([learned, other], records="same")
+    both = ob.combine([learned, other], records="same")
+    assert isinstance(both, LearnedPosterior)
+    assert both.counts.std().mean() < 0.9 * learned.posterior.counts.std().mean()
+    assert both.size.mean() == pytest.approx(np.sum(learned.drawn) + 3, abs=3)
     fixed = [replace(each, learned_prior=False) for each in (learned, other)]
-    assert ob.combine(fixed, records="same").mean().shape == (6,)
+    plain = ob.combine(fixed, records="same")
+    assert not isinstance(plain, LearnedPosterior)
+    same = ob.combine(fixed, records="same", prior="learned")
+    np.testing.assert_array_equal(same.mean(), both.mean())
+    different = ob.combine([learned, other], records="different")
+    assert not isinstance(different, LearnedPosterior)
+
+
+def test_what_cannot_be_combined_under_a_learned_prior(learned):
+    other = replace(learned, drawn=tuple(number + 1 for number in learned.drawn))
+    with pytest.raises(
+        ValueError, match="prior='learned': must be None, or 'learned' for releases"
+    ):
+        ob.combine([learned, other], records="different", prior="learned")
+    with pytest.raises(ValueError, match="prior='learned': must be left out for tables by name"):
+        ob.combine({"one": learned, "other": other}, records="same", prior="learned")
+    with pytest.raises(ValueError, match=r"releases\[1\]: has learned_prior=False, the first has"):
+        ob.combine([learned, replace(other, learned_prior=False)], records="same")
+
+
+def test_a_conflict_is_warned_of_at_the_line_that_asks():
+    cells = tuple(range(200))
+    drawn, sparse = (40, 30, 20, *[0] * 197), ob.LaplaceParameters(1.0, total="private")
+    promise = ob.Promise(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence")
+    posterior = ob.Release(drawn, cells, (1.0,) * 200, sparse, promise).posterior
+    with pytest.warns(UserWarning, match="prior='learned'") as found:
+        posterior.mean()
+    assert found[0].filename == __file__

@@ -259,13 +259,13 @@ MESSAGES = {
     "a mapping": (
         {"frame": {"vote": ["a"]}},
         TypeError,
-        "frame=builtins.dict: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
-        " or a table of pyarrow.",
+        "frame=dict: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
+        " or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
     ),
     "a path": (
         {"frame": "votes.csv"},
         TypeError,
-        "frame=builtins.str: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or"
+        "frame=str: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or"
         " a table of pyarrow. A file is read by polars, as in pl.scan_parquet or pl.scan_csv.",
     ),
     "a frame of an engine": (
@@ -284,7 +284,19 @@ MESSAGES = {
         {"frame": DATA["vote"]},
         TypeError,
         "frame=polars.Series: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
-        " or a table of pyarrow.",
+        " or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
+    ),
+    "a batch of Arrow": (
+        {"frame": DATA.to_arrow().to_batches()[0]},
+        TypeError,
+        "frame=pyarrow.RecordBatch: must be a LazyFrame or a DataFrame of polars, a DataFrame of"
+        " pandas or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
+    ),
+    "nothing": (
+        {"frame": None},
+        TypeError,
+        "frame=NoneType: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or a"
+        " table of pyarrow.",
     ),
     "values of any kind": (
         {"frame": pd.DataFrame({"vote": pd.Series(["a", 1], dtype=object)})},

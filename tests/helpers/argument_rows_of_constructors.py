@@ -256,6 +256,7 @@ QUERIES = rows(
     vary("prior", 0.1, LARGER, **BY_EHD),
     vary("prior", "learned", DIFFERENT, lambda q: release_of(q).learned_prior),
     vary("prior", "learned", REFUSED, **BY_EHD),
+    vary("ordered", ["x"], DIFFERENT, lambda q: release_of(q).learned_prior),
     vary("categories", ["b", "a"], DIFFERENT, lambda q: release_of(q).categories, **STRINGS),
     vary("size", 3, DIFFERENT, **BY_EHD),
     vary("nulls", "none", DIFFERENT, lambda q: release_of(q).categories),
@@ -291,6 +292,22 @@ QUERIES += rows(
     vary("share", {"first": 3, "second": 1}, SMALLER),
     vary("error", "interval_width", DIFFERENT, **BY_ERRORS),
     vary("guess_size", 1000, DIFFERENT, **BY_ERRORS),
+)
+
+
+def shares_of(questions: Any) -> list[tuple[str, float]]:
+    return [(name, question["share"]) for name, question in questions.items()]
+
+
+QUERIES += rows(
+    ob.levels,
+    {"column": "x", "categories": list(range(100))},
+    shares_of,
+    vary("column", "y", DIFFERENT),
+    vary("categories", list(range(200)), DIFFERENT),
+    vary("branching", 5, DIFFERENT),
+    vary("for_", "cells", SMALLER, len),
+    vary("budget", "rho", LARGER, len),
 )
 
 

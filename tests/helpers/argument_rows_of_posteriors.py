@@ -9,6 +9,7 @@ from scipy import stats
 import opendp_bayes as ob
 from opendp_bayes.inference.answers.comparison import Comparison
 from opendp_bayes.inference.answers.one_category import CategoryPosterior
+from opendp_bayes.inference.answers.ordered import QuantilePosterior
 from opendp_bayes.inference.answers.quantities import Quantity
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
@@ -38,12 +39,28 @@ class Rounded:
         return -(((counts - released) / self.scale) ** 2).sum(axis=1) / 2
 
 
+def datavector() -> None:
+    """Stand in for mbi's query of all cells."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measurement of mbi's."""
+
+    noisy_measurement: tuple[int, ...]
+    clique: tuple[str, ...]
+    stddev: float
+    query: Any = datavector
+
+
+MEASURED = Measured((6, 3, 1), ("v",), 1.0)
 TWICE = dict.fromkeys("vw", released((60, 3, 1), 64, GAUSSIAN))
 #: Chains meet soon where a release says little.
 BY_CHAINS = released((400, 350, 250), 1000, Rounded(300.0))
 PRIVATE = released((6, 3), None, ob.LaplaceParameters(1.0, total="private"))
 LEARNED = replace(PRIVATE, learned_prior=True)
 POSTERIOR = released((6, 3, 1), 10, LAPLACE).posterior
+QUANTILE = POSTERIOR.quantile(0.65, edges=[0, 1, 2, 3])
 OTHER = released((3, 6, 1), 10, LAPLACE).posterior
 ODDS = POSTERIOR.odds("a")
 COMPARED = POSTERIOR.compare(OTHER)
@@ -112,6 +129,32 @@ POSTERIORS = [
         vary("releases", [released((8, 1, 1), 10, LAPLACE)] * 2, LARGER),
         vary("records", "different", DIFFERENT),
         vary("draws_may_agree", False, REFUSED),
+        vary("prior", "learned", DIFFERENT),
+    ),
+    *rows(
+        ob.noisy_counts,
+        {
+            "counts": [6, 3, 1],
+            "categories": ["a", "b", "c"],
+            "noise": "discrete_laplace",
+            "scale": 1,
+        },
+        lambda release: release.posterior.mean()[0],
+        vary("counts", [9, 3, 1], LARGER),
+        vary("categories", ["x", "y", "z"], DIFFERENT, lambda release: release.categories),
+        vary("noise", "discrete_gaussian", DIFFERENT),
+        vary("scale", 9.0, SMALLER),
+        vary("size", 30, DIFFERENT),
+        vary("prior", 20.0, SMALLER),
+    ),
+    *rows(
+        ob.noisy_tables,
+        {"measured": [MEASURED], "keys": {"v": ["a", "b", "c"]}, "noise": "discrete_laplace"},
+        lambda tables: tables["v"].posterior.mean()[0],
+        vary("measured", [replace(MEASURED, stddev=9.0)], SMALLER),
+        vary("keys", {"v": ["x", "b", "c"]}, DIFFERENT, lambda tables: tables["v"].categories),
+        vary("noise", "discrete_gaussian", DIFFERENT),
+        vary("size", 30, DIFFERENT),
     ),
     *rows(
         ob.survey_posterior,
@@ -222,6 +265,18 @@ POSTERIORS = [
             ),
             ("odds", {"label": "a"}, lambda found: found.mean(), [vary("label", "b", SMALLER)]),
             (
+                "quantile",
+                {"level": 0.5, "edges": [0, 1, 2, 3]},
+                lambda found: found.value.mean(),
+                [vary("level", 0.7, LARGER), vary("edges", [0, 2, 4, 6], LARGER)],
+            ),
+            (
+                "quantiles",
+                {"levels": [0.5], "edges": [0, 1, 2, 3]},
+                lambda found: next(iter(found.values())).value.mean(),
+                [vary("levels", [0.7], LARGER), vary("edges", [0, 2, 4, 6], LARGER)],
+            ),
+            (
                 "quantity",
                 {"function": lambda p: p["a"] - p["b"], "draws": 400},
                 lambda found: found.mean(),
@@ -245,6 +300,16 @@ POSTERIORS = [
         )
         for method in [getattr(ob.NoiseAwarePosterior, name)]
         for row in rows(method, {"self": POSTERIOR, **base}, of, *varied)
+    ),
+    *(
+        row
+        for name in ("interval", "places", "row")
+        for row in rows(
+            getattr(QuantilePosterior, name),
+            {"self": QUANTILE},
+            lambda found: found[1] if len(found) == 2 else found[4],
+            vary("level", 0.001, SMALLER),
+        )
     ),
     *(
         row

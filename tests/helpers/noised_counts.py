@@ -174,12 +174,14 @@ class Pairs:
         x, n, w = self.pairs(i)
         if x.size < 50_000 or np.ptp(n) == 0:
             return x, n, w
-        seen = w > RARE / w.size
+        order = np.argsort(w)
+        seen = order[np.searchsorted(np.cumsum(w[order]), RARE) :]
         x, n, w = x[seen], n[seen], w[seen] / w[seen].sum()
         rest = n - x + np.delete(self.setting.prior, i).sum()
         step = 1 / np.sqrt(self.setting.prior[i] + x + 1)
-        key = np.column_stack([x, np.floor(np.log(rest) / step)])
-        _, place = np.unique(key, axis=0, return_inverse=True)
+        cell = np.floor(np.log(rest) / step)
+        cell -= cell.min()
+        _, place = np.unique(x * (cell.max() + 1) + cell, return_inverse=True)
         whole = np.bincount(place, w)
         own, mean = np.bincount(place, w * x) / whole, np.bincount(place, w * n) / whole
         spread = np.sqrt(np.bincount(place, w * (n - mean[place]) ** 2) / whole)

@@ -109,7 +109,7 @@ def test_different_records_against_all_pairs_of_data_sets(made, name):
     assert worst(combine(nearly + releases[1:], records="different"), *right) > 1e-3
 
 
-@pytest.mark.parametrize("name", PRIVATE_SIZES)
+@pytest.mark.parametrize("name", ["some", pytest.param("hardly any", marks=pytest.mark.slow)])
 def test_different_records_of_private_numbers_against_all_pairs(made, name):
     rows, most = PRIVATE_SIZES[name]
     releases = made(rows)

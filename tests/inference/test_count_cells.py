@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 from opendp_bayes.inference.laws.count_cells import Cells, cell_of, graded_edges
 
@@ -53,3 +54,11 @@ def test_cells_are_parted_at_a_count_that_they_hold():
     assert cells.parted(np.full(3, 9), np.array([True, True, False])).last.tolist() == [8, 20, 20]
     some = cells.parted(np.array([4, 9, 12]), np.array([True, True, True]))
     assert some.first.tolist() == [1, 4, 9, 1, 12]
+
+
+def test_sums_of_masses_whose_logarithms_would_overflow():
+    cells = Cells(np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([0, 9, 0]))
+    log_masses = np.random.default_rng(2).normal(size=(3, 4)) * 2000
+    log_masses[0, 1:] = -np.inf
+    right = [special.logsumexp(log_masses[:2]), special.logsumexp(log_masses[2])]
+    assert cells.log_sums(log_masses) == pytest.approx(right)

@@ -1,5 +1,7 @@
 """Differences of two mixtures of Betas, against sums over both; intervals that hold all at once."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -23,12 +25,16 @@ def mixtures(names):
     return BetaMixtures(*np.concatenate(parts).T, start)
 
 
+@cache
+def quantiles(a, b):
+    return stats.beta(a, b).ppf((np.arange(4000) + 0.5) / 4000)
+
+
 def below(first, second, value):
-    """P(X - Y <= value), the mean over 20 000 quantiles of Y of each component."""
-    shares = (np.arange(20_000) + 0.5) / 20_000
+    """P(X - Y <= value), the mean over 4000 quantiles of Y of each component: within 1/8000."""
     found = 0.0
     for a, b, weight in LAWS[second]:
-        places = stats.beta(a, b).ppf(shares) + value
+        places = quantiles(a, b) + value
         each = sum(w * stats.beta(c, d).cdf(places) for c, d, w in LAWS[first])
         found += weight * each.mean()
     return found

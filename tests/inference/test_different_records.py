@@ -66,7 +66,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+#: The others take longer.
+QUICK = ("far from what was drawn", "sparse on both sides", "three, strong")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in CASES]
+)
 def test_private_numbers_against_all_counts(name):
     drawn, mechanisms, prior = CASES[name]
     releases = [released(*each, prior) for each in zip(drawn, mechanisms, strict=True)]

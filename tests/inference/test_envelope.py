@@ -115,7 +115,7 @@ def test_references_see_a_scale_that_is_a_tenth_off():
 @pytest.mark.parametrize("block", some_of(range(2), 1))
 def test_two_references_agree_on_random_settings(block):
     served = 0
-    for seed in range(12):
+    for seed in range(6):
         setting = random_setting(np.random.default_rng([7, block, seed]), 8, 500)
         try:
             name, right = reference(setting)
@@ -125,7 +125,7 @@ def test_two_references_agree_on_random_settings(block):
             continue
         served += name == "dense"
         assert other < 1e-3, setting
-    assert served >= 3
+    assert served >= 2
 
 
 def _stds(right):
@@ -145,7 +145,7 @@ def failures(block, seeds, most_categories=10_000):
 
 
 @pytest.mark.parametrize(
-    "block", [0, 4, 5, *(pytest.param(block, marks=pytest.mark.slow) for block in (1, 2, 3))]
+    "block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in (1, 2, 3, 4, 5))]
 )
 def test_some_random_settings(block):
     found, served = failures(block, range(4), most_categories=30)

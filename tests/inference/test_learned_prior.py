@@ -46,8 +46,8 @@ def released(drawn, mechanism=LAPLACE, size=None, cells=CELLS, axes=("x", "y")):
 
 
 def learned(*arguments, **options):
-    """The posterior by chains of a third of the usual length."""
-    shorter = patch.multiple(module, _DROPPED=100, _FIRST_RUN=250, _DOUBLINGS=0)
+    """The posterior by chains of a fifth of the usual length."""
+    shorter = patch.multiple(module, _DROPPED=60, _FIRST_RUN=150, _DOUBLINGS=0)
     with shorter, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of few effective draws
         return ob.noise_aware_posterior(
@@ -72,10 +72,10 @@ def distance(of, found, ordered=(), sweeps=300, draws=20_000):
     return np.max(far)
 
 
-@pytest.mark.parametrize("name", ["public number", "two variables", "two looks"])
+@pytest.mark.parametrize("name", ["public number", "two variables"])
 def test_chains_agree_with_weighted_draws_from_the_prior(name):
     of, ordered = TABLES[name]
-    assert distance(of, of, ordered) < FAR
+    assert distance(of, of, ordered, sweeps=100) < FAR
 
 
 @pytest.mark.slow
@@ -103,8 +103,8 @@ def simulated(number, *arguments, **options):
 
 def test_ranks_of_the_truth_are_uniform_and_not_for_another_scale():
     """Of three ranks and their distances from the middle, each p-value at 1e-6."""
-    assert uniform(simulated(10, (4,), DiscreteLaplace(3.0), False, sweeps=120)) > FALSE_ALARM
-    wrong = {"taken_for": DiscreteGaussian(0.4), "sweeps": 60}
+    assert uniform(simulated(6, (4,), DiscreteLaplace(3.0), False, sweeps=60)) > FALSE_ALARM
+    wrong = {"taken_for": DiscreteGaussian(0.4), "sweeps": 30}
     assert uniform(simulated(20, (4,), DiscreteLaplace(30.0), False, **wrong)) < FALSE_ALARM
 
 
@@ -215,6 +215,7 @@ def test_repr_and_what_was_learned(posterior):
     assert names == ["empty cells", "spread of cells", "effects of x", "effects of y"]
     lower, upper = posterior.learned["empty cells"].interval()
     assert 0 <= lower < upper < 1
+    assert dict(released((30, 2, 7, 11, -1, 19)).posterior.learned) == {}
 
 
 def test_a_seed_determines_the_posterior():
@@ -227,12 +228,17 @@ def test_a_seed_determines_the_posterior():
 @pytest.mark.parametrize(
     ("drawn", "mechanism", "size"),
     [
-        ((200_000, 100_000, 300_100), ob.KNormParameters(1e3), 600_100),
         ((500_100, 299_950, 199_950), ob.KNormParameters(100.0), 1_000_000),
         ((300, 200, 505), ob.LaplaceParameters(3.0), 1005),
-        ((300, 200, 505), ob.LaplaceParameters(0.1, total="private"), None),
         ((300, 200, 505), ob.GaussianParameters(4.0, total="private"), None),
-        ((300, 200, 505), ob.LaplaceParameters(5.0, total="private", noise="floored"), None),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in [
+                ((200_000, 100_000, 300_100), ob.KNormParameters(1e3), 600_100),
+                ((300, 200, 505), ob.LaplaceParameters(0.1, total="private"), None),
+                ((300, 200, 505), ob.LaplaceParameters(5.0, "floored", "private"), None),
+            ]
+        ),
     ],
 )
 def test_large_counts_are_as_under_a_fixed_prior(drawn, mechanism, size):

@@ -16,6 +16,7 @@ from opendp_bayes.inference.sampling.markov_chain import (
     r_hat_and_ess,
     run,
 )
+from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import brute_force
 
 #: Standard errors, by the effective sample size, that an estimated mean may be off. A correct chain
@@ -43,7 +44,7 @@ def off(chains, made, largest=None):
 
 def test_metropolis_for_a_likelihood_of_its_own(release):
     made = release(LaplaceParameters(2.0), (3, 4, 1), 8, PRIOR)
-    noise = likelihood_of(made.mechanism, np.array(made.counts), np.array(PRIOR), 8)
+    noise = likelihood_of(Setting.of(made.mechanism, 8, PRIOR), made.counts)
     chains = by_metropolis(
         Tabulated(noise.drawn, noise.log_likelihood),
         np.array(PRIOR),

@@ -22,6 +22,7 @@ from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tabl
 from opendp_bayes.inference.likelihood import of_counts as module
 from opendp_bayes.inference.likelihood.of_counts import Tabulated, Weighing, likelihood_of
 from opendp_bayes.mathematics.simplex import candidates
+from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import brute_force
 from tests.helpers.sweeps import some_of
 
@@ -53,7 +54,7 @@ def test_noise_is_the_law_of_what_is_drawn_up_to_a_factor(mechanism, release):
     for drawn in [(0, 3, 3), (6, 0, 0), (-2, 12, -4), (9, 9, -12)]:
         made = release(mechanism, drawn, 6)
         expected = np.log([brute_force.probability(made, tuple(row)) for row in counts.tolist()])
-        ours = likelihood_of(mechanism, np.array(drawn), np.ones(3), 6).log_likelihood(counts)
+        ours = likelihood_of(Setting.of(mechanism, 6, np.ones(3)), drawn).log_likelihood(counts)
         assert np.ptp(ours - expected) < 1e-10
 
 
@@ -65,7 +66,7 @@ def test_the_normaliser_between_nodes_for_two_categories(mechanism, prior):
     released = np.array([300, 700])
     first = np.concatenate([np.arange(0, 30), np.arange(31, 1001, 37)])
     counts = np.column_stack([first, size - first])
-    ours = likelihood_of(mechanism, released, prior, size).log_likelihood(counts)
+    ours = likelihood_of(Setting.of(mechanism, size, prior), released).log_likelihood(counts)
     exact = np.array([mechanism.log_pmf(row, prior)[1][300] for row in counts])
     assert np.abs(ours - exact).max() < INTERPOLATION
 
@@ -98,7 +99,9 @@ def off(mechanism, prior, size, scale):
     sets, rng, worst = candidates(size, len(prior)), np.random.default_rng(0), 0.0
     for released in sets[rng.choice(len(sets), 3)]:
         rows = rng.choice(len(sets), 30)
-        ours = likelihood_of(mechanism, released, np.array(prior), size).log_likelihood(sets[rows])
+        ours = likelihood_of(Setting.of(mechanism, size, prior), released).log_likelihood(
+            sets[rows]
+        )
         exact = [
             PermuteAndFlip(scale).log_pmf(row, prior)[1][(sets == released).all(axis=1)][0]
             for row in sets[rows]
@@ -121,7 +124,7 @@ def test_permute_and_flip_with_many_candidates_is_the_exponential_mechanism(monk
     """Here of 1891; from 200 000 on the difference, of the order of their number, is negligible."""
     monkeypatch.setattr(module, "LARGEST_LIST", 0)
     likelihood, prior = (
-        likelihood_of(PermuteAndFlip(0.7), np.array([10, 20, 30]), np.ones(3), 60),
+        likelihood_of(Setting.of(PermuteAndFlip(0.7), 60, np.ones(3)), [10, 20, 30]),
         np.ones(3),
     )
     assert isinstance(likelihood, Weighing)
@@ -181,7 +184,7 @@ def test_a_mechanism_from_a_plugin(kind, counts, release):
 
 def test_a_likelihood_of_its_own_is_asked_in_batches(release):
     made = release(GeometricWithLikelihood(1.5), (5, 7), 12)
-    assert isinstance(likelihood_of(made.mechanism, np.array([5, 7]), np.ones(2), 12), Tabulated)
+    assert isinstance(likelihood_of(made.setting, [5, 7]), Tabulated)
 
 
 def test_a_plugin_without_a_likelihood_and_too_many_data_sets(release):
@@ -236,7 +239,7 @@ def test_a_plugin_that_returns_no_log_likelihood(returned):
         ValueError,
         match=r"mechanism='geometric': its log_likelihood returned nan, inf or the shape \(2,",
     ):
-        likelihood_of(Wrong(1.0), released, np.ones(2), 3).log_likelihood(
+        likelihood_of(Setting(Wrong(1.0), 3, (1.0, 1.0)), released).log_likelihood(
             np.array([[1, 2], [0, 3]])
         )
 
@@ -244,6 +247,6 @@ def test_a_plugin_that_returns_no_log_likelihood(returned):
 @pytest.mark.parametrize("mechanism", [HellingerExponential(0.3), PermuteAndFlip(0.3)], ids=repr)
 def test_negative_counts_of_a_mechanism_that_draws_counts_are_refused(mechanism):
     with pytest.raises(ValueError, match=r"drawn=\[-1, 8\]: must be at least 0"):
-        likelihood_of(mechanism, np.array([-1, 8]), np.ones(2), 7)
+        likelihood_of(Setting.of(mechanism, 7, np.ones(2)), [-1, 8])
     with pytest.raises(ValueError, match=r"must sum to size=7, .* no run of it draws anything"):
-        likelihood_of(mechanism, np.array([1, 8]), np.ones(2), 7)
+        likelihood_of(Setting.of(mechanism, 7, np.ones(2)), [1, 8])

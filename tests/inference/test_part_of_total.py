@@ -6,6 +6,7 @@ import pytest
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import private
 from opendp_bayes.inference.convolution.part_of_total import Listed, PartOfTotal, Smooth
+from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.tilts import Fade, balanced
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
@@ -19,7 +20,9 @@ def part(law, drawn, prior=PRIOR):
     total = private(categories, None)
     windows = balanced(categories, np.ones(4), total, 0.0, total.most_counts)
     origin = np.zeros(4, dtype=np.int64)
-    return PartOfTotal(windows, np.arange(4), total, origin, float(prior.sum()))
+    row = np.arange(4)
+    plan = PlanOfSums.of(row, np.sqrt(windows.variance))
+    return PartOfTotal(windows, row, plan, total, origin, float(prior.sum()))
 
 
 def rest_of(made, row):
@@ -40,7 +43,7 @@ def test_what_completes_counts(kind, law):
     if kind is Smooth:
         found = Smooth(made, rests, made.sums.inside.shape.of(np.arange(4)), bins)
     else:
-        found = kind.of(made, rests, bins)
+        found = Listed(rests, *made.listed, bins)
     counts = np.arange(150.0)
     for row in range(4):
         law_of_rest = rest_of(made, row)

@@ -56,7 +56,7 @@ def found_by(pooled):
     return np.array([kappa.mean(), pooled.m[:, 0].mean(), *(p.mean()[0] for p in pooled.values())])
 
 
-@pytest.mark.parametrize("sweeps", [240, pytest.param(12_800, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sweeps", [120, pytest.param(12_800, marks=pytest.mark.slow)])
 def test_agrees_with_sums_over_all_counts(monkeypatch, sweeps):
     monkeypatch.setattr(module, "_FIRST_RUN", sweeps)
     pooled = grouped(DRAWN).pooled(kappa_prior=KAPPA)
@@ -83,9 +83,9 @@ def simulated(seed, groups=6, k=3, scale=1.5, assumed=1.0):
     return ranks(data, kappa, m, theta, rng)
 
 
-def test_ranks_of_ten_truths_look_uniform(monkeypatch):
+def test_ranks_of_five_truths_look_uniform(monkeypatch):
     """What the slow test does of 200, with chains too short to have met."""
-    check_uniform(monkeypatch, simulated, 10, sweeps=24)
+    check_uniform(monkeypatch, simulated, 5, sweeps=24)
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_small_groups_are_drawn_together_and_large_ones_are_not(monkeypatch):
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_groups_of_one_category_each(monkeypatch, m_prior, kappa_prior):
     """Entries of κ m too small for a float: what was not drawn in a group is not in it."""
-    monkeypatch.setattr(module, "_FIRST_RUN", 200)
+    monkeypatch.setattr(module, "_FIRST_RUN", 80)
     monkeypatch.setattr(module, "_GROWTHS", 0)
     drawn = ((40, 0, 1), (1, 60, 2), (-1, 30, 0), (900, 1, 0))
     with warnings.catch_warnings():
@@ -152,10 +152,16 @@ def test_answers_like_a_posterior(monkeypatch):
     assert np.array_equal(again.kappa, pooled.kappa)
 
 
-def test_groups_answer_what_releases_do(monkeypatch):
+@pytest.fixture(scope="module")
+def three_groups():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_FIRST_RUN", 60)
+        return grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(effective_draws=10)
+
+
+def test_groups_answer_what_releases_do(three_groups):
     """Against draws of the probabilities, each from the Dirichlet distribution of a draw."""
-    monkeypatch.setattr(module, "_FIRST_RUN", 60)
-    one = grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(effective_draws=10)[1]
+    one = three_groups[1]
     theta, labels = one.sample(100_000, seed=1), one.categories
     close = partial(pytest.approx, abs=0.01)
     assert one[labels[2]].mean() == close(theta[:, 2].mean())
@@ -179,10 +185,8 @@ def test_groups_answer_what_releases_do(monkeypatch):
     assert one.to_arviz()["posterior"]["theta"].shape == shape
 
 
-def test_counts_of_groups_are_those_of_the_chains(monkeypatch):
-    monkeypatch.setattr(module, "_FIRST_RUN", 60)
-    pooled = grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(effective_draws=10)
-    one = pooled[1]
+def test_counts_of_groups_are_those_of_the_chains(three_groups):
+    pooled, one = three_groups, three_groups[1]
     counts = np.rint(one.concentration - pooled.kappa[:, None] * pooled.m)
     assert counts.min() == 0 < counts.std()
     assert one.counts.mean() == pytest.approx(counts.mean(axis=0))

@@ -19,7 +19,7 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     noise_aware_posterior,
 )
-from opendp_bayes.inference.answers import posterior as answers
+from opendp_bayes.inference.answers import mixture_posterior as answers
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import promise

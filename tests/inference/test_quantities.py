@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from opendp_bayes import HellingerExponential, LaplaceParameters
-from opendp_bayes.inference.answers.posterior import MixturePosterior
+from opendp_bayes.inference.answers.mixture_posterior import MixturePosterior
 from tests.helpers import brute_force
 
 PRIOR = (0.7, 1.5, 2.0)

@@ -102,12 +102,12 @@ def test_what_is_said_of_an_interpolation_is_of_the_last_one(release, monkeypatc
 
 def test_what_is_larger_than_stated_is_warned_about(release, monkeypatch):
     made = release(SmoothHellingerExponential(10.0), (300, 900, 800), 2000)
-    noise_aware_posterior(made, effective_draws=1000)  # without a warning
+    noise_aware_posterior(made, effective_draws=300)  # without a warning
     for name in ("_LARGEST_LOG_ERROR", "_LARGEST_DISAGREEMENT"):
         with monkeypatch.context() as patch:
             patch.setattr(noise_aware, name, 1e-6)
             with pytest.warns(UserWarning, match="standard errors away"):
-                noise_aware_posterior(made, effective_draws=1000)
+                noise_aware_posterior(made, effective_draws=300)
 
 
 @pytest.mark.slow

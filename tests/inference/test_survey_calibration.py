@@ -90,7 +90,7 @@ def least_probability(found: Any) -> float:
 
 def test_the_truth_is_anywhere_among_the_draws() -> None:
     """Among draws a twentieth as wide it is mostly outside."""
-    found, narrow = places("path", 8, DiscreteGaussian(4.0), 1, narrowed=0.05)
+    found, narrow = places("path", 5, DiscreteGaussian(4.0), 1, narrowed=0.05)
     assert least_probability(found) > oracles.FALSE_ALARM
     assert least_probability(narrow) < oracles.FALSE_ALARM
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from opendp_bayes.inference.sampling.markov_chain import r_hat_and_ess
+from opendp_bayes.inference.survey_tables.agreeing_shares import rounded_tables
 from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws, draw
 from opendp_bayes.inference.survey_tables.junction_tree import junction_tree
 from opendp_bayes.inference.survey_tables.line_moves import State, all_moves
@@ -43,6 +44,8 @@ MODELS: dict[str, tuple[Any, ...]] = {
     "apart": ((2, 2, 2), ((0, 1), (2,)), ((),), ((0, 1), (2,))),
     "twice": ((2, 3), ((0, 1),), (), ((0, 1), (0, 1))),
 }
+#: One of each shape, with public and private numbers of records.
+QUICK = [("path", 6), ("path", None), ("cycle", None), ("apart", 6)]
 CONCENTRATION = 2.5
 #: Where the number of records is private, data sets have at most this many: the probability of
 #: more is below 1e-6 with five that were counted.
@@ -104,8 +107,7 @@ def worst(survey: SmallSurvey, drawn: list[Any]) -> float:
     return max(map(abs, deviations(survey, drawn, draws)))
 
 
-@pytest.mark.parametrize("size", [6, None])
-@pytest.mark.parametrize("name", ["path", "cycle", "apart"])
+@pytest.mark.parametrize(("name", "size"), QUICK)
 def test_chains_meet_every_data_set(name: str, size: int | None) -> None:
     assert worst(*case(name, size, seed=1)) < FARTHEST
 
@@ -120,7 +122,7 @@ def test_chains_meet_every_data_set_in_many_cases(name: str, size: int | None, s
 
 def test_another_prior_or_noise_is_noticed() -> None:
     survey, drawn = case("path", 6, seed=1)
-    draws = draw(model_of(survey, drawn), 2000, np.random.default_rng(7))
+    draws = draw(model_of(survey, drawn), 1000, np.random.default_rng(7))
     wider = tuple(replace(noise, scale=1.3 * noise.scale) for noise in survey.noise)  # type: ignore[type-var]
     for other in (replace(survey, concentration=2 * CONCENTRATION), replace(survey, noise=wider)):
         assert max(map(abs, deviations(other, drawn, draws))) > 1.5 * FARTHEST
@@ -234,3 +236,36 @@ def test_junction_trees_run_through() -> None:
         for v in range(number):
             holding = sum(v in clique for clique in tree.cliques)
             assert sum(v in edge.separator for edge in tree.edges) == holding - 1
+
+
+def test_edges_say_what_is_independent() -> None:
+    tree = junction_tree([2, 2, 2, 2, 2], [(0, 1), (1, 2), (1, 3), (4,)])
+    assert ((4,), (0, 1, 2, 3), ()) in tree.separations()
+    for one, other, given in tree.separations():
+        assert set(one) | set(other) | set(given) == set(range(5))
+        for clique in tree.cliques:  # no clique joins what is said to be apart
+            assert not (set(clique) & set(one) and set(clique) & set(other))
+    assert len(tree.separations()) == len(tree.cliques) - 1
+
+
+def test_rounded_tables_agree() -> None:
+    rng = np.random.default_rng(3)
+    levels, scopes = (3, 4, 2, 5), [(0, 1), (1, 2), (1, 3), (2, 3)]
+    looks = [
+        Look(scope, np.zeros(number), NOISES[0], np.ones(number, dtype=bool))
+        for scope in scopes
+        for number in [int(np.prod([levels[v] for v in scope]))]
+    ]
+    model = Model(levels, looks, 10, None)
+    for units in (1, 10, 1000):
+        joint = rng.dirichlet(np.full(120, 0.3))
+        means = {clique: margin(joint[None], levels, clique)[0] for clique in model.tree.cliques}
+        found = rounded_tables(model, means, units)
+        for clique, cells in found.items():
+            assert cells.sum() == units
+            assert cells.min() >= 0
+            assert np.abs(cells - units * means[clique]).max() < 3
+        for edge in model.tree.edges:
+            ends = (model.tree.cliques[edge.child], model.tree.cliques[edge.parent])
+            one, other = (model.margin(found[end][None], end, edge.separator) for end in ends)
+            np.testing.assert_array_equal(one, other)

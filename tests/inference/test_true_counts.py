@@ -15,8 +15,8 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     noise_aware_posterior,
 )
-from opendp_bayes.inference.convolution.two_categories import TwoCategories
 from opendp_bayes.inference.engines.true_counts import Listed
+from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
 from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
@@ -24,7 +24,9 @@ from opendp_bayes.inference.likelihood.normalisers_of_listed_data import most_pr
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms.protocol import law_of
+from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import brute_force, oracles
+from tests.helpers.sweeps import some_of
 
 VALUES = np.linspace(0.01, 0.99, 41)
 PRIORS = {2: [(1.0, 1.0), (0.1, 3.0)], 3: [(1.0, 1.0, 1.0), (1.0, 0.5, 20.0)]}
@@ -163,7 +165,7 @@ def test_numbers_of_records_many_scales_above_the_release(release):
 
 @pytest.mark.parametrize(
     ("prior", "scale"),
-    [((1e-3, 1.0, 1e3, 30.0), 4.0), ((1e-2, 1e2, 1e4, 1.0), 0.5)],
+    some_of([((1e-3, 1.0, 1e3, 30.0), 4.0), ((1e-2, 1e2, 1e4, 1.0), 0.5)], 1),
     ids=repr,
 )
 def test_listed_data_sets_under_very_unequal_priors(prior, scale, release, monkeypatch):
@@ -176,7 +178,7 @@ def test_listed_data_sets_under_very_unequal_priors(prior, scale, release, monke
     widths = np.array([mechanism.scale * ob.local_sensitivity(row, alpha) for row in sets])
     own = distances[(sets == released).all(axis=1)][0]
     exact = -own / widths - special.logsumexp(-distances / widths[:, None], axis=1)
-    ours = likelihood_of(mechanism, released, alpha, 16).log_likelihood(sets)
+    ours = likelihood_of(Setting.of(mechanism, 16, alpha), released).log_likelihood(sets)
     log_prior = log_rising(sets, alpha).sum(axis=1)
     found, right = (Listed(sets, each + log_prior, alpha).probabilities for each in (ours, exact))
     at = right.quantile(LEVELS[:, None])
@@ -184,7 +186,7 @@ def test_listed_data_sets_under_very_unequal_priors(prior, scale, release, monke
     assert np.abs(found.mean() - right.mean()).max() < CELLS / 4 * np.sqrt(right.variance().max())
     assert np.abs(ours - ours.mean() - exact + exact.mean()).max() > 1e-9  # it is interpolated
     monkeypatch.setattr(tables, "_PROBABLE", 60)
-    likelihood = likelihood_of(mechanism, released, alpha, 16)
+    likelihood = likelihood_of(Setting.of(mechanism, 16, alpha), released)
     mended = log_likelihoods([likelihood], sets, log_prior)
     likely = np.argsort(-ours - log_prior)[:60]
     assert mended[likely] == pytest.approx(exact[likely], abs=1e-9)
@@ -221,7 +223,7 @@ def test_normalisers_between_nodes_are_those_of_every_data_set(mechanism, size, 
     for share in (np.full(alpha.size, 1 / alpha.size), alpha / alpha.sum()):
         released = rng.multinomial(size, share)
         own = ob.hellinger_distance(alpha + sets, alpha + released)
-        likelihood = likelihood_of(mechanism, released, alpha, size)
+        likelihood = likelihood_of(Setting.of(mechanism, size, alpha), released)
         ours = log_likelihoods([likelihood], sets, log_prior) + log_prior
         found = Listed(sets, ours, alpha).probabilities
         right = Listed(sets, -own / widths - exact + log_prior, alpha).probabilities
@@ -288,14 +290,12 @@ def two_categories(rng):
 
 
 def deviation_of(mechanism, prior, first, size):
-    likelihood = likelihood_of(mechanism, np.array([first, size - first]), prior, size)
+    likelihood = likelihood_of(Setting.of(mechanism, size, prior), [first, size - first])
     found = TwoCategories(likelihood.log_likelihood, [first], prior, size)
     return deviations(found, likelihood, prior, size)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 25))]
-)
+@pytest.mark.parametrize("seed", some_of(range(25), 6))
 def test_cells_of_counts_of_two_categories_are_as_good_as_every_count(seed):
     made = two_categories(np.random.default_rng([7, seed]))
     assert deviation_of(*made) < CELLS, made
@@ -304,12 +304,14 @@ def test_cells_of_counts_of_two_categories_are_as_good_as_every_count(seed):
 @pytest.mark.parametrize(
     ("mechanism", "prior", "first", "size"),
     [
-        (HellingerExponential(0.05, "global"), (23.7, 0.65), 574_621, 574_672),
         (HellingerExponential(0.0036), (30_521.0, 2302.5), 0, 59_550),
         (SmoothHellingerExponential(0.19, gamma=0.36), (14_626.0, 14_626.0), 95_893, 97_799),
-        pytest.param(
-            *(PermuteAndFlip(0.4), (9_886_000.0, 9_886_000.0), 584_820, 753_603),
-            marks=pytest.mark.slow,
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in [
+                (HellingerExponential(0.05, "global"), (23.7, 0.65), 574_621, 574_672),
+                (PermuteAndFlip(0.4), (9_886_000.0, 9_886_000.0), 584_820, 753_603),
+            ]
         ),
     ],
     ids=repr,
@@ -330,8 +332,8 @@ def test_a_flat_likelihood_leaves_the_prior(size):
 
 def test_another_release_is_noticed():
     """Negative control."""
-    likelihood = likelihood_of(HellingerExponential(0.05), np.array([300, 700]), np.ones(2), 1000)
-    other = likelihood_of(HellingerExponential(0.05), np.array([310, 690]), np.ones(2), 1000)
+    likelihood = likelihood_of(Setting.of(HellingerExponential(0.05), 1000, np.ones(2)), [300, 700])
+    other = likelihood_of(Setting.of(HellingerExponential(0.05), 1000, np.ones(2)), [310, 690])
     found = TwoCategories(likelihood.log_likelihood, [300], np.ones(2), 1000)
     assert deviations(found, likelihood, np.ones(2), 1000) < CELLS
     assert deviations(found, other, np.ones(2), 1000) > 10 * CELLS

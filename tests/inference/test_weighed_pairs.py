@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from opendp_bayes import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
-from opendp_bayes.inference.convolution.two_categories import TwoCategories
+from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from tests.helpers.every_data_set import EveryDataSet, gaps
 from tests.helpers.panels import panels

@@ -15,13 +15,14 @@ def known(law, drawn, prior):
     return Categories(drawn, np.ones(drawn.size, dtype=bool), np.array(prior, dtype=float), law)
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 8, 101, 1000])
-def test_nodes_sum_cubics_exactly(length):
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 6, 7, 8, 9, 101, 1000])
+def test_nodes_sum_cubics_exactly_and_long_cells_of_degree_5_nearly(length):
     cells = Cells(np.array([0]), np.array([7]), np.array([6 + length]))
     x = np.arange(7, 7 + length) - 5.0
-    for power in range(4):
+    for power in range(6):
         found = (cells.node_weights * (cells.nodes - 5) ** power).sum()
-        assert found == pytest.approx((x**power).sum(), rel=1e-12)
+        allowed = 1e-12 if power < 4 or length in (1, 2, 3, 4, 8) else 0.5 / length
+        assert found == pytest.approx((x**power).sum(), rel=allowed)
     assert np.all(cells.node_weights >= 0)
     assert np.all(cells.nodes == np.floor(cells.nodes))
 

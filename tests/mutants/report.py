@@ -13,6 +13,7 @@ from cosmic_ray.work_item import MutationSpec, WorkResult
 from scipy.stats import beta
 
 from tests.mutants.harmless import LEFT_OUT
+from tests.mutants.still_there import is_still_there
 
 _HERE = Path(__file__).parent
 #: Mistakes that change no result, and those that no test notices: the module, the line as it
@@ -22,6 +23,7 @@ REASONS = _HERE / "equivalent.toml"
 #: kept.
 FIRST = _HERE / "first.json"
 _ROUNDS = _HERE / "rounds.toml"
+_LONG_CODE = 90
 
 _PAGE = """\
 # Planted mistakes
@@ -219,17 +221,25 @@ def _reasons(kind: str) -> dict[tuple[str, str], str]:
 
 
 def _listed(title: str, entries: list[tuple[str, tuple[str, str]]]) -> list[str]:
+    entries = [each for each in entries if is_still_there(each[0], each[1][0])]
     if not entries:
         return []
-    lines = ["", f"## {title}", ""]
+    lines = ["", f"## {title}", "", "Mistakes in lines that are still in the code.", ""]
     for module, (line, reason) in entries:
         lines.append(_wrapped(f"- `{Path(module).name}`: `{line}`: {reason}", "  "))
     return lines
 
 
 def _wrapped(text: str, indent: str = "") -> str:
-    """Lines of at most 100 columns, as on every page; code is not broken."""
-    held = re.sub("`.*?`", lambda code: code[0].replace(" ", "\0"), text)
+    """Lines of at most 100 columns, as on every page; only long code is broken, and no line of it
+    begins as an item of a list does.
+    """
+
+    def held_together(code: re.Match[str]) -> str:
+        kept = " (?=[^a-z(])" if len(code[0]) > _LONG_CODE else " "
+        return re.sub(kept, "\0", code[0])
+
+    held = re.sub("`.*?`", held_together, text)
     lines = fill(
         held, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

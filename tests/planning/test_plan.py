@@ -1,5 +1,5 @@
-"""Plans: expected errors against sums and draws made otherwise, the recommendation over many
-settings, and the inverse questions.
+"""Plans: expected errors against sums and draws made otherwise, and the recommendation over many
+settings.
 """
 
 import copy
@@ -25,8 +25,6 @@ from opendp_bayes import (
     exact_loss,
     hellinger_distance,
     plan,
-    smallest_epsilon,
-    smallest_size,
 )
 from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
 from opendp_bayes.mechanisms.setting import Setting
@@ -209,7 +207,7 @@ def test_listed_and_simulated_noise_agree(mechanism: Any, monkeypatch: pytest.Mo
 def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge() -> None:
     counts, prior, mechanism = np.array([80, 120]), np.ones(2), LaplaceParameters(5.0)
     widths = []
-    for shift in mechanism.sample(counts, prior, 100).tolist():
+    for shift in mechanism.sample(counts, prior, 40).tolist():
         release = Release(
             tuple(shift),
             ("a", "b"),
@@ -305,7 +303,7 @@ BUDGETS: list[tuple[int | None, int, dict[str, float], type]] = [
 ]
 
 
-@pytest.mark.parametrize(("size", "k", "budget", "best"), some_of(BUDGETS, 6), ids=str)
+@pytest.mark.parametrize(("size", "k", "budget", "best"), some_of(BUDGETS, 4), ids=str)
 def test_auto_and_plan_agree_under_every_budget(
     size: int | None, k: int, budget: dict[str, float], best: type
 ) -> None:
@@ -501,24 +499,6 @@ def test_a_frame_and_a_document_hold_every_row() -> None:
     assert document["budget"] == {"epsilon": 1.0, "delta": 1e-6}
 
 
-def test_the_smallest_epsilon_and_size_reach_the_error_and_little_less_does_not() -> None:
-    prior, error = (1.0, 1.0), 0.1
-
-    def score(size: int, epsilon: float) -> float:
-        return (
-            plan(size=size, prior=prior, epsilon=epsilon, mechanisms=[LaplaceParameters(1.0)])
-            .rows[0]
-            .score
-        )
-
-    epsilon = smallest_epsilon(error, size=500, prior=prior)
-    assert score(500, epsilon) <= error < score(500, 0.998 * epsilon)
-    size = smallest_size(error, epsilon=1.0, prior=prior)
-    assert score(size, 1.0) <= error < score(size - 1, 1.0)
-    assert smallest_size(error, epsilon=1.0, prior=prior, private=True) > 1
-    assert smallest_epsilon(error, size=None, guess_size=500, prior=prior) > 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -537,27 +517,3 @@ def test_the_smallest_epsilon_and_size_reach_the_error_and_little_less_does_not(
 def test_impossible_plans(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plan(**{"size": 9, "prior": [1.0, 1.0], "epsilon": 1.0, **arguments})
-
-
-def test_errors_that_are_not_reached() -> None:
-    with pytest.raises(ValueError, match=r"error=1.0: must be below 1"):
-        smallest_epsilon(1, size=9, prior=[1.0, 1.0])
-    with pytest.raises(
-        ValueError, match=r"error=0\.001: is not reached with 9 records at any ε up to 1000"
-    ):
-        smallest_epsilon(1e-3, size=None, guess_size=9, prior=[1.0, 1.0], d_in=10**6)
-    with pytest.raises(
-        ValueError, match=r"error=1e-09: is not reached at epsilon=0\.1 with up to 10\^12 records"
-    ):
-        smallest_size(1e-9, epsilon=0.1, prior=[1.0, 1.0])
-
-
-def test_more_records_of_a_person_take_as_many_times_the_epsilon() -> None:
-    """Laplace noise at d_in = 3 and 3 ε is that at 1 and ε."""
-    setting: dict[str, Any] = {"size": 1000, "prior": [1.0, 2.0]}
-    one, three = (smallest_epsilon(0.05, **setting, d_in=d_in) for d_in in (1, 3))
-    assert three == pytest.approx(3 * one, rel=2e-3)
-    sizes = [
-        smallest_size(0.05, epsilon=d_in * 1.0, prior=[1.0, 2.0], d_in=d_in) for d_in in (1, 3)
-    ]
-    assert sizes[0] == sizes[1]

@@ -2,11 +2,15 @@
 
 import json
 import re
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from msgspec.structs import replace
 from statsmodels.datasets import anes96, fair
 
 import opendp_bayes as ob
@@ -56,15 +60,17 @@ column = ["religious", "affair"]
 
 
 class Page(HTMLParser):
-    """The tables of a page, the places in its pictures, and its text by section."""
+    """The tables of a page, what their pictures draw, and its text by section."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tables: list[list[list[str]]] = []
-        self.styles: list[tuple[str, str]] = []
+        self.articles: list[str] = []
+        self.drawn: list[list[list[list[dict[str, str]]]]] = []
+        self.axes: list[list[tuple[float, float]]] = []
         self.text: dict[str, str] = {}
         self.document = ""
-        self._section, self._tags = "", []
+        self._section, self._article, self._tags, self._at = "", "", [], ""
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
@@ -73,14 +79,23 @@ class Page(HTMLParser):
             self._tags.append(tag)
         if tag in ("section", "script"):
             self._section = given["id"]
+        if tag == "article":
+            self._article = given["id"]
         if tag == "table":
             self.tables.append([])
+            self.drawn.append([])
+            self.articles.append(self._article)
         if tag == "tr":
             self.tables[-1].append([])
+            self.drawn[-1].append([])
         if tag in ("td", "th"):
             self.tables[-1][-1].append("")
-        if "style" in given:
-            self.styles.append((given.get("class", "tick"), given["style"]))
+        if tag == "svg":
+            (self.drawn[-1][-1] if given["class"] == "drawn" else self.axes).append([])
+        if tag in ("rect", "circle"):
+            self.drawn[-1][-1][-1].append(given)
+        if tag == "text":
+            self._at = given["x"]
 
     def handle_endtag(self, tag):
         self._tags.pop()
@@ -88,6 +103,8 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if self._section == "releases":
             self.document += data
+        elif self._tags[-1:] == ["text"]:
+            self.axes[-1].append((float(self._at[:-1]), float(data)))
         elif {"td", "th"} & set(self._tags):
             self.tables[-1][-1][-1] += data
         elif "style" not in self._tags:
@@ -154,47 +171,64 @@ def parts(page: Page) -> list[ob.Release]:
     ]
 
 
-def test_every_number_of_the_results_follows_from_the_json(report: Report) -> None:
+def results_of(page: Page) -> list[list[list[str]]]:
+    """The tables of results, without those of what matches no category and of the cost."""
+    return page.tables[:-2]
+
+
+def cells_of(page: Page) -> list[tuple[tuple[str, str, str], list[dict[str, str]]]]:
+    """The probability, the interval and the count of every cell of the results, with what its
+    picture draws, result by result and row by row; a row may go on in the next table.
+    """
+    found: dict[str, list[list[Any]]] = {}
+    for article, (header, *rows), (_, *drawn) in zip(
+        page.articles, results_of(page), page.drawn, strict=False
+    ):
+        of = found.setdefault(article, [[] for _ in rows])
+        for row, (_, *cells), pictures in zip(of, rows, drawn, strict=True):
+            if header[2:] == ["Probability", "95 % interval", "Released count"]:
+                texts = [(cells[1], cells[2], cells[3])]
+            else:
+                split = [cell.split() for cell in cells]
+                texts = [(mean, ends.replace("–", " to "), count) for mean, count, ends in split]
+            row.extend(zip(texts, pictures, strict=True))
+    return [cell for rows in found.values() for row in rows for cell in row]
+
+
+def test_every_number_and_place_of_the_results_follows_from_the_json(report: Report) -> None:
     page = Page(rendered(report))
-    *results, _ = page.tables
-    assert len(results) == len(parts(page))
-    for table, release in zip(results, parts(page), strict=True):
-        mean, (lower, upper) = release.posterior.mean(), release.posterior.interval(0.95)
-        header, *rows = table
-        assert header == ["Category", "Probability", "95 % interval", "Released count"]
-        assert len(rows) == release.k
-        for i, (_, shown, interval, count) in enumerate(rows):
-            low, high = interval.split(" to ")
-            assert agrees(shown, mean[i])
-            assert agrees(low, lower[i])
-            assert agrees(high, upper[i])
-            assert int(count) == release.counts[i]
+    shown, ends = cells_of(page), iter(scales(page))
+    for released in read_back(page):
+        end = next(ends)
+        of = released.values() if isinstance(released, ob.GroupedRelease) else [released]
+        for release in of:
+            mean, (lower, upper) = release.posterior.mean(), release.posterior.interval(0.95)
+            cells, shown = shown[: release.k], shown[release.k :]
+            for i, ((text, interval, count), (bar, reach, dot)) in enumerate(cells):
+                low, high = interval.split(" to ")
+                assert agrees(text, mean[i])
+                assert agrees(low, lower[i])
+                assert agrees(high, upper[i])
+                assert int(count) == release.counts[i]
+                places = [float(bar["width"][:-1]), float(dot["cx"][:-1])]
+                assert places == [pytest.approx(100 * mean[i] / end, abs=1e-3)] * 2
+                places = [float(reach["x"][:-1]), float(reach["width"][:-1])]
+                expected = [100 * lower[i] / end, 100 * (upper[i] - lower[i]) / end]
+                assert places == pytest.approx(expected, abs=1e-3)
+    assert not shown, "every cell was compared"
 
 
-def test_every_place_in_the_pictures_follows_from_the_json(report: Report) -> None:
-    html = rendered(report)
-    page = Page(html)
-    places = [
-        (kind, [float(number) for number in re.findall(r"[\d.]+(?=%)", style)])
-        for kind, style in page.styles
-    ]
-    ticks = re.findall(r'left: ([\d.]+)%">([\d.]+)</span>', html)
-    for release in parts(page):
-        mean, (lower, upper) = release.posterior.mean(), release.posterior.interval(0.95)
-        drawn, places = places[: 3 * release.k], places[3 * release.k :]
-        number = next((i for i, place in enumerate(places) if place[0] != "tick"), len(places))
-        axis, ticks, places = ticks[:number], ticks[number:], places[number:]
-        end = float(axis[-1][1])
-        assert all(float(at) == pytest.approx(100 * float(text) / end) for at, text in axis)
-        for i in range(release.k):
-            bar, reach, dot = drawn[3 * i : 3 * i + 3]
-            assert [kind for kind, _ in (bar, reach, dot)] == ["bar", "reach", "dot"]
-            assert bar[1] == dot[1] == [pytest.approx(100 * mean[i] / end, abs=1e-3)]
-            assert reach[1] == [
-                pytest.approx(100 * lower[i] / end, abs=1e-3),
-                pytest.approx(100 * (upper[i] - lower[i]) / end, abs=3e-3),
-            ]
-    assert not places
+def scales(page: Page) -> list[float]:
+    """The end of the scale of each result, after a look at every tick."""
+    ends: dict[str, set[float]] = {}
+    axes = iter(page.axes)
+    for article, (header, *_) in zip(page.articles, results_of(page), strict=False):
+        for _ in [1] if header[1] == "" else header[1:]:
+            axis = next(axes)
+            assert all(at == pytest.approx(100 * value / axis[-1][1]) for at, value in axis)
+            ends.setdefault(article, set()).add(axis[-1][1])
+    assert not list(axes)
+    return [end for (end,) in ends.values()]
 
 
 def test_the_ledger_adds_up_and_keeps_the_budget(report: Report) -> None:
@@ -235,7 +269,7 @@ def test_no_other_number_is_in_the_text(report: Report) -> None:
 
 def test_the_negative_control_a_number_that_was_changed_is_noticed(election: Report) -> None:
     page = Page(rendered(election))
-    shown, mean = page.tables[0][1][1], parts(page)[0].posterior.mean()[0]
+    shown, mean = cells_of(page)[0][0][0], parts(page)[0].posterior.mean()[0]
     assert agrees(shown, mean)
     assert not agrees(f"{float(shown) + 0.001:.3f}", mean)
     assert not is_bound("0.1999", 0.2)
@@ -249,22 +283,33 @@ def test_categories_are_called_what_the_specification_calls_them(
     assert "How many records each has is private" in page.text["results"]
     assert "are left out" not in page.text["results"]
     page = Page(rendered(marriages))
-    assert page.tables[1][1][0] == "1 × yes"
-    assert page.tables[1][-1][0] == "no listed value × no"
-    counted = (
-        "Records without a value of religious or affair are left out; those with a value of"
-        " religious that is no category are counted as “no listed value”."
-    )
-    assert counted in " ".join(page.text["results"].split())
+    header, *rows = page.tables[1]
+    assert header == ["religious", "yes", "no"]
+    assert [row[0] for row in rows] == ["1", "2", "3", "4", "no listed value"]
 
 
-def test_groups_are_called_by_their_column_and_category(election: Report) -> None:
-    html = rendered(election)
-    assert re.findall(r"<figcaption><strong>(.*?)</strong></figcaption>", html) == [
-        "vote: Clinton",
-        "vote: Dole",
+def test_a_table_says_where_records_in_no_category_are(election: Report, marriages: Report) -> None:
+    header, *rows = Page(rendered(marriages)).tables[-2]
+    assert header == ["Column", "Result", "Without a value", "With another value"]
+    assert rows == [
+        ["affair", "affair; religious × affair", "left out", "cannot occur"],
+        ["religious", "religious × affair", "left out", "counted as “no listed value”"],
     ]
-    assert html.count("<figcaption>") == 2, "none is empty"
+    _, *rows = Page(rendered(election)).tables[-2]
+    assert rows == [
+        ["vote", "Expected vote", "counted as “Dole”", "cannot occur"],
+        ["party", "party; party by vote", "counted as “I”", "counted as “I”"],
+        ["vote", "party by vote", "counted as “Dole”", "cannot occur"],
+    ]
+
+
+def test_groups_stand_below_each_other(election: Report) -> None:
+    header, *rows = results_of(Page(rendered(election)))[2]
+    assert [row[0] for row in rows] == ["Clinton", "Dole"]
+    assert header == ["vote", "D++", "D+", "D"]
+    header, *rows = results_of(Page(rendered(election)))[3]
+    assert [row[0] for row in rows] == ["Clinton", "Dole"]
+    assert header == ["vote", "I", "R", "R+", "R++"]
 
 
 def test_the_page_says_that_released_counts_were_moved(report: Report) -> None:
@@ -276,7 +321,10 @@ def test_the_page_says_that_released_counts_were_moved(report: Report) -> None:
 
 def test_the_page_needs_nothing_and_runs_nothing(report: Report) -> None:
     html = rendered(report)
-    assert not re.search(r"(?:src|href|url)\s*[=(]", html)
+    assert not re.search(r"(?:src|url)\s*[=(]", html)
+    places = re.findall(r'href\s*=\s*"(.*?)"', html)
+    assert len(places) == html.count("href")
+    assert all(place[0] == "#" and f'id="{place[1:]}"' in html for place in places)
     assert (html.count("<script"), html.count("</script>")) == (1, 1)
     assert '<script type="application/json"' in html
     assert "<parties>" not in html
@@ -304,3 +352,73 @@ def test_json_both_ways(report: Report) -> None:
 def test_json_that_is_no_report(marriages: Report, change, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Report.from_json(change(marriages.to_json()))
+
+
+def test_pooled_groups_are_shown_with_their_pooled_estimates(election: Report) -> None:
+    asked = election.specification
+    *others, by_vote = asked.results
+    pooled = replace(by_vote, pooled=True, title="Pooled")
+    report = Report(replace(asked, results=[*others, pooled]), election.releases, election.software)
+    html = rendered(report)
+    assert "The groups were estimated together" in html
+    assert "The groups were estimated together" not in rendered(election)
+    expected = iter(report.releases[-1].pooled().values())
+    shown = cells_of(Page(html))[-14:]
+    for part in (shown[:7], shown[7:]):
+        one = next(expected)
+        assert all(agrees(text[0], mean) for (text, _), mean in zip(part, one.mean(), strict=True))
+    alone = cells_of(Page(rendered(election)))[-14:]
+    assert [text for text, _ in alone] != [text for text, _ in shown]
+
+
+def test_few_results_need_no_contents(election: Report, marriages: Report) -> None:
+    assert '<nav aria-label="Contents">' in rendered(election)
+    assert "<nav" not in rendered(marriages)
+
+
+TOGETHER = """
+title = "Votes and parties"
+joint = true
+privacy = { epsilon = 1.0, size = 944 }
+[columns.vote]
+nulls = "Dole"
+[columns.party]
+categories = [0, 1, 2, 3, 4, 5, 6]
+nulls = 3
+unknown = 3
+[columns.old]
+nulls = true
+[[results]]
+column = ["vote", "party"]
+[[results]]
+column = ["party", "old"]
+[[results]]
+column = "vote"
+"""
+
+
+def test_tables_that_are_estimated_together_agree_to_the_last_digit(tmp_path: Path) -> None:
+    answers = anes96.load_pandas().data
+    vote = pl.Series([VOTES[int(code)] for code in answers["vote"]], dtype=pl.Enum(VOTES))
+    party, old = map(int, answers["PID"]), [bool(age > 45) for age in answers["age"]]
+    report = made(TOGETHER, pl.DataFrame({"vote": vote, "party": party, "old": old}), tmp_path)
+    page = Page(rendered(report))
+    several = [
+        [[Decimal(cell.split()[0]) for cell in row[1:]] for row in table[1:]]
+        for table in results_of(page)[:3]
+    ]
+    by_vote = [a + b for a, b in zip(*several[:2], strict=True)]  # of seven parties, side by side
+    alone = [Decimal(row[2]) for row in results_of(page)[3][1:]]
+    assert [sum(row) for row in by_vote] == alone
+    assert sum(alone) == 1
+    assert [sum(cells) for cells in zip(*by_vote, strict=True)] == [sum(row) for row in several[2]]
+    means = report.posterior().marginal("vote", "party").mean()
+    shown = np.array([float(share) for row in by_vote for share in row])
+    assert np.all(np.abs(shown - means) < 2.0 * 10.0 ** by_vote[0][0].as_tuple().exponent)  # type: ignore[operator]
+    text = " ".join(page.text["methods"].split())
+    assert "with the cliques vote × party and party × old and a hyper-Dirichlet prior" in text
+    assert "It assumes that old is independent of vote given party. An interaction" in text
+    assert re.search(
+        r"R-hat is at most 1\.\d\d, and every count of a table has at least \d+ eff", text
+    )
+    assert "Prior learned from all tables" in page.tables[-1][1][1]

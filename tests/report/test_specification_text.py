@@ -99,6 +99,23 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ('column = "vote"', "", r"line 14: results\[0\]: must have column"),
         ('column = "vote"', 'column = "vote"\nby = "town"', r"line 16: .*by: 'town' is not under"),
         ('column = "vote"', 'column = "vote"\nby = "vote"', r"line 16: .*by: must be another"),
+        ("share = 2", "pooled = true", r"line 19: results\[1\]\.pooled: is for groups; name their"),
+        (
+            'column = "vote"',
+            'column = "vote"\nby = "age group"\npooled = true\nprior = 2',
+            r"line 18: results\[0\]\.prior: does not go with pooled",
+        ),
+        (
+            "prior = 0.5",
+            "prior = 'learnt'",
+            r"line 20: results\[1\]\.prior: must be a number, a list of numbers, 'learned' or",
+        ),
+        ('title = "Votes"', "", r"line 1: the file: must have title; begin with one, as in title"),
+        (
+            '[[results]]\ncolumn = "vote"\n\n[[results]]\ncolumn = ["vote", "age group"]',
+            '[results]\ncolumn = "vote"',
+            r"line 14: results: must be a list, not a table; write \[\[results\]\] in TOML",
+        ),
         ("share = 2", "share = 0", r"line 19: results\[1\]\.share: must be a number > 0"),
         ("share = 2", "share = inf", r"line 19: results\[1\]\.share=inf: must be finite"),
         (
@@ -121,3 +138,35 @@ def test_an_error_has_its_line(old: str, new: str, message: str) -> None:
 def test_a_report_of_nothing_is_refused() -> None:
     with pytest.raises(SpecificationError, match="must have at least one"):
         read_specification("results = []\n" + TEXT[: TEXT.index("[[results]]")])
+
+
+NESTED = ['{"a": ' * 100_000 + "1" + "}" * 100_000, "a = " + "[" * 100_000 + "]" * 100_000]
+
+
+@pytest.mark.parametrize("text", NESTED)
+def test_what_is_nested_too_deep_is_refused(text: str) -> None:
+    with pytest.raises(SpecificationError, match="has tables or lists too deep in each other"):
+        read_specification(text)
+
+
+@pytest.mark.parametrize("hidden", ["\\u001b[2J", "\\u000d", "\\u202e", "\\u009b", "\\u007f"])
+@pytest.mark.parametrize("old", ["Votes", "young", "age group"])
+def test_a_specification_cannot_write_to_the_terminal_of_who_reads_it(
+    old: str, hidden: str
+) -> None:
+    """Control characters would let a question of somebody else's hide the budget it asks for."""
+    with pytest.raises(SpecificationError, match=r"^'.*': has control characters; write it") as e:
+        read_specification(TEXT.replace(f'"{old}"', f'"{old}{hidden}"'))
+    assert str(e.value).isprintable()
+    read_specification(TEXT.replace('"Votes"', '"Votes\\n\\t\u200f é"'))
+
+
+def test_half_a_character_is_refused_before_anything_is_paid_for() -> None:
+    """JSON can name it and no file can hold it, so that a release of it would be lost."""
+    text = '{"title": "Votes\\ud800", "privacy": {"epsilon": 1}, "columns": {}, "results": []}'
+    with pytest.raises(SpecificationError, match=r"^'Votes\\ud800': has control characters"):
+        read_specification(text)
+
+
+def test_a_separator_may_be_a_control_character() -> None:
+    assert read_specification('separator = "\\u0001"\n' + TEXT).separator == "\x01"

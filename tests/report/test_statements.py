@@ -214,7 +214,8 @@ def test_the_promise_is_that_of_its_neighbours() -> None:
     private = promised('epsilon = 1.0\nunit = "one answer"')
     assert "If one answer had been left out, the probability of each result would change" in private
     assert "for all data sets that differ by 1 record added or removed." in private
-    assert "ε = 0.5 for one answer. Chance" in private, "of one result, not of all together"
+    assert "The privacy loss is at most ε = 0.5, for" in private, "of one result, not of all"
+    assert private.startswith(" These results limit what anyone can learn about one answer. They")
     public = report(
         TEXT.replace("epsilon = 1.0", "epsilon = 1.0\nsize = 9").replace(
             '["a", "b"]', '["a", "b"]\nnulls = "a"\nunknown = "a"'
@@ -239,7 +240,7 @@ def test_the_promise_says_what_each_loss_is() -> None:
     assert implied <= float(shown) <= implied + 1e-3
     approximate = promised("rho = 1.0\ndelta = 1e-6", delta=1e-6)
     assert "but for events of probability at most δ = 1e-06." in approximate
-    assert "and δ = 2e-06. This" in approximate
+    assert "and δ = 2e-06. The smaller ρ" in approximate
 
 
 def test_a_factor_that_says_nothing_is_left_out() -> None:

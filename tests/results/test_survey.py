@@ -102,6 +102,7 @@ def changed(**changes):
     [
         ("{", "text: is not a survey in JSON"),
         (b"\xff", "text: is not a survey in JSON"),
+        ('{"a":' * 100_000 + "1" + "}" * 100_000, "text: has objects or lists too deep"),
         (VOTE.to_json(), r"is a release; it is read by Release\.from_json"),
         (changed(extra=1), "text: is not a survey in JSON.*extra"),
         (changed(format="other"), "format='other', version=1: must be 'opendp-bayes survey'"),
@@ -136,3 +137,16 @@ def test_every_part_of_the_total_is_a_sum():
     for name in ("epsilon", "rho", "range", "delta"):
         exact = sum(Fraction(getattr(loss, name)) for loss in losses)
         assert exact <= Fraction(getattr(total, name)) <= exact * (1 + Fraction(1, 1 << 50))
+
+
+def test_a_survey_of_counts_without_a_stated_loss_states_none():
+    """An infinite epsilon would read as a promise that was made."""
+    noise = {"noise": "discrete_laplace", "scale": 2.0}
+    counts = [ob.noisy_counts([7, number], ["a", "b"], **noise) for number in (3, 4)]
+    survey = ob.Survey(("one", "two"), tuple(counts))
+    figure = " ".join(text.get_text() for text in survey.plot().texts)
+    for shown in (survey._repr_html_(), str(survey.sheet().notes), figure):
+        assert "No privacy loss is stated here." in shown
+        assert "ε" not in shown
+    with pytest.raises(ValueError, match="must be of one privacy measure, not MaxDivergence, not"):
+        ob.Survey(("a", "b"), (VOTE, counts[0]))

@@ -455,7 +455,7 @@ def test_the_power_series_gives_the_law_of_a_small_space() -> None:
             )
 
 
-@pytest.mark.parametrize("exponent", [18.0, 22.0])
+@pytest.mark.parametrize("exponent", [18.0, pytest.param(22.0, marks=pytest.mark.slow)])
 def test_marginals_beyond_enumeration(exponent: float) -> None:
     """Ten categories, 40 records, 2e9 candidates."""
     counts = [10, 10, 10, 3, 3, 2, 1, 1, 0, 0]

@@ -1,6 +1,6 @@
 """Joint tables: which cells, and which of them together, a table of some variables is of."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from opendp_bayes.mathematics.telling import told
@@ -18,10 +18,29 @@ def positions_among(axes: tuple[str, ...], names: Any, argument: str = "variable
         )
     if not names or set(names) - set(axes) or len(set(names)) < len(names):
         raise ValueError(
-            f"{argument}={told(names)}: must be some of the variables of the table, each once:"
+            f"{argument}={told(names)}: must be some of the variables, each once:"
             f" {', '.join(map(repr, axes))}."
         )
     return [axes.index(name) for name in names]
+
+
+def check_others(given: Mapping[str, Value], variables: Sequence[str]) -> None:
+    """Raise `ValueError` unless the values of some other variables are given."""
+    if not given or set(variables) & set(given):
+        raise ValueError(
+            f"given={told(given)}: must give the values of other variables than"
+            f" {told(list(variables))}."
+        )
+
+
+def place_among(variable: str, value: Value, values: Iterable[Label]) -> int:
+    """Find a value among those of a variable. Raises `ValueError` for what is none."""
+    known = distinct(values)
+    place = place_of(value, known)
+    if place is None:
+        shown = ", ".join(map(repr, known))
+        raise ValueError(f"{variable}={told(value)}: is not a value of it; those are {shown}.")
+    return place
 
 
 def cells_with(
@@ -31,9 +50,7 @@ def cells_with(
     is no value of it.
     """
     values = [cell[place] for cell in _cells(categories)]
-    if place_of(value, values) is None:
-        shown = ", ".join(map(repr, distinct(values)))
-        raise ValueError(f"{axes[place]}={told(value)}: is not a value of it; those are {shown}.")
+    place_among(axes[place], value, values)
     return {at for at, each in enumerate(values) if are_same(each, value)}
 
 

@@ -41,7 +41,7 @@ class LearnedPosterior(NoiseAwarePosterior):
         """Posteriors of what describes the prior: the share of empty cells, the standard deviation
         of the others' log-intensity within margins, and that of the effects of each margin.
         """
-        ess = float(self._true_counts.diagnostics.ess.min())
+        ess = self._true_counts.independent
 
         def quantity(label: str, values: Floats) -> Quantity:
             def source(size: int, seed: int | None) -> Floats:
@@ -56,11 +56,6 @@ class LearnedPosterior(NoiseAwarePosterior):
     def _counted(self) -> Listed:
         return self._true_counts.counted
 
-    def _part(self, release: ReleasedData) -> "LearnedPosterior":
-        """The posterior of one group of a table of groups: conditional on being in it."""
-        inside = range(release.start, release.start + release.k)
-        return LearnedPosterior(release, self._true_counts.given(inside))
-
     def _shares(self, counts: Any, prior: Floats, rng: np.random.Generator) -> Floats:
         """Probabilities from intensities, which stand for the counts here."""
         return np.asarray(counts / counts.sum(axis=1, keepdims=True, dtype=np.float64))
@@ -68,11 +63,6 @@ class LearnedPosterior(NoiseAwarePosterior):
     def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
         """No cell is without an intensity: moments are those of the mixture."""
         return float(mixture.b.min())
-
-    def _made(
-        self, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]
-    ) -> "LearnedPosterior":
-        return LearnedPosterior(self.release, true_counts, categories)
 
     def __repr__(self) -> str:
         found = self._true_counts.diagnostics

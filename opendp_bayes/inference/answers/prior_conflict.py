@@ -1,16 +1,16 @@
 """Says where a fixed prior, not what was drawn, decides how many records there are."""
 
 import math
-import warnings
 from collections.abc import Iterator
 
 import numpy as np
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.mechanisms.integer_noise import IntegerNoise
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_std
 from opendp_bayes.release_format.data import ReleasedData
-from opendp_bayes.release_format.labels import distinct, identity, places_of
+from opendp_bayes.release_format.labels import distinct, numbered
 
 #: Standard deviations of the noise between a posterior and what was drawn, for sums of many cells,
 #: and what is added for one: the tails of Laplace noise are longer than those of a sum.
@@ -31,7 +31,7 @@ def warn_of_conflict(release: ReleasedData, true_counts: CountsGivenNoise) -> No
         if not categories.noised[cells].all():
             continue
         total = float(drawn[cells].sum()) - cells.size * _mean(noise)
-        mean, width = float(expected[cells].sum()), _std(noise) * math.sqrt(cells.size)
+        mean, width = float(expected[cells].sum()), typical_std(noise) * math.sqrt(cells.size)
         away = abs(mean - float(np.clip(total, 0, release.size))) / width
         if (excess := away / (_FAR + _FARTHER / math.sqrt(cells.size))) > worst:
             worst = excess
@@ -40,11 +40,10 @@ def warn_of_conflict(release: ReleasedData, true_counts: CountsGivenNoise) -> No
                 f" deviations of the noise from {total:.0f}, the sum of what was drawn"
             )
     if message:
-        warnings.warn(
+        warn(
             f"prior: with {_shown(release.prior)}, {message}. The prior claims records that were"
             " not seen, or hides those that were: use noise_aware_posterior(release,"
             " prior='learned') (docs: Which prior should I use).",
-            stacklevel=5,
         )
 
 
@@ -53,8 +52,7 @@ def _sums(release: ReleasedData) -> Iterator[tuple[str, Integers]]:
     if release.size is None:
         yield "", np.arange(release.k)
     for axis, values in release.values_of_axes.items():
-        places = places_of(values)
-        of_cells = np.array([places[identity(value)] for value in values])
+        of_cells = np.array(numbered(values))
         by_value = np.split(np.argsort(of_cells, kind="stable"), np.cumsum(np.bincount(of_cells)))
         for value, cells in zip(distinct(values), by_value, strict=False):
             yield f" with {axis}={value!r}", cells
@@ -63,11 +61,6 @@ def _sums(release: ReleasedData) -> Iterator[tuple[str, Integers]]:
 def _mean(noise: IntegerNoise) -> float:
     """Mean of the noise: a law with kinks is symmetric around their middle."""
     return float(np.mean(noise.kinks)) if noise.kinks else 0.0
-
-
-def _std(noise: IntegerNoise) -> float:
-    """Standard deviation of the noise, about: a law with kinks is a Laplace law."""
-    return noise.scale * math.sqrt(2.0) if noise.kinks else noise.scale
 
 
 def _shown(prior: tuple[float, ...]) -> str:

@@ -1,6 +1,5 @@
 """Posteriors of numbers that follow from the probabilities or from the counts."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,17 +11,34 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.answers.comparison import Probability, standard_error
-from opendp_bayes.inference.answers.law import Law
 from opendp_bayes.inference.engines.true_counts import TrueCounts
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
-from opendp_bayes.inference.sampling.importance import Weighted
-from opendp_bayes.inference.sampling.markov_chain import Chains
 from opendp_bayes.mathematics.validation import Floats, as_level, as_size
 from opendp_bayes.release_format.labels import ByLabel
 
 
-class QuantityLaw(Law, Protocol):
+class QuantityLaw(Protocol):
     """Distribution of a quantity, and how far it is known."""
+
+    def mean(self) -> float:
+        """Expected value."""
+        ...
+
+    def std(self) -> float:
+        """Standard deviation."""
+        ...
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """Probability of being at most the values, elementwise."""
+        ...
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """Inverse of `cdf`."""
+        ...
+
+    def sample(self, size: int, seed: int | None = None) -> Floats:
+        """Draws, shape `(size,)`."""
+        ...
 
     @property
     def draws(self) -> float:
@@ -35,10 +51,6 @@ class QuantityLaw(Law, Protocol):
 
     def draws_at(self, value: float) -> float:
         """Independent draws behind the probability of being at most a value."""
-        ...
-
-    def quantiles(self, levels: Floats) -> Floats:
-        """Inverse of `cdf`."""
         ...
 
 
@@ -83,7 +95,9 @@ class Quantity(Shown):
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Ends of the equal-tailed credible interval of probability `level`."""
-        return self._law.interval(as_level(level))
+        level = as_level(level)
+        lower, upper = self._law.quantiles(np.array([(1 - level) / 2, (1 + level) / 2]))
+        return float(lower), float(upper)
 
     def cdf(self, values: ArrayLike) -> Floats:
         """Posterior probability of being at most each value, elementwise."""
@@ -135,19 +149,8 @@ class Quantities(Shown, Mapping[Any, Quantity]):
         return Sheet((table(headings, rows),), notes=(note,) if note else ())
 
 
-class _OfQuantiles:
-    """The interval of a law whose quantiles are known."""
-
-    @abstractmethod
-    def quantiles(self, levels: Floats) -> Floats: ...
-
-    def interval(self, level: float) -> tuple[float, float]:
-        lower, upper = self.quantiles(np.array([(1 - level) / 2, (1 + level) / 2]))
-        return float(lower), float(upper)
-
-
 @dataclass(frozen=True, eq=False)
-class OfMixture(_OfQuantiles):
+class OfMixture:
     """A probability with a mixture of Betas, or its odds.
 
     `draws` are the independent draws that the mixture is of. Of odds, `rest` is the smallest
@@ -203,7 +206,7 @@ class OfMixture(_OfQuantiles):
 
 
 @dataclass(frozen=True, eq=False)
-class OfDraws(_OfQuantiles):
+class OfDraws:
     """Draws from a source, so many of a seed, which are worth `draws` independent ones."""
 
     source: Callable[[int, int | None], Floats]
@@ -296,6 +299,4 @@ def checked(values: ArrayLike, draws: int) -> Floats:
 
 def independent_draws(true_counts: TrueCounts) -> float:
     """Independent draws that a posterior of counts rests on; infinite where it is computed."""
-    if isinstance(true_counts, (Chains, Weighted)):
-        return float(true_counts.diagnostics.ess.min())
     return float(getattr(true_counts, "independent", np.inf))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from scipy import special
 
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -26,7 +27,7 @@ def moments(
     axes = range(tilt.size)
     mean, covariance = np.zeros(tilt.size), np.zeros((tilt.size, tilt.size))
     for row, log_table in zip(windows, logs, strict=True):
-        table = normalised(log_table + along(row, tilt))
+        table = special.softmax(log_table + along(row, tilt))
         grid = np.meshgrid(*row, indexing="ij", sparse=True)
         own = np.array([(table * grid[axis]).sum() for axis in axes])
         away = [grid[axis] - own[axis] for axis in axes]
@@ -39,9 +40,3 @@ def along(windows: Sequence[Integers], tilt: Floats) -> Floats:
     """The tilt's part of the logarithms of weights, on a grid."""
     rates = [rate * window for rate, window in zip(tilt, windows, strict=True)]
     return np.asarray(sum(np.meshgrid(*rates, indexing="ij", sparse=True)))
-
-
-def normalised(log_table: Floats) -> Floats:
-    """The table with the sum 1."""
-    table = np.exp(log_table - log_table.max())
-    return np.asarray(table / table.sum())

@@ -4,7 +4,6 @@ The weights of the counts are a product over the categories but for their sum. S
 count, given the sum, needs the law of the sum of the others, which `sums_by_pairs` finds.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,9 +17,10 @@ from opendp_bayes.inference.convolution.draws_by_pairs import DrawsByPairs
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
 from opendp_bayes.inference.convolution.part_of_total import Beside, PartOfTotal
+from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws
 from opendp_bayes.inference.convolution.tilts import Tilts
-from opendp_bayes.inference.engines.merged import Groups, Merged
+from opendp_bayes.inference.engines.merged import Groups, Merged, first_ones
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
@@ -32,6 +32,8 @@ from opendp_bayes.inference.laws.mixtures_of_counts import (
     short_cells,
 )
 from opendp_bayes.inference.laws.refinement import cells_between, refined
+from opendp_bayes.mathematics.all_but_one import all_but_one
+from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
@@ -64,7 +66,7 @@ class CountsGivenNoise:
         number is equally probable.
 
     Raises `ValueError` where nothing bounds a private number of records, and before any sum is
-    computed where one would take more than 300 tilts.
+    computed where one would take more than 1000 tilts.
 
     Every mean and standard deviation is within 1e-3 of the standard deviation, and every cumulative
     probability within 1e-3; mostly much nearer. Where the weights of all categories, each from
@@ -112,8 +114,10 @@ class CountsGivenNoise:
 
     def _made(self, groups: Sequence[Sequence[int]]) -> list[PartOfTotal]:
         concentration = float(self.categories.prior.sum())
+        # One plan for all tilts, so that a group is the same node of each.
+        plan = PlanOfSums.of(self._row, np.sqrt(self._tilts[0][0].variance), groups)
         parts = [
-            PartOfTotal(windows, self._row, self._total, self._origin, concentration, fade, groups)
+            PartOfTotal(windows, self._row, plan, self._total, self._origin, concentration, fade)
             for windows, fade in self._tilts
         ]
         best = max(part.log_evidence for part in parts)
@@ -123,7 +127,7 @@ class CountsGivenNoise:
 
     @cached_property
     def _marginals(self) -> tuple[CountLaws, BetaMixtures]:
-        others = _sums_of_others(self.categories.prior)[self._first]
+        others = all_but_one(self.categories.prior)[self._first]
         alpha = self.categories.prior[self._first]
         return self._laws(self._parts, np.arange(self._first.size), alpha, others)
 
@@ -224,7 +228,7 @@ class CountsGivenNoise:
     def size(self) -> CountLaws:
         """The law of the number of records."""
         if self._total.is_point:
-            return CountLaws.of_rows(np.array([[self._total.lowest]]), np.ones(1))
+            return CountLaws.of_number(self._total.lowest)
         top = max(part.log_evidence for part in self._parts)
         every = [part.size_cells for part in self._parts]
         edges = np.unique(np.concatenate([np.append(c.first, c.last + 1) for c in every]))
@@ -268,6 +272,12 @@ class CountsGivenNoise:
         group, and no group holds all.
         """
         return Merged(self, groups)
+
+    def cumulative(self, ends: Integers) -> BetaMixtures:
+        """The probabilities of the first categories together, for so many of them as `ends` says,
+        each from 1 to k - 1.
+        """
+        return Merged(self, first_ones(ends)).probabilities
 
     def given(self, categories: Sequence[int]) -> "CountsGivenNoise | Merged":
         """The posterior of some categories among themselves: of their counts, and of their
@@ -380,10 +390,9 @@ def _check_agree(parts: list[PartOfTotal], log_sums: Floats) -> None:
     log_evidence = special.logsumexp([part.log_evidence for part in parts])
     off = float(np.abs(log_sums - log_evidence).max())
     if off > _DISAGREE:
-        warnings.warn(
+        warn(
             "the posterior given noise on the counts may be less exact than the 1e-3 that is"
             f" stated: sums that should agree differ by a share of {off:.2g}.",
-            stacklevel=2,
         )
 
 
@@ -409,10 +418,3 @@ def _united(
 def _total(categories: Categories, size: int | None, size_prior: Any) -> Total:
     concentration = float(categories.prior.sum())
     return private(categories, size_prior) if size is None else public(size, concentration)
-
-
-def _sums_of_others(values: Floats) -> Floats:
-    """The sum of all values but each, without a difference."""
-    before = np.cumsum(np.append(0.0, values[:-1]))
-    after = np.cumsum(np.append(0.0, values[:0:-1]))[::-1]
-    return np.asarray(before + after)

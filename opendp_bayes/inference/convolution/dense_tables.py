@@ -19,8 +19,8 @@ from opendp_bayes.inference.convolution.count_tables import (
     along,
     check_entries,
     moments,
-    normalised,
 )
+from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 Complexes = NDArray[np.complex128]
@@ -85,7 +85,7 @@ class Convolved:
         deviations = self.deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         pairs = zip(windows, logs, strict=True)
         tilted = [log + along(row, tilt) for row, log in pairs]
-        self._tables = [normalised(log) for log in tilted]
+        self._tables = [special.softmax(log) for log in tilted]
         shape = []
         for axis, deviation in enumerate(deviations):
             lengths = [row[axis].size for row in windows]
@@ -98,16 +98,13 @@ class Convolved:
         _ = self._weighted  # which refuses what is beyond floating point
 
     @cached_property
-    def _transforms(self) -> list[Complexes]:
-        return [fft.rfftn(table, self._shape) for table in self._tables]
+    def _transforms(self) -> Complexes:
+        return np.stack([fft.rfftn(table, self._shape) for table in self._tables])
 
     @cached_property
-    def _others(self) -> list[Complexes]:
+    def _others(self) -> Complexes:
         """For every category the transform of the sum of the others."""
-        ones = np.ones_like(self._transforms[0])
-        before = accumulate([ones, *self._transforms[:-1]], np.multiply)
-        after = list(accumulate([ones, *self._transforms[:0:-1]], np.multiply))[::-1]
-        return [left * right for left, right in zip(before, after, strict=True)]
+        return np.asarray(all_but_one(self._transforms, np.multiply))
 
     def _law(self, transform: Complexes) -> Floats:
         values = fft.irfftn(transform, self._shape)

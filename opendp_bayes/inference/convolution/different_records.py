@@ -18,7 +18,6 @@ from opendp_bayes.inference.convolution.parts_of_different_records import of_pri
 from opendp_bayes.inference.engines.merged import Groups, summed
 from opendp_bayes.inference.engines.true_counts import Drawn, Listed
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
-from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -83,19 +82,16 @@ class Union:
         """The marginals of the counts of all categories."""
         laws = []
         for given in self._found:
-            every = np.concatenate([one.counts for one in given])
-            values, place = np.unique(every, return_inverse=True)
-            law = np.bincount(place, np.concatenate([one.weights for one in given]))
-            masses = np.zeros((values.size, 4))
-            masses[:, 1] = law / law.sum()  # the only node of a cell of one
-            laws.append(CountLaws(Cells(np.zeros_like(values), values, values), masses))
+            counts = np.concatenate([one.counts for one in given])
+            weights = np.concatenate([one.weights for one in given])
+            laws.append(CountLaws.of_rows(counts[:, None], weights))
         return CountLaws.joined(laws)
 
     @cached_property
     def size(self) -> CountLaws:
         """The law of the number of all records."""
         if self._sizes:
-            return CountLaws.of_rows(np.array([[sum(self._sizes)]]), np.ones(1))
+            return CountLaws.of_number(sum(self._sizes))
         laws = [part.number_law() for part in self._parts]
         rows = np.concatenate([numbers for numbers, _ in laws])[:, None]
         pairs = zip(laws, self._shares, strict=True)
@@ -104,6 +100,10 @@ class Union:
     def merged(self, groups: Groups) -> Listed:
         """The counts of groups of categories, by draws."""
         return self._listed.merged(groups)
+
+    def cumulative(self, ends: Integers) -> BetaMixtures:
+        """The probabilities of the first categories together, by draws."""
+        return self._listed.cumulative(ends)
 
     def given(self, categories: Sequence[int]) -> Listed:
         """The counts of some categories, by draws."""

@@ -20,6 +20,8 @@ _BESIDE = ((1, 9 / 16), (3, -1 / 16))
 _FIRST = (-4 / 16, 6 / 16, -4 / 16, 1 / 16)
 #: Relative to the Euclidean norms of what it multiplies, the error of a transform.
 _ROUNDING = 1e-15
+#: Quantiles of a law at which cells begin.
+_LEVELS = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +153,12 @@ def without_rounding(masses: Floats, first: Floats, second: Floats) -> Floats:
     return np.where(np.abs(masses) > _ROUNDING * norms[0] * norms[1], masses, 0.0)
 
 
-def quantiles(laws: Lattices, levels: int = 24) -> Floats:
+def quantiles(laws: Lattices) -> Floats:
     """Places of each law between which there is little of it, and where it is largest; shape
-    `(rows, levels + 1)`.
+    `(rows, _LEVELS + 1)`.
     """
     running = np.cumsum(np.maximum(laws.masses, 0), axis=1)
-    wanted = running[:, -1:] * np.linspace(1e-4, 1 - 1e-4, levels)
+    wanted = running[:, -1:] * np.linspace(1e-4, 1 - 1e-4, _LEVELS)
     found = np.stack([np.searchsorted(r, w) for r, w in zip(running, wanted, strict=True)])
     most = laws.masses.argmax(axis=1)[:, None]
     return laws.origin[:, None] + laws.step[:, None] * np.concatenate([found, most], axis=1)

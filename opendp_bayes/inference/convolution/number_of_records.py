@@ -21,6 +21,8 @@ _LARGEST = 10**15
 _LONGEST_RANGE = 10**6
 #: The weights of so many numbers are compared one by one to bound them.
 _FEW = 1 << 12
+#: What underflows has at most this logarithm.
+_UNDERFLOWN = -690.0
 #: Quantiles of a prior of the number of records between which it is smooth.
 _LEVELS = np.linspace(0.01, 0.99, 33)
 
@@ -156,8 +158,9 @@ def _log_between(size_prior: Any, edges: Floats) -> Floats:
     if size_prior is None:
         return np.zeros(edges.size - 1)
     with np.errstate(all="ignore"):
-        both = size_prior.cdf(edges[1:]), size_prior.sf(edges[:-1] - 1)
-    return np.log(np.clip(np.nan_to_num(np.minimum(*both), nan=1.0), 1e-300, 1.0))
+        both = size_prior.logcdf(edges[1:]), size_prior.logsf(edges[:-1] - 1)
+    # A logarithm is below that of the smallest number where its probability underflowed.
+    return np.nan_to_num(np.minimum(*both), nan=0.0, neginf=_UNDERFLOWN)
 
 
 def _quantiles(size_prior: Any) -> list[float]:

@@ -1,7 +1,6 @@
 """Counts whose sum is public, or private and near where one tilt puts it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -42,25 +41,24 @@ _BEND = 0.15
 class PartOfTotal:
     """Counts of the rows of `windows`, whose tilt suits the numbers of records that `fade` leaves.
 
-    `row`, shape `(k,)`, tells the row of each category; `origin` is a count of every row from which
-    logarithms count; `groups` of categories are nodes of the tree, too.
+    `row`, shape `(k,)`, tells the row of each category, which `plan` sums up, one for all tilts;
+    `origin` is a count of every row from which logarithms count.
     """
 
     def __init__(
         self,
         windows: Windows,
         row: Integers,
+        plan: PlanOfSums,
         total: Total,
         origin: Integers,
         concentration: float,
         fade: Fade = NO_FADE,
-        groups: Sequence[Sequence[int]] = (),
     ) -> None:
         self.windows, self.total, self._fade = windows, total, fade
         self.concentration = concentration
         multiplicity = np.bincount(row)
         self._constant = windows.log_sum(multiplicity, origin)
-        plan = PlanOfSums.of(row, np.sqrt(windows.variance), groups)
         self.plan = plan
         lowest = max(float(total.lowest), fade.first)
         highest = min(float(total.highest), fade.fourth)
@@ -140,7 +138,7 @@ class PartOfTotal:
         """
         rests = self.sums.rests(nodes)
         if self.total.is_point or self.total.all or self._is_narrow(int(rests.whole.step.max())):
-            return Listed.of(self, rests, bins)
+            return Listed(rests, *self.listed, bins)
         return Smooth(self, rests, self.sums.inside.shape.of(nodes), bins)
 
     def _is_narrow(self, step: int) -> bool:
@@ -204,15 +202,25 @@ class Beside(ABC):
         """Records in the other categories beside each count, in parts of similar ones."""
 
 
-class Pairs(Beside):
-    """Sums over pairs of a count and the records of the others, one by one."""
+class Listed(Beside):
+    """`sum_j weight_j rest(n_j - x)` over listed numbers of records."""
 
-    def __init__(self, bins: Bins, log_scale: float) -> None:
-        self._bins, self.log_scale = bins, log_scale
+    def __init__(self, rests: SumLaws, sizes: Floats, log_weights: Floats, bins: Bins) -> None:
+        self._bins, self.log_scale = bins, float(log_weights.max())
+        self._rests, self._sizes = rests, sizes
+        self._weights = np.exp(log_weights - self.log_scale)
 
-    @abstractmethod
+    def seeds(self, shape: Shape) -> Floats:
+        own = self._rests.seeds()
+        some = np.unique(np.quantile(self._sizes, [0, 0.25, 0.5, 0.75, 1]).round())
+        return np.concatenate([size - own for size in some], axis=1)
+
     def pairs(self, row: Integers, counts: Floats) -> tuple[Floats, Floats]:
-        """Records left to the others, and their weights, shapes `(counts, m)`."""
+        """Records left to the others, and their weights, shapes `(counts, sizes)`."""
+        left = self._sizes - counts[:, None]
+        rows = np.broadcast_to(row[:, None], left.shape)
+        density = self._rests.density(rows.ravel(), left.ravel()).reshape(left.shape)
+        return left, self._weights * density
 
     def weights(self, row: Integers, counts: Floats) -> Floats:
         found = np.empty(counts.shape)
@@ -236,43 +244,9 @@ class Pairs(Beside):
             found.append((point[first] + part.start, weight, mean, variance))
         return Completions(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
-    @property
-    @abstractmethod
-    def _most(self) -> int:
-        """Pairs of one count."""
-
     def _blocks(self, size: int) -> list[slice]:
-        block = max(1, _BLOCK // max(self._most, 1))
+        block = max(1, _BLOCK // self._sizes.size)
         return [slice(start, start + block) for start in range(0, size, block)]
-
-
-class Listed(Pairs):
-    """`sum_j weight_j rest(n_j - x)` over listed numbers of records."""
-
-    def __init__(self, rests: SumLaws, sizes: Floats, log_weights: Floats, bins: Bins) -> None:
-        super().__init__(bins, float(log_weights.max()))
-        self._rests, self._sizes = rests, sizes
-        self._weights = np.exp(log_weights - self.log_scale)
-
-    @classmethod
-    def of(cls, part: PartOfTotal, rests: SumLaws, bins: Bins) -> "Listed":
-        """The numbers of a part."""
-        return cls(rests, *part.listed, bins)
-
-    def seeds(self, shape: Shape) -> Floats:
-        own = self._rests.seeds()
-        some = np.unique(np.quantile(self._sizes, [0, 0.25, 0.5, 0.75, 1]).round())
-        return np.concatenate([size - own for size in some], axis=1)
-
-    def pairs(self, row: Integers, counts: Floats) -> tuple[Floats, Floats]:
-        left = self._sizes - counts[:, None]
-        rows = np.broadcast_to(row[:, None], left.shape)
-        density = self._rests.density(rows.ravel(), left.ravel()).reshape(left.shape)
-        return left, self._weights * density
-
-    @property
-    def _most(self) -> int:
-        return int(self._sizes.size)
 
 
 class Smooth(Beside):

@@ -7,7 +7,8 @@ import numpy as np
 
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.laws.count_cells import Cells, LogWeight
-from opendp_bayes.inference.laws.refinement import between, refined
+from opendp_bayes.inference.laws.refinement import cells_from, refined
+from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 
@@ -65,7 +66,10 @@ class Windows:
 
         heights = tilted(mode)(np.repeat(rows, seeds.shape[1]), seeds.ravel().astype(float))
         anchor = seeds[rows, np.argmax(heights.reshape(seeds.shape), axis=1)]
-        cells = refined(tilted(anchor), between(seeds), k)
+        # Each seed has a cell of its own, and so has what is between two.
+        edges = np.concatenate([seeds, seeds + 1], axis=1).astype(np.float64)
+        start = cells_from(edges, np.zeros(k), np.full(k, float(last)))
+        cells = refined(tilted(anchor), start, k)
         log_masses = cells.log_masses(tilted(anchor))
         return cls(categories, tilt, anchor, cells, *_moments(cells, log_masses, anchor))
 
@@ -90,29 +94,24 @@ class Windows:
 
     def chosen(self, rows: Integers) -> "Windows":
         """Those of some rows."""
-        edges = np.searchsorted(self.cells.category, np.arange(self.categories.k + 1))
-        place = np.concatenate([np.arange(edges[row], edges[row + 1]) for row in rows])
-        category = np.repeat(np.arange(rows.size), np.diff(edges)[rows])
-        cells = Cells(category, self.cells.first[place], self.cells.last[place])
+        parts, place = Segments.of(self.cells.category).chosen(rows)
+        cells = Cells(parts.owner, self.cells.first[place], self.cells.last[place])
         chosen = self.anchor[rows], cells, self.log_norm[rows], self.mean[rows], self.variance[rows]
         return Windows(self.categories.chosen(rows), self.tilt, *chosen)
 
     @cached_property
     def ends(self) -> tuple[Integers, Integers]:
         """The smallest and the largest count of each category that has a cell."""
-        edges = np.searchsorted(self.cells.category, np.arange(self.categories.k + 1))
+        edges = Segments.of(self.cells.category).start
         return self.cells.first[edges[:-1]], self.cells.last[edges[1:] - 1]
 
 
 def _moments(cells: Cells, log_masses: Floats, anchor: Integers) -> tuple[Floats, Floats, Floats]:
     """Logarithm of the sum of the masses, mean and variance for each category."""
-    starts = np.flatnonzero(np.diff(cells.category, prepend=-1))
-    largest = np.maximum.reduceat(log_masses.max(axis=1), starts)
-    masses = np.exp(log_masses - largest[cells.category][:, None])
-    total = np.add.reduceat(masses.sum(axis=1), starts)
-    masses /= total[cells.category][:, None]
-    away = cells.nodes - anchor[cells.category][:, None]
-    shift = np.add.reduceat((masses * away).sum(axis=1), starts)
-    spread = (masses * (away - shift[cells.category][:, None]) ** 2).sum(axis=1)
-    variance: Floats = np.add.reduceat(spread, starts)
-    return np.log(total) + largest, np.asarray(anchor + shift), variance
+    parts, owner = Segments.of(cells.category), cells.category[:, None]
+    log_sums = cells.log_sums(log_masses)
+    masses = np.exp(log_masses - log_sums[owner])
+    away = cells.nodes - anchor[owner]
+    shift = parts.sums((masses * away).sum(axis=1))
+    variance = parts.sums((masses * (away - shift[owner]) ** 2).sum(axis=1))
+    return log_sums, anchor + shift, variance

@@ -5,7 +5,7 @@ sums are probable, and a transform loses what is improbable.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,10 +29,14 @@ _REACHED = 4.0
 _FEW, _FAR, _DIGITS = 0.2, 6.5, 25.0
 #: Numbers that weigh less than `exp(-_DEPTH)` need no tilt.
 _DEPTH = 23.0
+#: Numbers beyond an end weigh less than `exp(-_LEFT)` each.
+_LEFT = 32.0
+#: Tilts that make numbers more probable by less than `exp(_RISE)` are as good as each other.
+_RISE = 0.1
 #: One tilt is enough where numbers more than so many deviations away weigh at most `exp(-_HELD)`.
 _REACH, _HELD = 6.5, 18.0
 #: The most tilts of a private number of records.
-_MOST_TILTS = 300
+_MOST_TILTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +77,15 @@ class Tilted:
     log_sum: float
     log_none: float
 
+    @property
+    def step(self) -> float:
+        """About how much the next tilt differs."""
+        return 2 * _APART[1] / self.deviation
+
+    def is_beyond(self, total: Total) -> bool:
+        """True if the mean is no possible number."""
+        return not total.lowest <= self.mean <= total.highest
+
     def reaches(self, end: float) -> bool:
         """True if all sums up to an end are known."""
         near = abs(end - self.mean) < _REACHED * self.deviation
@@ -108,6 +121,7 @@ class Tilts:
     times: Integers
     origin: Integers
     total: Total
+    _known: dict[float, Tilted] = field(default_factory=dict, init=False)
 
     def all(self) -> list[tuple[Windows, Fade]]:
         """Windows of all tilts that are needed, with the numbers of records each is used for.
@@ -129,6 +143,12 @@ class Tilts:
                 " the size and the scale of the noise."
             )
         return found
+
+    def _tilted(self, tilt: float) -> Tilted:
+        if tilt not in self._known:
+            windows = Windows.of(self.categories, tilt, self.total.most_counts)
+            self._known[tilt] = self._of(windows)
+        return self._known[tilt]
 
     def _of(self, windows: Windows) -> Tilted:
         mean = float(self.times @ windows.mean)
@@ -154,13 +174,17 @@ class Tilts:
 
     def _covering(self, best: Tilted) -> list[tuple[Windows, Fade]]:
         """Tilts on both sides of the best, until what is beyond weighs nothing."""
-        total = self.total
+        total, best = self.total, self._climbed(best)
         top, found = best.height(total), [best]
         for sign in (-1, 1):
             end = total.lowest if sign < 0 else total.highest
-            last, step, kept = best, 2 * _APART[1] / best.deviation, best
+            last, step, kept = best, best.step, best
             while not last.reaches(end):
                 self._check_number(len(found))
+                if last.height(total) < top - _DEPTH:
+                    last, step = self._across(last, sign * step, end, top)
+                    if sign * (end - last.mean) <= 0:
+                        break
                 before, last = last, self._apart(last, sign * step)
                 step = abs(last.windows.tilt - before.windows.tilt)
                 step *= before.deviation / last.deviation
@@ -169,23 +193,62 @@ class Tilts:
                     beyond = best.mean + sign * _REACH * best.deviation
                     if last.most(total, beyond, end) < top - _HELD:
                         break
-                if abs(last.mean - kept.mean) > kept.deviation:
+                near = max(before.height(total), last.height(total)) >= top - _DEPTH
+                if near and abs(last.mean - kept.mean) > kept.deviation:
                     found.append(last)
                     kept = last
                 if last.most(total, last.mean + sign * last.deviation, end) < top - _DEPTH:
                     break
+        found = sorted(found, key=lambda each: each.mean)
         return [
             (each.windows, fade)
-            for each, fade in _faded(sorted(found, key=lambda each: each.mean))
+            for each, fade in _faded(found, self._end(found[-1], top))
             if each.most(total, fade.first, fade.fourth) >= top - _DEPTH
         ]
+
+    def _end(self, last: Tilted, top: float) -> float:
+        """A number beyond which nothing weighs anything, however far the law of the sum reaches;
+        lattices need not.
+        """
+        for away in 2.0 ** np.arange(-16, 40):
+            end = last.mean + away * last.deviation
+            if last.most(self.total, end, math.inf) < top - _LEFT:
+                return float(end)
+        return math.inf
+
+    def _climbed(self, start: Tilted) -> Tilted:
+        """The highest of some tilts, ever farther away: where the numbers weigh nearly the same for
+        many deviations, the most probable ones may be far from the first tilt.
+        """
+        total = self.total
+        for sign in (-1, 1):
+            step, end = sign * start.step, total.lowest if sign < 0 else total.highest
+            while not start.reaches(end):
+                near = self._tilted(start.windows.tilt + step)
+                if near.height(total) < start.height(total) + _RISE or near.is_beyond(total):
+                    break
+                start, step = near, 2 * step
+        return start
+
+    def _across(self, start: Tilted, step: float, end: float, top: float) -> tuple[Tilted, float]:
+        """The farthest tilt before which nothing weighs anything, in steps that double, and the
+        last step.
+        """
+        while True:
+            far = self._tilted(start.windows.tilt + 2 * step)
+            meet = (far.log_sum - start.log_sum) / (far.windows.tilt - start.windows.tilt)
+            most = start.most(self.total, start.mean, meet), far.most(self.total, meet, far.mean)
+            if max(most) >= top - _DEPTH:
+                return start, abs(step)
+            start, step = far, 2 * step
+            if (end - start.mean) * step <= 0:
+                return start, abs(step)
 
     def _apart(self, start: Tilted, step: float) -> Tilted:
         """A tilt, about a step from another, whose sums overlap a little with those of this."""
         near, far = 0.0, math.inf
         while True:
-            tilt = start.windows.tilt + step
-            found = self._of(Windows.of(self.categories, tilt, self.total.most_counts))
+            found = self._tilted(start.windows.tilt + step)
             apart = abs(found.mean - start.mean) / 2
             apart /= math.sqrt(found.deviation * start.deviation)
             near, far = (abs(step), far) if apart < _APART[0] else (near, abs(step))
@@ -193,7 +256,7 @@ class Tilts:
             if _APART[0] <= apart <= _APART[2] or narrow:
                 return found
             wanted = abs(step) * min(max(_APART[1] / max(apart, 1e-3), 1 / 8), 8)
-            if not near < wanted < far:
+            if not near < wanted < far or (near > 0 and far < math.inf):
                 wanted = (near + far) / 2
             step = math.copysign(wanted, step)
 
@@ -201,12 +264,16 @@ class Tilts:
         if tilts >= _MOST_TILTS:
             raise ValueError(
                 f"prior: its concentration, {self.categories.prior @ self.times:g}, is too large"
-                " for this uncertain a private number of records; give a narrower size_prior."
+                " for this uncertain a private number of records. Up to 1e5, or where the scale of"
+                " the noise times sqrt(categories) is at most 1e5, there is a posterior; give a"
+                " smaller prior or a narrower size_prior."
             )
 
 
-def _faded(found: list[Tilted]) -> list[tuple[Tilted, Fade]]:
-    """Tilts with where they are used: they fade into each other between their means."""
+def _faded(found: list[Tilted], end: float) -> list[tuple[Tilted, Fade]]:
+    """Tilts with where they are used, up to an end: they fade into each other between their
+    means.
+    """
     means = np.array([each.mean for each in found])
     deviations = np.array([each.deviation for each in found])
     left, right = deviations[:-1], deviations[1:]
@@ -214,7 +281,7 @@ def _faded(found: list[Tilted]) -> list[tuple[Tilted, Fade]]:
     gaps = np.diff(np.concatenate([[-np.inf], middles, [np.inf]]))
     ramps = np.minimum(_RAMP * np.minimum(left, right), 0.45 * np.minimum(gaps[:-1], gaps[1:]))
     ends = np.column_stack([middles - ramps, middles + ramps])
-    borders = [(-math.inf, -math.inf), *map(tuple, ends.tolist()), (math.inf, math.inf)]
+    borders = [(-math.inf, -math.inf), *map(tuple, ends.tolist()), (end, end)]
     return [
         (each, Fade(*below, *above))
         for each, below, above in zip(found, borders[:-1], borders[1:], strict=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,6 +41,11 @@ class Counted(Protocol):
         ...
 
 
+def first_ones(ends: Integers) -> list[range]:
+    """The first categories, as many as each of `ends` says."""
+    return [range(end) for end in ends.tolist()]
+
+
 class Whole(Counted, Protocol):
     """The counts of all categories."""
 
@@ -50,10 +55,6 @@ class Whole(Counted, Protocol):
 
     def given(self, categories: Sequence[int]) -> "Whole":
         """The counts of some, and their probabilities divided by the sum of these."""
-        ...
-
-    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
-        """Draws of the sums of groups, shape `(size, groups)`; every category is in one group."""
         ...
 
 
@@ -91,6 +92,10 @@ class Merged:
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
         return self._whole.together([self._members(group) for group in groups])
 
+    def cumulative(self, ends: Integers) -> BetaMixtures:
+        """The probabilities of the first groups together, for so many of them as `ends` says."""
+        return Merged(self._whole, [self._members(some) for some in first_ones(ends)]).probabilities
+
     def merged(self, groups: Groups) -> "Merged":
         return Merged(self._whole, [self._members(group) for group in groups])
 
@@ -111,6 +116,6 @@ class Merged:
         return [member for group in groups for member in self._groups[group]]
 
 
-def summed(rows: Integers, groups: Groups) -> Integers:
-    """The sums over the groups of counts of shape `(..., k)`."""
+def summed(rows: Any, groups: Groups) -> Any:
+    """The sums over the groups of counts, or of a prior, of shape `(..., k)`."""
     return np.stack([rows[..., list(group)].sum(axis=-1) for group in groups], axis=-1)

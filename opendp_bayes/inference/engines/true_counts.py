@@ -36,12 +36,15 @@ class TrueCounts(Counted, Protocol):
         """
         ...
 
+    def cumulative(self, ends: Integers) -> BetaMixtures:
+        """The probabilities of the first categories together, for so many of them as `ends` says,
+        each from 1 to k - 1.
+        """
+        ...
+
 
 class Listed:
     """Every data set, shape `(c, k)`, with its weight, or draws of them."""
-
-    #: Independent draws that the rows are; infinite where they are all data sets.
-    independent = np.inf
 
     def __init__(self, counts: Integers, log_weights: Floats, prior: Floats) -> None:
         self.rows, self._log_weights, self._prior = counts, log_weights, prior
@@ -56,14 +59,24 @@ class Listed:
         return CountLaws.of_rows(self.rows, self.weights)
 
     @property
+    def independent(self) -> float:
+        """Independent draws that the rows are worth; infinite where they are all data sets."""
+        return np.inf
+
+    @property
     def size(self) -> CountLaws:
         return CountLaws.of_rows(self.rows.sum(axis=1, keepdims=True), self.weights)
 
     def merged(self, groups: Groups) -> "Listed":
-        return self._of(summed(self.rows, groups), sums_of(self._prior, groups))
+        return self._of(summed(self.rows, groups), summed(self._prior, groups))
 
     def given(self, categories: Sequence[int]) -> "Listed":
         return self._of(self.rows[:, list(categories)], self._prior[list(categories)])
+
+    def cumulative(self, ends: Integers) -> BetaMixtures:
+        k = self.rows.shape[1]
+        each = [self.merged([range(end), range(end, k)]).probabilities[0] for end in ends.tolist()]
+        return BetaMixtures.joined(each)
 
     def _of(self, counts: Integers, prior: Floats) -> "Listed":
         return Listed(counts, self._log_weights, prior)
@@ -80,15 +93,13 @@ class Drawn(Listed):
 
     def __init__(self, counts: Integers, prior: Floats) -> None:
         super().__init__(counts, np.zeros(len(counts)), prior)
-        self.independent = len(counts)
+
+    @property
+    def independent(self) -> float:
+        return len(self.rows)
 
     def _of(self, counts: Integers, prior: Floats) -> "Drawn":
         return Drawn(counts, prior)
-
-
-def sums_of(prior: Floats, groups: Groups) -> Floats:
-    """The prior of every group."""
-    return np.array([prior[list(group)].sum() for group in groups])
 
 
 def marginals_of_draws(counts: Integers, weights: Floats, prior: Floats) -> BetaMixtures:

@@ -44,23 +44,20 @@ class BetaMixtures:
         weights: Floats,
         group: Integers,
         owner: Integers,
-        spread: Floats | float = 0.0,
     ) -> "BetaMixtures":
         """One component for each group of components, with the mean and the variance of the group;
         shapes `(c,)`.
 
         `owner`, ascending, is the mixture that a component belongs to, and groups of equal number
-        in two mixtures are two. `spread` is a variance of each mean, of a component that stands for
-        several. Groups of one stay what they are; mean and variance of every mixture are kept.
+        in two mixtures are two. Groups of one stay what they are; mean and variance of every
+        mixture are kept.
         """
-        share_of, spread = np.bincount(owner, weights), np.broadcast_to(spread, a.shape)
-        squares = beta_squares(a, b, weights / share_of[owner], owner, spread)
-        kept = matters(weights, squares, owner, _NEGLIGIBLE)
-        a, b, group, owner, spread = a[kept], b[kept], group[kept], owner[kept], spread[kept]
+        share_of = np.bincount(owner, weights)
+        squares = beta_squares(a, b, weights / share_of[owner], owner)
+        kept = np.flatnonzero(matters(weights, squares, owner, _NEGLIGIBLE))
+        kept = kept[np.lexsort((group[kept], owner[kept]))]
+        a, b, group, owner = a[kept], b[kept], group[kept], owner[kept]
         weights = weights[kept] / share_of[owner]
-        order = np.lexsort((group, owner))
-        a, b, weights, spread = a[order], b[order], weights[order], spread[order]
-        owner, group = owner[order], group[order]
         new = (np.diff(owner, prepend=-1) != 0) | (np.diff(group, prepend=group[:1] - 1) != 0)
         first = np.flatnonzero(new)
         parts = Segments(np.append(first, owner.size))
@@ -70,12 +67,11 @@ class BetaMixtures:
         rest = parts.sums(weights * (b / total)) / share
         within = (a / total) * (b / total) / (total + 1)
         off = np.where(mean[place] < 0.5, a / total - mean[place], rest[place] - b / total)
-        variance = parts.sums(weights * (within + spread + off**2)) / share
-        # A spread is as large as a mean allows only where a cell ends at 0 or 1.
+        variance = parts.sums(weights * (within + off**2)) / share
+        # A variance is as large as a mean allows only where a cell ends at 0 or 1.
         concentration = mean * rest / np.maximum(variance, _SMALLEST) - 1
         concentration = np.maximum(concentration, 1e-6 * np.minimum(total[first], 1))
-        alone = parts.sizes == 1
-        alone &= spread[first] == 0  # not even rounded: a density at 0 is finite for a = 1 only
+        alone = parts.sizes == 1  # not even rounded: a density at 0 is finite for a = 1 only
         return cls(
             np.where(alone, a[first], np.maximum(mean * concentration, _SMALLEST)),
             np.where(alone, b[first], np.maximum(rest * concentration, _SMALLEST)),
@@ -111,11 +107,8 @@ class BetaMixtures:
 
     def variance(self) -> Floats:
         """Variances, those within the components plus those of their means, shape `(m,)`."""
-        share, rest = self.a / (self.a + self.b), self.b / (self.a + self.b)
-        mean, other = self._sums(self.weights * share), self._sums(self.weights * rest)
-        owner = self._owner
-        off = np.where(mean[owner] < 0.5, share - mean[owner], other[owner] - rest)
-        return self._sums(self.weights * (share * rest / (self.a + self.b + 1) + off**2))
+        squares = beta_squares(self.a, self.b, self.weights, self._owner)
+        return self._sums(self.weights * squares)
 
     def cdf(self, values: ArrayLike) -> Floats:
         """P(θ <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
@@ -261,12 +254,10 @@ class BetaMixture:
     weights: Floats
 
     @classmethod
-    def grouped(
-        cls, a: Floats, b: Floats, weights: Floats, group: Integers, spread: Floats | float = 0.0
-    ) -> "BetaMixture":
+    def grouped(cls, a: Floats, b: Floats, weights: Floats, group: Integers) -> "BetaMixture":
         """As `BetaMixtures.grouped`, of one mixture."""
         owner = np.zeros(a.shape, dtype=np.int64)
-        return BetaMixtures.grouped(a, b, weights, group, owner, spread)[0]
+        return BetaMixtures.grouped(a, b, weights, group, owner)[0]
 
     def mean(self) -> float:
         """Expected value."""

@@ -6,7 +6,6 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -67,26 +66,38 @@ class Cells:
 
     @cached_property
     def nodes(self) -> Floats:
-        """Four whole numbers for each cell, its ends and its middle, shape `(cells, 4)`."""
-        half = (self.length - 1) // 2
-        return np.stack([self.first, self.first + half, self.last - half, self.last], axis=1) * 1.0
+        """Four whole numbers for each cell, its ends and two inside, shape `(cells, 4)`."""
+        middle, inside = (self.first + self.last) / 2, self._inside
+        return np.stack([self.first, middle - inside, middle + inside, self.last], axis=1)
 
     @cached_property
     def node_weights(self) -> Floats:
         """The weights with which the sum over the nodes is the sum over the cell, shape
-        `(cells, 4)`: exact for polynomials of degree 3. A node that is not needed has weight 0.
+        `(cells, 4)`: exact for polynomials of degree 3, and of long cells nearly so of degree 5 (a
+        discrete rule of Gauss and Lobatto). A node that is not needed has weight 0.
         """
         length = self.length.astype(np.float64)
-        middle = np.where(self.length % 2, 0.0, 0.5)  # of the inner nodes from the middle
-        spread = (length**2 - 1) / 12 - middle**2
-        reach = (length - 1) ** 2 / 4 - middle**2
-        outer = np.divide(spread, reach, out=np.zeros_like(length), where=reach > 0) / 2
-        outer[self.length == 2] = 0.5
-        outer *= length
-        inner = (length - 2 * outer) / 2
-        odd = self.length % 2 == 1
-        weights = np.stack([outer, inner * (1 + odd), inner * ~odd, outer], axis=1)
-        return weights
+        inside = self._inside**2
+        spread, reach = (length**2 - 1) / 12 - inside, ((length - 1) / 2) ** 2 - inside
+        outer = np.divide(spread, reach, out=np.zeros_like(length), where=reach > 0) / 2 * length
+        outer[self.length == 2] = 1.0  # the ends are all there is
+        inner = length / 2 - outer
+        single = inside == 0  # both inner nodes are the middle
+        return np.stack([outer, inner * (1 + single), inner * ~single, outer], axis=1)
+
+    @cached_property
+    def _inside(self) -> Floats:
+        """Distances of the inner nodes from the middle at which the means of x² and x⁴ over a cell
+        are those over its nodes, moved to whole numbers; 0 for a single middle.
+        """
+        length = self.length.astype(np.float64)
+        end, square = ((length - 1) / 2) ** 2, (length**2 - 1) / 12
+        fourth = square * (3 * length**2 - 7) / 20
+        long, parity = length > 3, (length + 1) % 2 / 2
+        squared = np.divide(
+            end * square - fourth, end - square, out=np.zeros_like(length), where=long
+        )
+        return np.where(long, np.rint(np.sqrt(squared) - parity) + parity, parity)
 
     @cached_property
     def used(self) -> NDArray[np.bool_]:
@@ -104,18 +115,14 @@ class Cells:
 
     def log_sums(self, log_masses: Floats) -> Floats:
         """The logarithm of the sum of the masses of each category's cells."""
-        return Segments.of(self.category).log_sums(special.logsumexp(log_masses, axis=1))
+        parts = Segments.of(self.category)
+        largest = parts.largest(log_masses.max(axis=1))
+        each = np.exp(log_masses - largest[parts.owner, None])
+        return largest + np.log(parts.sums(each.sum(axis=1)))
 
     def where(self, chosen: Integers | NDArray[np.bool_] | slice) -> "Cells":
         """Some of the cells."""
         return Cells(self.category[chosen], self.first[chosen], self.last[chosen])
-
-    def alone(self, part: slice) -> "Cells":
-        """The cells of one category, as category 0, with what was found of all of them."""
-        one = Cells(np.zeros_like(self.first[part]), self.first[part], self.last[part])
-        for name in ("node_weights", "nodes", "used"):
-            one.__dict__[name] = getattr(self, name)[part]
-        return one
 
     def within(self, lower: Integers, upper: Integers) -> "Cells":
         """The parts of the cells between bounds of each category, of shape `(k,)`."""

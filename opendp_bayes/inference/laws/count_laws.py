@@ -38,6 +38,11 @@ class CountLaws:
         return cls(cells, shares.reshape(-1, 4))
 
     @classmethod
+    def of_number(cls, number: int) -> "CountLaws":
+        """The law of a number that is known."""
+        return cls.of_rows(np.array([[number]]), np.ones(1))
+
+    @classmethod
     def of_rows(cls, rows: Integers, weights: Floats) -> "CountLaws":
         """The laws of the columns of weighted rows of counts, shape `(m, k)`."""
         laws = []

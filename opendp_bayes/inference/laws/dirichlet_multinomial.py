@@ -1,5 +1,5 @@
-"""Draws from the Dirichlet and the Dirichlet-multinomial distribution, of posteriors; never of
-releases.
+"""Draws from the Dirichlet and the Dirichlet-multinomial distribution, and of one of several, for
+posteriors; never for releases.
 """
 
 import numpy as np
@@ -61,6 +61,13 @@ def dirichlet(concentration: Floats, rng: np.random.Generator) -> Floats:
         - rng.standard_exponential(concentration.shape) / concentration
     )
     return special.softmax(log_gamma, axis=1)
+
+
+def one_of(log_weight: Floats, rng: np.random.Generator) -> Integers:
+    """An index of the last axis, drawn in proportion to the weights: that of the smallest of
+    exponential variates divided by them.
+    """
+    return np.argmax(log_weight - np.log(rng.standard_exponential(log_weight.shape)), axis=-1)
 
 
 def dirichlet_multinomial(

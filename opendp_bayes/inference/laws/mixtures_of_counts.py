@@ -54,7 +54,7 @@ def long_cells(cells: Cells, alpha: Floats, others: Floats, size: float) -> Inte
 
 def _lengths(cells: Cells, alpha: Floats, others: Floats, size: float) -> Floats:
     """Lengths of cells, relative to the deviations of their Betas."""
-    middle = cells.nodes[:, 1]
+    middle = (cells.first + cells.last) / 2
     a = middle + alpha[cells.category]
     b = np.maximum(size - middle, 0) + others[cells.category]
     return np.asarray(cells.length / np.sqrt(a * b / (a + b)))
@@ -112,7 +112,7 @@ def grouped(
     counts, left = counts[order], np.maximum(left[order], 0)
     width = np.floor(np.logaddexp(-np.log(a), -np.log(b)) / _NEARLY)
     deviation = np.minimum(np.exp((width + 0.5) * _NEARLY / 2), _WIDEST)
-    place = np.floor(np.log(a / b) / (_NEAR * deviation))
+    place = np.floor((np.log(a) - np.log(b)) / (_NEAR * deviation))
     key = np.zeros(a.shape, dtype=np.int64)
     if cell is not None:
         cell = cell[order]

@@ -24,17 +24,15 @@ def matters(weights: Floats, squares: Floats, owner: Integers, least: float) -> 
     return kept
 
 
-def beta_squares(
-    a: Floats, b: Floats, weights: Floats, owner: Integers, spread: Floats | float = 0.0
-) -> Floats:
+def beta_squares(a: Floats, b: Floats, weights: Floats, owner: Integers) -> Floats:
     """Contributions of Betas to the variances of their mixtures, not yet multiplied by `weights`;
     the weights of an owner sum to 1.
 
-    A contribution is the Beta's own variance, that of its mean (`spread`), and the squared distance
-    of its mean from the mixture's.
+    A contribution is the Beta's own variance and the squared distance of its mean from the
+    mixture's.
     """
     total = a + b
     share, rest = a / total, b / total
     mean, other = (np.bincount(owner, weights * part)[owner] for part in (share, rest))
     off = np.where(mean < 0.5, share - mean, other - rest)
-    return np.asarray(share * rest / (total + 1) + spread + off**2)
+    return np.asarray(share * rest / (total + 1) + off**2)

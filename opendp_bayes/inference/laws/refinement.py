@@ -18,19 +18,6 @@ _COARSER = 24.0
 _CLOSE = 0.25
 
 
-def between(seeds: Integers) -> Cells:
-    """The seeds of every category, shape `(k, m)`, one cell each, and the runs between them."""
-    seeds = np.sort(seeds, axis=1)
-    k, m = seeds.shape
-    category = np.repeat(np.arange(k), 2 * m - 1)
-    first, last = np.empty((k, 2 * m - 1), dtype=np.int64), np.empty((k, 2 * m - 1), dtype=np.int64)
-    first[:, ::2] = last[:, ::2] = seeds
-    first[:, 1::2], last[:, 1::2] = seeds[:, :-1] + 1, seeds[:, 1:] - 1
-    last[:, ::2][:, 1:][np.diff(seeds, axis=1) == 0] = -1  # a seed that is there twice
-    cells = Cells(category, first.ravel(), last.ravel())
-    return cells.where(cells.first <= cells.last)
-
-
 def cells_from(seeds: Floats, low: Floats, high: Floats) -> Cells:
     """Cells of every row from each of its seeds, shape `(rows, m)`, to the next."""
     rows = np.repeat(np.arange(low.size), seeds.shape[1])
@@ -46,15 +33,14 @@ def cells_between(
     """
     kept = (row >= 0) & (first > low[row]) & (first <= high[row])
     row, start = row[kept], np.floor(first[kept]).astype(np.int64)
-    bucket = start
     if narrow is not None:
-        unit = np.maximum(narrow[row], 1.0)
-        away = start / unit
+        away = start / np.maximum(narrow[row], 1.0)
         near = np.log(np.maximum(away, 1e-12)) / _CLOSE
         bucket = np.floor(np.where(away < 1, near, away - 1)).astype(np.int64)
-    _, chosen = np.unique(np.stack([row, bucket]), axis=1, return_index=True)
-    row = np.append(row[chosen], np.arange(low.size))
-    start = np.append(start[chosen], np.floor(low).astype(np.int64))
+        _, chosen = np.unique(np.stack([row, bucket]), axis=1, return_index=True)
+        row, start = row[chosen], start[chosen]
+    row = np.append(row, np.arange(low.size))
+    start = np.append(start, np.floor(low).astype(np.int64))
     order = np.lexsort((start, row))
     row, start = row[order], start[order]
     new = (np.diff(row, prepend=-1) != 0) | (np.diff(start, prepend=-1) != 0)

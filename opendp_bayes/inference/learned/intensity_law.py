@@ -32,6 +32,8 @@ _LOWEST, _EMPTY, _MASS = -75, 0.15, 4.0
 _DENSE, _GROWTH = 128, 0.02
 #: How far apart components may be, in the order of their centres, that divide their weights anew.
 _NEIGHBOURS = 6
+#: How many components divide their weights anew with the empty one.
+_WITH_EMPTY = 30
 #: Added to every share: below it a component cannot be told from none, and sums stay above 0.
 _LEAST, _TINY = 1e-12, np.float32(1e-37)
 
@@ -142,7 +144,9 @@ class IntensityLaw:
         return drawn / drawn.sum(axis=1, keepdims=True)
 
     def pairs(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
-        """Pairs of components near each other, in a random order."""
+        """The empty component with some others, and pairs near each other, in a random order."""
+        for at in rng.permutation(self.base.size - 1)[:_WITH_EMPTY].tolist():
+            yield 0, at + 1
         apart = int(rng.integers(1, _NEIGHBOURS + 1))
         for at in rng.permutation(self.base.size - apart).tolist():
             yield self._by_centre[at], self._by_centre[at + apart]

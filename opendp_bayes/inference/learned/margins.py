@@ -17,6 +17,7 @@ from itertools import combinations
 
 import numpy as np
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import one_of
 from opendp_bayes.inference.learned.intensity_law import STEP
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -26,8 +27,14 @@ WIDTH = 17
 #: that scale on the lattice.
 SCALES = np.exp(np.linspace(-3.3, 1.3, 24))
 _LOG_PRIOR = np.log(SCALES / (1 + SCALES**2))
-_LATTICE = STEP * np.arange(-400, 401)
-_LOG_SUMS = np.log(np.exp(-((_LATTICE / SCALES[:, None]) ** 2) / 2).sum(axis=1))
+#: The highest place of an effect on the lattice, and the masses of places under each scale.
+_HIGHEST = 400
+_LATTICE = STEP * np.arange(-_HIGHEST, _HIGHEST + 1)
+_MASSES = np.exp(-((_LATTICE / SCALES[:, None]) ** 2) / 2)
+_LOG_SUMS = np.log(_MASSES.sum(axis=1))
+_MASSES /= _MASSES.sum(axis=1, keepdims=True)
+#: Scales that are tried at once, the present one among them, and the least that a sum can be.
+_TRIED, _TINY = 6, 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,20 +71,37 @@ class Margin:
 
     def moved(
         self, first: Integers, log_likelihood: Floats, tau: Integers, rng: np.random.Generator
-    ) -> Integers:
+    ) -> tuple[Integers, Integers]:
         """Effects drawn from `first` and the following steps, with their log-likelihoods, shapes
-        `(chains, number)` and `(chains, number, WIDTH)`; τ are places in `SCALES`.
+        `(chains, number)` and `(chains, number, WIDTH)`, and τ, places in `SCALES`.
+
+        Of independent effects τ is drawn before them, with the effects summed over these places.
         """
         places = first[..., None] + np.arange(WIDTH)
-        scale = (SCALES[tau] / STEP)[:, None, None]
         if not self.smooth:
-            chosen = one_of(log_likelihood - (places / scale) ** 2 / 2, rng)
-            return first + chosen
+            return self._independent(places, log_likelihood, tau, rng)
+        scale = (SCALES[tau] / STEP)[:, None, None, None]
         shape = len(first), self.walks, self.steps, WIDTH
-        places, log_likelihood = places.reshape(shape), log_likelihood.reshape(shape)
-        return first + self._walk(places, log_likelihood, scale[..., None], rng).reshape(
-            first.shape
-        )
+        walk = self._walk(places.reshape(shape), log_likelihood.reshape(shape), scale, rng)
+        effects = first + walk.reshape(first.shape)
+        return effects, self._scales(effects, rng)
+
+    def _independent(
+        self, places: Integers, log_likelihood: Floats, tau: Integers, rng: np.random.Generator
+    ) -> tuple[Integers, Integers]:
+        """τ from some that are next to each other, given the places alone; effects given τ."""
+        tried = (tau - rng.integers(_TRIED, size=tau.shape))[:, None] + np.arange(_TRIED)
+        inside = (tried >= 0) & (tried < len(SCALES))
+        tried = np.where(inside, tried, tau[:, None])
+        likelihood = np.exp(log_likelihood - log_likelihood.max(axis=-1, keepdims=True))
+        columns = np.clip(places, -_HIGHEST, _HIGHEST) + _HIGHEST
+        masses = _MASSES[tried[..., None, None], columns[:, None]]
+        sums = np.einsum("ctlw,clw->ctl", masses, likelihood)
+        log_p = np.log(np.maximum(sums, _TINY)).sum(axis=-1) + _LOG_PRIOR[tried]
+        chosen = one_of(np.where(inside, log_p, -np.inf), rng)
+        tau = np.take_along_axis(tried, chosen[:, None], axis=1)[:, 0]
+        log_masses = -((places * (STEP / SCALES[tau])[:, None, None]) ** 2) / 2
+        return places[..., 0] + one_of(log_likelihood + log_masses, rng), tau
 
     def _walk(
         self, places: Integers, log_likelihood: Floats, scale: Floats, rng: np.random.Generator
@@ -108,7 +132,7 @@ class Margin:
         start = (starts**2).sum(axis=-1) / 2 if self.smooth else 0.0
         return -squares / (2 * scale**2) - start
 
-    def scales(self, effects: Integers, rng: np.random.Generator) -> Integers:
+    def _scales(self, effects: Integers, rng: np.random.Generator) -> Integers:
         """τ drawn given the effects, as places in `SCALES`, shape `(chains,)`."""
         squares, number = self._squares(effects)
         log_p = -squares[:, None] / (2 * SCALES**2) - number * _LOG_SUMS + _LOG_PRIOR
@@ -146,11 +170,6 @@ def margins_of(variables: dict[str, Integers], ordered: Sequence[str]) -> list[M
             level = row * sizes[along] + variables[along]
             found.append(Margin(some, level, rows, sizes[along], bool(walked)))
     return found
-
-
-def one_of(log_weight: Floats, rng: np.random.Generator) -> Integers:
-    """An index of the last axis, drawn in proportion to the weights."""
-    return np.argmax(log_weight - np.log(rng.standard_exponential(log_weight.shape)), axis=-1)
 
 
 def exchanged(

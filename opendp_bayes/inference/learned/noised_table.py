@@ -5,15 +5,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from opendp_bayes.inference.likelihood.envelope import check_same_records
 from opendp_bayes.inference.likelihood.of_counts import IndependentNoise, likelihood_of
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.release_format.data import ReleasedData
-from opendp_bayes.release_format.labels import identity, places_of
+from opendp_bayes.release_format.labels import numbered
 
 #: Counts further than this from what was drawn, `exp(-_DEPTH)` of the noise's largest mass, are
 #: left out.
 _DEPTH = 30.0
+#: Draws that differ by less than so many scales of the noise are alike.
+_ALIKE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +52,19 @@ class NoisedTable:
         highest = max(min(reach), 1)
         if self.size is None:
             return highest
-        return self.size if not all(map(all, self._noised)) else min(highest, max(self.size, 1))
-
-    @property
-    def _noised(self) -> list[tuple[bool, ...]]:
-        return [look.noised for look in self.looks]
+        known = all(all(look.noised) for look in self.looks)
+        return min(highest, max(self.size, 1)) if known else self.size
 
     def start(self) -> Integers:
         """Counts to begin with, which have the public number of records, shape `(k,)`."""
         drawn = np.clip(self.looks[0].drawn, 0, self.largest)
         return drawn if self.size is None else nearest_counts(drawn, self.size)
+
+    def orders(self, rng: np.random.Generator) -> tuple[Integers, Integers]:
+        """The cells in a random order, and with those next to each other whose draws are alike."""
+        drawn = self.looks[0].drawn
+        alike = np.argsort(drawn + _ALIKE * self.scale * rng.random(self.k))
+        return rng.permutation(self.k), alike
 
     def origin(self) -> float:
         """Logarithm of a typical intensity: that of the mean of what was drawn, or what noise
@@ -78,20 +84,22 @@ class NoisedTable:
         return found
 
 
-def table_of(release: ReleasedData) -> NoisedTable:
-    """The table that a release was drawn from.
+def table_of(releases: Sequence[ReleasedData], size: int | None) -> NoisedTable:
+    """The table of `size` records that releases were drawn from.
 
-    Raises `ValueError` where its draw is not noise on counts.
+    Raises `ValueError` where a draw is not noise on counts, or contradicts another.
     """
-    prior: Floats = np.array(release.prior)
-    likelihood = likelihood_of(release.mechanism, np.array(release.drawn), prior, release.size)
-    if not isinstance(likelihood, IndependentNoise):
-        raise ValueError(
-            f"prior='learned': needs noise on the counts, as of KNormParameters, LaplaceParameters"
-            f" or GaussianParameters; what {release.mechanism.name!r} draws depends on the prior"
-            " that it was made with. Leave prior out."
-        )
-    return NoisedTable([likelihood], release.size, _variables(release))
+    looks = [_look(release) for release in releases]
+    check_same_records(looks)
+    return NoisedTable(looks, size, _variables(releases[0]))
+
+
+def _look(release: ReleasedData) -> IndependentNoise:
+    """A draw with its noise."""
+    release.setting.check_learnable()
+    likelihood = likelihood_of(release.setting, release.drawn)
+    assert isinstance(likelihood, IndependentNoise)  # noqa: S101  # of every law with noise alone
+    return likelihood
 
 
 def _variables(release: ReleasedData) -> dict[str, Integers]:
@@ -99,8 +107,4 @@ def _variables(release: ReleasedData) -> dict[str, Integers]:
     columns = release.values_of_axes
     if not columns:
         return {"": np.arange(release.k)}
-    found = {}
-    for name, values in columns.items():
-        places = places_of(values)
-        found[name] = np.array([places[identity(value)] for value in values])
-    return found
+    return {name: np.array(numbered(values)) for name, values in columns.items()}

@@ -1,9 +1,10 @@
 """Markov chains of the learned prior. A sweep moves, in turn,
 
 1. the true counts, given weights and effects: each to one of 11 equally spaced places around it,
-   of a random spacing; with a public number of records, two cells exchange records;
-2. the weights of components: pairs of neighbours divide theirs anew, cells integrated out; then
-   each cell's component, and all weights given these;
+   of a random spacing; with a public number of records, two cells exchange records: first any
+   two, then two whose draws are alike, as many may go from one to the other at once;
+2. the weights of components: pairs divide theirs anew, cells integrated out; then each cell's
+   component, and all weights given these;
 3. the effects of each margin, and their scale τ.
 
 Every choice is from the exact conditional law, in which intensities are integrated out; where only
@@ -18,8 +19,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import one_of
 from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, IntensityLaw
-from opendp_bayes.inference.learned.margins import WIDTH, Margin, exchanged, one_of
+from opendp_bayes.inference.learned.margins import WIDTH, Margin, exchanged
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -131,10 +133,14 @@ class Sweeps:
             log_p = self._table.log_noise(candidates, every) + self._log_mass(candidates, every)
             self.counts = _chosen(candidates, log_p, self._rng)
             return
-        order, half = self._rng.permutation(self._table.k), self._table.k // 2
-        steps, moved = self._steps((len(self.counts), half)), []
+        for order in self._table.orders(self._rng):
+            self._exchange(order[:-1:2], order[1::2])
+
+    def _exchange(self, ones: Integers, others: Integers) -> None:
+        """Exchange records between each of some cells and another."""
+        steps, moved = self._steps((len(self.counts), ones.size)), []
         log_p = np.zeros(steps.shape)
-        for cells, sign in ((order[:half], 1), (order[half : 2 * half], -1)):
+        for cells, sign in ((ones, 1), (others, -1)):
             candidates = self.counts[:, cells, None] + sign * steps
             log_p = log_p + self._table.log_noise(candidates, cells)
             log_p = log_p + self._log_mass(candidates, cells)
@@ -217,9 +223,9 @@ class Sweeps:
             inside = (places >= self._lowest) & (places < self._lowest + self._locations)
             index = row[..., None] + np.where(inside, places, self._lowest)
             log_p = np.where(inside, self._flat[index], _IMPOSSIBLE)
-            moved = margin.moved(effects + start, margin.totals(log_p), tau, rng)
+            moved, self.tau[at] = margin.moved(effects + start, margin.totals(log_p), tau, rng)
             self.location = self.location + (moved - effects)[:, margin.level]
-            self.effects[at], self.tau[at] = moved, margin.scales(moved, rng)
+            self.effects[at] = moved
         for first, second in pairwise(range(len(self._margins))):
             one, other = (
                 (self._margins[at], self.effects[at], self.tau[at]) for at in (first, second)

@@ -46,7 +46,7 @@ _ERROR, _ERROR_IN_WIDTHS, _LEAST, _MOST = 1e-5, 1e-4, 1e-7, 1e-5
 def curves(
     law: ExponentialWeights, size: int, prior: tuple[float, ...]
 ) -> tuple[Akima1DInterpolator, Akima1DInterpolator]:
-    """`ln w` and `ln Z` for two categories, as functions of `_position`.
+    """`ln w` and `ln Z` for two categories, as functions of `position`.
 
     Nodes are evenly spaced in that coordinate. A smooth sensitivity has kinks, and the normaliser
     bends where the width does, so an interval is halved where a curve misses its middle.
@@ -85,7 +85,7 @@ def curves(
 @lru_cache(maxsize=64)
 def coin_curves(scale: float, size: int, prior: tuple[float, ...]) -> Akima1DInterpolator:
     """`ln S_m` of the coins of all candidates but x, for two categories, as a function of
-    `_position`; shape `(..., len(POWERS))`.
+    `position`; shape `(..., len(POWERS))`.
     """
     nodes = _counts_at(np.linspace(-math.log(size + 1), math.log(size + 1), _COIN_NODES), size)
     values = []
@@ -119,5 +119,6 @@ def position(count: Integers, size: int) -> Floats:
 
 
 def distances(counts: Integers, other: Integers, prior: Floats) -> Floats:
+    """Hellinger distances of the posteriors of counts, shape `(..., k)`, from that of others."""
     gaps = gap_above(prior + np.minimum(counts, other), np.abs(counts - other) / 2)
     return distance_from_divergence(gaps.sum(axis=-1))

@@ -2,7 +2,7 @@ r"""The probability of a release as a function of the counts that it was made fr
 that does not depend on them.
 
 Nothing here needs to be private or exact to the last digit: the release is already public. Where a
-sum over all candidates would take too long it is taken over cells (`inference.cells`), and smooth
+sum over all candidates would take too long it is taken over cells (`laws.count_cells`), and smooth
 functions of the counts are interpolated; `docs/posterior.md` states the error and the tests measure
 it.
 """
@@ -13,6 +13,7 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from opendp_bayes.inference.likelihood.normalisers_of_listed_data import (
@@ -34,7 +35,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, IntegerNoise
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.permute_and_flip import flip_quadrature
-from opendp_bayes.mechanisms.protocol import Mechanism, law_of
+from opendp_bayes.mechanisms.setting import Setting
 
 #: Data sets of three or more categories up to which they are listed for an exponential mechanism.
 LARGEST_LIST = 200_000
@@ -92,19 +93,19 @@ class Weighing:
         else:
             rank = ranks(counts, self.size)
             log_width, log_normaliser = (table[rank] for table in tables(*key))
-        return -self.distances(counts, self.released) * np.exp(-log_width) - log_normaliser
+        return -self.distances(counts) * np.exp(-log_width) - log_normaliser
 
     def computed(self, counts: Integers) -> Floats:
         """Log-likelihood of some of the data sets that can be listed, without interpolation."""
         rank = ranks(counts, self.size)
         log_widths = tables(self.law, self.size, tuple(self.prior.tolist()))[0]
         log_normaliser = normalisers_at(rank, log_widths, self.size, self.prior)
-        exponents = self.distances(counts, self.released) * np.exp(-log_widths[rank])
+        exponents = self.distances(counts) * np.exp(-log_widths[rank])
         return -exponents - log_normaliser
 
-    def distances(self, counts: Integers, other: Integers) -> Floats:
-        """Hellinger distances between posteriors, shape `(m,)`."""
-        return distances(counts, other, self.prior)
+    def distances(self, counts: Integers) -> Floats:
+        """Hellinger distances of posteriors from the released one, shape `(m,)`."""
+        return distances(counts, self.released, self.prior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,23 +162,19 @@ class Tabulated:
 Likelihood = IndependentNoise | Weighing | Flipping | Tabulated
 
 
-def likelihood_of(
-    mechanism: Mechanism, drawn: Integers, prior: Floats, size: int | None
-) -> Likelihood:
-    """The likelihood of what a mechanism has `drawn`, shape `(k,)`, from its law.
+def likelihood_of(setting: Setting, drawn: ArrayLike) -> Likelihood:
+    """The likelihood of what a mechanism has `drawn`, shape `(k,)`, in its setting.
 
     Raises `ValueError` for noise of a scale beyond 10^12, and where a mechanism that does not state
     its law has no other way to a likelihood (`_tabulated_likelihood`).
     """
-    law = law_of(mechanism, size, prior)
-    if law is None:
-        return _tabulated_likelihood(mechanism, drawn, prior, size)
-    return _of_law(law, drawn, prior, size)
+    drawn = np.asarray(drawn, dtype=np.int64)
+    if setting.law is None:
+        return _tabulated_likelihood(setting, drawn)
+    return _of_law(setting.law, setting, drawn)
 
 
-def _tabulated_likelihood(
-    mechanism: Any, released: Integers, prior: Floats, size: int | None
-) -> "Tabulated":
+def _tabulated_likelihood(setting: Setting, released: Integers) -> Tabulated:
     """The likelihood of `released`, shape `(k,)`, under a mechanism that does not state its law.
 
     It may have a method `log_likelihood(released, counts, prior)`: the
@@ -185,6 +182,8 @@ def _tabulated_likelihood(
     common to all rows. Otherwise its `log_pmf` is called for every data set, of which there may be
     2000. Raises `ValueError` where neither is possible.
     """
+    mechanism: Any = setting.mechanism
+    prior, size = setting.prior_array, setting.size
     if hasattr(mechanism, "log_likelihood"):
 
         def of_plugin(counts: Integers) -> Floats:
@@ -221,39 +220,39 @@ def _tabulated_likelihood(
 
 
 @singledispatch
-def _of_law(law: Any, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
+def _of_law(law: Any, setting: Setting, drawn: Integers) -> Likelihood:
     raise TypeError(f"law={law!r}: has no likelihood; add a handler for its family.")
 
 
 @_of_law.register
-def _(law: AdditiveNoise, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
+def _(law: AdditiveNoise, setting: Setting, drawn: Integers) -> Likelihood:
     _check_scale(law.noise.scale)
     if not all(law.noised):
-        _check_total(drawn, size)
+        _check_total(drawn, setting.size)
     return IndependentNoise(drawn, law.noise, law.noised)
 
 
 @_of_law.register
-def _(law: SimplexNoise, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
+def _(law: SimplexNoise, setting: Setting, drawn: Integers) -> Likelihood:
     # Of counts with the sum of what was drawn, half of the norm on each side is noise on each.
     _check_scale(law.scale)
-    _check_total(drawn, size)
-    return IndependentNoise(drawn, DiscreteLaplace(2 * law.scale), (True,) * prior.size)
+    _check_total(drawn, setting.size)
+    return IndependentNoise(drawn, DiscreteLaplace(2 * law.scale), (True,) * drawn.size)
 
 
 @_of_law.register
-def _(law: ExponentialWeights, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
-    _check_counts(drawn, size)
-    return Weighing(law, drawn, prior)
+def _(law: ExponentialWeights, setting: Setting, drawn: Integers) -> Likelihood:
+    _check_counts(drawn, setting.size)
+    return Weighing(law, drawn, setting.prior_array)
 
 
 @_of_law.register
-def _(law: Flips, drawn: Integers, prior: Floats, size: int | None) -> Likelihood:
-    _check_counts(drawn, size)
-    if prior.size > 2 and number_of_candidates(int(drawn.sum()), prior.size) > LARGEST_LIST:
+def _(law: Flips, setting: Setting, drawn: Integers) -> Likelihood:
+    _check_counts(drawn, setting.size)
+    if drawn.size > 2 and number_of_candidates(int(drawn.sum()), drawn.size) > LARGEST_LIST:
         # So many coins that all products are exponentials: their sum is what matters.
-        return Weighing(law.limit, drawn, prior)
-    return Flipping(law.scale, drawn, prior)
+        return Weighing(law.limit, drawn, setting.prior_array)
+    return Flipping(law.scale, drawn, setting.prior_array)
 
 
 def _check_scale(scale: float) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial, one_of
 from opendp_bayes.inference.pooling.counts_at_quantiles import Looks, Placed, Standing
 from opendp_bayes.inference.pooling.hyperparameters import Concentration, Priors, Steps
 from opendp_bayes.inference.pooling.public_totals import Totals
-from opendp_bayes.inference.pooling.records_anew import one_of, records_anew
+from opendp_bayes.inference.pooling.records_anew import records_anew
 from opendp_bayes.inference.pooling.rising import Rising
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise

@@ -16,8 +16,8 @@ from opendp_bayes.inference.pooling.public_totals import Totals
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
-from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
-from opendp_bayes.release_format.labels import distinct, identity, places_of
+from opendp_bayes.release_format.data import Key, Label, ReleasedData
+from opendp_bayes.release_format.labels import numbered
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,31 +103,26 @@ def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGro
             f" groups and two categories; there are {len(release.categories)} cells for"
             f" {len(keys)} groups and {len(categories)} categories."
         )
-    likelihood, at = _noise_of(release), (np.array(rows), np.array(columns))
+    likelihood, at = _noise_of(release), (rows, columns)
     drawn, noised = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
     drawn[at], noised[at] = release.drawn, likelihood.noised
     labels = cast(tuple[Label, ...], keys), cast(tuple[Label, ...], categories)
     return PooledGroups(*labels, drawn, noised, likelihood.noise, release.size)
 
 
-def _values(release: ReleasedData, names: Sequence[str]) -> tuple[tuple[Any, ...], list[int]]:
+def _values(release: ReleasedData, names: Sequence[str]) -> tuple[tuple[Any, ...], Integers]:
     """The values of some variables, tuples where they are several, and which one every cell has."""
-    of_axes = release.values_of_axes
-    cells = list(zip(*(cast(tuple[Value, ...], of_axes[name]) for name in names), strict=True))
-    order = [places_of(of_axes[name]) for name in names]
-    known = sorted(
-        distinct(cells),
-        key=lambda cell: [of[identity(value)] for of, value in zip(order, cell, strict=True)],
-    )
-    index = places_of(known)
-    places = [index[identity(cell)] for cell in cells]
-    return tuple(cell if len(names) > 1 else cell[0] for cell in known), places
+    columns = [release.values_of_axes[name] for name in names]
+    rows = np.column_stack([numbered(values) for values in columns])
+    _, first, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    cells = list(zip(*columns, strict=True))
+    known = [cells[at] if len(names) > 1 else cells[at][0] for at in first]
+    return tuple(known), places.reshape(-1)
 
 
 def _noise_of(release: ReleasedData) -> IndependentNoise:
     """Raises `ValueError` where the law of a release is not noise on its counts."""
-    drawn, prior = np.array(release.drawn), np.array(release.prior)
-    found = likelihood_of(release.mechanism, drawn, prior, release.size)
+    found = likelihood_of(release.setting, release.drawn)
     if not isinstance(found, IndependentNoise):
         raise ValueError(
             f"pooled: needs noise on the counts, such as KNormParameters, LaplaceParameters or"

@@ -6,12 +6,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from opendp_bayes.inference.answers.posterior import MixturePosterior
+from opendp_bayes.inference.answers.mixture_posterior import MixturePosterior
 from opendp_bayes.inference.engines.merged import Groups, summed
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.inference.sampling.markov_chain import Chains
+from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import Label
 
@@ -39,12 +40,9 @@ class Concentrations(Chains):
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
-        every, draws = self.rows, len(self.rows)
-        # Sums of those before and after: the total has no digits left for what a large one leaves.
-        before = np.cumsum(np.pad(every, ((0, 0), (1, 0)))[:, :-1], axis=1)
-        after = np.cumsum(np.pad(every, ((0, 0), (0, 1)))[:, :0:-1], axis=1)[:, ::-1]
+        every, draws = self.rows.T, len(self.rows)
         mixtures, weights = [], np.full(draws, 1 / draws)
-        for a, b in zip(every.T, (before + after).T, strict=True):
+        for a, b in zip(every, all_but_one(every), strict=True):
             mixtures.append(grouped(a, b, weights, a, b, np.zeros(draws, dtype=np.int64))[0])
         return BetaMixtures.joined(mixtures)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
+from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet, one_of
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: How many are drawn to choose from, besides the present ones.
@@ -65,10 +65,3 @@ def records_anew(
     found = counts.copy()
     found[chain[:, None], rows] = known[np.arange(chain.size), chosen]
     return found
-
-
-def one_of(log_weight: Floats, rng: np.random.Generator) -> Any:
-    """An index of the last axis, drawn in proportion to the weights: that of the smallest of
-    exponential variates divided by them.
-    """
-    return np.argmax(log_weight - np.log(rng.standard_exponential(log_weight.shape)), axis=-1)

@@ -74,6 +74,10 @@ class Weighted(Listed):
         ess = float(1 / (self.weights**2).sum())
         self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts))
 
+    @property
+    def independent(self) -> float:
+        return float(self.diagnostics.ess.min())
+
     def _of(self, counts: Integers, prior: Floats) -> "Weighted":
         found = self.diagnostics
         made = Weighted(counts, self._log_weights, prior)

@@ -54,24 +54,20 @@ def by_interpolation(
 
     def log_likelihood(counts: Integers) -> Floats:
         width = widths.widths_at(counts, prior)
-        return -likelihood.distances(counts, released) / width - normaliser(counts, np.log(width))
+        return -likelihood.distances(counts) / width - normaliser(counts, np.log(width))
 
     found = by_importance(log_likelihood, proposals, min(_PILOT, effective), rng)
     trial = normaliser.tested(found, rng)
-    for last in (False,) * _ROUNDS + (True,):
-        if not last and trial.error > _ERROR:
-            normaliser = normaliser.refined(trial)
-            found = by_importance(log_likelihood, proposals, min(_PILOT, effective), rng)
-            trial = normaliser.tested(found, rng)
-            continue
+    for turn in range(_ROUNDS + 1):
+        enough = trial.error <= _ERROR or turn == _ROUNDS
         # What was tested is used too, and what follows from that tested again.
         normaliser = normaliser.refined(trial)
-        found = by_importance(log_likelihood, proposals, effective, rng)
+        draws = effective if enough else min(_PILOT, effective)
+        found = by_importance(log_likelihood, proposals, draws, rng)
         trial = normaliser.tested(found, rng)
-        if trial.error <= _ERROR:
+        if enough and trial.error <= _ERROR:
             break
-    ess = float(found.diagnostics.ess[0])
-    differs = disagreement(found, ess, log_likelihood, released, prior, rng)
+    differs = disagreement(found, found.independent, log_likelihood, released, prior, rng)
     return found.checked(trial.error, differs)
 
 

@@ -88,6 +88,10 @@ class Chains(Listed):
         expected = expected / expected.sum(axis=-1, keepdims=True)
         return Diagnostics.of(expected)
 
+    @property
+    def independent(self) -> float:
+        return float(self.diagnostics.ess.min())
+
     def _of(self, counts: Integers, prior: Floats) -> "Chains":
         made = Chains(counts.reshape(*self.chains.shape[:2], prior.size), prior)
         return made.seconded(self.diagnostics.disagreement)
@@ -149,16 +153,9 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
             f"counts={likelihood.released.tolist()}: the mechanism's log_likelihood is -inf"
             " wherever a chain has been. Check it, or use fewer categories or records."
         )
-    return chains.seconded(
-        disagreement(
-            chains,
-            float(chains.diagnostics.ess.min()),
-            likelihood.log_likelihood,
-            likelihood.released,
-            prior,
-            rng,
-        )
-    )
+    released, worth = likelihood.released, chains.independent
+    differs = disagreement(chains, worth, likelihood.log_likelihood, released, prior, rng)
+    return chains.seconded(differs)
 
 
 def _some_moved(counts: Integers, size: int, rng: Generator) -> Integers:

@@ -34,6 +34,26 @@ class JunctionTree:
     cliques: tuple[Scope, ...]
     edges: tuple[Edge, ...]
 
+    def separations(self) -> list[tuple[Scope, Scope, Scope]]:
+        """The independences that the tree assumes, one for each edge: the variables below it, all
+        others, and the separator given which the two are independent.
+        """
+        below = [set(clique) for clique in self.cliques]
+        for edge in reversed(self.edges):  # children before their parents
+            below[edge.parent] |= below[edge.child]
+        every = set().union(*self.cliques)
+        found: list[tuple[Scope, Scope, Scope]] = []
+        for edge in self.edges:
+            one = below[edge.child] - set(edge.separator)
+            found.append(
+                (
+                    tuple(sorted(one)),
+                    tuple(sorted(every - one - set(edge.separator))),
+                    edge.separator,
+                )
+            )
+        return found
+
     def holding(self, variables: Scope) -> int | None:
         """The place of the first clique that holds all of some variables; None without one."""
         wanted = set(variables)
@@ -73,6 +93,19 @@ def junction_tree(levels: Sequence[int], scopes: Sequence[Scope]) -> JunctionTre
 def most_cells(levels: Sequence[int], tree: JunctionTree) -> int:
     """The number of cells of the largest clique."""
     return max(math.prod(levels[v] for v in clique) for clique in tree.cliques)
+
+
+def check_cliques(levels: Sequence[int], scopes: Sequence[Scope], names: Sequence[str]) -> None:
+    """Raise `ValueError` where tables are tied together beyond what chains can do, with the one to
+    leave out, by its name.
+    """
+    cells = most_cells(levels, junction_tree(levels, scopes))
+    if cells > LARGEST_CLIQUE:
+        worst = names[to_leave_out(levels, scopes)]
+        raise ValueError(
+            f"tables: tied together they need a table of {cells} cells, which may have at most"
+            f" {LARGEST_CLIQUE}; leave out {worst!r} first, or merge labels."
+        )
 
 
 def to_leave_out(levels: Sequence[int], scopes: Sequence[Scope]) -> int:

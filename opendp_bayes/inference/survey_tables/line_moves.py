@@ -28,8 +28,15 @@ Generator = np.random.Generator
 
 #: Scale of the logistic, in standard deviations of the noise, and its least, in records.
 _WIDTH, _LEAST_WIDTH = 0.62, 0.3
-#: Of the moves, those that aim at an end of the line.
-_AT_ENDS = 0.25
+#: Of the moves on lines whose middle is within so many standard deviations of an end, those that
+#: aim at an end.
+_AT_ENDS, _NEAR = 0.25, 5.0
+#: Of the calls, those that draw levels by records.
+_BY_RECORDS = 0.5
+#: Places by which the concentration moves: where few cells tell it, far at once.
+_JUMPS = (-8, -4, -2, -1, 1, 2, 4, 8)
+#: By variable, its levels on all lines: the two ends of those that are moved, one of the others.
+_Levels = dict[int, tuple[Integers, ...]]
 
 
 class State:
@@ -42,13 +49,13 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class _Corner:
-    """Cells of a table that get m, or lose it, and their places among those of all chains and
-    counts, all of shape `(chains, lines)`.
+class _Corners:
+    """Cells of a table that get m, where `sign` is 1, or lose it, and their places among those of
+    all chains and their counts, all of shape `(corners, chains, lines)`.
     """
 
     table: Table
-    sign: int
+    sign: Any
     cells: Integers
     places: Integers
     counts: Integers
@@ -62,6 +69,7 @@ class LineMoves:
         tables = [table for table in model.tables.values() if set(moved) <= set(table.scope)]
         # The number of records is one for all lines, and has its own step.
         self._touched = [table for table in tables if table.scope]
+        self._ends = list(product((0, 1), repeat=len(moved)))
         scopes = [set(table.scope) for table in self._touched]
         # Their levels tell lines apart in every table; those of others are drawn.
         self._common = sorted(set.intersection(*scopes) - set(moved)) if moved else []
@@ -78,65 +86,95 @@ class LineMoves:
         self.calls = max(passes)
 
     def __call__(self, state: State, rng: Generator) -> None:
-        corners = self._corners(state, rng)
-        lower, upper, centre, std = self._line(corners)
-        if rng.random() < _AT_ENDS:
-            centre, std = _at_ends(lower, upper, std, rng)
+        touched = self._corners(state, rng)
+        lower, upper, centre, std = self._line(touched)
+        centre, std = _sometimes_at_ends(lower, upper, centre, std, rng)
         width = np.maximum(_WIDTH * std, _LEAST_WIDTH)
         level = rng.random(centre.shape)
         far = np.rint(centre + width * np.log(level / (1 - level)))
         step = np.clip(far, lower, upper).astype(np.int64)
         log_ratio = _log_proposal(np.zeros_like(step), lower, upper, centre, width)
         log_ratio -= _log_proposal(step, lower, upper, centre, width)
-        for corner in corners:
-            log_ratio += self._log_change(corner, step, state.chosen)
+        for corners in touched:
+            log_ratio += self._log_change(corners, step, state.chosen)
         level = -rng.standard_exponential(centre.shape)
         accepted = level < log_ratio if self._moved else self._sized(state, step, log_ratio, level)
         step = np.where(accepted, step, 0)
-        for corner in corners:
-            flat = state.counts[corner.table.scope].reshape(-1)
-            flat[corner.places] = corner.counts + corner.sign * step
+        for corners in touched:
+            flat = state.counts[corners.table.scope].reshape(-1)
+            flat[corners.places] = corners.counts + corners.sign * step
 
-    def _corners(self, state: State, rng: Generator) -> list[_Corner]:
-        chains = len(state.chosen)
-        levels = self._levels(chains, rng)
+    def _corners(self, state: State, rng: Generator) -> list[_Corners]:
+        levels = self._levels(state, rng)
+        sign = np.array([1 - 2 * (sum(which) % 2) for which in self._ends])[:, None, None]
         found = []
         for table in self._touched:
-            first = (np.arange(chains) * table.cells)[:, None]
             fixed = [v for v in table.scope if v not in self._moved]
-            base = sum(table.stride[v] * levels[v][0] for v in fixed)
-            flat = state.counts[table.scope].reshape(-1)
-            for which in product((0, 1), repeat=len(self._moved)):
-                moved = zip(self._moved, which, strict=True)
-                cells: Any = base + sum(table.stride[v] * levels[v][end] for v, end in moved)
-                places = first + cells
-                sign = -1 if sum(which) % 2 else 1
-                found.append(_Corner(table, sign, cells, places, flat[places]))
+            cells = self._cells(table, levels, fixed)
+            places = cells + (np.arange(len(state.chosen)) * table.cells)[:, None]
+            counts = state.counts[table.scope].reshape(-1)[places]
+            found.append(_Corners(table, sign, cells, places, counts))
         return found
 
-    def _levels(self, chains: int, rng: Generator) -> dict[int, tuple[Integers, ...]]:
+    def _cells(self, table: Table, levels: _Levels, fixed: list[int]) -> Integers:
+        """Cells of a table at all corners, shape `(corners, chains or 1, lines)`, at the first
+        level of the variables that are not `fixed`.
+        """
+        base = sum((table.stride[v] * levels[v][0] for v in fixed), np.zeros((1, 1), dtype=int))
+        ends = [
+            sum(table.stride[v] * levels[v][end] for v, end in zip(self._moved, which, strict=True))
+            for which in self._ends
+        ]
+        return np.stack([base + end for end in ends])
+
+    def _levels(self, state: State, rng: Generator) -> _Levels:
         """The levels of every variable on all lines: the two ends of those that are moved, one of
         the others, each of shape `(chains or 1, lines)`.
         """
-        lines = self._grid.shape[1]
-        found: dict[int, tuple[Integers, ...]] = {}
+        chains, lines = len(state.chosen), self._grid.shape[1]
+        found: _Levels = {}
         for at, v in enumerate(self._moved):
             order, half = self._shuffled(v, chains, rng), self._model.levels[v] // 2
             pair = self._grid[at]
             found[v] = (order[:, pair], order[:, half + pair])
         for at, v in enumerate(self._common, start=len(self._moved)):
             found[v] = (self._grid[at][None],)
+        if not self._moved:  # different ones, so that no two lines share a cell
+            return {v: (self._shuffled(v, chains, rng)[:, :lines],) for v in self._drawn}
+        if self._drawn and rng.random() < _BY_RECORDS:
+            self._draw_by_records(state, found, rng)
         for v in self._drawn:
-            if self._moved:
+            if v not in found:
                 found[v] = (rng.integers(self._model.levels[v], size=(chains, lines)),)
-            else:  # different ones, so that no two lines share a cell
-                found[v] = (self._shuffled(v, chains, rng)[:, :lines],)
         return found
+
+    def _draw_by_records(self, state: State, found: _Levels, rng: Generator) -> None:
+        """Draw levels in proportion to the records at both ends, where a move can take some. A move
+        leaves their number as it is, so that it is as probable as its reverse.
+        """
+        for table in self._touched:
+            own = [v for v in table.scope if v in self._drawn and v not in found]
+            if not own or table.scope not in self._model.tree.cliques:
+                continue
+            fixed = [v for v in table.scope if v in found and v not in self._moved]
+            shape = [self._model.levels[v] for v in own]
+            offsets = sum(
+                table.stride[v] * at.reshape(-1)
+                for v, at in zip(own, np.indices(shape), strict=True)
+            )
+            cells = self._cells(table, found, fixed)
+            places = cells + (np.arange(len(state.chosen)) * table.cells)[:, None]
+            counts = state.counts[table.scope].reshape(-1)[places[..., None] + offsets]
+            reached = (counts.sum(axis=0) + 1 / offsets.size).cumsum(axis=-1)
+            level = rng.random(reached.shape[:-1]) * reached[..., -1]
+            picked = (reached[..., :-1] <= level[..., None]).sum(axis=-1)
+            for v, at in zip(own, np.unravel_index(picked, shape), strict=True):
+                found[v] = (at,)
 
     def _shuffled(self, v: int, chains: int, rng: Generator) -> Integers:
         return np.argsort(rng.random((chains, self._model.levels[v])), axis=1)
 
-    def _line(self, corners: list[_Corner]) -> tuple[Any, Any, Any, Any]:
+    def _line(self, touched: list[_Corners]) -> tuple[Any, Any, Any, Any]:
         """The ends of every line, relative to where it is, and where the noise alone puts it: a
         mean and a standard deviation. All of them move with the chain along the line.
         """
@@ -144,16 +182,16 @@ class LineMoves:
         upper: Any = np.inf
         # Weights, and how far it is to where a look was drawn without noise.
         pulls: list[tuple[Look, Any, Any]] = []
-        for corner in corners:
-            if corner.sign > 0:
-                lower = np.maximum(lower, -corner.counts)
-            else:
-                upper = np.minimum(upper, corner.counts)
-            for look in corner.table.looks:
-                gap = look.drawn[corner.cells] - corner.counts
-                pulls.append((look, look.precision[corner.cells], corner.sign * gap))
-        precision: Any = sum(weight for _, weight, _ in pulls)
-        pull = sum(weight * gap for _, weight, gap in pulls)
+        for corners in touched:
+            up = corners.sign[:, 0, 0] > 0
+            lower = np.maximum(lower, -corners.counts[up].min(axis=0))
+            if not up.all():
+                upper = np.minimum(upper, corners.counts[~up].min(axis=0))
+            for look in corners.table.looks:
+                gap = look.drawn[corners.cells] - corners.counts
+                pulls.append((look, look.precision[corners.cells], corners.sign * gap))
+        precision: Any = sum(weight.sum(axis=0) for _, weight, _ in pulls)
+        pull = sum((weight * gap).sum(axis=0) for _, weight, gap in pulls)
         upper = np.broadcast_to(upper, lower.shape)
         measured = np.broadcast_to(precision, lower.shape) > 0
         precision = np.where(measured, precision, 1.0)
@@ -161,23 +199,22 @@ class LineMoves:
             centre = np.where(measured, pull / precision, (lower + upper) / 2)
             # Between the kinks of two Laplace laws the density is level.
             kinked = [(weight, gap) for look, weight, gap in pulls if look.noise.kinks]
-            apart = sum(weight * (gap - centre) ** 2 for weight, gap in kinked)
+            apart = sum((weight * (gap - centre) ** 2).sum(axis=0) for weight, gap in kinked)
             std = np.where(measured, ((1 + apart) / precision) ** 0.5, (upper - lower) / 3)
         return lower, upper, centre, std
 
-    def _log_change(self, corner: _Corner, step: Integers, chosen: Integers) -> Floats:
-        """Change of the log-density when `step` is added along a line, at one corner."""
-        table, move = corner.table, corner.sign * step
-        found = np.zeros(step.shape)
+    def _log_change(self, corners: _Corners, step: Integers, chosen: Integers) -> Floats:
+        """Change of the log-density at the corners of a table when `step` is added along a line."""
+        table, move = corners.table, corners.sign * step
+        found: Any = np.zeros(step.shape)
         if table.multiplicity:
             prior = self._model.priors[table.cells]
-            after, before = (
-                prior.log_weight(counts, chosen) for counts in (corner.counts + move, corner.counts)
-            )
-            found += table.multiplicity * (after - before)
+            after = prior.log_weight(corners.counts + move, chosen)
+            change = after - prior.log_weight(corners.counts, chosen)
+            found += table.multiplicity * change.sum(axis=0)
         for look in table.looks:
-            change = look.noise.log_ratio(look.drawn[corner.cells] - corner.counts, -move)
-            found += change * look.noised[corner.cells]
+            change = look.noise.log_ratio(look.drawn[corners.cells] - corners.counts, -move)
+            found += (change * look.noised[corners.cells]).sum(axis=0)
         return found
 
     def _sized(self, state: State, step: Integers, log_ratio: Floats, level: Floats) -> Any:
@@ -208,24 +245,34 @@ def all_moves(model: Model) -> list[LineMoves]:
 
 
 def choose_concentration(model: Model, state: State, rng: Generator) -> None:
-    """Move each chain's concentration to the next one up or down, or leave it."""
+    """Move each chain's concentration a few places up or down, or leave it."""
     last = len(model.concentrations) - 1
     if last == 0:
         return
+    before = model.log_prior(state.counts, state.chosen)
     for _ in range(2):
-        other = state.chosen + rng.choice([-1, 1], size=state.chosen.size)
+        other = state.chosen + rng.choice(_JUMPS, size=state.chosen.size)
         inside = (other >= 0) & (other <= last)
         other = np.where(inside, other, state.chosen)
-        gain = model.log_prior(state.counts, other) - model.log_prior(state.counts, state.chosen)
-        state.chosen = np.where(-rng.standard_exponential(gain.size) < gain, other, state.chosen)
+        after = model.log_prior(state.counts, other)
+        accepted = -rng.standard_exponential(after.size) < after - before
+        state.chosen = np.where(accepted, other, state.chosen)
+        before = np.where(accepted, after, before)
 
 
-def _at_ends(lower: Any, upper: Any, std: Any, rng: Generator) -> tuple[Any, Any]:
-    """One end of each line as the centre, and a width from some to all of the usual one."""
+def _sometimes_at_ends(
+    lower: Any, upper: Any, centre: Any, std: Any, rng: Generator
+) -> tuple[Any, Any]:
+    """The centre and the width of each proposal: on some of the lines with an end nearby, that end
+    and from some to all of the usual width.
+    """
     length = upper - lower
+    near = np.minimum(centre - lower, upper - centre) < _NEAR * std
+    chosen = near & (rng.random(centre.shape) < _AT_ENDS)
     first = (rng.random(lower.shape) < 0.5) | np.isinf(upper)
     narrow = np.exp(rng.uniform(-3, 0, lower.shape))
-    return np.where(first, lower, upper), np.maximum(np.minimum(std, length) * narrow, 0.5)
+    width = np.maximum(np.minimum(std, length) * narrow, 0.5)
+    return np.where(chosen, np.where(first, lower, upper), centre), np.where(chosen, width, std)
 
 
 def _log_proposal(step: Integers, lower: Any, upper: Any, centre: Any, width: Any) -> Floats:

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.inference.likelihood.of_counts import IndependentNoise, likelihood_of
-from opendp_bayes.inference.survey_tables.junction_tree import (
-    LARGEST_CLIQUE,
-    Scope,
-    junction_tree,
-    most_cells,
-    to_leave_out,
-)
+from opendp_bayes.inference.survey_tables.junction_tree import Scope, check_cliques
 from opendp_bayes.inference.survey_tables.tables import Look
+from opendp_bayes.release_format.combination import (
+    check_given_once,
+    check_same_records,
+    check_whole,
+)
 from opendp_bayes.release_format.data import Label, ReleasedData
 from opendp_bayes.release_format.labels import distinct, identity, places_of
 
@@ -47,9 +46,8 @@ class NoisyTables:
         independent noise on their counts, or whose model is too large for chains.
         """
         releases = list(named)
-        _check_same_records(releases)
-        if not draws_may_agree:
-            _check_given_once(releases)
+        check_tables(releases, draws_may_agree)
+        _check_not_merged(releases)
         axes = [release.axes or (name,) for name, release in releases]
         variables = tuple(distinct(v for names in axes for v in names))
         labels: dict[str, tuple[Label, ...]] = {}
@@ -60,7 +58,8 @@ class NoisyTables:
             looks.append(_look(name, release, names, labels, variables))
         size = next((one.size for _, one in releases if one.size is not None), None)
         found = cls(variables, tuple(labels[v] for v in variables), tuple(looks), size)
-        found._check_cliques([name for name, _ in releases])
+        scopes = [look.scope for look in looks]
+        check_cliques(found.levels, scopes, [name for name, _ in releases])
         return found
 
     @property
@@ -68,45 +67,24 @@ class NoisyTables:
         """The number of labels of each variable."""
         return tuple(map(len, self.labels))
 
-    def _check_cliques(self, names: Sequence[str]) -> None:
-        scopes = [look.scope for look in self.looks]
-        cells = most_cells(self.levels, junction_tree(self.levels, scopes))
-        if cells > LARGEST_CLIQUE:
-            worst = names[to_leave_out(self.levels, scopes)]
-            raise ValueError(
-                f"tables: tied together they need a table of {cells} cells, which may have at most"
-                f" {LARGEST_CLIQUE}; leave out {worst!r} first, or merge labels."
-            )
+
+def check_tables(releases: list[tuple[str, ReleasedData]], draws_may_agree: bool) -> None:
+    """Raise `ValueError` for releases that cannot be of the same records, or are given twice."""
+    by_name = {f"tables[{name!r}]": release for name, release in releases}
+    for name, release in by_name.items():
+        check_whole(name, release)
+    check_same_records(by_name)
+    if not draws_may_agree:
+        check_given_once(by_name)
 
 
-def _check_same_records(releases: list[tuple[str, ReleasedData]]) -> None:
-    sizes = {release.size for _, release in releases if release.size is not None}
-    if len(sizes) > 1:
-        raise ValueError(f"tables: have {sorted(sizes)} records, which cannot be the same.")
+def _check_not_merged(releases: list[tuple[str, ReleasedData]]) -> None:
     for name, release in releases:
-        if release.whole is not None:
+        if release.parts:
             raise ValueError(
-                f"tables[{name!r}]: is one group of a table; give the table, `grouped.whole`."
-            )
-        if release.promise.truncated:
-            raise ValueError(
-                f"tables[{name!r}]: is of rows that were limited for each identifier, and which of"
-                " them are kept may differ from release to release; limit the rows in the frame,"
-                " before the Context, with `contributions=` as the privacy unit."
-            )
-
-
-def _check_given_once(releases: list[tuple[str, ReleasedData]]) -> None:
-    first: dict[Any, str] = {}
-    for name, release in releases:
-        cells = identity(release.categories)
-        key = release.axes, cells, release.drawn, release.mechanism, release.size
-        before = first.setdefault(key, name)
-        if before != name:
-            raise ValueError(
-                f"tables[{name!r}]: is the same release as {before!r}; counted twice it would say"
-                " twice as much. Give it once, or where they are two draws that happen to agree,"
-                " draws_may_agree=True."
+                f"tables[{name!r}]: merges categories, and there is another table that neither"
+                " merges these nor is merged by them; take the nested tables alone, as in"
+                " ob.combine({name: survey[name] for name in [...]}, records='same')."
             )
 
 
@@ -142,9 +120,7 @@ def _look(
             f"tables[{name!r}]: has {release.k} cells of {math.prod(shape)} combinations of labels;"
             " every combination needs one, so ask without cells=."
         )
-    likelihood = likelihood_of(
-        release.mechanism, np.array(release.drawn), np.array(release.prior), release.size
-    )
+    likelihood = likelihood_of(release.setting, release.drawn)
     if not isinstance(likelihood, IndependentNoise):
         raise ValueError(
             f"tables[{name!r}]: was made by {release.mechanism.name!r}; must have independent noise"

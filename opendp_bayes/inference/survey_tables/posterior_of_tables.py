@@ -1,6 +1,5 @@
 """Makes one posterior of releases of tables of the same records."""
 
-import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,6 +8,7 @@ from opendp_bayes.inference.survey_tables.consistent_draws import draw
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.survey_tables.tables import Model
+from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import as_choice, as_positive, as_size
 from opendp_bayes.release_format.data import ReleasedData
 
@@ -64,9 +64,8 @@ def survey_posterior(
             f" {posterior.effective_draws[names]:.0f} effective draws)"
             for names in loose
         )
-        warnings.warn(
+        warn(
             f"the chains have not settled for {shown}. Ask fewer tables of these variables, or give"
             " a larger concentration (docs: One posterior for a survey, Chains).",
-            stacklevel=2,
         )
     return posterior

@@ -2,6 +2,7 @@
 matched at random.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,22 +23,21 @@ def matched_records(model: Model, tables: dict[Scope, Integers], rng: Generator)
     """
     tree = model.tree
     size = int(tables[tree.cliques[0]].sum())
-    found: Any = np.empty(
-        (size, len(model.levels)), dtype=_smallest_type(max(model.levels)), order="F"
-    )
+    smallest = np.min_scalar_type(max(model.levels))
+    found: Any = np.empty((size, len(model.levels)), dtype=smallest, order="F")
     root = tree.cliques[0]
     _write(found, slice(None), root, model, rng.permutation(_repeated(tables[root])))
     for edge in tree.edges:
         child = tree.cliques[edge.child]
         shape = [model.levels[v] for v in edge.separator]
-        key: Any = np.zeros(size, dtype=_smallest_type(int(np.prod(shape, initial=1))))
+        key: Any = np.zeros(size, dtype=np.min_scalar_type(math.prod(shape)))
         for v, levels in zip(edge.separator, shape, strict=True):
             key = key * key.dtype.type(levels) + found[:, v].astype(key.dtype)
         rows = np.argsort(key, kind="stable")
         places = model.places(child, edge.separator)
         cells = np.argsort(places, kind="stable")
         numbers = tables[child][cells]
-        parts: Any = cells.repeat(numbers).astype(_smallest_type(cells.size))
+        parts: Any = cells.repeat(numbers).astype(np.min_scalar_type(cells.size))
         ends = np.bincount(places[cells], numbers).astype(np.int64).cumsum()
         for block in np.split(parts, ends[:-1]):
             rng.shuffle(block)
@@ -72,7 +72,3 @@ def _write(found: Any, rows: Any, clique: Scope, model: Model, cells: Integers) 
 
 def _repeated(table: Integers) -> Integers:
     return np.arange(table.size).repeat(table)
-
-
-def _smallest_type(values: int) -> type:
-    return next(kind for kind in (np.uint8, np.uint16, np.uint32) if values <= np.iinfo(kind).max)

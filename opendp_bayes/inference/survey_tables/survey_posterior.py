@@ -1,15 +1,22 @@
 """One posterior of all tables of the same records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from opendp_bayes.display.graph_picture import plot_graph
+from opendp_bayes.inference.answers.joint_table import (
+    check_others,
+    place_among,
+    positions_among,
+)
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
 from opendp_bayes.inference.laws.count_laws import CountLaws
+from opendp_bayes.inference.survey_tables.agreeing_shares import rounded_tables
 from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
@@ -21,19 +28,16 @@ from opendp_bayes.inference.survey_tables.probabilities_of_cliques import (
 from opendp_bayes.inference.survey_tables.records import matched_records, new_tables
 from opendp_bayes.inference.survey_tables.synthetic_frames import frame_of
 from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
-from opendp_bayes.mathematics.validation import (
-    Floats,
-    as_choice,
-    as_size,
-)
+from opendp_bayes.mathematics.validation import Floats, as_choice, as_size
 from opendp_bayes.release_format.data import Label, Value
-from opendp_bayes.release_format.labels import place_of
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.axes import Axes
 
 Names = tuple[str, ...]
 Kind = Literal["population", "predictive"]
+Format = Literal["parquet", "csv"]
 
 #: Of chains that have settled: the fewest effective draws and the largest R-hat of a count.
 _FEWEST_EFFECTIVE, _LARGEST_R_HAT = 100, 1.1
@@ -85,6 +89,14 @@ class SurveyPosterior:
             if r_hat > _LARGEST_R_HAT or self.effective_draws[names] < _FEWEST_EFFECTIVE
         )
 
+    @property
+    def independences(self) -> tuple[tuple[Names, Names, Names], ...]:
+        """The conditional independences that the model assumes, in triples of names: the first are
+        independent of the second given the third, which may be none.
+        """
+        found = self._model.tree.separations()
+        return tuple(tuple(map(self._names, triple)) for triple in found)  # type: ignore[misc]
+
     @cached_property
     def size(self) -> NumberPosterior:
         """The posterior of the number of records; a certainty where that is public."""
@@ -112,6 +124,26 @@ class SurveyPosterior:
         theta = self._theta(scope)
         return TablePosterior(variables, self._cells(scope), self._measured(scope), theta, counts)
 
+    def agreeing_means(self, *sets: Sequence[str], decimals: int) -> list[Floats]:
+        """Posterior means of tables of sets of variables, in the order given, rounded so that they
+        add up to 1 and agree with each other to the last of so many `decimals`.
+
+        Raises `ValueError` for a set that no clique holds, and for what is no variable.
+        """
+        units = 10 ** as_size(decimals, "decimals", "decimals")
+        tree = self._model.tree
+        means = {clique: self._theta(clique).mean(axis=(0, 1)) for clique in tree.cliques}
+        rounded = rounded_tables(self._model, means, units)
+        found = []
+        for names in sets:
+            scope = self._places(names)
+            at = tree.holding(tuple(sorted(scope)))
+            if at is None:
+                raise ValueError(f"sets: no clique of the model holds {list(names)!r} together.")
+            clique = tree.cliques[at]
+            found.append(self._model.margin(rounded[clique][None], clique, scope)[0] / units)
+        return found
+
     def conditional(self, *variables: str, **given: Value) -> TablePosterior:
         """The posterior of one variable, or of a table of several, among the records for which
         other variables have the values `given`.
@@ -119,13 +151,11 @@ class SurveyPosterior:
         Raises `ValueError` for what is no variable or no value of one, and for variables that are
         given themselves.
         """
-        if not given or set(variables) & set(given):
-            raise ValueError(
-                f"given={given!r}: must give the values of other variables than {list(variables)}."
-            )
-        scope = (*self._places(given), *self._places(variables))
+        check_others(given, variables)
+        scope = (*self._places(given, "given"), *self._places(variables))
         shape = [len(self.categories[name]) for name in given]
-        inside = int(np.ravel_multi_index([self._value(*one) for one in given.items()], shape))
+        at = [place_among(v, value, self.categories[v]) for v, value in given.items()]
+        inside = int(np.ravel_multi_index(at, shape))
         theta, counts = self._theta(scope), self._draws.counts(scope)
         cells = self._cells(scope[len(given) :])
 
@@ -183,25 +213,43 @@ class SurveyPosterior:
         kind: Kind = "population",
         *,
         size: int | None = None,
+        format: Format = "parquet",  # noqa: A002  # what the files are called
         seed: int | None = None,
     ) -> list[Path]:
-        """Write the frames of `synthetic` to Parquet files in a folder, one at a time, so that no
-        more than one is held; returns the paths.
+        """Write the frames of `synthetic` to files of a `format` in a folder, one at a time, so
+        that no more than one is held; returns the paths. Raises `FileExistsError` for a file that
+        is there already.
         """
+        as_choice(format, "format", get_args(Format))
         made = self._copies(copies, kind, size, seed)
+        digits = len(str(copies))
+        paths = [
+            Path(folder) / f"{kind}-{number:0{digits}d}.{format}" for number in range(1, copies + 1)
+        ]
+        for path in paths:
+            if path.exists():
+                raise FileExistsError(f"folder={str(folder)!r}: has {path.name} already; empty it.")
         Path(folder).mkdir(parents=True, exist_ok=True)
-        digits, paths = len(str(copies)), []
-        for number, one in enumerate(made, start=1):
-            paths.append(Path(folder) / f"{kind}-{number:0{digits}d}.parquet")
-            self._frame(*one).write_parquet(paths[-1])
+        for path, one in zip(paths, made, strict=True):
+            frame = self._frame(*one)
+            frame.write_csv(path) if format == "csv" else frame.write_parquet(path)
         return paths
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the graph of the model on `ax`, by default on new axes, and return them.
+
+        A line joins variables that a released table has together, and a dashed one others of one
+        clique; all others are independent given those between them. Raises `ImportError` without
+        matplotlib, which the extra `plot` installs.
+        """
+        return plot_graph(self.variables, self.tables, self.cliques, ax)
 
     def _copies(
         self, copies: int, kind: Kind, size: int | None, seed: int | None
     ) -> list[tuple[int, int | None, np.random.Generator]]:
         """For each copy its draw, the number of new records or None, and a generator."""
         copies, draws = as_size(copies, "copies", "copies"), self._draws.size.reshape(-1)
-        as_choice(kind, "kind", ("population", "predictive"))
+        as_choice(kind, "kind", get_args(Kind))
         if size is not None and (as_size(size) and kind == "population"):
             raise ValueError(
                 f"size={size!r}: must be None for a population, which has the records that were"
@@ -240,21 +288,8 @@ class SurveyPosterior:
     def _names(self, scope: Scope) -> Names:
         return tuple(self.variables[v] for v in scope)
 
-    def _places(self, names: Sequence[str] | Mapping[str, Any]) -> Scope:
-        wanted = list(names)
-        if not wanted or len(set(wanted)) < len(wanted) or set(wanted) - set(self.variables):
-            raise ValueError(
-                f"variables={wanted!r}: must be some of the survey's, each once:"
-                f" {', '.join(map(repr, self.variables))}."
-            )
-        return tuple(self.variables.index(name) for name in wanted)
-
-    def _value(self, name: str, value: Value) -> int:
-        place = place_of(value, self.categories[name])
-        if place is None:
-            shown = ", ".join(map(repr, self.categories[name]))
-            raise ValueError(f"{name}={value!r}: is not a value of it; those are {shown}.")
-        return place
+    def _places(self, names: Iterable[str], argument: str = "variables") -> Scope:
+        return tuple(positions_among(self.variables, names, argument))
 
     def _cells(self, scope: Scope) -> tuple[Label, ...]:
         labels = [self.categories[name] for name in self._names(scope)]

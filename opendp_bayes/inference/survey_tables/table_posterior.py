@@ -1,6 +1,6 @@
 """The posterior of a table of some variables of a survey, by draws."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -8,8 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes.inference.answers.by_label import CATEGORIES, position_of
+from opendp_bayes.inference.answers.ordered import (
+    OrderedShares,
+    QuantilePosterior,
+    Quantiles,
+    check_one_variable,
+    quantiles_of,
+)
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantity, checked
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior
+from opendp_bayes.inference.engines.merged import Groups, summed
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics, r_hat_and_ess
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
@@ -98,6 +106,29 @@ class TablePosterior:
         """
         one, other = (position_of(label, self.categories) for label in (first, second))
         return self._quantity(lambda theta: theta[:, one] - theta[:, other], f"{first} - {second}")
+
+    def quantile(self, level: float, *, edges: ArrayLike | None = None) -> QuantilePosterior:
+        """A quantile of one ordered variable, as `NoiseAwarePosterior.quantile` gives it, of the
+        draws; the order is that of `categories`.
+        """
+        return self.quantiles([level], edges=edges)[level]
+
+    def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
+        """Several quantiles at once, by their levels, as `quantile` gives one."""
+        check_one_variable(self.axes)
+        upto = np.cumsum(self._theta, axis=1)
+        upto[:, -1] = 1.0
+
+        def at_least(ends: Integers, levels: Floats) -> Floats:
+            return np.stack([(upto[:, ends - 1] >= level).mean(axis=0) for level in levels])
+
+        def drawn(groups: Groups, size: int, seed: int | None) -> Floats:
+            rows: Any = self._theta[_picked(len(self._theta), size, seed)]
+            return np.asarray(summed(rows, groups), dtype=np.float64)
+
+        draws = min(float(self.diagnostics.ess.min()), len(self._theta))
+        shares = OrderedShares(self.categories, at_least, drawn, len(self._theta), draws)
+        return quantiles_of(shares, levels, edges)
 
     def quantity(
         self,

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.survey_tables.junction_tree import JunctionTree, Scope, junction_tree
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.integer_noise import IntegerNoise
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_std
 
 #: Counts whose weights under the prior are looked up.
 _TABULATED = 4096
@@ -36,8 +36,8 @@ class Look:
 
     @property
     def std(self) -> float:
-        """Standard deviation of the noise, about: a law with a kink is a Laplace law."""
-        return self.noise.scale * (math.sqrt(2) if self.noise.kinks else 1.0)
+        """Standard deviation of the noise, about."""
+        return typical_std(self.noise)
 
     @cached_property
     def precision(self) -> Floats:

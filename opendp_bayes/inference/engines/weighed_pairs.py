@@ -78,19 +78,22 @@ class TwoCategories:
         ends = self._size - cells.last[::-1], self._size - cells.first[::-1]
         mirrored = Cells(cells.category, *ends)
         masses = law.masses[::-1]
-        odd = mirrored.length % 2 == 1  # a single middle stands in the same column
-        masses = np.where(odd[:, None], masses[:, [3, 1, 2, 0]], masses[:, ::-1])
+        single = np.isin(mirrored.length, (1, 3))  # its middle stands in the same column
+        masses = np.where(single[:, None], masses[:, [3, 1, 2, 0]], masses[:, ::-1])
         return CountLaws.joined([law, CountLaws(mirrored, masses)])
 
     @property
     def size(self) -> CountLaws:
-        return CountLaws.of_rows(np.array([[self._size]]), np.ones(1))
+        return CountLaws.of_number(self._size)
 
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
         raise AssertionError("no group of two categories holds both")
 
     def merged(self, groups: Groups) -> Merged:
         return Merged(self, groups)
+
+    def cumulative(self, ends: Integers) -> BetaMixtures:
+        return self.probabilities.chosen(ends - 1)
 
     def given(self, categories: Sequence[int]) -> "TwoCategories | Merged":
         ordered = list(categories) == [0, 1]

@@ -1,0 +1,103 @@
+"""`opendp-bayes run`: a question that somebody else wrote, answered where the data are."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opendp_bayes.commands import options
+from opendp_bayes.commands.errors import fail
+from opendp_bayes.commands.output import display, echo
+from opendp_bayes.commands.specified import carried_out, check_dry_run, foreseen
+
+if TYPE_CHECKING:
+    from opendp_bayes.report.specification import Specification
+    from opendp_bayes.results.survey import Survey
+
+
+def run(
+    question: Annotated[
+        Path,
+        typer.Argument(
+            metavar="QUESTION.json",
+            help="What to release and from which budget: a specification, in JSON or TOML.",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DATA]",
+            help="The file with the data, as for `release`; - is standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    ledger: options.Ledger = None,
+    dataset: options.Dataset = None,
+    dry_run: options.DryRun = False,
+    guess_size: options.GuessSize = None,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print the releases as JSON, for `opendp-bayes show` and `from_json`.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the JSON to this file too, which must not exist yet.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+) -> None:
+    """Release what QUESTION.json asks for, where the data are.
+
+    A question is a specification of `report`: results, their mechanisms and priors, the privacy
+    unit and the budget. Whoever has no data writes it and sees with --dry-run what it will cost and
+    how wide its intervals will be. Whoever has the data reads it, runs it and sends back the
+    release, which is all that leaves. Everything that `report` refuses is refused.
+
+    The JSON of one result is that of a release, that of several a survey's (Survey.from_json).
+
+    Exit code: 0 if the releases were made, 1 if they failed while data was read, 2 for a wrong
+    question or wrong options. It is 3 if they were made and could not be written where they were to
+    go.
+
+    Examples, of which the first two make the files for the others:
+
+        printf '%s\\n' vote yes no yes yes no > v.csv
+
+        opendp-bayes init v.csv --categories vote=yes,no --json -o v.json
+
+        opendp-bayes run v.json --dry-run --guess-size 1000
+
+        opendp-bayes run v.json v.csv -o released.json
+    """
+    from opendp_bayes.commands.progress_bar import waiting
+    from opendp_bayes.display import terminal
+
+    check_dry_run(dry_run, guess_size)
+    if dry_run and (json or output is not None):
+        fail("--dry-run: releases nothing that --json or --output could hold; leave them out.")
+    if dry_run:
+        display(terminal.rendered(foreseen(question, data, ledger, dataset, guess_size)))
+        return
+    if data is None:
+        fail("DATA: is missing; name the file with the data after the question, or add --dry-run.")
+    with carried_out(question, data, ledger, dataset, output=output, text_of=_text_of) as released:
+        if json:
+            echo(_text_of(*released))
+            return
+        with waiting("Computing the posteriors"):
+            sheet = released[1].sheet()
+        display(terminal.rendered(sheet))
+
+
+def _text_of(asked: "Specification", survey: "Survey") -> str:
+    """The JSON of one release, or of the survey of several."""
+    return (survey.releases[0] if len(survey) == 1 else survey).to_json()

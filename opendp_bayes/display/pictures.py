@@ -1,0 +1,51 @@
+"""Parts that all pictures share: colours, labels in lines, and matplotlib (extra `plot`), imported
+when a picture is made.
+"""
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Blue of Okabe and Ito, which colour-blind readers tell from the vermilion.
+NOISE_AWARE = "#0072B2"
+#: Vermilion of Okabe and Ito; the plug-in posterior is dashed as well, for print without colours.
+PLUG_IN = "#D55E00"
+GREY = "#595959"
+#: Characters of a line of a category's label, and how many more a word may have.
+LINE, _LONGER = 30, 2
+#: Lines of a category's label; the rest is left out.
+_LINES = 3
+
+
+def pyplot() -> Any:
+    """Import `matplotlib.pyplot`. Raises `ImportError` with the extra to install."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
+    return plt
+
+
+def write_above(ax: "Axes", sentences: str) -> None:
+    """Lines in small print between the title and the axes."""
+    ax.annotate(
+        sentences,
+        (0, 1),
+        (0, 6),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontsize="small",
+        color=GREY,
+        va="bottom",
+    )
+
+
+def wrapped(label: object, width: int = LINE) -> str:
+    """A label in lines of that width, of which the third may end in an ellipsis; a word that is a
+    little longer stays whole.
+    """
+    longest = max(map(len, str(label).split()), default=0)
+    width = longest if width < longest <= width + _LONGER else width
+    return textwrap.fill(str(label), width, max_lines=_LINES, placeholder=" …") or str(label)

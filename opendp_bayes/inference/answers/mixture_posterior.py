@@ -1,0 +1,461 @@
+"""Posteriors of categories as their users see them: mixtures of Dirichlet distributions."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from opendp_bayes.inference.answers.by_label import (
+    CATEGORIES,
+    grouped_positions,
+    position_of,
+    positions_of,
+)
+from opendp_bayes.inference.answers.comparison import Probability, standard_error
+from opendp_bayes.inference.answers.nearest_dirichlet import nearest_dirichlet
+from opendp_bayes.inference.answers.one_category import CategoryPosterior
+from opendp_bayes.inference.answers.ordered import (
+    OrderedShares,
+    QuantilePosterior,
+    Quantiles,
+    check_one_variable,
+    quantiles_of,
+)
+from opendp_bayes.inference.answers.quantities import (
+    OfDifference,
+    OfDraws,
+    OfMixture,
+    Quantities,
+    Quantity,
+    checked,
+    independent_draws,
+)
+from opendp_bayes.inference.answers.simultaneous import pointwise_level
+from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
+from opendp_bayes.inference.engines.merged import Groups, summed
+from opendp_bayes.inference.engines.true_counts import TrueCounts
+from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
+from opendp_bayes.inference.sampling.importance import WeightDiagnostics, Weighted
+from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
+from opendp_bayes.release_format.data import Label
+from opendp_bayes.release_format.labels import ByLabel
+
+T = TypeVar("T", bound="MixturePosterior")
+
+Interval = Literal["equal-tailed", "highest density", "simultaneous"]
+
+#: Draws behind every number that is estimated by simulation.
+DRAWS = 40_000
+#: Draws on which a function is tried before many are made.
+_TRIAL = 5
+#: Simultaneous intervals rest on so many draws of counts, and on no fewer draws of all.
+_MOST_COUNTS, _FEWEST_DRAWS = 1 << 21, 2000
+
+
+class MixturePosterior(ABC):
+    """The posterior of the category probabilities as a mixture of Dirichlet distributions, of
+    which groups of categories and some among themselves are mixtures, too.
+
+    `prior` is the concentration of the prior of the probabilities, which given the counts are
+    Dirichlet.
+    """
+
+    def __init__(
+        self, categories: tuple[Label, ...], prior: tuple[float, ...], true_counts: TrueCounts
+    ) -> None:
+        self.categories, self.prior = categories, prior
+        self._true_counts = true_counts
+
+    @property
+    def diagnostics(self) -> Diagnostics | WeightDiagnostics | None:
+        """Effective sample sizes, and R-hat of Markov chains; None where nothing was drawn."""
+        if not isinstance(self._true_counts, (Chains, Weighted)):
+            return None
+        return replace(self._true_counts.diagnostics, categories=self.categories)
+
+    def __getitem__(self, label: Label) -> CategoryPosterior:
+        """The probability of one category. Raises `KeyError` for what is none."""
+        place = position_of(label, self.categories)
+        return CategoryPosterior(label, self._marginals.chosen(np.array([place])))
+
+    @cached_property
+    def counts(self) -> CountsPosterior:
+        """The posterior of the true counts, those of the records that were counted."""
+        return CountsPosterior(self.categories, self._counted.counts, self._counted.sample)
+
+    @cached_property
+    def size(self) -> NumberPosterior:
+        """The posterior of the number of records; a certainty where that is public."""
+        return NumberPosterior(
+            "records",
+            self._counted.size,
+            lambda size, rng: self._counted.sample(size, rng).sum(axis=1),
+        )
+
+    def mean(self) -> Floats:
+        """Posterior means, shape `(k,)`."""
+        return self._marginals.mean()
+
+    def std(self) -> Floats:
+        """Posterior standard deviations, shape `(k,)`."""
+        return np.sqrt(self._marginals.variance())
+
+    def pdf(self, values: ArrayLike) -> Floats:
+        """Marginal posterior density of every category at the values of shape `(...)`; shape `(...,
+        k)`.
+        """
+        return self._marginals.pdf(np.asarray(values)[..., None])
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """Marginal posterior probability of being at most the values, of shape `(...)`; shape
+        `(..., k)`.
+        """
+        return self._marginals.cdf(np.asarray(values)[..., None])
+
+    def interval(
+        self, level: float = 0.95, kind: Interval = "equal-tailed"
+    ) -> tuple[Floats, Floats]:
+        """Lower and upper ends of credible intervals of probability `level`, two arrays of shape
+        `(k,)`.
+
+        Parameters
+        ----------
+        level : between 0 and 1.
+        kind : `"equal-tailed"`; `"highest density"`, the shortest interval; or `"simultaneous"`,
+            equal-tailed intervals widened until all of them hold together with probability
+            `level` (by simulation).
+
+        Raises `ValueError` for another level or kind.
+        """
+        level = as_level(level)
+        as_choice(kind, "kind", ("equal-tailed", "highest density", "simultaneous"))
+        if kind == "simultaneous":
+            level = self._pointwise_level(level)
+        if kind == "highest density":
+            return self._marginals.shortest_interval(level)
+        return self._marginals.interval(level)
+
+    def sample(self, size: int, seed: int | None = None) -> Floats:
+        """Draws of the category probabilities, shape `(size, k)`. A `seed` makes them
+        repeatable.
+        """
+        rng = np.random.default_rng(seed)
+        return self._given(self._true_counts.sample(as_size(size, of="draws"), rng), rng)
+
+    def predictive(self, size: int, draws: int = 4000, seed: int | None = None) -> Integers:
+        """Draws of the counts of `size` further records from the posterior predictive distribution,
+        shape `(draws, k)`.
+        """
+        rng = np.random.default_rng(seed)
+        size = as_size(size)
+        return rng.multinomial(
+            size, self._given(self._true_counts.sample(as_size(draws, "draws", "draws"), rng), rng)
+        )
+
+    def merged(self: T, groups: Mapping[Label, Iterable[Label]]) -> T:
+        """The posterior with groups of categories as one category each.
+
+        `groups` maps the label of each group to the categories in it; the categories of no group
+        stay what they are and come last. The probabilities of groups are Dirichlet given the
+        counts as those of categories are, so nothing is lost.
+
+        Raises `ValueError`/`TypeError` for groups that are empty or overlap, or leave less than
+        two categories.
+
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+        >>> promise = Promise(9, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        >>> labels = ("left", "green", "right")
+        >>> release = Release((3, 2, 4), labels, (1.0,) * 3, LaplaceParameters(2.0), promise)
+        >>> release.posterior.merged({"coalition": ["left", "green"]}).categories
+        ('coalition', 'right')
+        """
+        labels, members = grouped_positions(groups, self.categories)
+        prior = tuple(sum(self.prior[i] for i in group) for group in members)
+        return self._made(self._true_counts.merged(members), labels, prior)
+
+    def dirichlet(self) -> Floats:
+        """Concentration, shape `(k,)`, of the Dirichlet distribution nearest to the posterior, as a
+        prior for what takes conjugate ones: of all Dirichlet distributions D the one with the
+        smallest Kullback-Leibler divergence `KL(posterior || D)`, which has the posterior's
+        expected values of every `ln θ_i`.
+
+        The posterior is a mixture of Dirichlets, which this is not: use `sample` where it matters.
+
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+        >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(0.01), promise)
+        >>> release.posterior.dirichlet().round(6).tolist()
+        [4.0, 6.0]
+        """
+        return nearest_dirichlet(self._marginals)
+
+    def given(self: T, categories: Iterable[Label]) -> T:
+        """The posterior of the probabilities within some categories: of each divided by the sum of
+        all of these.
+
+        Its `counts` are those of the categories, and its `size` is their number of records.
+        Raises `ValueError`/`TypeError` for less than two categories, or what is none.
+        """
+        places = positions_of(categories, self.categories, "categories")
+        if len(places) < 2:
+            raise ValueError(
+                f"categories={[self.categories[i] for i in places]!r}: must be at least 2; the"
+                " probability of one among itself is 1."
+            )
+        labels = tuple(self.categories[i] for i in places)
+        prior = tuple(self.prior[i] for i in places)
+        return self._made(self._true_counts.given(places), labels, prior)
+
+    def to_arviz(self, draws: int = 1000, seed: int | None = 0) -> Any:
+        """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
+        variable `theta` of dimensions `(chain, draw, category)`; needs the extra `arviz`.
+
+        The draws of the Markov chains, or where there are none, four chains of `draws` independent
+        draws each. Raises `ImportError` without arviz-base, which is for Python 3.11 and later;
+        `sample` needs no more than this package.
+        """
+        try:
+            from arviz_base import from_dict
+        except ImportError:
+            raise ImportError(
+                "to_arviz needs arviz-base, which is for Python 3.11 and later: pip install"
+                " 'opendp-bayes[arviz]', or take draws from sample()."
+            ) from None
+        rng = np.random.default_rng(seed)
+        chains = self._true_counts.chains if isinstance(self._true_counts, Chains) else None
+        counts = (
+            self._true_counts.sample(4 * draws, rng).reshape(4, draws, -1)
+            if chains is None
+            else chains
+        )
+        theta = self._given(counts.reshape(-1, counts.shape[-1]), rng).reshape(counts.shape)
+        labels = [str(label) for label in self.categories]
+        return from_dict(
+            {"posterior": {"theta": theta}},
+            coords={"category": labels},
+            dims={"theta": ["category"]},
+        )
+
+    def probability(
+        self,
+        event: Callable[[Floats], NDArray[np.bool_]],
+        draws: int = DRAWS,
+        seed: int | None = 0,
+    ) -> Probability:
+        """The posterior probability of an event, with its Monte Carlo standard error.
+
+        `event` is a function of the probabilities, an array of shape `(k, draws)` so that
+        `theta[0]` is the first category in every draw; it returns booleans of shape `(draws,)`, as
+        `lambda theta: theta[0] > theta[1]` does. Raises `ValueError` if it returns anything else.
+        """
+        draws = as_size(draws, "draws", "draws")
+        trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
+        _occurred(event, trial)  # before the draws, which may take long
+        holds = _occurred(event, self.sample(draws, seed))
+        return Probability(
+            float(holds.mean()), float(standard_error(holds.mean(), self._effective(draws)))
+        )
+
+    def difference(self, first: Label, second: Label, seed: int | None = 0) -> Quantity:
+        """The probability of one category minus that of another, for instance of two parties.
+
+        Its mean, its standard deviation and the probability of its sign are computed; intervals
+        are of draws of these two and the rest. Raises `KeyError` for what is no category.
+        """
+        places = [position_of(label, self.categories) for label in (first, second)]
+        rest = [place for place in range(len(self.categories)) if place not in places]
+        groups = [[places[0]], [places[1]], *([rest] if rest else [])]
+        prior = summed(np.array(self.prior), groups)
+
+        def source(size: int, seed: int | None) -> Floats:
+            rng = np.random.default_rng(seed)
+            drawn = self._shares(self._true_counts.sample_sums(groups, size, rng), prior, rng)
+            return drawn[:, 0] - drawn[:, 1]
+
+        law = OfDifference(
+            source, DRAWS, self._effective(DRAWS), seed, self._true_counts, places, rest
+        )
+        return Quantity(f"{first} - {second}", law)
+
+    def ratio(self, first: Label, second: Label) -> Quantity:
+        """The probability of one category over that of another, by the mixture of Betas that it
+        follows from. Its mean is infinite where the prior of the second is at most 1, and its
+        standard deviation where that is at most 2: the second may have no records. Raises
+        `KeyError` for what is no category.
+        """
+        places = [position_of(label, self.categories) for label in (first, second)]
+        among = self._true_counts.given(places)
+        mixture = among.probabilities[0]
+        law = OfMixture(mixture, independent_draws(among), self._smallest(places[1:], mixture))
+        return Quantity(f"{first} / {second}", law)
+
+    def odds(self, label: Label) -> Quantity:
+        """The odds of one category, `θ / (1 - θ)`, as the `ratio` to all others together. Raises
+        `KeyError` for what is none.
+        """
+        place = position_of(label, self.categories)
+        others = [other for other in range(len(self.categories)) if other != place]
+        behind = independent_draws(self._true_counts)
+        mixture = self._marginals[place]
+        law = OfMixture(mixture, behind, self._smallest(others, mixture))
+        return Quantity(f"odds of {label}", law)
+
+    def cumulative(self) -> Quantities:
+        """For ordered categories, the probability of each or one before it. The last one's is 1
+        and left out.
+        """
+        k = len(self.categories)
+        mixtures = self._true_counts.cumulative(np.arange(1, k))
+        behind = independent_draws(self._true_counts.merged([[0], [*range(1, k)]]))
+        return Quantities(
+            (label, Quantity(f"up to {label}", OfMixture(mixtures[place], behind)))
+            for place, label in enumerate(self.categories[:-1])
+        )
+
+    def quantile(self, level: float, *, edges: ArrayLike | None = None) -> QuantilePosterior:
+        """A quantile of ordered categories, 0.5 for the median: the first category up to which
+        the probabilities sum to at least `level`, with the probability of each to be that one.
+
+        The order is that of `categories`, as they were given to the query. The probabilities are
+        those of the cumulative sums, without draws where the posterior needs none.
+
+        Parameters
+        ----------
+        level : between 0 and 1.
+        edges : the ends of the bins that the categories are, `k + 1` rising numbers; the quantile
+            then has a `value` in their units, with the records of a bin spread evenly within it.
+
+        Raises `ValueError`/`TypeError` for another level, for edges that do not rise or are not one
+        more than the categories, and for the cells of a joint table.
+
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+        >>> promise = Promise(90, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        >>> ages, noise = ("18-39", "40-64", "65-89"), LaplaceParameters(2.0)
+        >>> posterior = Release((30, 33, 27), ages, (1.0,) * 3, noise, promise).posterior
+        >>> median = posterior.quantile(0.5, edges=[18, 40, 65, 90])
+        >>> median.category, median.probabilities.round(2).tolist(), median.interval(0.9)
+        ('40-64', [0.0, 1.0, 0.0], ('40-64', '40-64'))
+        >>> round(median.value.mean())
+        51
+        """
+        return self.quantiles([level], edges=edges)[level]
+
+    def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
+        """Several quantiles at once, by their levels, as `quantile` gives one."""
+        check_one_variable(getattr(self, "axes", ()))
+
+        def at_least(ends: Integers, levels: Floats) -> Floats:
+            return 1 - self._true_counts.cumulative(ends).cdf(levels[:, None])
+
+        def drawn(groups: Groups, size: int, seed: int | None) -> Floats:
+            rng, prior = np.random.default_rng(seed), np.array(self.prior)
+            sums = self._true_counts.sample_sums(groups, size, rng)
+            return self._shares(sums, summed(prior, groups), rng)
+
+        shares = OrderedShares(self.categories, at_least, drawn, DRAWS, self._effective(DRAWS))
+        return quantiles_of(shares, levels, edges)
+
+    def quantity(
+        self,
+        function: Callable[[Mapping[Label, Floats]], ArrayLike],
+        label: str = "quantity",
+        *,
+        of: Literal["probabilities", "counts"] = "probabilities",
+        draws: int = DRAWS,
+        seed: int | None = 0,
+    ) -> Quantity:
+        """Any function of the probabilities, or of the true counts, by draws.
+
+        `function` takes a mapping from each category to its draws, shape `(draws,)`, and returns a
+        number for each draw, as `lambda p: p["yes"] - 2 * p["no"]` does. It is tried on a few
+        draws first. Raises `ValueError` if it returns anything else, and `KeyError` if it asks for
+        what is no category.
+        """
+        as_choice(of, "of", ("probabilities", "counts"))
+        number = as_size(draws, "draws", "draws")
+
+        def of_rows(rows: Floats | Integers) -> Floats:
+            columns = ByLabel(zip(self.categories, rows.T, strict=True), CATEGORIES)
+            return checked(function(columns), len(rows))
+
+        def source(size: int, seed: int | None) -> Floats:
+            drawn = (
+                self.sample(size, seed) if of == "probabilities" else self.counts.sample(size, seed)
+            )
+            return of_rows(drawn)
+
+        trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
+        of_rows(trial if of == "probabilities" else np.rint(100 * trial).astype(np.int64))
+        return Quantity(label, OfDraws(source, number, self._effective(number), seed))
+
+    @abstractmethod
+    def _made(
+        self: T, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]
+    ) -> T:
+        """The posterior of other categories."""
+
+    @property
+    def _counted(self) -> TrueCounts:
+        """The true counts alone."""
+        return self._true_counts
+
+    @property
+    def _marginals(self) -> BetaMixtures:
+        return self._true_counts.probabilities
+
+    def _given(self, counts: Integers, rng: np.random.Generator) -> Floats:
+        return self._shares(counts, np.array(self.prior), rng)
+
+    def _shares(self, counts: Integers, prior: Floats, rng: np.random.Generator) -> Floats:
+        """Probabilities given counts of categories that have a prior, or of groups of them."""
+        return dirichlet(prior + counts, rng)
+
+    def _draws(self, seed: np.random.SeedSequence, number: int) -> Floats:
+        rng = np.random.default_rng(seed)
+        return self._given(self._true_counts.sample(number, rng), rng)
+
+    def _effective(self, draws: int) -> float:
+        """Independent draws that `draws` draws are worth: no more than those that they are taken
+        from, where the posterior is known by draws itself.
+        """
+        behind = independent_draws(self._true_counts)
+        return draws if behind == np.inf else 1 / (1 / draws + 1 / behind)
+
+    def _pointwise_level(self, level: float) -> float:
+        """The level at which equal-tailed intervals hold for all categories at once with
+        probability `level`.
+        """
+        k = len(self.categories)
+        if k == 2:
+            return level
+        number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), DRAWS)
+        drawn = self._draws(np.random.SeedSequence(0), number)
+        return pointwise_level(self._marginals, drawn, level)
+
+    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
+        """The smallest concentration that some categories may have together, the second parameter
+        of the mixture: that of the prior, since all records may be in others.
+        """
+        return float(sum(self.prior[place] for place in places))
+
+    def _estimates(self) -> str:
+        """Means and standard deviations, for `repr`."""
+        estimates = zip(self.categories, self.mean(), self.std(), strict=True)
+        return ", ".join(f"{label!r}: {mean:.4g} ± {std:.2g}" for label, mean, std in estimates)
+
+
+def _occurred(event: Callable[[Floats], NDArray[np.bool_]], theta: Floats) -> NDArray[np.bool_]:
+    """Evaluate an event in draws of shape `(draws, k)`; booleans of shape `(draws,)`."""
+    holds = np.asarray(event(theta.T))
+    if holds.dtype != np.bool_ or holds.shape != (len(theta),):
+        raise ValueError(
+            f"event: returned an array of {holds.dtype} and shape {holds.shape} for {len(theta)}"
+            f" draws; must be booleans of shape ({len(theta)},), one for each draw."
+        )
+    return holds

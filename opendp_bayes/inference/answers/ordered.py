@@ -1,0 +1,255 @@
+"""Quantiles of ordered categories: which category holds one, and where in its bin it lies."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.display.as_table import Shown, figure, table
+from opendp_bayes.display.quantile_picture import plot_quantiles
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.answers.quantities import OfDraws, Quantity
+from opendp_bayes.inference.engines.merged import Groups
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import Floats, Integers, as_level
+from opendp_bayes.release_format.data import Label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Between two numbers of categories that a quantile lies between with less than this probability,
+#: the categories are not told apart.
+_SEEN = 1e-7
+#: Numbers of categories that are looked at first, and parts of what lies between two of them.
+_FIRST, _PARTS = 16, 8
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedShares:
+    """The posterior of the probabilities of ordered categories, as far as quantiles need it.
+
+    Attributes
+    ----------
+    categories : the labels in order.
+    at_least : from numbers of categories, shape `(m,)`, and levels, shape `(levels,)`, the
+        posterior probability that so many categories, the first ones, hold together at least each
+        level; shape `(levels, m)`.
+    drawn : draws of the probabilities of groups of categories, shape `(size, groups)`, from the
+        groups, a size and a seed.
+    number, draws : how many are drawn for a value, and the independent draws that these are worth.
+    """
+
+    categories: tuple[Label, ...]
+    at_least: Callable[[Integers, Floats], Floats]
+    drawn: Callable[[Groups, int, int | None], Floats]
+    number: int
+    draws: float
+
+
+class QuantilePosterior(Shown):
+    """The posterior of a quantile of ordered categories: of the first category up to which the
+    probabilities sum to at least `level`.
+
+    Attributes
+    ----------
+    level : the part of the records at or below the quantile, 0.5 for the median.
+    categories : the labels in order.
+    probabilities : the posterior probability of each category to hold the quantile, shape `(k,)`.
+    edges : the `k + 1` ends of the bins; None where none were given.
+    """
+
+    def __init__(
+        self, shares: OrderedShares, level: float, probabilities: Floats, edges: Floats | None
+    ) -> None:
+        self.level, self.categories = level, shares.categories
+        self.probabilities, self.edges = probabilities, edges
+        self._shares = shares
+
+    @property
+    def category(self) -> Label:
+        """The category that holds the quantile most probably."""
+        return self.categories[int(self.probabilities.argmax())]
+
+    def interval(self, level: float = 0.95) -> tuple[Label, Label]:
+        """The first and the last category of the equal-tailed credible interval of probability
+        `level` or more: not more than `(1 - level) / 2` is before it, and not more after.
+
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        first, last = self.places(level)
+        return self.categories[first], self.categories[last]
+
+    def places(self, level: float = 0.95) -> tuple[int, int]:
+        """The places of both ends of `interval` among the categories, the first being 0.
+
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        tail = (1 - as_level(level)) / 2
+        before, after = (
+            int(np.searchsorted(np.cumsum(each), tail, side="right"))
+            for each in (self.probabilities, self.probabilities[::-1])
+        )
+        return before, len(self.categories) - 1 - after
+
+    @cached_property
+    def value(self) -> Quantity:
+        """The quantile in the units of `edges`: where the distribution function reaches the level
+        if records are spread evenly within each bin, so that it is linear there. By draws.
+
+        Raises `ValueError` where no edges were given.
+        """
+        if self.edges is None:
+            raise ValueError(
+                "edges=None: a value needs the ends of the bins; give the"
+                f" {len(self.categories) + 1} of them, as in quantile({self.level}, edges=[...])."
+            )
+        inside = np.flatnonzero(self.probabilities > _SEEN)
+        first, last = int(inside[0]), int(inside[-1]) + 1
+        own = [range(first), *([place] for place in range(first, last))]
+        groups = [group for group in (*own, range(last, len(self.categories))) if len(group)]
+        edges = self.edges[[0, *(group[-1] + 1 for group in groups)]]
+
+        def source(size: int, seed: int | None) -> Floats:
+            return _interpolated(self._shares.drawn(groups, size, seed), edges, self.level)
+
+        law = OfDraws(source, self._shares.number, self._shares.draws, 0)
+        return Quantity(f"quantile {self.level:g}", law)
+
+    def row(self, level: float = 0.95) -> tuple[str, ...]:
+        """Row of a table: level, most probable category and its probability, interval of
+        categories, and with edges the mean, the standard deviation and the interval of the value.
+        """
+        most = f"{self.probabilities.max():.3f}"
+        found = f"{self.level:g}", str(self.category), most, *map(str, self.interval(level))
+        if self.edges is None:
+            return found
+        std = self.value.std()
+        numbers = self.value.mean(), std, *self.value.interval(level)
+        return *found, *(figure(number, std) for number in numbers)
+
+    def sheet(self) -> Sheet:
+        return Quantiles([self]).sheet()
+
+
+class Quantiles(Shown, Mapping[float, QuantilePosterior]):
+    """Several quantiles of the same categories by their levels."""
+
+    def __init__(self, quantiles: Iterable[QuantilePosterior]) -> None:
+        self._quantiles = {each.level: each for each in quantiles}
+
+    def __getitem__(self, level: float) -> QuantilePosterior:
+        if level not in self._quantiles:
+            raise KeyError(f"{level!r}: is not among the levels {list(self._quantiles)!r}.")
+        return self._quantiles[level]
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self._quantiles)
+
+    def __len__(self) -> int:
+        return len(self._quantiles)
+
+    def plot(self, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
+        """Draw the quantiles with their intervals of probability `level` on `ax`, by default on new
+        axes, and return them.
+
+        With edges, dots are the medians of the values, else the most probable categories. Raises
+        `ImportError` without matplotlib, which the extra `plot` installs, and `ValueError` unless
+        `0 < level < 1`.
+        """
+        chosen = sorted(self.values(), key=lambda each: each.level)
+        sentence = f"Intervals of probability {as_level(level):g}."
+        levels = [each.level for each in chosen]
+        if chosen[0].edges is not None:
+            middle = np.array([each.value.median() for each in chosen])
+            ends = np.array([each.value.interval(level) for each in chosen]).T
+            return plot_quantiles(levels, middle, (ends[0], ends[1]), None, sentence, ax)
+        names = list(map(str, chosen[0].categories))
+        middle = np.array([each.probabilities.argmax() for each in chosen], dtype=np.float64)
+        places = np.array([each.places(level) for each in chosen], dtype=np.float64).T
+        # A category is as wide as the distance to the next.
+        wide = places[0] - 0.4, places[1] + 0.4
+        return plot_quantiles(levels, middle, wide, names, sentence, ax)
+
+    def sheet(self) -> Sheet:
+        headings = ["quantile", "category", "probability", "2.5 %", "97.5 %"]
+        if next(iter(self.values())).edges is not None:
+            headings += ["value", "std", "2.5 %", "97.5 %"]
+        return Sheet((table(headings, [each.row() for each in self.values()]),))
+
+
+def quantiles_of(
+    shares: OrderedShares, levels: Sequence[float], edges: ArrayLike | None
+) -> Quantiles:
+    """The posteriors of quantiles. Raises `ValueError`/`TypeError` for levels that are not between
+    0 and 1 or there twice, and for edges that do not rise or are not one more than the categories.
+    """
+    if isinstance(levels, (str, bytes)) or not np.iterable(levels) or not len(levels):
+        raise TypeError(f"levels={told(levels)}: must be a list of numbers between 0 and 1.")
+    wanted = [as_level(level) for level in levels]
+    if len(set(wanted)) < len(wanted):
+        raise ValueError(f"levels={told(levels)}: must hold every level once.")
+    ends = None if edges is None else _edges(edges, len(shares.categories))
+    found = _probabilities(shares, np.array(wanted))
+    return Quantiles(
+        QuantilePosterior(shares, level, each, ends)
+        for level, each in zip(wanted, found, strict=True)
+    )
+
+
+def check_one_variable(axes: tuple[str, ...]) -> None:
+    """Raise `ValueError` for a joint table, whose cells have no order."""
+    if len(axes) > 1:
+        raise ValueError(
+            f"axes={list(axes)!r}: the cells of a joint table have no order; ask the quantile of"
+            f" one variable, as in marginal({axes[0]!r}).quantile(0.5)."
+        )
+
+
+def _edges(edges: ArrayLike, k: int) -> Floats:
+    found = np.asarray(edges, dtype=np.float64)
+    if found.shape != (k + 1,) or not np.all(np.isfinite(found)) or np.any(np.diff(found) <= 0):
+        raise ValueError(
+            f"edges={told(edges)}: must be {k + 1} finite numbers in rising order, the ends of the"
+            f" {k} bins; close a bin that is open with the least or the largest value there can be."
+        )
+    return found
+
+
+def _probabilities(shares: OrderedShares, levels: Floats) -> Floats:
+    """The probability of each category to hold each quantile, shape `(levels, k)`.
+
+    A quantile is among the first j categories where these hold at least the level. That is asked
+    for some j, and for more between two of them as far as a quantile may lie there.
+    """
+    k = len(shares.categories)
+    among = np.full((levels.size, k + 1), np.nan)
+    among[:, 0], among[:, k] = 0.0, 1.0
+    ends = np.unique(np.linspace(0, k, _FIRST + 1).astype(np.int64))[1:-1]
+    while ends.size:
+        among[:, ends] = shares.at_least(ends, levels)
+        known = np.flatnonzero(~np.isnan(among[0]))
+        open_ = np.diff(known) > 1
+        open_ &= np.any(np.diff(among[:, known], axis=1) > _SEEN, axis=0)
+        between = [
+            np.linspace(first, last, _PARTS + 1).astype(np.int64)
+            for first, last in zip(known[:-1][open_], known[1:][open_], strict=True)
+        ]
+        ends = np.setdiff1d(np.concatenate(between), known) if between else ends[:0]
+    every = np.arange(k + 1)
+    among = np.stack([np.interp(every, known, row[known]) for row in among])
+    return np.maximum(np.diff(np.maximum.accumulate(among, axis=1), axis=1), 0.0)
+
+
+def _interpolated(probabilities: Floats, edges: Floats, level: float) -> Floats:
+    """The quantile in each draw of the bins' probabilities, shape `(size, bins)`."""
+    upto = np.cumsum(probabilities, axis=1)
+    upto[:, -1] = 1.0  # but for rounding
+    place = np.argmax(upto >= level, axis=1)
+    row = np.arange(len(upto))
+    own = probabilities[row, place]
+    before = upto[row, place] - own
+    share = np.clip((level - before) / np.maximum(own, 1e-300), 0.0, 1.0)
+    return edges[place] + share * (edges[place + 1] - edges[place])

@@ -1,0 +1,1 @@
+"""Counts at several levels at once: whole tables whose categories are sums of those of others."""

@@ -1,0 +1,185 @@
+"""Counts and probabilities of one level of a tree, as every posterior asks for them."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.inference.engines.merged import Groups, summed
+from opendp_bayes.inference.engines.true_counts import Drawn, Listed
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.count_cells import Cells
+from opendp_bayes.inference.laws.count_laws import CountLaws
+from opendp_bayes.inference.laws.mixtures_of_counts import grouped
+from opendp_bayes.inference.levels.nested_counts import NestedCounts
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+Generator = np.random.Generator
+
+#: Counts that are less probable are left out of laws.
+_LEFT_OUT = 1e-13
+#: Draws behind what merged categories are, and components of the mixtures of their probabilities.
+_DRAWS, _COMPONENTS = 8000, 128
+#: Numbers that are drawn at a time.
+_AT_A_TIME = 1 << 22
+#: The variance of a probability is at least this, relative to its mean's square.
+_SMALLEST = 1e-14
+
+
+class LevelCounts:
+    """The true counts of a level, and draws of its probabilities, which stand for counts and prior
+    of other posteriors.
+
+    Parameters
+    ----------
+    whole : the counts of all levels.
+    parent : the count that each count is a part of; -1 of the root, the last.
+    levels : numbers of the counts of each level, the root's first, this level last.
+    order : of the categories among the counts of this level.
+    """
+
+    def __init__(
+        self, whole: NestedCounts, parent: Integers, levels: Sequence[Integers], order: Integers
+    ) -> None:
+        self._whole, self._parent, self._levels = whole, parent, list(levels)
+        self._own = levels[-1][order]
+        self._nodes = whole.tree.place[self._own]
+
+    @cached_property
+    def counts(self) -> CountLaws:
+        """The laws of the true counts."""
+        return self._law_of(self._nodes)
+
+    @cached_property
+    def size(self) -> CountLaws:
+        """The law of the number of records."""
+        return self._law_of(np.array([self._whole.tree.nodes - 1]))
+
+    def _law_of(self, nodes: Integers) -> CountLaws:
+        row, counts, masses = self._whole.laws(nodes)
+        seen = masses > _LEFT_OUT
+        row, counts, masses = row[seen], counts[seen], masses[seen]
+        masses = masses / np.bincount(row, masses)[row]
+        table = np.zeros((row.size, 4))
+        table[:, 1] = masses  # a cell of one count is its second node
+        return CountLaws(Cells(row, counts, counts), table)
+
+    @cached_property
+    def probabilities(self) -> BetaMixtures:
+        """Mixtures of Betas with the mean and variance that a probability has given its count."""
+        row, counts, masses = self._whole.laws(self._nodes)
+        first, second = self._whole.shares_of(self._nodes)
+        seen = masses > _LEFT_OUT
+        row, counts, masses = row[seen], counts[seen], masses[seen]
+        first, second = first[seen], second[seen]
+        mean = np.exp(first)
+        relative = np.maximum(np.expm1(second - 2 * first), _SMALLEST)
+        total = np.maximum((1 - mean) / (mean * relative) - 1, 1e-6)
+        a, b = mean * total, np.maximum(1 - mean, _SMALLEST) * total
+        return grouped(a, b, masses, counts.astype(np.float64), b, row)
+
+    def sample(self, size: int, rng: Generator) -> Floats:
+        """Draws of the probabilities, shape `(size, k)`."""
+        return self._drawn(size, rng)[1]
+
+    def sample_counts(self, size: int, rng: Generator) -> Integers:
+        """Draws of the counts, shape `(size, k)`."""
+        return self._drawn(size, rng)[0]
+
+    def _drawn(self, size: int, rng: Generator) -> tuple[Integers, Floats]:
+        """Draws of the counts and of the probabilities, which are the same for every level that is
+        drawn with a generator in the same state.
+        """
+        step = max(_AT_A_TIME // self._whole.tree.nodes, 16)
+        parts = []
+        for begin in range(0, size, step):
+            own = rng.spawn(1)[0]
+            parts.append(self._block(min(step, size - begin), own))
+        counts, shares = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+        return counts.T, shares.T
+
+    def _block(self, size: int, rng: Generator) -> tuple[Integers, Floats]:
+        tree, prior = self._whole.tree, self._whole.weights.prior
+        drawn = np.zeros((tree.nodes, size), dtype=np.int64)
+        shares = np.zeros((self._parent.size, size))
+        for_root, *for_levels = rng.spawn(len(self._levels))
+        drawn[-1] = self._whole.draw_root(size, for_root)
+        shares[-1] = 1.0
+        for above, level, own in zip(self._levels, self._levels[1:], for_levels, strict=False):
+            sums = np.isin(tree.family, above)
+            for nodes in reversed(tree.rounds):
+                if sums[nodes].any():
+                    self._whole.split(nodes[sums[nodes]], drawn, own)
+            concentration = prior[level, None] + drawn[tree.place[level]]
+            within = self._parent[level]
+            shares[level] = shares[within] * _within(concentration, within, own)
+        return drawn[self._nodes], shares[self._own]
+
+    def merged(self, groups: Groups) -> "SharesDrawn":
+        """Draws of groups."""
+        return self._as_drawn.merged(groups)
+
+    def given(self, categories: Sequence[int]) -> "SharesDrawn":
+        """Draws of some categories among themselves."""
+        return self._as_drawn.given(categories)
+
+    def cumulative(self, ends: Integers) -> BetaMixtures:
+        """Draws of the first categories together."""
+        return self._as_drawn.cumulative(ends)
+
+    def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Floats:
+        """Draws of the probabilities of groups."""
+        return _summed(self.sample(size, rng), groups)
+
+    @cached_property
+    def _as_drawn(self) -> "SharesDrawn":
+        counts, shares = self._drawn(_DRAWS, np.random.default_rng(0))
+        return SharesDrawn(shares, Drawn(counts, np.zeros(counts.shape[1])))
+
+
+class SharesDrawn(Drawn):
+    """Independent draws of probabilities, which stand for counts; `counted` are the true counts of
+    the same draws.
+    """
+
+    rows: Any  # real numbers
+
+    def __init__(self, shares: Any, counted: Listed) -> None:
+        super().__init__(shares, np.zeros(shares.shape[1]))
+        self.counted = counted
+
+    @cached_property
+    def probabilities(self) -> BetaMixtures:
+        """Mixtures of Betas, one for every few draws that are next to each other."""
+        shares = (self.rows / self.rows.sum(axis=1, keepdims=True)).T
+        k, draws = shares.shape
+        group = np.argsort(np.argsort(shares, axis=1), axis=1) * _COMPONENTS // draws
+        narrow = 1 / _SMALLEST
+        a, b = (np.maximum(each, _SMALLEST) * narrow for each in (shares, 1 - shares))
+        weights, owner = np.full(a.size, 1 / draws), np.repeat(np.arange(k), draws)
+        return BetaMixtures.grouped(a.ravel(), b.ravel(), weights, group.ravel(), owner)
+
+    def merged(self, groups: Groups) -> "SharesDrawn":
+        return SharesDrawn(_summed(self.rows, groups), self.counted.merged(groups))
+
+    def given(self, categories: Sequence[int]) -> "SharesDrawn":
+        some = list(categories)
+        return SharesDrawn(self.rows[:, some], self.counted.given(some))
+
+
+def _summed(shares: Any, groups: Groups) -> Any:
+    return summed(shares, groups)
+
+
+def _within(concentration: Floats, family: Integers, rng: Generator) -> Floats:
+    """Dirichlet draws of the families, one beside the other; shape `(counts, size)`."""
+    logs = np.log(rng.standard_gamma(concentration + 1))
+    logs -= rng.standard_exponential(concentration.shape) / concentration
+    families, place = np.unique(family, return_inverse=True)
+    top = np.full((families.size, logs.shape[1]), -np.inf)
+    np.maximum.at(top, place, logs)
+    shares = np.exp(logs - top[place])
+    total = np.zeros(top.shape)
+    np.add.at(total, place, shares)
+    return shares / total[place]

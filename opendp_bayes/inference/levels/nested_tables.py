@@ -1,0 +1,118 @@
+"""Releases whose categories are sums of those of others, as looks at the counts on a tree."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opendp_bayes.inference.levels.weights import Look
+from opendp_bayes.inference.likelihood.of_counts import IndependentNoise, likelihood_of
+from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.release_format.data import ReleasedData
+
+#: Beyond what was drawn a private number of records may be so many scales of the noise larger.
+_BEYOND = 60.0
+
+
+@dataclass(frozen=True, eq=False)
+class NestedTables:
+    """Counts of all levels with their parents, and what was drawn of them.
+
+    Attributes
+    ----------
+    parent : the count that each count is a part of, a larger number; -1 of the last, the root.
+    levels : numbers of the counts of each level from the root's down to the finest.
+    places : by name of each release the level, and the place of each category among its counts.
+    looks : of the releases.
+    size : the public number of records; None where it is private.
+    """
+
+    parent: Integers
+    levels: tuple[Integers, ...]
+    places: dict[str, tuple[int, Integers]]
+    looks: tuple[Look, ...]
+    size: int | None
+
+    @classmethod
+    def of(
+        cls, releases: Mapping[str, ReleasedData], parts: Mapping[str, Integers]
+    ) -> "NestedTables":
+        """Make the tree of releases of the same records, finest first.
+
+        `parts[name]` is, for each cell of the finest table, the category of the release that the
+        cell is a part of, shape `(cells,)`.
+        """
+        names = sorted(parts, key=lambda name: -releases[name].k)
+        distinct: list[Integers] = []
+        level_of: dict[str, tuple[int, Integers]] = {}
+        for name in names:
+            part, k = parts[name], releases[name].k
+            if distinct and _same(distinct[-1], part):
+                order = np.empty(k, dtype=np.int64)
+                order[part] = distinct[-1]
+            else:
+                distinct.append(part)
+                order = np.arange(k)
+            level_of[name] = (len(distinct) - 1, order)
+        sizes = [int(part.max()) + 1 for part in distinct] + [1]
+        start = np.cumsum([0, *sizes])
+        parent = np.full(start[-1], -1)
+        whole = [*distinct, np.zeros_like(distinct[0])]
+        for at, (fine, coarse) in enumerate(itertools.pairwise(whole)):
+            parent[start[at] + fine] = start[at + 1] + coarse
+        numbers = [np.arange(a, b) for a, b in itertools.pairwise(start)]
+        looks = []
+        for name in names:
+            at, order = level_of[name]
+            looks.append(Look(numbers[at][order], _noise_of(name, releases[name])))
+        found = {name: level_of[name] for name in releases}
+        places = {name: (len(distinct) - at, order) for name, (at, order) in found.items()}
+        size = next((one.size for one in releases.values() if one.size is not None), None)
+        return cls(parent, tuple(numbers[::-1]), places, tuple(looks), size)
+
+    @property
+    def level(self) -> Integers:
+        """The level of each count but the root, 0 being the finest."""
+        finest_first = self.levels[:0:-1]
+        return np.repeat(np.arange(len(finest_first)), [each.size for each in finest_first])
+
+    @property
+    def highest(self) -> int:
+        """A number of records that is hardly exceeded, or the public one."""
+        if self.size is not None:
+            return self.size
+        most = []
+        for look in self.looks:
+            law, drawn = look.noise.noise, look.noise.drawn
+            beyond = _BEYOND * law.scale * np.sqrt(drawn.size) + _BEYOND
+            most.append(int(np.maximum(drawn, 0).sum() + beyond) if all(look.noise.noised) else 0)
+        return max(most)
+
+
+def _same(one: Integers, other: Integers) -> bool:
+    """True if two partitions have the same parts, by other numbers."""
+    return nests(one, other) and nests(other, one)
+
+
+def nests(fine: Integers, coarse: Integers) -> bool:
+    """True if every part of one partition lies in one part of the other; shapes `(cells,)`."""
+    of = np.empty(int(fine.max()) + 1, dtype=np.int64)
+    of[fine] = coarse
+    return bool(np.array_equal(of[fine], coarse))
+
+
+def are_a_chain(parts: Sequence[Integers]) -> bool:
+    """True if of any two partitions one is finer than the other."""
+    ordered = sorted(parts, key=lambda part: -int(part.max()))
+    return all(nests(one, other) for one, other in itertools.pairwise(ordered))
+
+
+def _noise_of(name: str, release: ReleasedData) -> IndependentNoise:
+    found = likelihood_of(release.setting, release.drawn)
+    if not isinstance(found, IndependentNoise):
+        raise ValueError(
+            f"tables[{name!r}]: was made by {release.mechanism.name!r}; must have independent noise"
+            " on its counts, as LaplaceParameters and GaussianParameters draw."
+        )
+    return found

@@ -1,0 +1,96 @@
+"""Finds out whether the categories of tables are sums of those of one of them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from opendp_bayes.inference.levels.nested_tables import are_a_chain
+from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.release_format.data import Label
+from opendp_bayes.release_format.labels import distinct, identity, places_of
+
+Columns = tuple[str, ...]
+
+
+class Counted(Protocol):
+    """A table as far as its structure goes, such as `ReleasedData`: the labels of its categories,
+    the columns of a joint table, and the labels that each merged category stands for.
+    """
+
+    @property
+    def categories(self) -> tuple[Label, ...]: ...
+
+    @property
+    def axes(self) -> Columns: ...
+
+    @property
+    def parts(self) -> tuple[tuple[Label, ...], ...]: ...
+
+
+def nested_parts(
+    tables: Mapping[str, Counted], columns: Mapping[str, Columns]
+) -> dict[str, Integers] | None:
+    """For each table, the place of its category that every cell of the finest is a part of, shape
+    `(cells,)`; None where the tables are not nested, or are whole tables of all combinations.
+
+    `columns` are those that each table counts. A table's categories are sums of those of another if
+    it merges them, or if it is of some of the other's columns. Of any two tables one must be finer.
+    """
+    if not any(release.parts or _leaves_out(release) for release in tables.values()):
+        return None
+    atoms = {name: _atoms(release) for name, release in tables.items()}
+    widest = max(tables, key=lambda name: (len(columns[name]), len(atoms[name])))
+    parts = {}
+    for name, release in tables.items():
+        seen = _projected(atoms[widest], columns[widest], columns[name])
+        place = {
+            identity(label): at
+            for at, part in enumerate(release.parts or [(label,) for label in release.categories])
+            for label in part
+        }
+        if seen is None or {identity(label) for label in seen} != place.keys():
+            return None
+        parts[name] = np.array([place[identity(label)] for label in seen])
+    if not are_a_chain(list(parts.values())):
+        return None
+    finest = max(parts.values(), key=lambda part: int(part.max()))
+    first = np.unique(finest, return_index=True)[1]
+    return {name: part[first] for name, part in parts.items()}
+
+
+def likely_columns(tables: Mapping[str, Counted]) -> dict[str, Columns]:
+    """The columns that tables count, as far as their names and labels tell: one column has the name
+    of its table, and merged categories are of the table whose labels they merge, if there is one.
+    """
+    found = {name: one.axes or (name,) for name, one in tables.items()}
+    labels = {name: set(map(identity, _atoms(one))) for name, one in tables.items()}
+    for name, release in tables.items():
+        alike = [other for other in tables if labels[other] == labels[name]]
+        whole = [other for other in alike if not tables[other].parts]
+        if release.parts and len(whole) < 2:
+            found[name] = found[whole[0]] if whole else (alike[0],)
+    return found
+
+
+def _leaves_out(release: Counted) -> bool:
+    """True for a joint table without a cell for some combination of its labels."""
+    cells: Any = release.categories
+    labels = (distinct(cell[at] for cell in cells) for at in range(len(release.axes)))
+    return len(cells) < math.prod(map(len, labels))
+
+
+def _atoms(release: Counted) -> list[Label]:
+    """Labels before they were merged."""
+    return [label for part in release.parts for label in part] or list(release.categories)
+
+
+def _projected(cells: Sequence[Any], of: Columns, wanted: Columns) -> list[Label] | None:
+    """The labels of some columns of cells; None where the cells do not have them."""
+    if of == wanted:
+        return list(cells)
+    if len(of) < 2 or not set(wanted) <= set(of):
+        return None
+    at = [places_of(of)[identity(name)] for name in wanted]
+    return [cell[at[0]] if len(at) == 1 else tuple(cell[i] for i in at) for cell in cells]

@@ -1,0 +1,117 @@
+"""Weights of counts on a tree, one node at a time: of noise, of the prior and of the total."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.levels.tree import Tree
+from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Noisy counts: those of `noise`, each of the count whose number is in `counts`."""
+
+    counts: Integers
+    noise: IndependentNoise
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise, about: a law with a kink is a Laplace law."""
+        law = self.noise.noise
+        return law.scale * (np.sqrt(2) if law.kinks else 1.0)
+
+
+class Weights:
+    """Weight of every count on its own, whose product over the nodes is the posterior.
+
+    Parameters
+    ----------
+    tree : of the counts.
+    parent : number of the count that each count is a part of, as for `Tree.of`.
+    prior : concentration of each count among those with the same parent, shape `(m,)`; that of the
+        root is not used. Where the concentration of a count is the sum of those of its parts, the
+        prior is one Dirichlet distribution.
+    looks : noisy counts.
+    size : the public number of records; None for a private one, of which all are equally probable.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        parent: Integers,
+        prior: Floats,
+        looks: Sequence[Look],
+        size: int | None,
+    ) -> None:
+        self.tree, self.size, self.prior = tree, size, prior
+        inner = np.bincount(parent[:-1], prior[:-1], prior.size)
+        below = np.where(inner > 0, inner, prior)
+        self.above, self.below = np.zeros(tree.nodes), np.zeros(tree.nodes)
+        self.below[tree.place[::-1]] = below[::-1]  # of an only child and its parent the child's
+        self.above[tree.place] = prior
+        sums = tree.summed(np.where(tree.is_leaf, self.above, 0.0))
+        within = np.flatnonzero(self.below == 0)
+        self._sum_within(within)
+        root = tree.nodes - 1
+        self.above[root] = self.below[root]
+        self._log_constant = special.gammaln(inner[inner > 0]).sum()
+        self._log_constant -= special.gammaln(prior[:-1]).sum()
+        close = np.isclose(self.above, self.below, rtol=1e-12)
+        self.nested = ~close & ~tree.is_leaf
+        self.is_flat = not self.nested.any() and bool(np.isclose(sums[root], self.below[root]))
+        self._drawn = [np.zeros(tree.nodes, dtype=np.int64) for _ in looks]
+        self._noised = [np.zeros(tree.nodes, dtype=bool) for _ in looks]
+        self.laws = [look.noise.noise for look in looks]
+        for look, drawn, noised in zip(looks, self._drawn, self._noised, strict=True):
+            drawn[tree.place[look.counts]] = look.noise.drawn
+            noised[tree.place[look.counts]] = look.noise.noised
+        self.any_noise = np.any(self._noised, axis=0)
+
+    def _sum_within(self, nodes: Integers) -> None:
+        """Concentrations of sums of some of a count's parts, one after another."""
+        left, right = self.tree.left.tolist(), self.tree.right.tolist()
+        for node in nodes.tolist():
+            total = self.above[left[node]] + self.above[right[node]]
+            self.above[node] = self.below[node] = total
+
+    def log_weight(self, nodes: Integers, counts: Floats | Integers) -> Floats:
+        """Logarithm of the weight of counts, shape `(len(nodes), w)`, up to one constant a node."""
+        found = self.log_prior(nodes, counts)
+        for law, drawn, noised in zip(self.laws, self._drawn, self._noised, strict=True):
+            rows = np.flatnonzero(noised[nodes])
+            if rows.size:
+                found[rows] += law.log_mass(drawn[nodes[rows], None] - counts[rows])
+        return found
+
+    def log_prior(self, nodes: Integers, counts: Floats | Integers) -> Floats:
+        """The part of `log_weight` that the prior and the total have."""
+        counts = np.asarray(counts, dtype=np.float64)
+        found = np.zeros(counts.shape)
+        leaf = np.flatnonzero(self.tree.is_leaf[nodes])
+        if leaf.size:
+            found[leaf] = log_rising(counts[leaf], self.above[nodes[leaf], None])
+        nested = np.flatnonzero(self.nested[nodes])
+        if nested.size:
+            at, own = nodes[nested], counts[nested]
+            found[nested] = log_rising(own, self.above[at, None])
+            found[nested] -= log_rising(own, self.below[at, None])
+        if nodes[-1] == self.tree.nodes - 1 and self.size is None:
+            found[-1] -= log_rising(counts[-1], self.below[-1])
+        return found
+
+    @property
+    def log_constant(self) -> float:
+        """Logarithm of the factor of the prior that no count changes."""
+        found = self._log_constant
+        if self.size is not None:
+            found -= float(log_rising(self.size, self.below[-1]))
+        return float(found)
+
+    def drawn_of(self, nodes: Integers) -> list[Integers]:
+        """Counts drawn for each node, look by look; 0 where there is none."""
+        return [drawn[nodes] for drawn in self._drawn]

@@ -1,0 +1,35 @@
+"""Means of tables, rounded so that any two agree on what they share to the last digit shown."""
+
+import numpy as np
+
+from opendp_bayes.inference.survey_tables.junction_tree import Scope
+from opendp_bayes.inference.survey_tables.probabilities_of_cliques import separators
+from opendp_bayes.inference.survey_tables.tables import Model
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+
+def rounded_tables(model: Model, means: dict[Scope, Floats], units: int) -> dict[Scope, Integers]:
+    """Whole numbers of `units` for the cells of every clique, which add up to all of them and agree
+    on what two cliques share.
+
+    `means` are probabilities of the cliques' cells that agree, shape `(cells,)`. Down the tree, the
+    partial sums of cells that share a level of the separator are rounded, so that none of them is
+    off by more than one unit beyond what the separator is.
+    """
+    found: dict[Scope, Integers] = {}
+    shared = dict(zip(model.tree.cliques, separators(model), strict=True))
+    for clique in (model.tree.cliques[0], *(model.tree.cliques[e.child] for e in model.tree.edges)):
+        separator = shared[clique]
+        places = model.places(clique, separator)
+        totals = np.array([units])
+        if found:
+            known = next(one for one in found if set(separator) <= set(one))
+            totals = model.margin(found[known][None], known, separator)[0]
+        rounded = np.zeros(means[clique].size, dtype=np.int64)
+        for cell, total in enumerate(totals):
+            inside = np.flatnonzero(places == cell)
+            sums = means[clique][inside].cumsum()
+            ends = np.rint(total * sums / sums[-1]).astype(np.int64)
+            rounded[inside] = np.diff(ends, prepend=0)
+        found[clique] = rounded
+    return found

@@ -1,0 +1,169 @@
+"""Picture of a survey: small multiples, with matplotlib (extra `plot`), imported when drawn."""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opendp_bayes.display.pictures import GREY, NOISE_AWARE, PLUG_IN, pyplot, wrapped
+from opendp_bayes.display.wording import group_name
+from opendp_bayes.inference.estimates import Estimate, InferredRelease, noise_aware_estimate
+from opendp_bayes.mathematics.validation import Floats, as_level, as_size
+from opendp_bayes.release_format.labels import distinct, identity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Colours of Okabe and Ito, which colour-blind readers tell apart.
+_COLOURS = (NOISE_AWARE, PLUG_IN, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: Characters of a line of a label.
+_LINE = 22
+#: Characters of a line of the legend, with 6 of each entry for its mark.
+_LEGEND_LINE = 64
+#: Inches of a row, and of the title, the axis and a line of the legend.
+_ROW, _AROUND, _LEGEND = 0.24, 0.85, 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A question: a row for each category; or, with `columns`, for each group, or for what the
+    first columns of a joint table hold. The numbers have shape `(rows, columns)`.
+    """
+
+    title: str
+    rows: list[str]
+    columns: list[str]
+    mean: Floats
+    lower: Floats
+    upper: Floats
+
+    @property
+    def height(self) -> float:
+        """Inches."""
+        lines = sum(row.count("\n") + 1 for row in self.rows)
+        legend = 0.15 + _LEGEND * -(-len(self.columns) // self.abreast) if self.columns else 0.0
+        return _AROUND + _ROW * lines + legend
+
+    @property
+    def abreast(self) -> int:
+        """Entries of the legend beside each other: three, or fewer where they are long."""
+        return max(1, min(3, _LEGEND_LINE // (6 + max(map(len, self.columns), default=0))))
+
+
+def panel_of(
+    title: str, releases: Mapping[Any, InferredRelease], grouped: bool, level: float
+) -> Panel:
+    """The panel of one release under None, or of groups by their keys."""
+    found = {key: noise_aware_estimate(one, level) for key, one in releases.items()}
+    first = next(iter(releases.values()))
+    if grouped:
+        rows = [wrapped(group_name(key), _LINE) for key in found]
+        columns = list(map(group_name, first.categories))
+        return Panel(title, rows, columns, *_stacked(found.values(), (len(rows), -1)))
+    if len(first.axes) < 2:
+        rows = [wrapped(group_name(label), _LINE) for label in first.categories]
+        return Panel(title, rows, [], *_stacked(found.values(), (-1, 1)))
+    return _table(title, first, found[None])
+
+
+def _table(title: str, release: InferredRelease, estimate: Estimate) -> Panel:
+    """The panel of a joint table: its last column beside each other; NaN for cells left out."""
+    cells: list[Any] = list(release.categories)
+    rows, columns = distinct(cell[:-1] for cell in cells), distinct(cell[-1] for cell in cells)
+    row_of = {identity(row): at for at, row in enumerate(rows)}
+    column_of = {identity(column): at for at, column in enumerate(columns)}
+    at = (
+        [row_of[identity(cell[:-1])] for cell in cells],
+        [column_of[identity(cell[-1])] for cell in cells],
+    )
+    numbers = []
+    for values in (estimate.mean, estimate.lower, estimate.upper):
+        table = np.full((len(rows), len(columns)), np.nan)
+        table[at] = values
+        numbers.append(table)
+    names = [wrapped(group_name(row), _LINE) for row in rows]
+    return Panel(title, names, list(map(group_name, columns)), *numbers)
+
+
+def _stacked(found: Iterable[Estimate], shape: tuple[int, int]) -> list[Floats]:
+    numbers = [(one.mean, one.lower, one.upper) for one in found]
+    return [np.concatenate(values).reshape(shape) for values in zip(*numbers, strict=True)]
+
+
+def plot_survey(panels: Sequence[Panel], sentences: str, columns: int, level: float) -> "Figure":
+    """Draw `Survey.plot`: every panel in the column that is shortest so far, `sentences` above."""
+    columns = min(as_size(columns, "columns", "columns"), len(panels))
+    level = as_level(level)
+    piles: list[list[Panel]] = [[] for _ in range(columns)]
+    for panel in panels:
+        min(piles, key=_height).append(panel)
+    height = max(map(_height, piles))
+    text = textwrap.fill(sentences, 62 * columns)
+    above = 0.25 + 0.18 * (text.count("\n") + 1)
+    figure = pyplot().figure(figsize=(4.6 * columns, height + above), layout="constrained")
+    figure.suptitle(text, x=0.01, ha="left", fontsize="small", color=GREY)
+    parts = figure.subfigures(1, columns, squeeze=False)[0]
+    for part, pile in zip(parts, piles, strict=True):
+        ratios = [panel.height for panel in pile]
+        rest = height - sum(ratios)
+        grid = part.add_gridspec(len(pile) + 1, 1, height_ratios=[*ratios, max(rest, 1e-3)])
+        for place, panel in enumerate(pile):
+            _draw(part.add_subplot(grid[place]), panel)
+    return figure
+
+
+def _height(pile: Sequence[Panel]) -> float:
+    return sum(panel.height for panel in pile)
+
+
+def _draw(ax: "Axes", panel: Panel) -> None:
+    places = np.arange(len(panel.rows))
+    if not panel.columns:
+        ax.barh(places, panel.mean[:, 0], height=0.62, color=NOISE_AWARE, alpha=0.25)
+    for number in range(panel.mean.shape[1]):
+        mean, lower, upper = (of[:, number] for of in (panel.mean, panel.lower, panel.upper))
+        ax.errorbar(
+            mean,
+            places,
+            xerr=np.clip([mean - lower, upper - mean], 0, None),
+            fmt="o",
+            color=_colour(number, panel.mean.shape[1]),
+            elinewidth=2,
+            markersize=4.5,
+            alpha=0.9,
+            label=panel.columns[number] if panel.columns else None,
+        )
+    high = min(1.0, 1.06 * float(np.nanmax(panel.upper)))
+    ax.set(xlim=(-0.015 * high, high), ylim=(len(panel.rows) - 0.5, -0.5))
+    ax.set_yticks(places, panel.rows, fontsize="small", parse_math=False)
+    ax.set_title(wrapped(panel.title), loc="left", fontsize="medium", parse_math=False)
+    ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="x", labelsize="small")
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.grid(axis="x", color="#e6e6e6")
+    if panel.columns:
+        from matplotlib.transforms import offset_copy
+
+        below = offset_copy(ax.transAxes, ax.get_figure(root=True), y=-0.28, units="inches")
+        ax.legend(
+            loc="upper left",
+            bbox_to_anchor=(0, 0),
+            bbox_transform=below,
+            ncols=panel.abreast,
+            fontsize="x-small",
+            frameon=False,
+            borderaxespad=0,
+            handlelength=1,
+            columnspacing=1,
+        )
+
+
+def _colour(number: int, of: int) -> Any:
+    if of <= len(_COLOURS):
+        return _COLOURS[number]
+    return pyplot().get_cmap("viridis")(number / (of - 1))

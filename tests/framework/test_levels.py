@@ -1,0 +1,229 @@
+"""Questions of a tree over ordered categories, in a survey, and shares of nested questions."""
+
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+
+AGES = [f"{age}-{age + 4}" for age in range(18, 98, 5)]
+
+
+def context(labels: list[Any] = AGES, **loss: float) -> dp.Context:
+    rng = np.random.default_rng(0)
+    drawn = np.minimum(rng.poisson(len(labels) / 3, 400), len(labels) - 1)
+    frame = {"age": [labels[at] for at in drawn], "vote": ["yes", "no"] * 200}
+    return dp.Context.compositor(
+        data=pl.LazyFrame(frame),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(**(loss or {"rho": 0.5})),
+        split_evenly_over=1,
+    )
+
+
+BUCKETS = {"nulls": AGES[0], "unknown": AGES[0]}
+VOTE = {"column": "vote", "categories": ["yes", "no"], "nulls": "no", "unknown": "no"}
+
+
+def test_names_groups_and_labels() -> None:
+    questions = ob.levels("age", AGES, branching=3, budget="rho", **BUCKETS)
+    assert list(questions) == ["age", "age by 3", "age by 9"]
+    assert "merge" not in questions["age"]
+    for question in questions.values():
+        assert question["column"] == "age"
+        assert question["categories"] == AGES
+        assert question["nulls"] == AGES[0]
+    merge = questions["age by 3"]["merge"]
+    assert list(merge) == [
+        "18-22 to 28-32",
+        "33-37 to 43-47",
+        "48-52 to 58-62",
+        "63-67 to 73-77",
+        "78-82 to 88-92",
+        "93-97",  # alone
+    ]
+    assert merge["93-97"] == AGES[15:]
+    assert [list(map(AGES.index, part)) for part in questions["age by 9"]["merge"].values()] == [
+        list(range(9)),
+        list(range(9, 16)),
+    ]
+    assert sum(question["share"] for question in questions.values()) == pytest.approx(1)
+
+
+def test_a_new_label_is_a_category_of_every_level() -> None:
+    one = ob.levels("age", list(range(9)), branching=3, budget="rho", nulls="none", unknown=8)
+    assert one["age by 3"]["merge"] == {
+        "0 to 2": [0, 1, 2],
+        "3 to 5": [3, 4, 5],
+        "6 to 8": [6, 7, 8],
+        "none": ["none"],
+    }
+    left_out = ob.levels("age", list(range(9)), branching=3, budget="rho", nulls=ob.DROP, unknown=8)
+    assert list(left_out["age by 3"]["merge"]) == ["0 to 2", "3 to 5", "6 to 8"]
+
+
+@pytest.mark.parametrize("nulls", ["none", AGES[3]])
+def test_a_survey_takes_them_with_other_questions(nulls: str) -> None:
+    tree = ob.levels("age", AGES, budget="rho", nulls=nulls, unknown=nulls)
+    assert len(tree) > 2
+    query = ob.survey(context().query(), {**tree, "vote": {**VOTE, "share": 3}})
+    assert query.shares["vote"] == pytest.approx(0.75)
+    for name, question in tree.items():
+        assert query.shares[name] == pytest.approx(question["share"] / 4)
+    survey = query.release()
+    names = list(tree)
+    posterior: Any = ob.combine({name: survey[name] for name in names}, records="same")
+    fine = posterior["age"].counts.mean()
+    for name in names[1:]:
+        width = int(name.removeprefix("age by "))
+        sums = np.bincount(np.arange(16) // width, fine[:16])
+        np.testing.assert_allclose(posterior[name].counts.mean()[: sums.size], sums, atol=1e-6)
+
+
+def test_one_posterior_and_its_quantiles() -> None:
+    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
+    posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
+    rng = np.random.default_rng(0)
+    drawn = np.minimum(rng.poisson(len(AGES) / 3, 400), len(AGES) - 1)
+    assert posterior["age"].quantile(0.5).category == AGES[int(np.median(drawn))]
+    assert posterior["age by 4"].quantile(0.5).category == "38-42 to 53-57"
+
+
+def test_another_way_to_share_goes_before_the_questions_own() -> None:
+    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
+    given = ob.survey(context().query(), tree, dict.fromkeys(tree, 1))
+    assert set(given.shares.values()) == {0.5}
+    with pytest.raises(ValueError, match=r"questions\['age'\]: share=0: must be"):
+        ob.survey(context().query(), {**tree, "age": {**tree["age"], "share": 0}})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"column": ["age"]}, TypeError, "column=.*must be the name of one column"),
+        ({"categories": "abc"}, TypeError, "categories='abc': must be a list of labels"),
+        ({"categories": ["a"]}, ValueError, "must be at least 2 labels, and each once"),
+        ({"categories": ["a", "a"]}, ValueError, "must be at least 2 labels, and each once"),
+        ({"branching": 1}, ValueError, "branching=1: must be a whole number of neighbours"),
+        ({"branching": 2.0}, ValueError, "branching=2.0: must be a whole number of neighbours"),
+        ({"for_": "deciles"}, ValueError, "for_='deciles': must be one of 'quantiles'"),
+        ({"budget": "delta"}, ValueError, "budget='delta': must be one of 'epsilon', 'rho'"),
+        ({"merge": {}}, TypeError, "merge={}: belongs to one question"),
+        ({"by": "vote"}, TypeError, "by='vote': belongs to one question"),
+        (
+            {"categories": ["1 to 2", "3", "1", "2 to 3"]},
+            ValueError,
+            "two groups of 2 would be named '1 to 2 to 3'",
+        ),
+    ],
+)
+def test_refusals(arguments: Any, error: Any, message: str) -> None:
+    good = {"column": "age", "categories": AGES, "branching": 2, "budget": "rho"}
+    with pytest.raises(error, match=message):
+        ob.levels(**{**good, **arguments})
+
+
+def survey(share: Any, *, others: Any = None, **options: Any) -> Any:
+    """Sixteen ages, in fours and in halves; or with others."""
+    age = {"column": "age", "categories": AGES, **BUCKETS, "mechanism": "gaussian_parameters"}
+    fours = {str(at): AGES[at : at + 4] for at in range(0, 16, 4)}
+    halves = {"young": AGES[:8], "old": AGES[8:]}
+    questions = {"half": {**age, "merge": halves}, "age": age, "four": {**age, "merge": fours}}
+    return ob.survey(context().query(), {**questions, **(others or {})}, share, **options)
+
+
+def test_summarize_says_what_levels_tell_each_other() -> None:
+    rows = survey("equal", others={"vote": VOTE}).summarize()
+    # Equal noise: a sum of n parts of variance v has n v beside its own draw of variance v.
+    four = 1 / (1 + 1 / 4)
+    half = 1 / (1 + 1 / (2 * four))
+    # Given the total, both halves have half / 2; then each four within its half, and each age.
+    halves = half / 2
+    fours = four / 2 + halves / 4
+    ages = 3 / 4 + fours / 16
+    expected = [2 * halves / 1, 16 * ages / 15, 4 * fours / 3]
+    assert rows["question"].to_list() == ["half", "age", "four", "vote"]
+    found = rows["joint_error"].to_list()
+    assert found == pytest.approx([*np.sqrt(expected), 1.0])
+    without = rows["others_without"].to_list()
+    assert min(without[:3]) > 1
+    assert without[3] == pytest.approx(1)
+
+
+@pytest.mark.usefixtures("coarse_errors")
+def test_the_smallest_error_is_that_of_all_levels() -> None:
+    """Not above that of shares moved by a fifth; sums get less than they would alone."""
+    best = survey("smallest_error", guess_size=4000)
+    alone = survey("smallest_error", guess_size=4000, error="hellinger")
+    assert best.shares["half"] < 0.8 * alone.shares["half"]
+    assert best.shares["age"] > 1.1 * alone.shares["age"]
+    division, asked = best._division, best._settled[0]
+
+    def mean(shares: Any) -> float:
+        errors = [division._error(one)(shares[name]) for name, one in asked.items()]
+        ratios = survey(shares).summarize()["joint_error"].to_numpy()
+        return float(np.mean(np.array(errors) * ratios))
+
+    smallest = mean(best.shares)
+    assert smallest < mean(dict.fromkeys(asked, 1 / 3))
+    for name, other in (("half", "age"), ("age", "half"), ("four", "age"), ("age", "four")):
+        step = 0.2 * min(best.shares[name], best.shares[other])
+        moved = {**best.shares, name: best.shares[name] + step, other: best.shares[other] - step}
+        assert smallest < 1.001 * mean(moved)
+
+
+def test_a_coarser_column_is_a_level_where_cells_are_listed() -> None:
+    frame = {"state": ["S", "T"], "county": ["a", "c"], "vote": ["yes", "no"]}
+    data = dp.Context.compositor(
+        data=pl.LazyFrame(frame),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(rho=0.5),
+        split_evenly_over=1,
+    )
+    cells = [("S", "a"), ("S", "b"), ("T", "c"), ("T", "d")]
+    places = {"state": ["S", "T"], "county": ["a", "b", "c", "d"]}
+    first = {"state": "S", "county": "a"}
+    county = {"column": ["state", "county"], "categories": places, "cells": cells}
+    county |= {"nulls": first, "unknown": first, "elsewhere": cells[0]}
+    state = {"column": "state", "categories": ["S", "T"], "nulls": "S", "unknown": "S"}
+    noise = {"mechanism": "gaussian_parameters"}
+    questions = {"county": {**county, **noise}, "vote": {**VOTE, **noise}}
+    both = ob.survey(data.query(), {**questions, "state": {**state, **noise}}).summarize()
+    # As with the halves above: of two parts each, and given the total.
+    halves = 1 / (1 + 1 / 2) / 2
+    expected = [np.sqrt(4 * (1 / 2 + halves / 4) / 3), 1.0, np.sqrt(2 * halves)]
+    assert both["joint_error"].to_list() == pytest.approx(expected)
+    alone = ob.survey(data.query(), questions).summarize()
+    assert alone["joint_error"].to_list() == pytest.approx([1.0, 1.0])
+
+
+def test_rows_limited_for_each_identifier_are_not_estimated_together() -> None:
+    """As `combine` refuses them: other rows may be kept for each question."""
+    data = dp.Context.compositor(
+        data=pl.LazyFrame({"age": AGES, "who": range(16)}),
+        privacy_unit=dp.unit_of(contributions=1, identifier="who"),
+        privacy_loss=dp.loss_of(rho=0.5),
+        split_evenly_over=1,
+    )
+    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
+    limited = ob.survey(data.query().truncate_per_group(1), tree).summarize()
+    assert limited["joint_error"].to_list() == [pytest.approx(1.0), None]
+    together = ob.survey(context().query(), tree).summarize()
+    assert max(together["joint_error"]) < 1
+
+
+def test_a_public_number_of_records() -> None:
+    data = dp.Context.compositor(
+        data=pl.LazyFrame({"age": AGES * 25}),
+        privacy_unit=dp.unit_of(changes=1),
+        privacy_loss=dp.loss_of(rho=0.5),
+        split_evenly_over=1,
+    )
+    given = {**BUCKETS, "size": 400, "mechanism": "gaussian_parameters"}
+    tree = ob.levels("age", AGES, branching=4, budget="rho", **given)
+    posterior: Any = ob.survey(data.query(), tree).release().posterior
+    for name in tree:
+        assert posterior[name].counts.mean().sum() == pytest.approx(400)

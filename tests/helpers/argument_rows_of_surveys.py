@@ -1,0 +1,166 @@
+"""Arguments of the methods of a survey's posterior and of its tables."""
+
+import itertools
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+import opendp_bayes as ob
+from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
+from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
+from tests.helpers.argument_rows_of_posteriors import first_mean, first_width, of_variables
+from tests.helpers.releases import promise
+
+NAMES, LABELS = ("x", "y"), ("a", "b")
+CELLS = tuple(itertools.product(LABELS, LABELS))
+DRAWN = (50, 10, 20, 30)
+RELEASE = ob.Release(DRAWN, CELLS, (1.0,) * 4, ob.GaussianParameters(2.0), promise(110), NAMES)
+SURVEY = ob.survey_posterior({"x and y": RELEASE}, effective_draws=10)
+TABLE = SURVEY.marginal("x", "y")
+AXES = Figure().subplots()
+FOLDER = TemporaryDirectory()
+
+
+def of_sets(method: Any) -> Any:
+    """The method with its sets as one argument."""
+
+    def function(self: Any, sets: Any, **given: Any) -> Any:
+        return method(self, *sets, **given)
+
+    function.__qualname__ = method.__qualname__
+    return function
+
+
+def into_empty_folder(method: Any) -> Any:
+    """The method after what an earlier call wrote has gone."""
+
+    def function(**given: Any) -> Any:
+        for path in Path(given["folder"]).glob("*.*"):
+            path.unlink()
+        return method(**given)
+
+    function.__qualname__ = method.__qualname__
+    return function
+
+
+def of_copies(frames: list[Any]) -> list[Any]:
+    return [frame.rows() for frame in frames]
+
+
+def of_files(paths: list[Any]) -> list[Any]:
+    read = {".csv": pl.read_csv, ".parquet": pl.read_parquet}
+    return [read[path.suffix](path).rows() for path in paths]
+
+
+#: Of both ways to make copies.
+COPIES = (
+    vary("copies", 3, LARGER, len),
+    vary("kind", "predictive", DIFFERENT),
+    vary("size", 200, LARGER, None, kind="predictive"),
+    vary("seed", 1, DIFFERENT),
+)
+
+SURVEYS = [
+    *rows(
+        of_variables(ob.SurveyPosterior.marginal),
+        {"self": SURVEY, "variables": ["x"]},
+        first_mean,
+        vary("variables", ["y"], LARGER),
+    ),
+    *rows(
+        of_variables(ob.SurveyPosterior.conditional),
+        {"self": SURVEY, "variables": ["x"], "y": "a"},
+        first_mean,
+        vary("variables", ["y"], REFUSED),
+    ),
+    *rows(
+        of_sets(ob.SurveyPosterior.agreeing_means),
+        {"self": SURVEY, "sets": [("x",)], "decimals": 2},
+        lambda found: float(found[0][0]),
+        vary("sets", [("y",)], LARGER),
+        vary("decimals", 5, DIFFERENT),
+    ),
+    *rows(
+        ob.SurveyPosterior.sample,
+        {"self": SURVEY, "size": 5, "seed": 0},
+        lambda found: found[NAMES],
+        vary("size", 6, LARGER, lambda found: len(found[NAMES])),
+        vary("seed", 1, DIFFERENT),
+    ),
+    *(
+        row
+        for method, own, of, number, varied in (
+            (ob.SurveyPosterior.synthetic, {}, of_copies, lambda made: made[0].height, ()),
+            (
+                into_empty_folder(ob.SurveyPosterior.write_synthetic),
+                {"folder": FOLDER.name},
+                of_files,
+                lambda made: len(of_files(made)[0]),
+                (
+                    vary("folder", f"{FOLDER.name}/other", DIFFERENT, lambda made: str(made[0])),
+                    vary("format", "csv", DIFFERENT, lambda made: made[0].suffix),
+                ),
+            ),
+        )
+        for row in rows(
+            method,
+            {"self": SURVEY, "copies": 2, "seed": 0, **own},
+            of,
+            *((*one[:3], number, *one[4:]) if one[0] == "size" else one for one in COPIES),
+            *varied,
+        )
+    ),
+    *rows(
+        ob.SurveyPosterior.plot,
+        {"self": SURVEY},
+        lambda ax: ax is AXES,
+        vary("ax", AXES, DIFFERENT),
+    ),
+    *rows(
+        TablePosterior.quantile,
+        {"self": SURVEY.marginal("y"), "level": 0.5, "edges": [0, 1, 2]},
+        lambda found: found.value.mean(),
+        vary("level", 0.7, LARGER),
+        vary("edges", [0, 2, 4], LARGER),
+    ),
+    *rows(
+        TablePosterior.quantiles,
+        {"self": SURVEY.marginal("y"), "levels": [0.5], "edges": [0, 1, 2]},
+        lambda found: next(iter(found.values())).value.mean(),
+        vary("levels", [0.7], LARGER),
+        vary("edges", [0, 2, 4], LARGER),
+    ),
+    *rows(TablePosterior.interval, {"self": TABLE}, first_width, vary("level", 0.99, LARGER)),
+    *rows(
+        TablePosterior.cdf,
+        {"self": TABLE, "values": 0.3},
+        lambda p: float(p.sum()),
+        vary("values", 0.4, LARGER),
+    ),
+    *rows(
+        TablePosterior.sample,
+        {"self": TABLE, "size": 5, "seed": 0},
+        np.array,
+        vary("size", 6, LARGER, len),
+        vary("seed", 1, DIFFERENT),
+    ),
+    *rows(
+        TablePosterior.difference,
+        {"self": TABLE, "first": ("a", "a"), "second": ("b", "b")},
+        lambda found: found.mean(),
+        vary("first", ("a", "b"), SMALLER),
+        vary("second", ("a", "b"), LARGER),
+    ),
+    *rows(
+        TablePosterior.quantity,
+        {"self": TABLE, "function": lambda p: p["a", "a"]},
+        lambda found: found.mean(),
+        vary("function", lambda p: p["a", "b"], SMALLER),
+        vary("label", "share", DIFFERENT, repr),
+        vary("of", "counts", LARGER),
+    ),
+]

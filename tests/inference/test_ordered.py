@@ -1,0 +1,340 @@
+"""Quantiles of ordered categories: against brute force over data sets, against draws, and by
+simulation from the model.
+"""
+
+import itertools
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from opendp_bayes import (
+    GaussianParameters,
+    GroupedRelease,
+    HellingerExponential,
+    LaplaceParameters,
+    Release,
+    combine,
+    noise_aware_posterior,
+)
+from opendp_bayes.inference.answers.ordered import OrderedShares, quantiles_of
+from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
+from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from tests.helpers import brute_force
+from tests.helpers.releases import promise
+
+PRIOR = (0.7, 1.5, 2.0, 0.4)
+LEVELS = (0.05, 0.3, 0.5, 0.9)
+#: Of what is computed: what counts in cells and components in groups may change.
+ERROR = 1e-3
+#: A statistic of a simulation is off by so many standard errors with probability 6e-7.
+STANDARD_ERRORS = 5.0
+LARGEST = 14
+
+RELEASES = {
+    "engine": (LaplaceParameters(1.5), (3, 4, 2, 3), 12),
+    "Gaussian": (GaussianParameters(2.0), (3, -1, 6, 2), 11),
+    "listed": (HellingerExponential(0.3), (3, 4, 2, 3), 12),
+    "private": (LaplaceParameters(0.5, total="private"), (3, 0, 2, 1), None),
+}
+
+
+@pytest.fixture(params=RELEASES)
+def made(request, release):
+    mechanism, drawn, size = RELEASES[request.param]
+    return release(mechanism, drawn, size, PRIOR)
+
+
+def at_most(release, level):
+    """The probability that the quantile is in one of the first categories, for each but the
+    last, by its definition.
+    """
+    sets, weights = brute_force.data_sets(release, LARGEST)
+    a = np.array(release.prior) + sets
+    upto, whole = np.cumsum(a, axis=1)[:, :-1], a.sum(axis=1, keepdims=True)
+    return weights @ (1 - special.betainc(upto, whole - upto, level))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_of_every_data_set(made, level):
+    found = made.posterior.quantile(level)
+    assert np.cumsum(found.probabilities)[:-1] == pytest.approx(at_most(made, level), abs=ERROR)
+    assert found.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (found.probabilities >= 0).all()
+    assert found.category == made.categories[found.probabilities.argmax()]
+
+
+def test_in_another_order_it_is_of_that_order(made):
+    """The order is that of the categories, not of labels or of counts."""
+    order = (2, 0, 3, 1)
+    turned = made.posterior.merged(
+        {made.categories[place]: [made.categories[place]] for place in order}
+    )
+    sets, weights = brute_force.data_sets(made, LARGEST)
+    a = (np.array(PRIOR) + sets)[:, order]
+    upto = np.cumsum(a, axis=1)[:, :-1]
+    expected = weights @ (1 - special.betainc(upto, a.sum(axis=1, keepdims=True) - upto, 0.4))
+    found = turned.quantile(0.4).probabilities
+    assert np.cumsum(found)[:-1] == pytest.approx(expected, abs=ERROR)
+
+
+def test_the_value_within_a_bin(made):
+    """The records of a bin are spread evenly, so that the distribution function is linear there."""
+    edges = [10.0, 12.0, 20.0, 21.0, 40.0]
+    found = made.posterior.quantile(0.6, edges=edges).value
+    sets, weights = brute_force.data_sets(made, LARGEST)
+    rng = np.random.default_rng(5)
+    chosen = np.array(PRIOR) + sets[rng.choice(len(sets), 20_000, p=weights)]
+    gammas = rng.standard_gamma(chosen)
+    upto = np.pad(np.cumsum(gammas / gammas.sum(axis=1, keepdims=True), axis=1), ((0, 0), (1, 0)))
+    expected = np.array([np.interp(0.6, row, edges) for row in upto])
+    error = STANDARD_ERRORS * expected.std() / np.sqrt(10_000)
+    assert found.mean() == pytest.approx(expected.mean(), abs=error)
+    assert stats.ks_2samp(found.sample(20_000, 7), expected).pvalue > 6e-7
+    lower, upper = found.interval(0.9)
+    inside = ((expected >= lower) & (expected <= upper)).mean()
+    assert inside == pytest.approx(0.9, abs=STANDARD_ERRORS * np.sqrt(2 * 0.09 / 20_000))
+
+
+def test_of_many_categories_only_the_near_ones_are_computed(release):
+    """Those that are left out hold nothing, and the others are as if all were computed."""
+    rng = np.random.default_rng(3)
+    drawn = tuple((rng.poisson(20, 150) + rng.integers(-2, 3, 150)).tolist())
+    labels = tuple(range(150))
+    whole = Release(
+        drawn, labels, (0.5,) * 150, LaplaceParameters(1.0, total="private"), promise(None)
+    ).posterior
+    found = whole.quantiles([0.1, 0.5, 0.97])
+    upto = whole._true_counts.cumulative(np.arange(1, 150))
+    for level, quantile in found.items():
+        expected = np.diff(1 - upto.cdf(level), prepend=0.0, append=1.0)
+        assert quantile.probabilities == pytest.approx(expected, abs=ERROR)
+        assert (quantile.probabilities > 1e-6).sum() < 60
+
+
+def test_steps_of_any_place_are_found():
+    """Of a quantile that is certain, wherever it is, and of one that may be anywhere."""
+    for k, place in itertools.chain(((100, at) for at in range(100)), ((2, 0), (2, 1), (17, 16))):
+        shares = OrderedShares(
+            tuple(range(k)),
+            lambda ends, levels, at=place: np.broadcast_to(ends > at, (levels.size, ends.size)),
+            lambda groups, size, seed: np.zeros((size, len(groups))),
+            1,
+            1.0,
+        )
+        (found,) = quantiles_of(shares, [0.5], None).values()
+        assert found.probabilities.tolist() == np.eye(k)[place].tolist()
+        assert found.interval(0.95) == (place, place)
+    even = OrderedShares(
+        tuple(range(1000)),
+        lambda ends, levels: np.broadcast_to(ends / 1000, (levels.size, ends.size)),
+        lambda groups, size, seed: np.zeros((size, len(groups))),
+        1,
+        1.0,
+    )
+    found = quantiles_of(even, [0.5], None)[0.5]
+    assert found.probabilities == pytest.approx(np.full(1000, 1e-3), abs=1e-12)
+    assert found.interval(0.905) == (47, 952)
+
+
+def test_an_interval_leaves_out_no_more_than_its_tails(made):
+    found = made.posterior.quantile(0.5)
+    for level in (0.2, 0.5, 0.8, 0.95, 0.999):
+        first, last = (made.categories.index(label) for label in found.interval(level))
+        tail = (1 - level) / 2 + 1e-12
+        p = found.probabilities
+        assert p[:first].sum() <= tail < p[: first + 1].sum()
+        assert p[last + 1 :].sum() <= tail < p[last:].sum()
+
+
+def test_of_one_variable_of_a_joint_table():
+    cells = tuple(itertools.product(("n", "s"), ("low", "middle", "high")))
+    table = Release(
+        (4, 2, 1, 1, 2, 3),
+        cells,
+        (0.5,) * 6,
+        LaplaceParameters(1.0),
+        promise(13),
+        ("region", "income"),
+    ).posterior
+    sets, weights = brute_force.data_sets(table.release)
+    a = 0.5 + sets
+    of_all = (a[:, :3] + a[:, 3:], table.marginal("income"))
+    of_south = (a[:, 3:], table.conditional("income", region="s"))
+    for each, posterior in (of_all, of_south):
+        upto = np.cumsum(each, axis=1)[:, :-1]
+        rest = each.sum(axis=1, keepdims=True) - upto
+        expected = weights @ (1 - special.betainc(upto, rest, 0.5))
+        found = posterior.quantile(0.5).probabilities
+        assert np.cumsum(found)[:-1] == pytest.approx(expected, abs=ERROR)
+    with pytest.raises(
+        ValueError, match=r"axes=\['region', 'income'\]: the cells of a joint table"
+    ):
+        table.quantile(0.5)
+
+
+def test_of_two_categories(release):
+    posterior = release(LaplaceParameters(1.0), (3, 8), 11).posterior
+    found = posterior.quantile(0.25).probabilities
+    assert found[0] == pytest.approx(1 - posterior["a"].cdf(0.25), abs=1e-9)
+
+
+def drawn_quantiles(posterior, level, draws=20_000):
+    upto = np.cumsum(posterior.sample(draws, 11), axis=1)
+    place = np.minimum((upto < level).sum(axis=1), len(posterior.categories) - 1)
+    return np.bincount(place, minlength=len(posterior.categories)) / draws
+
+
+def test_of_a_learned_prior_and_of_different_records(release):
+    """Where the posterior is of draws itself, as its own draws say."""
+    noise, rng = LaplaceParameters(1.0, total="private"), np.random.default_rng(2)
+    drawn = tuple(rng.poisson(30 * np.exp(-np.arange(12) / 4)).tolist())
+    one = Release(drawn, tuple(range(12)), (1.0,) * 12, noise, promise(None))
+    learned = noise_aware_posterior(one, prior="learned")
+    different = combine(
+        [
+            release(LaplaceParameters(1.0), drawn, 20, PRIOR)
+            for drawn in ((3, 5, 6, 6), (2, 9, 5, 4))
+        ],
+        records="different",
+    )
+    for posterior in (learned, different):
+        for level in (0.2, 0.5):
+            found = posterior.quantile(level).probabilities
+            assert found == pytest.approx(drawn_quantiles(posterior, level), abs=0.03)
+
+
+def test_of_a_table_of_a_survey():
+    rng = np.random.default_rng(4)
+    theta = rng.dirichlet([3.0, 2.0, 1.0, 4.0], (4, 500))
+    table = TablePosterior(("income",), ("a", "b", "c", "d"), True, theta, None)
+    for level in LEVELS:
+        found = table.quantile(level, edges=[0, 1, 2, 3, 4])
+        flat = np.cumsum(theta.reshape(-1, 4), axis=1)
+        place = np.argmax(flat >= level, axis=1)
+        expected = np.bincount(place, minlength=4) / len(place)
+        assert found.probabilities == pytest.approx(expected, abs=1e-12)
+        of_draws = [np.interp(level, np.append(0.0, row), range(5)) for row in flat]
+        assert found.value.mean() == pytest.approx(np.mean(of_draws), abs=1e-9)
+        assert 1000 < found.value.draws <= 2000
+    joint = TablePosterior(("x", "y"), (("a", "b"), ("a", "c")), True, theta[..., :2], None)
+    with pytest.raises(ValueError, match=r"axes=\['x', 'y'\]"):
+        joint.quantile(0.5)
+
+
+@pytest.mark.slow
+def test_calibration_by_simulation():
+    """Of data from the model the rank of the true category among the posterior is uniform."""
+    rng = np.random.default_rng(8)
+    prior, noise = np.array([0.5, 1.0, 2.0, 0.3, 1.0, 0.7]), DiscreteLaplace(3.0)
+    levels = np.arange(1, 10) / 10
+    ranks, inside = [], []
+    for _ in range(200):
+        theta = rng.dirichlet(prior)
+        counts = rng.multinomial(60, theta)
+        drawn = counts + noise.simulate((6,), rng)
+        mechanism = LaplaceParameters(3.0, total="private")
+        one = Release(tuple(drawn.tolist()), tuple("abcdef"), tuple(prior), mechanism, promise(60))
+        found = one.posterior.quantiles(levels.tolist())
+        true = np.minimum((np.cumsum(theta) < levels[:, None]).sum(axis=1), 5)
+        for place, each in zip(true.tolist(), found.values(), strict=True):
+            p = each.probabilities
+            ranks.append(p[:place].sum() + rng.random() * p[place])
+            first, last = ("abcdef".index(label) for label in each.interval(0.8))
+            inside.append(first <= place <= last)
+    # The deciles of one data set hang together, so each is tested apart: nine tests, false alarms
+    # of all together with probability 1e-5.
+    for at in range(9):
+        assert stats.kstest(ranks[at::9], "uniform").pvalue > 1e-6
+    assert np.mean(inside) > 0.8
+
+
+def test_several_levels_and_how_they_are_shown(made):
+    found = made.posterior.quantiles([0.25, 0.75], edges=range(5))
+    assert list(found) == [0.25, 0.75]
+    assert len(found) == 2
+    for level in found:
+        alone = made.posterior.quantile(level, edges=range(5))
+        assert found[level].probabilities == pytest.approx(alone.probabilities, abs=ERROR)
+        assert found[level].edges.tolist() == [0, 1, 2, 3, 4]
+    shown = repr(found).splitlines()
+    assert shown[0].split()[:3] == ["quantile", "category", "probability"]
+    assert shown[1].split()[:2] == ["0.25", found[0.25].category]
+    assert "value" in shown[0]
+    assert "value" not in repr(made.posterior.quantile(0.5))
+    assert "<table" in found._repr_html_()
+    with pytest.raises(KeyError, match=r"0\.5: is not among the levels \[0\.25, 0\.75\]"):
+        found[0.5]
+
+
+def test_refusals(made):
+    posterior = made.posterior
+    for level in (0.0, 1.0, -0.5):
+        with pytest.raises(ValueError, match="must be between 0 and 1"):
+            posterior.quantile(level)
+    with pytest.raises(ValueError, match="must hold every level once"):
+        posterior.quantiles([0.5, 0.5])
+    for levels in ("0.5", 0.5, []):
+        with pytest.raises(TypeError, match="must be a list of numbers"):
+            posterior.quantiles(levels)
+    for edges in ([0, 1, 2, 3], [0, 1, 1, 2, 3], [0, 1, 2, 3, np.inf], [[0, 1, 2, 3, 4]]):
+        with pytest.raises(ValueError, match="must be 5 finite numbers in rising order"):
+            posterior.quantile(0.5, edges=edges)
+    with pytest.raises(ValueError, match=r"edges=None: a value needs the ends of the bins"):
+        _ = posterior.quantile(0.5).value
+    with pytest.raises(ValueError, match="level=2"):
+        posterior.quantile(0.5).interval(2)
+
+
+def test_of_one_group_of_a_table_and_of_pooled_groups():
+    noise = LaplaceParameters(1.0, total="private")
+    counts = ((9, 1, 4), (2, 3, 5))
+    groups = GroupedRelease((1, 2), counts, ("a", "b", "c"), (1.0,) * 3, noise, promise(None))
+    of_group = groups[1].posterior
+    alphas = np.random.default_rng(3).gamma(5.0, 1.0, (4, 500, 3))
+    rows = np.zeros((4, 500, 3), dtype=np.int64)
+    pooled = PooledPosterior(("a", "b", "c"), Concentrations.of(alphas, rows))
+    for posterior in (of_group, pooled):
+        for level in (0.3, 0.6):
+            found = posterior.quantile(level, edges=[0, 1, 2, 3])
+            # Of 20 000 draws, and mixtures of 2000 that are put together.
+            assert found.probabilities == pytest.approx(drawn_quantiles(posterior, level), abs=0.02)
+            assert 0 < found.value.mean() < 3
+
+
+def test_the_picture_shows_what_is_said():
+    """Dots and bars are at the medians and intervals, the lowest level below."""
+    drawn, noise = (210, 305, 290, 195), LaplaceParameters(4.0)
+    labels = ("18-29", "30-44", "45-64", "65 or more")
+    posterior = Release(drawn, labels, (1.0,) * 4, noise, promise(1000)).posterior
+    edges = [18, 30, 45, 65, 100]
+    for found, expected in (
+        (
+            posterior.quantiles([0.75, 0.25], edges=edges),
+            lambda one: (one.value.median(), *one.value.interval(0.8)),
+        ),
+        (
+            posterior.quantiles([0.75, 0.25]),
+            lambda one: (
+                labels.index(one.category),
+                labels.index(one.interval(0.8)[0]) - 0.4,
+                labels.index(one.interval(0.8)[1]) + 0.4,
+            ),
+        ),
+    ):
+        ax = found.plot(level=0.8)
+        dots = ax.lines[0].get_xdata()
+        bars = [segment[:, 0].tolist() for segment in ax.collections[0].get_segments()]
+        for place, level in enumerate((0.25, 0.75)):
+            middle, low, high = expected(found[level])
+            assert dots[place] == pytest.approx(middle)
+            assert bars[place] == pytest.approx([low, high])
+        assert [text.get_text() for text in ax.get_yticklabels()] == ["0.25", "0.75"]
+        named = [text.get_text() for text in ax.get_xticklabels()]
+        assert ("45-64" in named) == (found[0.25].edges is None)
+        assert found.plot(ax) is ax
+        plt.close(ax.figure)
+    with pytest.raises(ValueError, match="level=0"):
+        posterior.quantiles([0.5]).plot(level=0)

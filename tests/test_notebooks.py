@@ -1,0 +1,43 @@
+"""The notebooks of the gallery run, cell by cell, and are kept without outputs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.sources import ROOT
+
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+PICTURES = {"before_you_spend": 1, "first_release": 1, "survey_and_groups": 2}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_draws(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    notebook = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    kinds = [
+        kind
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        for kind in output.get("data", {})
+    ]
+    assert kinds.count("image/png") == PICTURES[path.stem]
+    assert "text/html" in kinds, "a table"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_kept_without_what_a_run_left(path: Path) -> None:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert [cell for cell in code if cell["outputs"] or cell["execution_count"]] == []
+    assert len({cell["id"] for cell in cells}) == len(cells)
+
+
+def test_every_notebook_is_in_the_gallery() -> None:
+    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    assert {path.stem for path in NOTEBOOKS} == set(PICTURES)
+    assert [path.name for path in NOTEBOOKS if path.name not in page] == []
