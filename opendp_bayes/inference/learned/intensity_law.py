@@ -36,6 +36,8 @@ _NEIGHBOURS = 6
 _WITH_EMPTY = 30
 #: Added to every share: below it a component cannot be told from none, and sums stay above 0.
 _LEAST, _TINY = 1e-12, np.float32(1e-37)
+#: Products of two masses below this may be no normal number of 32 bits.
+_SLOW = 1e-18
 
 
 class IntensityLaw:
@@ -76,7 +78,7 @@ class IntensityLaw:
         points = np.arange(_LOWEST, highest + 1)
         log_pmf = _log_negative_binomial(values[:, None], np.exp(STEP * points))
         self.log_top = log_pmf.max(axis=1)
-        pmf = np.exp(log_pmf - self.log_top[:, None]).astype(np.float32)
+        pmf = _without_tails(np.exp(log_pmf - self.log_top[:, None])).astype(np.float32)
         #: Points of the lattice from that of the lowest location and γ on; those beyond the ends
         #: stand for the ends.
         self.points = np.clip(
@@ -116,21 +118,23 @@ class IntensityLaw:
         mean = density @ ln_gamma
         return np.asarray(np.sqrt(density @ ln_gamma**2 - mean**2))
 
-    def log_masses(self, weights: Floats, lowest: int, highest: int) -> NDArray[np.float32]:
-        """`ln P(count | location)` of every class at the locations from `lowest` to `highest`
+    def log_masses(
+        self, weights: Floats, classes: Integers, lowest: int, highest: int
+    ) -> NDArray[np.float32]:
+        """`ln P(count | location)` of some classes at the locations from `lowest` to `highest`
         steps off the origin; shape `(chains, classes, locations)`.
         """
-        locations, density = highest - lowest + 1, self.density(weights).astype(np.float32)
+        locations, density = highest - lowest + 1, self.density(weights)
         start = lowest + REACH
-        part = self.pmf[:, start : start + self.gammas + locations - 1]
-        found = np.empty((len(weights), len(self.pmf), locations), dtype=np.float32)
-        for chain, masses in enumerate(density):
+        part = self.pmf[classes, start : start + self.gammas + locations - 1]
+        found = np.empty((len(weights), len(part), locations), dtype=np.float32)
+        for chain, masses in enumerate(_without_tails(density).astype(np.float32)):
             padded = np.pad(masses, locations - 1)
             windows = np.lib.stride_tricks.sliding_window_view(padded, locations)[:, ::-1]
             found[chain] = part @ windows
-            found[chain] += np.float32(weights[chain, 0]) * self.empty[:, None]
+            found[chain] += np.float32(weights[chain, 0]) * self.empty[classes, None]
         np.log(found + _TINY, out=found)
-        found += self.log_top.astype(np.float32)[:, None]
+        found += self.log_top[classes, None].astype(np.float32)
         return found
 
     def prior_weights(self, chains: int, rng: np.random.Generator) -> Floats:
@@ -156,6 +160,11 @@ class IntensityLaw:
         prior, shape `(number,)`.
         """
         return rng.beta(_MASS * self.base[one], _MASS * self.base[other], number)
+
+
+def _without_tails(masses: Floats) -> Floats:
+    """Masses with zeros for those so small that processors are slow with them."""
+    return np.where(masses < _SLOW, 0.0, masses)
 
 
 def _log_negative_binomial(counts: Floats, means: Floats) -> Floats:

@@ -18,16 +18,18 @@ from opendp_bayes.inference.learned.intensity_law import IntensityLaw
 from opendp_bayes.inference.learned.margins import SCALES, Margin, margins_of
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.inference.learned.sweeps import Draw, Sweeps
-from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics, r_hat_and_ess
+from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
 from opendp_bayes.mathematics.validation import Floats
 
-#: Chains, sweeps that are dropped, sweeps of which draws are kept at first, how often these may be
-#: doubled, and after how many sweeps a draw is kept.
-_CHAINS, _DROPPED, _FIRST_RUN, _DOUBLINGS, _APART = 4, 200, 800, 2, 2
+#: Chains, sweeps that are dropped, sweeps of which draws are kept at first, and after how many
+#: sweeps a draw is kept.
+_CHAINS, _DROPPED, _FIRST_RUN, _APART = 4, 200, 800, 2
+#: How often the sweeps may be doubled, of tables up to some cells and of larger ones.
+_DOUBLINGS, _SMALL, _DOUBLINGS_OF_LARGE = 5, 1000, 2
 #: The most numbers that are kept of all draws, and the fewest draws of a chain.
 _MOST_KEPT, _FEWEST_KEPT = 8_000_000, 100
-#: Largest R-hat of chains that have met.
-_MET = 1.05
+#: Largest R-hat of chains that have met, and the fewest effective draws that are wanted of them.
+_MET, _ENOUGH = 1.05, 100
 #: Components of the mixture that is the posterior of a probability.
 _COMPONENTS = 128
 #: Entries of one block of draws times categories, and the least sum of intensities of any.
@@ -144,11 +146,12 @@ def learned_counts(
     most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * table.k))
     drawn: list[Draw] = []
     length, apart = _FIRST_RUN, max(_APART, -(-_FIRST_RUN // most))
-    for _ in range(_DOUBLINGS + 1):
+    doublings = _DOUBLINGS if table.k <= _SMALL else _DOUBLINGS_OF_LARGE
+    for _ in range(doublings + 1):
         while len(drawn) * apart < length:
             sweeps.sweep(apart)
             drawn.append(sweeps.drawn())
-        if _r_hat(drawn) < _MET:
+        if _have_met(drawn):
             break
         length *= 2
         if length > most * apart:
@@ -156,12 +159,18 @@ def learned_counts(
     return LearnedCounts.of(drawn, _description(drawn, law, margins), rng)
 
 
-def _r_hat(drawn: list[Draw]) -> float:
-    """The largest R-hat of the expected number of records, and of how even probabilities are."""
+def _have_met(drawn: list[Draw]) -> bool:
+    """True if chains agree, with enough draws, on the expected number of records, on how even the
+    probabilities are, and on each of these.
+    """
     means = np.stack([draw.mean for draw in drawn], axis=1)
-    total = means.sum(axis=-1)
-    even = ((means / total[..., None]) ** 2).sum(axis=-1)
-    return max(r_hat_and_ess(values)[0] for values in (total, even))
+    total = means.sum(axis=-1, keepdims=True)
+    shares = means / total
+    for values in (total, (shares**2).sum(axis=-1, keepdims=True), shares):
+        found = Diagnostics.of(values)
+        if found.r_hat.max() > _MET or found.ess.min() < _ENOUGH:
+            return False
+    return True
 
 
 def _description(drawn: list[Draw], law: IntensityLaw, margins: list[Margin]) -> dict[str, Floats]:

@@ -21,8 +21,8 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import one_of
 from opendp_bayes.inference.learned.intensity_law import STEP
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Places that an effect may move to at once, its own among them.
-WIDTH = 17
+#: Places that an effect may move to at once, its own among them, and how far apart they may be.
+WIDTH, _SPACINGS = 17, (1, 4)
 #: Scales of effects, the logarithms of their prior masses, and of the sums that normalise a law of
 #: that scale on the lattice.
 SCALES = np.exp(np.linspace(-3.3, 1.3, 24))
@@ -34,7 +34,7 @@ _MASSES = np.exp(-((_LATTICE / SCALES[:, None]) ** 2) / 2)
 _LOG_SUMS = np.log(_MASSES.sum(axis=1))
 _MASSES /= _MASSES.sum(axis=1, keepdims=True)
 #: Scales that are tried at once, the present one among them, and the least that a sum can be.
-_TRIED, _TINY = 6, 1e-300
+_TRIED, _TINY = 16, 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,21 +69,27 @@ class Margin:
         found[:, present] = np.add.reduceat(values[:, order], start, axis=1)
         return found
 
+    def steps_from(self, shape: tuple[int, int], rng: np.random.Generator) -> Integers:
+        """Steps that effects may take, none among them, shape `(*shape, WIDTH)`: next to each
+        other, or four apart, in each chain alike.
+        """
+        spacing = rng.choice(_SPACINGS, (shape[0], 1, 1))
+        return (np.arange(WIDTH) - rng.integers(WIDTH, size=(*shape, 1))) * spacing
+
     def moved(
-        self, first: Integers, log_likelihood: Floats, tau: Integers, rng: np.random.Generator
+        self, places: Integers, log_likelihood: Floats, tau: Integers, rng: np.random.Generator
     ) -> tuple[Integers, Integers]:
-        """Effects drawn from `first` and the following steps, with their log-likelihoods, shapes
-        `(chains, number)` and `(chains, number, WIDTH)`, and τ, places in `SCALES`.
+        """Effects drawn from some places with their log-likelihoods, both of shape `(chains,
+        number, WIDTH)`, and τ, places in `SCALES`.
 
         Of independent effects τ is drawn before them, with the effects summed over these places.
         """
-        places = first[..., None] + np.arange(WIDTH)
         if not self.smooth:
             return self._independent(places, log_likelihood, tau, rng)
         scale = (SCALES[tau] / STEP)[:, None, None, None]
-        shape = len(first), self.walks, self.steps, WIDTH
+        shape = len(places), self.walks, self.steps, WIDTH
         walk = self._walk(places.reshape(shape), log_likelihood.reshape(shape), scale, rng)
-        effects = first + walk.reshape(first.shape)
+        effects = _at(places, walk.reshape(places.shape[:-1]))
         return effects, self._scales(effects, rng)
 
     def _independent(
@@ -101,7 +107,7 @@ class Margin:
         chosen = one_of(np.where(inside, log_p, -np.inf), rng)
         tau = np.take_along_axis(tried, chosen[:, None], axis=1)[:, 0]
         log_masses = -((places * (STEP / SCALES[tau])[:, None, None]) ** 2) / 2
-        return places[..., 0] + one_of(log_likelihood + log_masses, rng), tau
+        return _at(places, one_of(log_likelihood + log_masses, rng)), tau
 
     def _walk(
         self, places: Integers, log_likelihood: Floats, scale: Floats, rng: np.random.Generator
@@ -186,3 +192,8 @@ def exchanged(
     for (margin, effects, tau), sign in ((first, 1), (second, -1)):
         log_p += margin.log_prior(effects[:, None] + sign * by[..., None], tau)
     return start + one_of(log_p, rng)
+
+
+def _at(places: Integers, chosen: Integers) -> Integers:
+    """Those of the places, along the last axis, that were chosen."""
+    return np.take_along_axis(places, chosen[..., None], axis=-1)[..., 0]

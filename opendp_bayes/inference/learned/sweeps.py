@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import one_of
 from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, IntensityLaw
-from opendp_bayes.inference.learned.margins import WIDTH, Margin, exchanged
+from opendp_bayes.inference.learned.margins import Margin, exchanged
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -75,12 +75,13 @@ class Sweeps:
     def sweep(self, times: int = 1) -> None:
         """Move everything, so many times."""
         for _ in range(times):
-            self._tabulate()
+            reached = self._reached_classes()
+            self._tabulate(reached, int(self.location.min()), int(self.location.max()))
             for _ in range(self._spacings):
                 self._move_counts()
             self._move_weights()
             if self._margins:
-                self._tabulate()
+                self._tabulate(np.unique(self._law.classes(self.counts)), -REACH, REACH)
                 self._move_effects()
 
     def drawn(self) -> Draw:
@@ -98,15 +99,23 @@ class Sweeps:
         mean = (SHAPE + self.counts) * scale
         return Draw(self.counts.copy(), mean, scale, self.weights, tau)
 
-    def _tabulate(self) -> None:
-        """`ln P(count | location)` at the locations that a sweep may visit."""
-        self._lowest = max(int(self.location.min()) - WIDTH * (1 + len(self._margins)), -REACH)
-        highest = min(int(self.location.max()) + WIDTH * (1 + len(self._margins)), REACH)
-        if not self._margins:
-            self._lowest = highest = 0
-        masses = self._law.log_masses(self.weights, self._lowest, highest)
-        self._locations = masses.shape[2]
-        self._row = self._chain * masses.shape[1]
+    def _reached_classes(self) -> Integers:
+        """The classes of all counts that the moves of one sweep may come to, and the next ones."""
+        step = (_PLACES - 1) * _SPACING ** (self._spacings - 1)
+        far = step * self._spacings * (1 if self._table.size is None else 2)
+        ends = np.clip([self.counts - far, self.counts + far], 0, self._law.largest)
+        first, last = self._law.place(ends).astype(np.int64)
+        begun = np.bincount(first.ravel(), minlength=len(self._law.pmf))
+        ended = np.bincount(last.ravel() + 2, minlength=len(self._law.pmf))
+        return np.flatnonzero(np.cumsum(begun) > np.cumsum(ended)[: begun.size])
+
+    def _tabulate(self, classes: Integers, lowest: int, highest: int) -> None:
+        """`ln P(count | location)` of some classes at the locations from `lowest` to `highest`."""
+        masses = self._law.log_masses(self.weights, classes, lowest, highest)
+        self._lowest, self._locations = lowest, masses.shape[2]
+        self._row_of = np.zeros(len(self._law.pmf), dtype=np.int64)
+        self._row_of[classes] = np.arange(classes.size)
+        self._row = self._chain * classes.size
         self._flat = masses.reshape(-1)
 
     def _log_mass(self, counts: Integers, cells: Integers | slice) -> Floats:
@@ -115,7 +124,7 @@ class Sweeps:
         """
         place = self._law.place(np.clip(counts, 0, self._law.largest))
         below = place.astype(np.int64)
-        at = (self._row[..., None] + below) * self._locations
+        at = (self._row[..., None] + self._row_of[below]) * self._locations
         at += self.location[:, cells, None] - self._lowest
         found = self._flat[at]
         part = place - below
@@ -215,15 +224,15 @@ class Sweeps:
     def _move_effects(self) -> None:
         """Move the effects of all margins, their scales, and what two margins share."""
         rng, classes = self._rng, self._law.classes(self.counts)
-        row = (self._row + classes) * self._locations - self._lowest
+        row = (self._row + self._row_of[classes]) * self._locations + REACH
         for at, margin in enumerate(self._margins):
             effects, tau = self.effects[at], self.tau[at]
-            start = -rng.integers(WIDTH, size=effects.shape)
-            places = (self.location + start[:, margin.level])[..., None] + np.arange(WIDTH)
-            inside = (places >= self._lowest) & (places < self._lowest + self._locations)
-            index = row[..., None] + np.where(inside, places, self._lowest)
-            log_p = np.where(inside, self._flat[index], _IMPOSSIBLE)
-            moved, self.tau[at] = margin.moved(effects + start, margin.totals(log_p), tau, rng)
+            steps = margin.steps_from(effects.shape, rng)
+            places = self.location[..., None] + steps[:, margin.level]
+            inside = np.abs(places) <= REACH
+            log_p = np.where(inside, self._flat[row[..., None] + places * inside], _IMPOSSIBLE)
+            places = effects[..., None] + steps
+            moved, self.tau[at] = margin.moved(places, margin.totals(log_p), tau, rng)
             self.location = self.location + (moved - effects)[:, margin.level]
             self.effects[at] = moved
         for first, second in pairwise(range(len(self._margins))):
