@@ -356,6 +356,10 @@ class Private(Pairs):
         x, n, w = self._pairs(row, width, points, 1e-9)
         if x.size > 2e4:
             raise NotServedError("pairs")
+        mean, deviation = self.theta(i)
+        of_pairs = w @ ((x + self.setting.prior[i]) / (n + self.concentration)) / w.sum()
+        if abs(of_pairs - mean) > 1e-3 * deviation:
+            raise NotServedError("pairs have another mean")
         return self.below(i, (x, np.maximum(n, x), w), values, complements)
 
     def _check_sum(self, row, rest, theta):

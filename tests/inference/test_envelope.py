@@ -153,6 +153,13 @@ def test_some_random_settings(block):
     assert served >= 2
 
 
+@pytest.mark.parametrize(("block", "seed"), [(307, 5), (310, 30), (316, 42)])
+def test_all_records_but_a_few_in_one_category(block, seed):
+    """Its law is a few counts wide where its own noise is hundreds wide or more."""
+    _, worst = compared(block, seed)
+    assert max(value for name, value in worst.items() if name != "evidence") < ERROR / 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(100, 230))
 def test_many_random_settings(block):

@@ -173,12 +173,13 @@ class CountsGivenNoise:
             for edge in (counts.first, counts.last + 1):
                 row.append(place[counts.category])
                 first.append(edge.astype(np.float64))
-            for each in (
+            for seeds in (
                 [rest.seeds(shape)] if np.all(single) else [rest.seeds(shape), laws.seeds()]
             ):
-                row.append(np.repeat(np.arange(nodes.size), each.shape[1]))
-                first.append(each.ravel())
-        narrow = np.max([shape.narrow for shape in shapes], axis=0)
+                row.append(np.repeat(np.arange(nodes.size), seeds.shape[1]))
+                first.append(seeds.ravel())
+        each = [np.minimum(s.narrow, b.narrow) for s, b in zip(shapes, beside, strict=True)]
+        narrow = np.max(each, axis=0)
         return cells_between(np.concatenate(row), np.concatenate(first), low, high, narrow)
 
     def _mixtures(

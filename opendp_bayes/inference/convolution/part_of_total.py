@@ -185,9 +185,13 @@ class Completions:
 class Beside(ABC):
     """Weights of counts, summed over the records in the other categories and all numbers of
     records.
+
+    `narrow`, shape `(rows,)`, is the least that a deviation within these weights can be; one number
+    of records alone does not blur what is narrow.
     """
 
     log_scale: float
+    narrow: Floats | float = np.inf
 
     @abstractmethod
     def seeds(self, shape: Shape) -> Floats:
@@ -208,6 +212,8 @@ class Listed(Beside):
     def __init__(self, rests: SumLaws, sizes: Floats, log_weights: Floats, bins: Bins) -> None:
         self._bins, self.log_scale = bins, float(log_weights.max())
         self._rests, self._sizes = rests, sizes
+        if sizes.size == 1:
+            self.narrow = rests.narrow
         self._weights = np.exp(log_weights - self.log_scale)
 
     def seeds(self, shape: Shape) -> Floats:

@@ -167,6 +167,11 @@ class SumLaws:
         whole = [np.concatenate(each) for each in zip(*found, strict=True)]
         return whole[0].astype(np.int64), whole[1], whole[2]
 
+    @property
+    def narrow(self) -> Floats:
+        """The least that a deviation within each law can be, but near 0, shape `(rows,)`."""
+        return np.where(self.whole.step > 1, self.whole.step / _STEP, 1.0)
+
     def seeds(self) -> Floats:
         """Sums between which no law has a narrow peak, shape `(rows, m)`."""
         near = np.append(0.0, 2.0 ** np.arange(int(np.log2(self.whole.step.max())) + 8))
