@@ -11,7 +11,8 @@ import typer
 
 _ARGUMENT = re.compile(
     r"\b(categories|column|confidence|contributions|copies|dataset|delta|draws|encoding|epsilon|error"
-    r"|guess_size|level|mechanism|nulls|prior|proportions|rho|^scale|separator|size|unknown)="
+    r"|guess_size|level|mechanism|nulls|ordered|prior|proportions|rho|^scale|separator|size"
+    r"|unknown)="
     r"(None)?(?=(\S)?)"
 )
 #: A mechanism value, which no option is, and what an error starts with that is no option either: a

@@ -112,6 +112,16 @@ def release(
             rich_help_panel=options.MODEL,
         ),
     ] = "auto",
+    ordered: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=(
+                "A column whose categories are in order, along which a learned prior is smooth;"
+                " once for each such column."
+            ),
+            rich_help_panel=options.MODEL,
+        ),
+    ] = None,
     mechanism: Annotated[
         str,
         typer.Option(
@@ -236,6 +246,7 @@ def release(
             loss=query.budget(epsilon, rho, delta),
             model={
                 "prior": options.prior_or_learned(prior),
+                **({"ordered": ordered} if ordered else {}),
                 "mechanism": mechanism,
                 **options.parameters(parameter or []),
             },

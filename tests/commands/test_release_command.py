@@ -806,3 +806,16 @@ def test_a_prior_may_be_learned(files: Path, tmp_path: Path) -> None:
     assert ob.Release.from_json(kept.read_text()).learned_prior
     again = run("release", files / "votes.csv", *options[:6], "--prior", "flat", code=2)
     assert "--prior flat: must be one number" in again
+
+
+def test_a_learned_prior_may_be_smooth(files: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "release.json"
+    options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1", "--ordered", "vote")
+    shown = run("release", files / "votes.csv", *options, "--output", kept)
+    assert "smooth along vote" in shown
+    assert "effects of the order" in " ".join(shown.split())
+    assert ob.Release.from_json(kept.read_text()).ordered == ("vote",)
+    again = run("release", files / "votes.csv", *options[:6], "--ordered", "age", code=2)
+    assert "--ordered ['age']: must be among the columns asked for" in again
+    again = run("release", files / "votes.csv", *options, "--prior", "1", code=2)
+    assert "--ordered ['vote']: goes with a learned prior; leave out --prior 1.0" in again

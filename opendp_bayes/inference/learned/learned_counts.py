@@ -179,5 +179,6 @@ def _description(drawn: list[Draw], law: IntensityLaw, margins: list[Margin]) ->
     found = {"empty cells": weights[..., 0].ravel(), "spread of cells": law.spread(weights).ravel()}
     for at, margin in enumerate(margins):
         tau = np.stack([draw.tau[:, at] for draw in drawn], axis=1)
-        found[f"effects of {' x '.join(margin.variables)}"] = SCALES[tau].ravel()
+        name = " x ".join(margin.variables) or "the order"  # of the only variable
+        found[f"effects of {name}"] = SCALES[tau].ravel()
     return found
