@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from tests.helpers.envelope import compared, random_setting, regions  # noqa: E402
 
 #: Settings of a block; processor seconds for one of them, with its reference.
-SETTINGS, LONGEST = 50, 15
+SETTINGS, LONGEST = 50, 6
 ERROR = 1e-3
 COLUMNS = {
     "mean": ("mean", "count mean", "total mean"),

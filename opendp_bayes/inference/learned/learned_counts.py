@@ -25,7 +25,7 @@ from opendp_bayes.mathematics.validation import Floats
 #: sweeps a draw is kept.
 _CHAINS, _DROPPED, _FIRST_RUN, _APART = 4, 200, 800, 2
 #: How often the sweeps may be doubled, of tables up to some cells and of larger ones.
-_DOUBLINGS, _SMALL, _DOUBLINGS_OF_LARGE = 5, 1000, 2
+_DOUBLINGS, _SMALL, _DOUBLINGS_OF_LARGE = 4, 100, 2
 #: The most numbers that are kept of all draws, and the fewest draws of a chain.
 _MOST_KEPT, _FEWEST_KEPT = 8_000_000, 100
 #: Largest R-hat of chains that have met, and the fewest effective draws that are wanted of them.
