@@ -12,8 +12,8 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.inference.learned import learned_counts as module
-from opendp_bayes.inference.learned.intensity_law import IntensityLaw
-from opendp_bayes.inference.learned.margins import margins_of
+from opendp_bayes.inference.learned.intensity_law import STEP, IntensityLaw
+from opendp_bayes.inference.learned.margins import SCALES, handed_down, margins_of, nested
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.learned_model import by_chains, expected, ranks, table
 from tests.helpers.oracles import FALSE_ALARM
@@ -162,6 +162,30 @@ def test_walks_go_along_the_ordered_variable():
     assert margins["a", "b"].smooth
     assert (margins["a", "b"].walks, margins["a", "b"].steps) == (4, 3)
     assert not margins["b",].smooth
+
+
+def test_what_margins_hand_down_leaves_locations_and_their_prior():
+    rng = np.random.default_rng(8)
+    places = {"a": np.arange(12) // 4, "b": np.arange(12) % 4, "c": np.zeros(12, int)}
+    margins = {m.variables: m for m in margins_of({n: p[1:] for n, p in places.items()}, [])}
+    outer, inner = margins["a",], margins["a", "b"]
+    assert (0, 3) in nested(list(margins.values()))
+    assert nested(margins_of(places, ["a"])) == [(1, 5), (2, 5)]
+    tau = [np.full(4000, at) for at in (16, 10)]
+    first, second = (
+        np.rint(rng.normal(0, SCALES[at[0]] / STEP, (4000, margin.number))).astype(int)
+        for at, margin in zip(tau, (outer, inner), strict=True)
+    )
+    before = first[:, outer.level] + second[:, inner.level]
+    spread = first.std(axis=0), second.std(axis=0)
+    for _ in range(5):
+        taken, given = handed_down((outer, first, tau[0]), (inner, second, tau[1]), rng)
+        first, second = first + taken, second + given
+    assert np.mean(taken != 0) > 0.5
+    assert np.all(first[:, outer.level] + second[:, inner.level] == before)
+    assert first.std(axis=0) == pytest.approx(spread[0], rel=0.08)
+    assert second.std(axis=0) == pytest.approx(spread[1], rel=0.08)
+    assert np.abs(first.mean(axis=0)).max() < 0.1 * spread[0].max()
 
 
 def test_probabilities_of_a_count_sum_to_one_at_every_location():

@@ -178,6 +178,40 @@ def margins_of(variables: dict[str, Integers], ordered: Sequence[str]) -> list[M
     return found
 
 
+def nested(margins: Sequence[Margin]) -> list[tuple[int, int]]:
+    """Places of margins with others that tell their levels apart further, none of them smooth."""
+    return [
+        (at, other)
+        for at, first in enumerate(margins)
+        for other, second in enumerate(margins)
+        if set(first.variables) < set(second.variables) and not (first.smooth or second.smooth)
+    ]
+
+
+def handed_down(
+    first: tuple[Margin, Integers, Integers],
+    second: tuple[Margin, Integers, Integers],
+    rng: np.random.Generator,
+) -> tuple[Integers, Integers]:
+    """Draw how much each effect of a margin takes from all effects nested in it; locations stay,
+    only the priors matter. Returns what to add to the effects of each margin.
+
+    Each is a margin, its effects, shape `(chains, number)`, and its τ, shape `(chains,)`.
+    """
+    (outer, effects, outer_tau), (inner, parts, inner_tau) = first, second
+    above = np.full(inner.number, -1)  # of what does not occur
+    above[inner.level] = outer.level
+    within = (above[:, None] == np.arange(outer.number)).astype(np.int64)
+    sums, number = parts @ within, within.sum(axis=0)
+    start = -rng.integers(WIDTH, size=effects.shape)
+    by = start[..., None] + np.arange(WIDTH)
+    own, others = ((STEP / SCALES[tau])[:, None, None] ** 2 / 2 for tau in (outer_tau, inner_tau))
+    log_p = -own * (effects[..., None] + by) ** 2
+    log_p -= others * (number[:, None] * by**2 - 2 * by * sums[..., None])
+    chosen = np.where(number > 0, _at(by, one_of(log_p, rng)), 0)
+    return chosen, -(chosen @ within.T)
+
+
 def exchanged(
     first: tuple[Margin, Integers, Integers],
     second: tuple[Margin, Integers, Integers],

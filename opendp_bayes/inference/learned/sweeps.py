@@ -5,7 +5,7 @@
    two, then two whose draws are alike, as many may go from one to the other at once;
 2. the weights of components: pairs divide theirs anew, cells integrated out; then each cell's
    component, and all weights given these;
-3. the effects of each margin, and their scale τ.
+3. the effects of each margin, and their scale τ; then what two margins share.
 
 Every choice is from the exact conditional law, in which intensities are integrated out; where only
 some places are offered, which ones does not depend on which of them is the present one. So every
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import one_of
 from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, IntensityLaw
-from opendp_bayes.inference.learned.margins import Margin, exchanged
+from opendp_bayes.inference.learned.margins import Margin, exchanged, handed_down, nested
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -61,6 +61,7 @@ class Sweeps:
         rng: np.random.Generator,
     ) -> None:
         self._table, self._law, self._margins, self._rng = table, law, margins, rng
+        self._nested = nested(margins)
         self._chain = np.arange(chains)[:, None]
         reach = max(min(2 * table.scale, law.largest) / _PLACES, 1.0)
         self._spacings = 1 + math.ceil(math.log(reach, _SPACING))
@@ -236,12 +237,17 @@ class Sweeps:
             self.location = self.location + (moved - effects)[:, margin.level]
             self.effects[at] = moved
         for first, second in pairwise(range(len(self._margins))):
-            one, other = (
-                (self._margins[at], self.effects[at], self.tau[at]) for at in (first, second)
-            )
-            by = exchanged(one, other, rng)[:, None]
+            by = exchanged(self._margin(first), self._margin(second), rng)[:, None]
             self.effects[first] = self.effects[first] + by
             self.effects[second] = self.effects[second] - by
+        for outer, inner in self._nested:
+            taken, given = handed_down(self._margin(outer), self._margin(inner), rng)
+            self.effects[outer] = self.effects[outer] + taken
+            self.effects[inner] = self.effects[inner] + given
+
+    def _margin(self, at: int) -> tuple[Margin, Integers, Integers]:
+        """A margin with its effects and its τ."""
+        return self._margins[at], self.effects[at], self.tau[at]
 
 
 @dataclass(frozen=True, eq=False)
