@@ -112,8 +112,8 @@ class Result(_Part, frozen=True, kw_only=True):
     prior: Annotated[
         float | list[float] | Literal["auto", "learned"],
         _says(
-            "Prior concentration: one number, or one for each category; learned from the release;"
-            " or auto, as for `posterior`."
+            "Prior concentration: one number, or one for each category; learned, from the release;"
+            " or auto, learned of ten or more categories with noise on the counts, and 1 elsewhere."
         ),
     ] = "auto"
     ordered: Annotated[
@@ -121,7 +121,9 @@ class Result(_Part, frozen=True, kw_only=True):
         _says("Columns whose categories are in order: a learned prior is smooth along them."),
     ] = None
     share: Annotated[_Positive, _says("Weight of the result in the budget.")] = 1.0
-    mechanism: Annotated[str, _says("As for `posterior`.")] = "auto"
+    mechanism: Annotated[
+        str, _says("The name of a mechanism, or auto, which chooses by public things only.")
+    ] = "auto"
 
     @property
     def heading(self) -> str:
