@@ -86,12 +86,12 @@ class Column(_Part, frozen=True, kw_only=True):
 
     @property
     def unlisted(self) -> str | None:
-        """The category of their own that other values have; None where they have none."""
-        if self.unknown is not None or self.unmatched != "other":
+        """The category of their own that other values have; None where they have none, as in a
+        column with the categories of its type, which are all that it can hold.
+        """
+        if self.categories is None or self.unknown is not None or self.unmatched != "other":
             return None
-        return spare(
-            OTHER, [*(self.categories or ()), *([] if self.nulls is None else [self.nulls])]
-        )
+        return spare(OTHER, [*self.categories, *([] if self.nulls is None else [self.nulls])])
 
 
 class Result(_Part, frozen=True, kw_only=True):
