@@ -113,6 +113,16 @@ def test_more_categories_have_a_picture_each() -> None:
 
 
 @pytest.mark.usefixtures("pictures")
+def test_no_interval_is_cut_off_where_the_first_category_is_the_smallest() -> None:
+    a = np.random.default_rng(0).gamma(5.0, size=(3, 10, 4)) * [[[0.1, 9.0, 1.0, 1.0]]]
+    pooled = pooled_of((1, 2), [[1, 30, 3, 2], [0, 9, 1, 1]], a)
+    for ax in pooled.plot(columns=2).axes:
+        every = np.append(*points(ax))
+        left, right = ax.get_xlim()
+        assert left < every.min() <= every.max() <= right
+
+
+@pytest.mark.usefixtures("pictures")
 def test_many_groups_have_no_names() -> None:
     rng = np.random.default_rng(0)
     pooled = pooled_of(tuple(range(80)), rng.integers(0, 30, (80, 2)))
