@@ -13,6 +13,7 @@ from benchmarks.reporting import MARKDOWN, wrapped
 HERE = Path(__file__).parent
 NAMES = (
     "startup",
+    "office",
     "counting",
     "memory",
     "hellinger",

@@ -5,6 +5,17 @@ from collections.abc import Iterator
 import pytest
 
 
+@pytest.fixture
+def pictures() -> Iterator[None]:
+    """Draw into memory, and close every picture afterwards."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.use("Agg")
+    yield
+    plt.close("all")
+
+
 @pytest.fixture(scope="module")
 def coarse_errors() -> Iterator[None]:
     """Expected errors from a thirtieth of the draws, within two per cent instead of 0.3, for

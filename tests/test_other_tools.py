@@ -54,9 +54,8 @@ cat(jsonlite::toJSON(table, digits = NA, na = "null"))
         assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.usefixtures("pictures")
 def test_the_cells_of_the_quarto_page_run(saved: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
     (page,) = re.findall(r"^````markdown\n(.*?)^````$", PAGE, re.MULTILINE | re.DOTALL)
     cells = re.findall(r"^```\{python\}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     names: dict[str, object] = {}

@@ -213,7 +213,10 @@ def relative_loss(
     *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
 ) -> RelativeLoss:
     """Make the function from a setting to its loss divided by the one asked for: at most 1 if it
-    is private enough. The arguments are those that `calibrate` accepts.
+    is private enough.
+
+    Give `epsilon`, `delta`, both of these, or `rho` alone. Raises `ValueError` otherwise, and for
+    what is not positive or a δ of 1 or more.
     """
     if (epsilon is None and delta is None) == (rho is None):
         raise ValueError(

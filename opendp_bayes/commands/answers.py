@@ -270,15 +270,15 @@ def _check_counts_all(asked: Specification, name: str, nulls: bool, unknown: boo
     """Raise `FieldError` where records would be left out."""
     public = asked.privacy.size is not None
     reason = "number of records is public" if public else "tables are of the same records"
-    for field, given, kind in (
-        ("nulls", nulls, "without a value"),
-        ("unknown", unknown, "with a value that is no category"),
+    for field, given, kind, label in (
+        ("nulls", nulls, "without a value", "missing"),
+        ("unknown", unknown, "with a value that is no category", "other"),
     ):
         if not given:
             raise FieldError(
                 ("columns", name),
                 f"must have {field}: the {reason}, so those {kind} are counted"
-                f" too. Name a category for them, such as {field} = 'other'.",
+                f" too. Name a category for them, such as {field} = {label!r}.",
             )
 
 

@@ -39,6 +39,32 @@ Rho = Annotated[
     float | None,
     typer.Option(help="Budget ρ of zero-concentrated privacy.", rich_help_panel=PRIVACY),
 ]
+Data = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[DATA]",
+        help="The file with the data, as for `release`; - is standard input.",
+        show_default=False,
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print what was released as JSON, for `opendp-bayes show` and `from_json`.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the JSON to this file too, which must not exist yet.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 Ledger = Annotated[
     Path | None,
     typer.Option(

@@ -31,7 +31,7 @@ def display(*renderables: Any) -> None:
     buffer = LikeStandardOutput()
     console = Console(file=buffer)
     for shown in renderables:
-        console.print(Text(shown) if isinstance(shown, str) else shown)
+        console.print(Text(shown) if isinstance(shown, str) else shown, crop=False)
     echo(buffer.getvalue(), newline=False)
 
 

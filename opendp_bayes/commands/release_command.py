@@ -171,24 +171,8 @@ def release(
     ] = None,
     ledger: options.Ledger = None,
     dataset: options.Dataset = None,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help="Print the release as JSON, for `opendp-bayes show` and Release.from_json.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the JSON to this file too, which must not exist yet.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = None,
+    json: options.Json = False,
+    output: options.Output = None,
 ) -> None:
     """Release the posterior of the category probabilities of a column of FILE, or of the cells of a
     joint table of several.

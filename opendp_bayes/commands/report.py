@@ -10,6 +10,7 @@ from opendp_bayes.commands.errors import fail
 from opendp_bayes.commands.output import NewFile, display, echo, written
 from opendp_bayes.commands.specified import (
     carried_out,
+    check_data,
     check_dry_run,
     foreseen,
     report_in,
@@ -43,14 +44,7 @@ def report(
             show_default=False,
         ),
     ],
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[DATA]",
-            help="The file with the data, as for `release`; - is standard input.",
-            show_default=False,
-        ),
-    ] = None,
+    data: options.Data = None,
     output: Annotated[
         Path,
         typer.Option(
@@ -107,8 +101,7 @@ def report(
 
         display(terminal.rendered(foreseen(specification, data, ledger, dataset, guess_size)))
         return
-    if data is None and specification.suffix.lower() == ".toml":
-        fail("DATA: is missing; name the file with the data after the specification.")
+    check_data(specification, data)
     try:
         import jinja2  # noqa: F401 - before anything is paid for
     except ImportError:

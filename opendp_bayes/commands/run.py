@@ -24,36 +24,13 @@ def run(
             show_default=False,
         ),
     ],
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[DATA]",
-            help="The file with the data, as for `release`; - is standard input.",
-            show_default=False,
-        ),
-    ] = None,
+    data: options.Data = None,
     ledger: options.Ledger = None,
     dataset: options.Dataset = None,
     dry_run: options.DryRun = False,
     guess_size: options.GuessSize = None,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help="Print the releases as JSON, for `opendp-bayes show` and `from_json`.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the JSON to this file too, which must not exist yet.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = None,
+    json: options.Json = False,
+    output: options.Output = None,
 ) -> None:
     """Release what QUESTION.json asks for, where the data are.
 

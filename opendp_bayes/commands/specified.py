@@ -93,6 +93,12 @@ def check_dry_run(dry_run: bool, guess_size: int | None) -> None:
         fail(f"--guess-size {guess_size}: is for --dry-run; leave it out, or add --dry-run.")
 
 
+def check_data(specification: Path, data: Path | None) -> None:
+    """Exit with a message for a specification without data; an earlier run's .json needs none."""
+    if data is None and specification.suffix.lower() == ".toml":
+        fail("DATA: is missing; name the file with the data after the specification.")
+
+
 def text_in(path: Path) -> str:
     """The text of a file; exits with a message where it cannot be read."""
     try:

@@ -11,7 +11,13 @@ import typer
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
 from opendp_bayes.commands.output import NOT_WRITTEN, echo, written
-from opendp_bayes.commands.specified import carried_out, report_in, report_of, text_of_report
+from opendp_bayes.commands.specified import (
+    carried_out,
+    check_data,
+    report_in,
+    report_of,
+    text_of_report,
+)
 
 #: The file in the folder that holds what was released.
 _RELEASES = "releases.json"
@@ -26,14 +32,7 @@ def synthesize(
             show_default=False,
         ),
     ],
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[DATA]",
-            help="The file with the data, as for `release`; - is standard input.",
-            show_default=False,
-        ),
-    ] = None,
+    data: options.Data = None,
     output: Annotated[
         Path,
         typer.Option(
@@ -95,8 +94,7 @@ def synthesize(
         fail(f"--copies {copies}: must be at least 1.")
     if rows is not None and (rows < 1 or kind == "population"):
         fail(f"--rows {rows}: must be at least 1, and is for --kind predictive.")
-    if data is None and specification.suffix.lower() == ".toml":
-        fail("DATA: is missing; name the file with the data after the specification.")
+    check_data(specification, data)
     if data is None and ledger is not None:
         fail(f"--ledger {ledger}: is for data; more copies of an earlier run cost nothing.")
     with _new_folder(output) as kept:

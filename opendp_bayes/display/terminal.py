@@ -1,9 +1,10 @@
 """A sheet on the terminal, with rich."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -11,12 +12,17 @@ from opendp_bayes.display.sheet import CONTROLS, Cell, Marked, Note, Sheet, Tabl
 
 _TONES = {"code": "", "good": "green", "bad": "bold red", "doubtful": "bold yellow"}
 _WEIGHTS = {"plain": "", "strong": "bold", "faint": "dim"}
+#: No column of texts is narrower, unless they are.
+_NARROWEST = 6
+#: Characters between two columns.
+_BETWEEN = 3
 
 
 def rendered(sheet: Sheet) -> Group:
     """Everything on the sheet but `reading`, the conclusion last.
 
-    In a narrow terminal texts take more lines, and numbers do not.
+    In a narrow terminal texts take more lines, and numbers do not. Where these alone are too wide,
+    so is the table, and no digit is left out: print it with `crop=False`.
     """
     return Group(*_pieces(sheet))
 
@@ -41,7 +47,19 @@ def _pieces(sheet: Sheet) -> Iterator[RenderableType]:
         yield _text(f"{sheet.conclusion.word}: {sheet.conclusion.text}", style)
 
 
-def _table(table: Table) -> RichTable:
+@dataclass(frozen=True)
+class _AtLeast:
+    """A table on a console that is at least so wide, whatever it is."""
+
+    table: RichTable
+    width: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = max(options.max_width, self.width)
+        yield from console.render(self.table, options.update(width=width))
+
+
+def _table(table: Table) -> _AtLeast:
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in table.columns:
         shown.add_column(
@@ -56,7 +74,12 @@ def _table(table: Table) -> RichTable:
             group = () if body.group is None else (body.group if number == 0 else "",)
             last = number == len(body.rows) - 1
             shown.add_row(*map(_cell, (*group, *row)), end_section=last)
-    return shown
+    least = -1
+    for column, drawn in zip(table.columns, shown.columns, strict=True):
+        widest = max((cell.cell_len for cell in drawn.cells if isinstance(cell, Text)), default=0)
+        drawn.min_width = widest if column.number else min(widest, _NARROWEST)
+        least += drawn.min_width + _BETWEEN
+    return _AtLeast(shown, least)
 
 
 def _cell(cell: Cell) -> Text:

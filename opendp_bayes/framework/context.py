@@ -208,7 +208,7 @@ class PosteriorQuery(Query, Generic[R]):
         query.
 
         Raises `ValueError` if the query has no budget or no scale satisfies it. The arguments are
-        those of `Query.resolve` and are not needed.
+        there because OpenDP's queries have them, and change nothing.
         """
         check_query_budget(self._d_out)
         return self._asked.measurement(self._d_out)
@@ -234,7 +234,8 @@ class PosteriorQuery(Query, Generic[R]):
         * `interval_width`: the expected width of a 95 % interval for balanced proportions, mean
           over categories. Groups are taken to be of equal sizes, without other rows.
 
-        Raises `ValueError` as `resolve` does, or for a guess of a public number of records.
+        Raises `ValueError` if the query has no budget, no scale satisfies it, or a public number of
+        records is guessed.
 
         >>> import opendp.prelude as dp
         >>> import polars as pl

@@ -134,7 +134,7 @@ class Ledger:
             account = self._account(_accounts_of(self.path, text))
             if total is None or total.kind != account.total.kind:
                 raise ValueError(
-                    f"{account.total.kind}: must be given, because {self.path} keeps"
+                    f"{account.total.kind}=None: must be given, because {self.path} keeps"
                     f" {self.dataset!r} in it."
                 )
             self._append(Entry(VERSION, _now(), self.dataset, total=total), text)

@@ -130,7 +130,7 @@ class SurveyQuery(Query):
         whose loss is within its share of the budget of the query.
 
         Raises `ValueError` if the query has no budget or a question finds no scale within its
-        share. The arguments are those of `Query.resolve` and are not needed.
+        share. The arguments are there because OpenDP's queries have them, and change nothing.
         """
         parts = []
         for name, (asked, part) in self._shared().items():
@@ -153,12 +153,25 @@ class SurveyQuery(Query):
         """Describe the releases that the survey would make and their debits, as a polars frame with
         a row for each question. Reads no data and spends nothing.
 
-        Its columns are the name, `question`, those of `PosteriorQuery.summarize`, and for tables
-        and levels that one posterior estimates together, by least squares at the noise of each:
-        `joint_error`, the error of its shares then, as a part of that of the table alone; and
-        `others_without`, how many times larger the errors of the others would be without it.
+        `guess_size` is a public guess of a private number of records; without it there is no
+        `interval_width`. The columns are:
 
-        Raises `ValueError` as `resolve` and `PosteriorQuery.summarize` do.
+        * `question`, its name, with its `column`, `aggregate` and `prior`;
+        * `nulls` and `unknown`: the label under which records without a value and with another one
+          are counted, or that they are left out or cannot occur;
+        * `mechanism` and its `scale`;
+        * `neighbours` and `d_in`: the records that one privacy unit changes, or adds and removes;
+        * `epsilon`, `delta` and `rho`: certified upper bounds of the loss for one unit;
+        * `debits`: the debit of the Context, in its measure;
+        * `interval_width`: the expected width of a 95 % interval for balanced proportions.
+
+        Tables and levels that one posterior estimates together have two more, by least squares at
+        the noise of each: `joint_error`, the error of its shares then, as a part of that of the
+        table alone; and `others_without`, how many times larger the errors of the others would be
+        without it.
+
+        Raises `ValueError` if the query has no budget, a question finds no scale within its share,
+        or a public number of records is guessed.
         """
         rows = []
         for name, (asked, part) in self._shared().items():
@@ -194,8 +207,10 @@ class SurveyQuery(Query):
         """Make all releases in one measurement and debit the Context once, after checking that its
         remaining budget suffices.
 
-        Raises as `PosteriorQuery.release` does, and treats Ctrl-C alike: while a question is still
-        to be counted it stops all of them, with nothing debited.
+        Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does
+        not depend on them. Ctrl-C stops everything while a question is still to be counted, with
+        nothing debited. Later it waits for the releases, which are debited then, and
+        `ReleaseInterrupted`, a `KeyboardInterrupt`, carries them.
         """
         return released_by(self, data, self._released)
 

@@ -10,7 +10,7 @@ from scipy import special
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.different_records import Union
-from opendp_bayes.inference.convolution.looks import Look
+from opendp_bayes.inference.convolution.looks import NoisyDataSet
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
@@ -154,7 +154,9 @@ def _of_different(
     sizes = [one.size for one in combination.releases]
     if all(isinstance(one, IndependentNoise) for one in likelihoods):
         pairs = zip(likelihoods, sizes, strict=True)
-        looks = [Look(one, size) for one, size in pairs if isinstance(one, IndependentNoise)]
+        looks = [
+            NoisyDataSet(one, size) for one, size in pairs if isinstance(one, IndependentNoise)
+        ]
         if None in sizes and (len(set(map(type, sizes))) > 1 or len(looks) > 2):
             raise ValueError(
                 f"releases: have the numbers of records {sizes}; of different records, two releases"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from scipy import stats
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
@@ -19,6 +20,8 @@ from opendp_bayes.release_format.data import ReleasedData
 #: The most categories for which a table computes the noise-aware posterior; its cost grows with the
 #: cube of their number.
 _MOST_CATEGORIES = 100
+#: Intervals are not shown as if they were narrower.
+_LEAST_WIDTH = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +44,15 @@ class Estimate:
     @property
     def decimals(self) -> int:
         """Those that are to be shown; unless given three, or as many as give the narrowest interval
-        two digits.
+        two digits, and the widest no more than three.
         """
         if self.shown_decimals is not None:
             return self.shown_decimals
-        narrowest = max(float((self.upper - self.lower).min()), 1e-9)
-        return max(3, 1 - math.floor(math.log10(narrowest)))
+        widths = np.maximum(self.upper - self.lower, _LEAST_WIDTH)
+        narrowest, widest = (
+            1 - math.floor(math.log10(end)) for end in (widths.min(), widths.max())
+        )
+        return max(3, min(narrowest, widest + 1))
 
     def shown(self, decimals: int | None = None) -> tuple[list[str], list[str]]:
         """The means and the intervals, `0.372 to 0.455`, as text with that many decimals;

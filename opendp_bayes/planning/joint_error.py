@@ -24,6 +24,7 @@ from typing import Self
 import numpy as np
 
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.tree_errors import CountTree
@@ -177,6 +178,6 @@ def noise_variance(setting: Setting) -> float | None:
     """Variance of the noise on a count, about; None where the mechanism adds none."""
     law = setting.law
     if isinstance(law, AdditiveNoise):
-        return law.noise.scale**2 * (2 if law.noise.kinks else 1)
+        return typical_std(law.noise) ** 2
     # Of counts with a known sum, half of the norm on each side is Laplace noise on each.
     return 2 * (2 * law.scale) ** 2 if isinstance(law, SimplexNoise) else None

@@ -1,11 +1,16 @@
 """Tell texts that are no JSON of this package by what they are, and name what reads them."""
 
 import codecs
+import json
 import re
+from collections import Counter
+from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
 import msgspec
+
+from opendp_bayes.mathematics.telling import told
 
 #: From the format that a document states to what it is, and what reads it.
 _READERS = {
@@ -38,8 +43,8 @@ def check_kind(text: Any, name: str, version: int) -> int | None:
     this format, or of a later version, by an error that says what it is and what reads it.
 
     Other texts pass, also those that are no JSON: to say why is left to their reader. Refuses what
-    is nested deeper than any document. Returns the
-    version of a document of this format, otherwise None.
+    is nested deeper than any document, and one of this format with a name twice in one object.
+    Returns the version of a document of this format, otherwise None.
     """
     if isinstance(text, PathLike):
         raise TypeError(
@@ -64,6 +69,8 @@ def check_kind(text: Any, name: str, version: int) -> int | None:
         )
     try:
         header = msgspec.json.decode(text, type=_Header)
+        if header.format == name:
+            json.loads(text, object_pairs_hook=_ONCE, parse_int=str)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     except RecursionError:
@@ -79,3 +86,21 @@ def check_kind(text: Any, name: str, version: int) -> int | None:
             " this; run `pip install --upgrade opendp-bayes`."
         )
     return header.version if header.format == name else None
+
+
+def each_once(start: str, remedy: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """Make the function from the fields of a JSON object to the object, for `object_pairs_hook`; it
+    raises `ValueError` for a name that is there twice.
+    """
+
+    def made(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(fields)
+        if len(found) < len(fields):
+            (twice, _), *_ = Counter(name for name, _ in fields).most_common(1)
+            raise ValueError(f"{start}{told(twice)} is there twice in one object; {remedy}.")
+        return found
+
+    return made
+
+
+_ONCE = each_once("text: ", "one of the two is wrong. Ask for the file as it was written")

@@ -86,12 +86,12 @@ class Column(_Part, frozen=True, kw_only=True):
 
     @property
     def unlisted(self) -> str | None:
-        """The category of their own that other values have; None where they have none."""
-        if self.unknown is not None or self.unmatched != "other":
+        """The category of their own that other values have; None where they have none, as in a
+        column with the categories of its type, which are all that it can hold.
+        """
+        if self.categories is None or self.unknown is not None or self.unmatched != "other":
             return None
-        return spare(
-            OTHER, [*(self.categories or ()), *([] if self.nulls is None else [self.nulls])]
-        )
+        return spare(OTHER, [*self.categories, *([] if self.nulls is None else [self.nulls])])
 
 
 class Result(_Part, frozen=True, kw_only=True):
@@ -112,8 +112,8 @@ class Result(_Part, frozen=True, kw_only=True):
     prior: Annotated[
         float | list[float] | Literal["auto", "learned"],
         _says(
-            "Prior concentration: one number, or one for each category; learned from the release;"
-            " or auto, as for `posterior`."
+            "Prior concentration: one number, or one for each category; learned, from the release;"
+            " or auto, learned of ten or more categories with noise on the counts, and 1 elsewhere."
         ),
     ] = "auto"
     ordered: Annotated[
@@ -121,7 +121,9 @@ class Result(_Part, frozen=True, kw_only=True):
         _says("Columns whose categories are in order: a learned prior is smooth along them."),
     ] = None
     share: Annotated[_Positive, _says("Weight of the result in the budget.")] = 1.0
-    mechanism: Annotated[str, _says("As for `posterior`.")] = "auto"
+    mechanism: Annotated[
+        str, _says("The name of a mechanism, or auto, which chooses by public things only.")
+    ] = "auto"
 
     @property
     def heading(self) -> str:

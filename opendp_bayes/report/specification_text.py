@@ -9,6 +9,7 @@ from typing import Any, get_args
 import msgspec
 
 from opendp_bayes.display.sheet import CONTROLS
+from opendp_bayes.release_format.kind_of_text import each_once
 from opendp_bayes.report.lines import FieldError, SpecificationError, is_json, located
 from opendp_bayes.report.problems import problems
 from opendp_bayes.report.specification import (
@@ -88,8 +89,9 @@ def _document(text: str) -> Any:
 
 def _parsed(text: str) -> Any:
     if is_json(text):
+        once = each_once("", "leave out one of them")
         try:
-            return json.loads(text, object_pairs_hook=_each_once, parse_constant=_refuse)
+            return json.loads(text, object_pairs_hook=once, parse_constant=_refuse)
         except ValueError as error:
             raise SpecificationError(f"is not JSON: {error}") from None
     try:
@@ -111,16 +113,6 @@ def _check_texts(value: Any) -> None:
     if isinstance(value, list):
         for part in value:
             _check_texts(part)
-
-
-def _each_once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The fields of an object; `ValueError` for one that is there twice, as in TOML."""
-    found = dict(fields)
-    if len(found) < len(fields):
-        names = [name for name, _ in fields]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} is there twice in one object; leave out one of them.")
-    return found
 
 
 def _refuse(constant: str) -> Any:

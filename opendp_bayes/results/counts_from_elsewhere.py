@@ -3,7 +3,6 @@ the measurements of mbi (private-pgm).
 """
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, cast, get_args
@@ -11,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import told, warn
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -24,7 +23,8 @@ from opendp_bayes.mathematics.validation import (
 from opendp_bayes.mechanisms.gaussian_parameters import GaussianParameters
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
 from opendp_bayes.mechanisms.laws import AdditiveNoise
-from opendp_bayes.mechanisms.protocol import Mechanism, law_of
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import distinct, in_order, spare
 from opendp_bayes.release_format.promise import Promise
@@ -247,15 +247,14 @@ def _drawn(counts: Floats, noise: Noise, scale: float) -> tuple[Mechanism, tuple
 
 def _warn_of_clamped(drawn: Integers, mechanism: Mechanism, k: int) -> None:
     """Warn where so many counts are 0 and none is negative, as noise hardly draws them."""
-    noise = cast(AdditiveNoise, law_of(mechanism, None, np.ones(k))).noise
+    noise = cast(AdditiveNoise, Setting(mechanism, None, (1.0,) * k).law).noise
     zeros = int(np.count_nonzero(drawn == 0))
     log_share = float(noise.log_mass(0) - noise.log_at_most(0))  # of 0 among what is at most 0
     if drawn.min() >= 0 and zeros * log_share < _UNLIKELY:
-        warnings.warn(
+        warn(
             f"counts: {zeros} are 0 and none is negative, which noise of scale"
             f" {mechanism.scale:g} hardly draws: were they clamped? Then small counts are taken for"
-            " larger ones. OpenDP's dp.len() clamps unless it is given signed=True.",
-            stacklevel=3,
+            " larger ones. OpenDP's dp.len() clamps unless it is given signed=True."
         )
 
 

@@ -57,6 +57,8 @@ def plot_pooled(
         if at + columns >= shown:
             ax.tick_params(labelbottom=True)
             ax.set_xlabel("Probability")
+    right = used[0].get_xlim()[1]  # of all, which share it
+    used[0].set_xlim(-0.015 * right, right)  # room for a share of 0
     _label_rows(list(used[::columns]), groups, named)
     for ax in unused:
         ax.set_axis_off()
@@ -118,8 +120,6 @@ def _groups(
         markersize=5 if named else 2,
         label=f"Pooled: mean and {percent}",
     )
-    right = ax.get_xlim()[1]
-    ax.set_xlim(-0.015 * right, right)  # room for a share of 0
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
     ax.grid(axis="x", color="#e6e6e6")

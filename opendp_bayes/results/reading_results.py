@@ -22,7 +22,7 @@ def format_of(text: str | bytes) -> str:
 def release_from_json(text: str | bytes) -> Release | GroupedRelease:
     """The release that `to_json` wrote, of one posterior or of groups.
 
-    Raises `ValueError` for anything else, as `from_json` of the kind does.
+    Raises `ValueError` for anything else, with what the text is where that can be told.
     """
     kind = GroupedRelease if format_of(text) == GroupedReleaseDocument.name else Release
     return kind.from_json(text)

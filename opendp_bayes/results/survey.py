@@ -15,7 +15,7 @@ from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import as_level
+from opendp_bayes.mathematics.validation import as_level, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.release_format.labels import absent, place_of
@@ -169,12 +169,13 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         Raises `ImportError` without matplotlib (extra `plot`), and `ValueError`/`TypeError` unless
         `0 < level < 1` and `columns` is at least 1.
         """
+        columns, level = as_size(columns, "columns", "columns"), as_level(level)
         panels = [
             panel_of(
                 name,
                 dict(one) if isinstance(one, GroupedRelease) else {None: one},
                 isinstance(one, GroupedRelease),
-                as_level(level),
+                level,
             )
             for name, one in self.items()
         ]
@@ -182,7 +183,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
             f"{self._together()} Means with {100 * level:.6g} % intervals, which take the noise"
             " into account."
         )
-        return plot_survey(panels, sentences, columns, level)
+        return plot_survey(panels, sentences, columns)
 
     def _together(self) -> str:
         """State the loss of all releases in a sentence, where one is stated."""

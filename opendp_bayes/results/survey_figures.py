@@ -10,7 +10,7 @@ import numpy as np
 from opendp_bayes.display.pictures import GREY, NOISE_AWARE, PLUG_IN, pyplot, wrapped
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.estimates import Estimate, InferredRelease, noise_aware_estimate
-from opendp_bayes.mathematics.validation import Floats, as_level, as_size
+from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.labels import distinct, identity
 
 if TYPE_CHECKING:
@@ -93,10 +93,9 @@ def _stacked(found: Iterable[Estimate], shape: tuple[int, int]) -> list[Floats]:
     return [np.concatenate(values).reshape(shape) for values in zip(*numbers, strict=True)]
 
 
-def plot_survey(panels: Sequence[Panel], sentences: str, columns: int, level: float) -> "Figure":
+def plot_survey(panels: Sequence[Panel], sentences: str, columns: int) -> "Figure":
     """Draw `Survey.plot`: every panel in the column that is shortest so far, `sentences` above."""
-    columns = min(as_size(columns, "columns", "columns"), len(panels))
-    level = as_level(level)
+    columns = min(columns, len(panels))
     piles: list[list[Panel]] = [[] for _ in range(columns)]
     for panel in panels:
         min(piles, key=_height).append(panel)

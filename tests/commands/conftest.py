@@ -1,5 +1,7 @@
 """Give the tests of the commands one terminal."""
 
+from pathlib import Path
+
 import pytest
 
 
@@ -8,6 +10,15 @@ def _plain_terminal(coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> Non
     """The same output wherever the tests run, in which no error is measured."""
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setenv("COLUMNS", "150")
+
+
+@pytest.fixture
+def sixty_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with `votes.csv`: 40 votes for a and 20 for b, half in each town."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{'aab'[i % 3]},{'xy'[i % 2]}" for i in range(60)]
+    Path("votes.csv").write_text("\n".join(["vote,town", *rows, ""]))
+    return tmp_path
 
 
 @pytest.fixture

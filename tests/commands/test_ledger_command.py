@@ -106,7 +106,7 @@ def test_shows_every_data_set():
 def test_sets_and_changes_totals():
     assert "ε = 2 is left" in run("ledger", "b", "--epsilon", 2)
     assert "ε = 3, δ = 0.001 is left" in run("ledger", "b", "--epsilon", 3, "--delta", 0.001)
-    assert "epsilon: must be given, because" in run("ledger", "b", "--rho", 3, code=2)
+    assert "--epsilon: must be given, because" in run("ledger", "b", "--rho", 3, code=2)
     assert "--delta 0.1: goes with epsilon" in run("ledger", "b", "--delta", 0.1, code=2)
 
 

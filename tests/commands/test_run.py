@@ -34,14 +34,11 @@ share = 3
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(sixty_votes: Path) -> Path:
     """A working directory with a question, in both languages, and data."""
-    monkeypatch.chdir(tmp_path)
-    rows = [f"{'aab'[i % 3]},{'xy'[i % 2]}" for i in range(60)]
-    Path("votes.csv").write_text("\n".join(["vote,town", *rows, ""]))
     Path("votes.toml").write_text(QUESTION)
     Path("votes.json").write_text(json.dumps(tomllib.loads(QUESTION)))
-    return tmp_path
+    return sixty_votes
 
 
 @pytest.mark.parametrize("question", ["votes.json", "votes.toml"])

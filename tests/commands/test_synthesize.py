@@ -33,13 +33,10 @@ MAKE = ("synthesize", "votes.toml", "votes.csv", "-o", "made", "--copies", "2")
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(sixty_votes: Path) -> Path:
     """A working directory with a specification and data."""
-    monkeypatch.chdir(tmp_path)
-    rows = [f"{'aab'[i % 3]},{'xy'[i % 2]}" for i in range(60)]
-    Path("votes.csv").write_text("\n".join(["vote,town", *rows, ""]))
     Path("votes.toml").write_text(SPECIFICATION)
-    return tmp_path
+    return sixty_votes
 
 
 def rows_of(path: Path) -> list[tuple[str, str]]:

@@ -2,10 +2,9 @@
 
 import itertools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -16,12 +15,7 @@ from opendp_bayes.display.graph_picture import plot_graph
 
 BLUE, VERMILION = "#0072b2", "#d55e00"
 
-
-@pytest.fixture(autouse=True)
-def _pictures() -> Iterator[None]:
-    mpl.use("Agg")
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("pictures")
 
 
 def drawn(

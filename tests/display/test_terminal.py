@@ -96,6 +96,20 @@ def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
     assert f"{interval['lower']:.4f} to {interval['upper']:.4f}" in shown
 
 
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_no_digit_is_left_out_on_a_narrow_terminal(width: int) -> None:
+    release = changed(RELEASE, drawn=(191_000, 40_000, 95_000), size=326_000)
+    file = io.StringIO()
+    console = Console(file=file, width=width, force_terminal=False)
+    console.print(terminal.rendered(release.sheet()), crop=False)
+    rows = [cells(line) for line in file.getvalue().splitlines()]
+    wide = [cells(line) for line in rendered(terminal.rendered(release.sheet()), 200).splitlines()]
+    numbers = [row[1:] for row in wide if row and row[0] in ("[red]yes", "no", "3")]
+    assert len(numbers) == 3
+    assert [row[1:] for row in rows if row[1:] in numbers] == numbers
+    assert max(map(len, rendered(terminal.rendered(release.sheet()), 80).splitlines())) <= 80
+
+
 def test_a_report_waits_for_a_posterior_that_takes_long() -> None:
     release = changed(RELEASE, mechanism=HellingerExponential(0.5))
     assert not is_quick(release)

@@ -156,7 +156,7 @@ def test_totals_are_set_and_changed(path):
     ledger.set_total(epsilon=2, delta=1e-6)
     assert ob.Ledger(path).remaining == Loss(epsilon=2.0, delta=1e-6)
     for given in ({}, {"rho": 1.0}):
-        with pytest.raises(ValueError, match="epsilon: must be given, because"):
+        with pytest.raises(ValueError, match="epsilon=None: must be given, because"):
             ledger.set_total(**given)
     ob.Ledger(path, dataset="b", rho=1.0)
     with pytest.raises(ob.LedgerError, match=r"keeps 2 data sets, 'a', 'b'; say which"):

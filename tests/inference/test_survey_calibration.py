@@ -11,7 +11,7 @@ from scipy import stats
 from opendp_bayes.inference.survey_tables.consistent_draws import draw
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.inference.survey_tables.tables import Look, Model
+from opendp_bayes.inference.survey_tables.tables import Model, NoisyTable
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
 from tests.helpers import oracles
 from tests.helpers.every_survey import margin
@@ -54,7 +54,7 @@ def places(shape: str, runs: int, noise: IntegerNoise, seed: int, narrowed: floa
         for scope in scopes:
             table = margin(counts[None], LEVELS, scope)[0]
             drawn = table + noise.simulate(table.shape, rng)
-            looks.append(Look(scope, drawn * 1.0, noise, np.ones(table.size, dtype=bool)))
+            looks.append(NoisyTable(scope, drawn * 1.0, noise, np.ones(table.size, dtype=bool)))
         model = Model(LEVELS, looks, RECORDS, CONCENTRATION)
         noisy = NoisyTables(names, labels, tuple(looks), RECORDS)
         posterior = SurveyPosterior(noisy, draw(model, 50, rng), rng)

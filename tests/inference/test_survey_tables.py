@@ -14,7 +14,7 @@ from opendp_bayes.inference.survey_tables.junction_tree import junction_tree
 from opendp_bayes.inference.survey_tables.line_moves import State, all_moves
 from opendp_bayes.inference.survey_tables.records import matched_records
 from opendp_bayes.inference.survey_tables.starting_tables import starting_tables
-from opendp_bayes.inference.survey_tables.tables import Look, Model
+from opendp_bayes.inference.survey_tables.tables import Model, NoisyTable
 from opendp_bayes.mechanisms.integer_noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -70,7 +70,7 @@ def case(name: str, size: int | None, seed: int) -> tuple[SmallSurvey, list[Any]
 
 def model_of(survey: SmallSurvey, drawn: list[Any]) -> Model:
     looks = [
-        Look(scope, y.astype(float), noise, np.ones(y.size, dtype=bool))
+        NoisyTable(scope, y.astype(float), noise, np.ones(y.size, dtype=bool))
         for scope, y, noise in zip(survey.scopes, drawn, survey.noise, strict=True)
     ]
     return Model(survey.levels, looks, survey.size, survey.concentration)
@@ -173,7 +173,9 @@ def test_every_draw_agrees_with_itself_and_with_its_records(size: int | None) ->
     rng = np.random.default_rng(4)
     levels, scopes = (3, 4, 2, 5), [(0, 1), (1, 2), (2, 3), (0, 3), (1,)]
     looks = [
-        Look(scope, rng.normal(6, 3, int(np.prod([levels[v] for v in scope]))).round(), noise, yes)
+        NoisyTable(
+            scope, rng.normal(6, 3, int(np.prod([levels[v] for v in scope]))).round(), noise, yes
+        )
         for scope, noise in zip(scopes, 2 * NOISES, strict=False)
         for yes in [np.ones(int(np.prod([levels[v] for v in scope])), dtype=bool)]
     ]
@@ -252,7 +254,7 @@ def test_rounded_tables_agree() -> None:
     rng = np.random.default_rng(3)
     levels, scopes = (3, 4, 2, 5), [(0, 1), (1, 2), (1, 3), (2, 3)]
     looks = [
-        Look(scope, np.zeros(number), NOISES[0], np.ones(number, dtype=bool))
+        NoisyTable(scope, np.zeros(number), NOISES[0], np.ones(number, dtype=bool))
         for scope in scopes
         for number in [int(np.prod([levels[v] for v in scope]))]
     ]

@@ -75,7 +75,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         given = dict(attrs)
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "wbr"):
             self._tags.append(tag)
         if tag in ("section", "script"):
             self._section = given["id"]

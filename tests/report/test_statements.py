@@ -258,6 +258,15 @@ def test_a_category_of_its_own_is_called_what_it_is() -> None:
     assert "no listed value" not in rendered(report(named, made))
 
 
+def test_an_other_of_the_type_keeps_its_name() -> None:
+    made = replace(
+        release(NOISE), drawn=(3, 4, 5), categories=("a", "b", "other"), prior=(1.0,) * 3
+    )
+    page = rendered(report(TEXT.replace('categories = ["a", "b"]', ""), made))
+    assert "no listed value" not in page
+    assert ">other<" in page
+
+
 def of_two(privacy: str, first: dict[str, float], second: dict[str, float]) -> Report:
     """A report of two results whose losses differ."""
     text = TEXT.replace("epsilon = 1.0", privacy) + '[[results]]\ncolumn = "town"\n'

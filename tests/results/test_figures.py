@@ -1,9 +1,7 @@
 """Pictures of releases, by what is on them."""
 
 import sys
-from collections.abc import Iterator
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -26,12 +24,7 @@ PAIR = Release(
 PARTIES = changed(PAIR, drawn=(60, 30, 80, 30), categories=("a", "$b^$", 3, "d"), prior=(1.0,) * 4)
 BLUE, VERMILION = "#0072b2", "#d55e00"
 
-
-@pytest.fixture(autouse=True)
-def _pictures() -> Iterator[None]:
-    mpl.use("Agg")
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("pictures")
 
 
 def lines(ax: Axes, colour: str) -> list[Line2D]:

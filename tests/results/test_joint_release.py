@@ -1,11 +1,9 @@
 """Releases of joint tables: JSON, frames, tables and pictures."""
 
 import json
-from collections.abc import Iterator
 from itertools import product
 
 import jsonschema
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -21,12 +19,7 @@ TABLE = ob.Release(
 )  # fmt: skip
 SOME = changed(TABLE, drawn=(40, 20, 40), categories=(*CELLS[1:3], CELLS[3]), prior=(1.0,) * 3)
 
-
-@pytest.fixture(autouse=True)
-def _pictures() -> Iterator[None]:
-    mpl.use("Agg")
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("pictures")
 
 
 # --- JSON

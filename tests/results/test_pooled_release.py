@@ -1,10 +1,7 @@
 """Pooled groups as the analyst sees them: frame, table and picture."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -76,13 +73,6 @@ def test_refuses_what_is_no_group() -> None:
         NORTH["x"]
 
 
-@pytest.fixture
-def _pictures() -> Iterator[None]:
-    mpl.use("Agg")
-    yield
-    plt.close("all")
-
-
 def points(ax: Any) -> tuple[Any, Any]:
     """Where groups are pooled and alone."""
     (bars,) = (of for of in ax.containers if isinstance(of, ErrorbarContainer))
@@ -92,7 +82,7 @@ def points(ax: Any) -> tuple[Any, Any]:
     return np.column_stack([bars.lines[0].get_xdata(), ends]), alone.get_xdata()
 
 
-@pytest.mark.usefixtures("_pictures")
+@pytest.mark.usefixtures("pictures")
 def test_the_picture_of_two_categories_is_of_the_first() -> None:
     (ax,) = NORTH.plot(level=0.8).axes
     pooled, alone = points(ax)
@@ -104,7 +94,7 @@ def test_the_picture_of_two_categories_is_of_the_first() -> None:
     assert ax.get_title() == "yes"
 
 
-@pytest.mark.usefixtures("_pictures")
+@pytest.mark.usefixtures("pictures")
 def test_more_categories_have_a_picture_each() -> None:
     a = np.random.default_rng(0).gamma(5.0, size=(4, 10, 4))
     pooled = pooled_of((1, 2, 3), [[5, 3, -2, 4], [9, 1, 0, 0], [-1, -1, -1, -1]], a)
@@ -122,7 +112,17 @@ def test_more_categories_have_a_picture_each() -> None:
     assert legend[2] == "Pooled: mean and 95 % interval"
 
 
-@pytest.mark.usefixtures("_pictures")
+@pytest.mark.usefixtures("pictures")
+def test_no_interval_is_cut_off_where_the_first_category_is_the_smallest() -> None:
+    a = np.random.default_rng(0).gamma(5.0, size=(3, 10, 4)) * [[[0.1, 9.0, 1.0, 1.0]]]
+    pooled = pooled_of((1, 2), [[1, 30, 3, 2], [0, 9, 1, 1]], a)
+    for ax in pooled.plot(columns=2).axes:
+        every = np.append(*points(ax))
+        left, right = ax.get_xlim()
+        assert left < every.min() <= every.max() <= right
+
+
+@pytest.mark.usefixtures("pictures")
 def test_many_groups_have_no_names() -> None:
     rng = np.random.default_rng(0)
     pooled = pooled_of(tuple(range(80)), rng.integers(0, 30, (80, 2)))

@@ -105,6 +105,14 @@ def changed(**changes):
         ('{"a":' * 100_000 + "1" + "}" * 100_000, "text: has objects or lists too deep"),
         (VOTE.to_json(), r"is a release; it is read by Release\.from_json"),
         (changed(extra=1), "text: is not a survey in JSON.*extra"),
+        (
+            SURVEY.to_json().replace('"groups":{', '"vote":{', 1),
+            "text: 'vote' is there twice in one object; one of the two is wrong",
+        ),
+        (
+            SURVEY.to_json().replace('"prior":', '"drawn":[1,2],"prior":', 1),
+            "text: 'drawn' is there twice in one object",
+        ),
         (changed(format="other"), "format='other', version=1: must be 'opendp-bayes survey'"),
         (changed(version=2), "version=2: this package reads version 1, and a newer one wrote"),
         (changed(version=0), "version=0: must be"),

@@ -9,15 +9,7 @@ import pytest
 import opendp_bayes as ob
 from tests.results.test_survey import GROUPS, SURVEY, TABLE, VOTE
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("pictures")
 
 
 def drawn(ax):

@@ -347,7 +347,12 @@ class MixturePosterior(ABC):
         return self.quantiles([level], edges=edges)[level]
 
     def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
-        """Several quantiles at once, by their levels, as `quantile` gives one."""
+        """Several quantiles at once, by their `levels`, all different and between 0 and 1; with
+        `edges`, the `k + 1` rising ends of the bins, each has a `value` in their units.
+
+        Raises `ValueError`/`TypeError` for other levels, for edges that do not rise or are not one
+        more than the categories, and for the cells of a joint table.
+        """
         check_one_variable(getattr(self, "axes", ()))
 
         def at_least(ends: Integers, levels: Floats) -> Floats:
@@ -416,10 +421,6 @@ class MixturePosterior(ABC):
         """Probabilities given counts of categories that have a prior, or of groups of them."""
         return dirichlet(prior + counts, rng)
 
-    def _draws(self, seed: np.random.SeedSequence, number: int) -> Floats:
-        rng = np.random.default_rng(seed)
-        return self._given(self._true_counts.sample(number, rng), rng)
-
     def _effective(self, draws: int) -> float:
         """Independent draws that `draws` draws are worth: no more than those that they are taken
         from, where the posterior is known by draws itself.
@@ -435,8 +436,7 @@ class MixturePosterior(ABC):
         if k == 2:
             return level
         number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), DRAWS)
-        drawn = self._draws(np.random.SeedSequence(0), number)
-        return pointwise_level(self._marginals, drawn, level)
+        return pointwise_level(self._marginals, self.sample(number, seed=0), level)
 
     def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
         """The smallest concentration that some categories may have together, the second parameter

@@ -98,7 +98,9 @@ class CountsPosterior:
         return probabilities(self._laws, values)
 
     def cdf(self, values: ArrayLike) -> Floats:
-        """The probability of being at most each value, as `pmf`."""
+        """The probability of being at most each value, of shape `(...)`, for every category; shape
+        `(..., k)`.
+        """
         return self._laws.cdf(np.asarray(values)[..., None])
 
     def sample(self, size: int, seed: int | None = None) -> Integers:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from opendp_bayes.inference.convolution.dense_tables import FEW_LEFT, Given
-from opendp_bayes.inference.convolution.looks import Look
+from opendp_bayes.inference.convolution.looks import NoisyDataSet
 from opendp_bayes.inference.convolution.parts_of_different_records import of_private, of_public
 from opendp_bayes.inference.engines.merged import Groups, summed
 from opendp_bayes.inference.engines.true_counts import Drawn, Listed
@@ -34,7 +34,7 @@ class Union:
     `ValueError` where the tables are too large, or the draws too far from any counts.
     """
 
-    def __init__(self, looks: Sequence[Look], prior: Floats) -> None:
+    def __init__(self, looks: Sequence[NoisyDataSet], prior: Floats) -> None:
         self._prior = prior
         self._sizes = [look.size for look in looks if look.size is not None]
         if self._sizes:

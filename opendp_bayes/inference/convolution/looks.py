@@ -22,7 +22,7 @@ Window = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class NoisyDataSet:
     """Counts with noise, and their number where it is public."""
 
     noise: IndependentNoise
@@ -52,7 +52,11 @@ class Look:
 
 
 def widened(
-    looks: Sequence[Look], category: int, alpha: float, rates: Floats, windows: Sequence[Window]
+    looks: Sequence[NoisyDataSet],
+    category: int,
+    alpha: float,
+    rates: Floats,
+    windows: Sequence[Window],
 ) -> tuple[list[Window], float]:
     """Windows of a category's counts in all data sets that hold the weights with a further factor
     `exp(rate x)` of the count x in each: a strong prior moves counts far from what was drawn. Also
@@ -77,7 +81,7 @@ def widened(
 
 
 def _at_ends(
-    looks: Sequence[Look], category: int, alpha: float, rates: Floats, windows: list[Window]
+    looks: Sequence[NoisyDataSet], category: int, alpha: float, rates: Floats, windows: list[Window]
 ) -> tuple[float, list[tuple[float, float]]]:
     """The sum of the counts of the largest weight; and for each data set the largest logarithms of
     weights at both ends of its window, relative to that. On a grid that is fine near what was
@@ -117,7 +121,7 @@ def counts_of(windows: Sequence[Window]) -> list[Integers]:
 
 
 def table_of(
-    looks: Sequence[Look], category: int, alpha: float, windows: Sequence[Window]
+    looks: Sequence[NoisyDataSet], category: int, alpha: float, windows: Sequence[Window]
 ) -> Floats:
     """Logarithms of the weights of a category's counts, with an axis for each data set."""
     grid = np.meshgrid(*counts_of(windows), indexing="ij", sparse=True)

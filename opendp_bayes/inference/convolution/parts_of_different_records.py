@@ -9,7 +9,13 @@ from scipy import optimize, special
 
 from opendp_bayes.inference.convolution.count_tables import moments
 from opendp_bayes.inference.convolution.dense_tables import Convolved
-from opendp_bayes.inference.convolution.looks import Look, Window, counts_of, table_of, widened
+from opendp_bayes.inference.convolution.looks import (
+    NoisyDataSet,
+    Window,
+    counts_of,
+    table_of,
+    widened,
+)
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Newton's steps to a tilt, how far one may go and how far the mean may stay from the sum, in
@@ -25,7 +31,7 @@ _BEYOND, _MOST_TRIES = 3.0, 30
 _STEEPEST = 60.0
 
 
-def of_public(looks: Sequence[Look], sizes: list[int], prior: Floats) -> Convolved:
+def of_public(looks: Sequence[NoisyDataSet], sizes: list[int], prior: Floats) -> Convolved:
     """The counts, given the numbers of records."""
     wanted, concentration = np.array(sizes, dtype=float), float(prior.sum())
     tilt = np.log(np.maximum(wanted, 1) / (wanted.sum() + concentration))
@@ -49,7 +55,9 @@ def of_public(looks: Sequence[Look], sizes: list[int], prior: Floats) -> Convolv
     return Convolved(counts, logs, tilt, concentration, sizes)
 
 
-def of_private(first: Look, second: Look, prior: Floats) -> tuple[list[Convolved], Floats]:
+def of_private(
+    first: NoisyDataSet, second: NoisyDataSet, prior: Floats
+) -> tuple[list[Convolved], Floats]:
     """Parts of given shares p of the first release in all records, which are independent of each
     other: `n_1! n_2! / (n + 1)!` is the integral of `p^n_1 (1 - p)^n_2` over p.
     """
@@ -89,7 +97,11 @@ class _Shared:
     """
 
     def __init__(
-        self, looks: tuple[Look, Look], prior: Floats, log_share: float, log_rest: float
+        self,
+        looks: tuple[NoisyDataSet, NoisyDataSet],
+        prior: Floats,
+        log_share: float,
+        log_rest: float,
     ) -> None:
         self._looks, self._prior = looks, prior
         self._rates, self._concentration = np.array([log_share, log_rest]), float(prior.sum())

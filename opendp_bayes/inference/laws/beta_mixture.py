@@ -115,7 +115,9 @@ class BetaMixtures:
         return self._mixed(special.betainc, np.clip(values, 0.0, 1.0))
 
     def pdf(self, values: ArrayLike) -> Floats:
-        """Densities, 0 outside [0, 1], at values as for `cdf`."""
+        """Densities, 0 outside [0, 1], at values of shape `(..., m)` or `(..., 1)`; shape `(...,
+        m)`.
+        """
         values = np.asarray(values, dtype=np.float64)
         log_beta = special.betaln(self.a, self.b)
 
@@ -127,7 +129,9 @@ class BetaMixtures:
             return np.where(inside, self._mixed(density, np.where(inside, values, 0.5)), 0.0)
 
     def quantile(self, probabilities: ArrayLike) -> Floats:
-        """Inverse of `cdf`, to 1e-10 of the nearer tail; shaped as `two_sided_quantile`."""
+        """Inverse of `cdf`, to 1e-10 of the nearer tail, at probabilities of shape `()`, `(..., 1)`
+        or `(..., m)`; shape `(..., m)`.
+        """
         return self.two_sided_quantile(probabilities)[0]
 
     def two_sided_quantile(self, probabilities: ArrayLike) -> tuple[Floats, Floats]:
@@ -276,7 +280,7 @@ class BetaMixture:
         return self._one.pdf(np.asarray(values)[..., None])[..., 0]
 
     def quantile(self, probabilities: ArrayLike) -> Floats:
-        """Inverse of `cdf`, elementwise, as `BetaMixtures.quantile`."""
+        """Inverse of `cdf`, elementwise, to 1e-10 of the nearer tail."""
         return self._one.quantile(np.asarray(probabilities)[..., None])[..., 0]
 
     def interval(self, level: float) -> tuple[float, float]:

@@ -124,7 +124,7 @@ class CountLaws:
         return np.clip(self._up_to[cell] - mass[cell] * (1 - inside), 0.0, 1.0)
 
     def pmf(self, values: ArrayLike) -> Floats:
-        """P(x = value) at whole numbers, shaped as for `cdf`."""
+        """P(x = value) at whole numbers of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
         values = np.asarray(values, dtype=np.float64)
         return np.maximum(self.cdf(values) - self.cdf(values - 1), 0.0)
 

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opendp_bayes.inference.engines.merged import Groups, summed
 from opendp_bayes.inference.engines.true_counts import Drawn, Listed
@@ -56,10 +57,14 @@ class LevelCounts:
         """The law of the number of records."""
         return self._law_of(np.array([self._whole.tree.nodes - 1]))
 
-    def _law_of(self, nodes: Integers) -> CountLaws:
+    def _laws(self, nodes: Integers) -> tuple[Integers, Integers, Floats, NDArray[np.bool_]]:
+        """The `laws` of some nodes without counts that are hardly probable, and which are left."""
         row, counts, masses = self._whole.laws(nodes)
         seen = masses > _LEFT_OUT
-        row, counts, masses = row[seen], counts[seen], masses[seen]
+        return row[seen], counts[seen], masses[seen], seen
+
+    def _law_of(self, nodes: Integers) -> CountLaws:
+        row, counts, masses, _ = self._laws(nodes)
         masses = masses / np.bincount(row, masses)[row]
         table = np.zeros((row.size, 4))
         table[:, 1] = masses  # a cell of one count is its second node
@@ -68,11 +73,8 @@ class LevelCounts:
     @cached_property
     def probabilities(self) -> BetaMixtures:
         """Mixtures of Betas with the mean and variance that a probability has given its count."""
-        row, counts, masses = self._whole.laws(self._nodes)
-        first, second = self._whole.shares_of(self._nodes)
-        seen = masses > _LEFT_OUT
-        row, counts, masses = row[seen], counts[seen], masses[seen]
-        first, second = first[seen], second[seen]
+        row, counts, masses, seen = self._laws(self._nodes)
+        first, second = (each[seen] for each in self._whole.shares_of(self._nodes))
         mean = np.exp(first)
         relative = np.maximum(np.expm1(second - 2 * first), _SMALLEST)
         total = np.maximum((1 - mean) / (mean * relative) - 1, 1e-6)
@@ -130,7 +132,7 @@ class LevelCounts:
 
     def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Floats:
         """Draws of the probabilities of groups."""
-        return _summed(self.sample(size, rng), groups)
+        return np.asarray(summed(self.sample(size, rng), groups))
 
     @cached_property
     def _as_drawn(self) -> "SharesDrawn":
@@ -161,15 +163,11 @@ class SharesDrawn(Drawn):
         return BetaMixtures.grouped(a.ravel(), b.ravel(), weights, group.ravel(), owner)
 
     def merged(self, groups: Groups) -> "SharesDrawn":
-        return SharesDrawn(_summed(self.rows, groups), self.counted.merged(groups))
+        return SharesDrawn(summed(self.rows, groups), self.counted.merged(groups))
 
     def given(self, categories: Sequence[int]) -> "SharesDrawn":
         some = list(categories)
         return SharesDrawn(self.rows[:, some], self.counted.given(some))
-
-
-def _summed(shares: Any, groups: Groups) -> Any:
-    return summed(shares, groups)
 
 
 def _within(concentration: Floats, family: Integers, rng: Generator) -> Floats:

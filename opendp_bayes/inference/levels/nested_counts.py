@@ -14,6 +14,7 @@ from scipy import special
 from opendp_bayes.inference.levels.log_sums import log_sums
 from opendp_bayes.inference.levels.weights import Weights
 from opendp_bayes.inference.levels.windows import fitted, starting_windows
+from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Where the end of a window is more than `exp(-_ENDS)` as probable as the most probable count, all
@@ -50,6 +51,7 @@ class NestedCounts:
     def _set(self, low: Integers, high: Integers) -> None:
         self.low, self.sizes = low, high - low + 1
         self.start = np.concatenate([[0], np.cumsum(self.sizes)])
+        self._windows = Segments(self.start)
         if self.start[-1] > _LARGEST:
             raise ValueError(
                 f"releases: the counts that their noise leaves are {self.start[-1]:.2g} in all"
@@ -109,7 +111,7 @@ class NestedCounts:
     def _widened(self) -> bool:
         """Make windows wider that lose something; False where there is none."""
         law = self._inside + self._outside
-        law -= np.repeat(np.maximum.reduceat(law, self.start[:-1]), self.sizes)
+        law -= self._windows.largest(law)[self._windows.owner]
         law = np.maximum(law, _NOTHING)
         low, high = self.low, self.low + self.sizes - 1
         begin, end, next_ = self.start[:-1], self.start[1:] - 1, np.minimum(self.sizes - 1, 1)
@@ -174,31 +176,26 @@ class NestedCounts:
     @cached_property
     def masses(self) -> Floats:
         """Probabilities of the counts of every window, one node after another."""
-        law = self._inside + self._outside
-        owner = np.repeat(np.arange(self.tree.nodes), self.sizes)
-        law = np.exp(law - np.maximum.reduceat(law, self.start[:-1])[owner])
-        return law / np.add.reduceat(law, self.start[:-1])[owner]
+        return self._windows.shares(self._inside + self._outside)
 
     def laws(self, nodes: Integers) -> tuple[Integers, Integers, Floats]:
         """Numbers of rows, counts and probabilities of some nodes, one after another."""
-        sizes = self.sizes[nodes]
-        row = np.repeat(np.arange(nodes.size), sizes)
-        within = np.arange(row.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return row, self.low[nodes][row] + within, self.masses[self.start[nodes][row] + within]
+        windows, place = self._windows.chosen(nodes)
+        counts = place + (self.low - self.start[:-1])[nodes][windows.owner]
+        return windows.owner, counts, self.masses[place]
 
     def shares_of(self, nodes: Integers) -> tuple[Floats, Floats]:
         """The `shares` of some nodes, in the order of `laws`."""
-        sizes = self.sizes[nodes]
-        at = np.arange(sizes.sum()) + np.repeat(self.start[nodes] - np.cumsum(sizes) + sizes, sizes)
+        _, place = self._windows.chosen(nodes)
         first, second = self.shares
-        return first[at], second[at]
+        return first[place], second[place]
 
     @cached_property
     def shares(self) -> tuple[Floats, Floats]:
         """Mean and mean square of the probability of every node given its count, logarithms in the
         order of `masses`.
         """
-        owner = np.repeat(np.arange(self.tree.nodes), self.sizes)
+        owner = self._windows.owner
         counts = np.arange(owner.size) - self.start[owner] + self.low[owner]
         above, below = self.weights.above[owner] + counts, self.weights.below[owner] + counts
         first = self._carried(np.log(above), np.log(below))

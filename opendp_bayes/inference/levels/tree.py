@@ -72,7 +72,6 @@ class Tree:
     @cached_property
     def rounds(self) -> list[Integers]:
         """Sums in an order in which they can be taken: those of one round depend on former ones."""
-        height = np.zeros(self.nodes, dtype=np.int64)
         pairs = zip(self.left.tolist(), self.right.tolist(), strict=True)
         heights = [0] * self.nodes
         for node, (one, other) in enumerate(pairs):

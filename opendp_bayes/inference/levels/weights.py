@@ -19,12 +19,6 @@ class Look:
     counts: Integers
     noise: IndependentNoise
 
-    @property
-    def std(self) -> float:
-        """Standard deviation of the noise, about: a law with a kink is a Laplace law."""
-        law = self.noise.noise
-        return law.scale * (np.sqrt(2) if law.kinks else 1.0)
-
 
 class Weights:
     """Weight of every count on its own, whose product over the nodes is the posterior.

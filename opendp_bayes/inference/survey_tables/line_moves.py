@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
-from opendp_bayes.inference.survey_tables.tables import Look, Model, Table, subsets
+from opendp_bayes.inference.survey_tables.tables import Model, NoisyTable, Table, subsets
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 Generator = np.random.Generator
@@ -181,7 +181,7 @@ class LineMoves:
         lower: Any = -np.inf
         upper: Any = np.inf
         # Weights, and how far it is to where a look was drawn without noise.
-        pulls: list[tuple[Look, Any, Any]] = []
+        pulls: list[tuple[NoisyTable, Any, Any]] = []
         for corners in touched:
             up = corners.sign[:, 0, 0] > 0
             lower = np.maximum(lower, -corners.counts[up].min(axis=0))

@@ -9,7 +9,7 @@ import numpy as np
 
 from opendp_bayes.inference.likelihood.of_counts import IndependentNoise, likelihood_of
 from opendp_bayes.inference.survey_tables.junction_tree import Scope, check_cliques
-from opendp_bayes.inference.survey_tables.tables import Look
+from opendp_bayes.inference.survey_tables.tables import NoisyTable
 from opendp_bayes.release_format.combination import (
     check_given_once,
     check_same_records,
@@ -33,7 +33,7 @@ class NoisyTables:
 
     variables: tuple[str, ...]
     labels: tuple[tuple[Label, ...], ...]
-    looks: tuple[Look, ...]
+    looks: tuple[NoisyTable, ...]
     size: int | None
 
     @classmethod
@@ -111,7 +111,7 @@ def _look(
     names: Sequence[str],
     labels: dict[str, tuple[Label, ...]],
     variables: tuple[str, ...],
-) -> Look:
+) -> NoisyTable:
     """The counts of a release in the order of the variables and their labels."""
     order = sorted(names, key=variables.index)
     shape = [len(labels[v]) for v in order]
@@ -135,4 +135,4 @@ def _look(
         flat = int(np.ravel_multi_index(place, shape))
         drawn[flat], noised[flat] = release.drawn[at], likelihood.noised[at]
     scope: Scope = tuple(variables.index(v) for v in order)
-    return Look(scope, drawn, likelihood.noise, noised)
+    return NoisyTable(scope, drawn, likelihood.noise, noised)

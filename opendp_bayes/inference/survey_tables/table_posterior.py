@@ -108,13 +108,27 @@ class TablePosterior:
         return self._quantity(lambda theta: theta[:, one] - theta[:, other], f"{first} - {second}")
 
     def quantile(self, level: float, *, edges: ArrayLike | None = None) -> QuantilePosterior:
-        """A quantile of one ordered variable, as `NoiseAwarePosterior.quantile` gives it, of the
-        draws; the order is that of `categories`.
+        """A quantile of one ordered variable, 0.5 for the median: the first category up to which
+        the probabilities sum to at least `level`, with the part of the draws in which it is each.
+
+        Parameters
+        ----------
+        level : between 0 and 1.
+        edges : the ends of the bins that the categories are, `k + 1` rising numbers; the quantile
+            then has a `value` in their units, with the records of a bin spread evenly within it.
+
+        The order is that of `categories`. Raises `ValueError`/`TypeError` for another level, for
+        edges that do not rise or are not one more than the categories, and for several variables.
         """
         return self.quantiles([level], edges=edges)[level]
 
     def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
-        """Several quantiles at once, by their levels, as `quantile` gives one."""
+        """Several quantiles at once, by their `levels`, all different and between 0 and 1; with
+        `edges`, the `k + 1` rising ends of the bins, each has a `value` in their units.
+
+        Raises `ValueError`/`TypeError` for other levels, for edges that do not rise or are not one
+        more than the categories, and for several variables.
+        """
         check_one_variable(self.axes)
         upto = np.cumsum(self._theta, axis=1)
         upto[:, -1] = 1.0

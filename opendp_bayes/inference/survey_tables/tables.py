@@ -24,7 +24,7 @@ LEARNED = 0.05 * 2.0 ** (np.arange(21) / 2)
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class NoisyTable:
     """Noisy counts of a table: `drawn`, one number for each cell of `scope` in C order, of which
     those that are `noised` carry independent noise and the others say nothing.
     """
@@ -54,7 +54,7 @@ class Table:
     def __init__(self, scope: Scope, shape: tuple[int, ...]) -> None:
         self.scope, self.shape, self.cells = scope, shape, math.prod(shape)
         self.multiplicity = 0
-        self.looks: list[Look] = []
+        self.looks: list[NoisyTable] = []
 
     @cached_property
     def stride(self) -> dict[int, int]:
@@ -97,7 +97,7 @@ class Model:
     def __init__(
         self,
         levels: Sequence[int],
-        looks: Sequence[Look],
+        looks: Sequence[NoisyTable],
         size: int | None,
         concentration: float | None,
     ) -> None:
