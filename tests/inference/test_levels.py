@@ -90,6 +90,32 @@ def test_sums_are_exact_where_they_are_least_probable() -> None:
             assert found[row, at] == pytest.approx(exact, abs=1e-6)
 
 
+def test_sums_whose_tilts_newton_does_not_find() -> None:
+    """Newton's steps towards the tilt of the middle go to and fro, within what bounds it."""
+    one = [-21.380927, -22.408532, -22.83716, -22.946381, -22.847158, -22.598207, -22.235327]
+    one += [-24.35752, -26.406341, -28.394126, -30.330249, -32.222023, -34.075275, -35.89473]
+    one += [-37.68428, -39.447168, -41.186128]
+    other = [-61.765704, -47.666389, -35.390188, -24.936942, -16.306421, -9.498282, -4.511973]
+    other += [-1.346527, 0.0, -1.555814, -5.993915]
+    found = log_sums(np.array([one]), np.array([other]), np.array([10]), 15, np.array([0.96816058]))
+    for at, total in enumerate(range(10, 25)):
+        terms = [one[i] + other[total - i] for i in range(17) if 0 <= total - i < 11]
+        assert found[0, at] == pytest.approx(special.logsumexp(terms), abs=1e-6)
+
+
+def test_sums_in_a_valley_that_no_tilt_brings_to_the_middle() -> None:
+    """Two peaks in either law, far apart; sums between are e^-60 as probable, and less."""
+    places = np.arange(90)
+    one = np.maximum(-3.0 * places, -3.0 * (89 - places)) + np.zeros((2, 1))
+    other = np.maximum(-2.5 * places, 4.0 * (places - 89)) + np.zeros((2, 1))
+    other[1, 60:] = -np.inf
+    found = log_sums(one, other, np.array([0, 0]), 179, np.zeros(2))
+    for row, total in np.ndindex(2, 179):
+        pairs = [(i, total - i) for i in range(90) if 0 <= total - i < 90]
+        exact = special.logsumexp([one[row, i] + other[row, j] for i, j in pairs])
+        assert found[row, total] == pytest.approx(exact, abs=1e-5)
+
+
 def test_small_trees_agree_with_a_list_of_all_counts() -> None:
     assert max(largest_error(random_case(np.random.default_rng(s))) for s in range(25)) < 1e-4
 
