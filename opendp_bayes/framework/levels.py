@@ -9,6 +9,7 @@ from opendp_bayes.planning.best_levels import Budget, best_levels
 from opendp_bayes.planning.tree_errors import Wanted
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import identity, place_of
+from opendp_bayes.release_format.merging import neighbours
 
 #: Arguments of `survey` that a tree of one column has no use for, or sets itself.
 _OF_ONE = ("merge", "share", "by", "keys", "cells", "elsewhere")
@@ -77,15 +78,7 @@ def _merged(
     labels: Sequence[Value], width: int, question: dict[str, Any]
 ) -> dict[Value, list[Value]]:
     """Groups of neighbours by their names, and new labels of nulls and unknown values alone."""
-    groups = [list(labels[at : at + width]) for at in range(0, len(labels), width)]
-    names = [str(g[0]) if len(g) == 1 else f"{g[0]} to {g[-1]}" for g in groups]
-    merge: dict[Value, list[Value]] = dict(zip(names, groups, strict=True))
-    if len(merge) < len(groups):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(
-            f"categories={told(list(labels))}: two groups of {width} would be named {twice!r};"
-            " rename a category, or merge them with names of your own, merge={...}."
-        )
+    merge = neighbours(labels, width)
     for policy in ("nulls", "unknown"):
         label = question.get(policy)
         if isinstance(label, (str, int)) and place_of(label, labels) is None:
