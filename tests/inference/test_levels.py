@@ -406,6 +406,18 @@ def test_one_indented_table_of_all_levels(posterior: Any) -> None:
         posterior.sheet(1)
 
 
+@pytest.mark.parametrize("decimals", [1, 2, 4])
+def test_rounded_means_add_up(posterior: Any, decimals: int) -> None:
+    rounded = posterior.agreeing_means(decimals)
+    units = {name: np.rint(shares * 10**decimals) for name, shares in rounded.items()}
+    assert units["region"].sum() == 10**decimals
+    for name, parts in PARTS.items():
+        assert np.array_equal(np.bincount(parts, units["county"]), units[name])
+        off = np.abs(rounded[name] - posterior[name].mean()) * 10**decimals
+        assert off.max() < 1
+        assert np.abs(units[name] / 10**decimals - rounded[name]).max() < 1e-12
+
+
 def test_a_second_look_is_not_a_second_row() -> None:
     given = tables(900)
     found = levels_posterior(given | {"again": given["county"]}, PARTS | {"again": PARTS["county"]})

@@ -60,11 +60,11 @@ def log_sums(one: Floats, other: Floats, first: Integers, number: int, tilt: Flo
         missing = wanted[rows] & (quality[rows] < _KEPT)
         middle = np.clip(np.floor(goal[rows]).astype(np.int64) - first[rows], 0, number - 1)
         for place in np.flatnonzero(missing[np.arange(rows.size), middle]):  # where the tilt went
-            row, near = rows[place], np.flatnonzero(missing[place])
-            order = np.argsort(np.abs(near - middle[place]))
-            near = near[order[: _AT_A_TIME // one.shape[1] + 1]]
-            found[row, near] = _one_by_one(one[row], other[row], sums[row, near])
-            quality[row, near], missing[place, near] = 0.0, False
+            row, open_ = rows[place], np.flatnonzero(missing[place])
+            nearest = np.argsort(np.abs(open_ - middle[place]))
+            some = open_[nearest[: _AT_A_TIME // one.shape[1] + 1]]
+            found[row, some] = _one_by_one(one[row], other[row], sums[row, some])
+            quality[row, some], missing[place, some] = 0.0, False
         goal[rows] = _next_goal(missing, sums[rows], goal[rows])
         rows = rows[missing.any(axis=1)]
     return found
