@@ -215,6 +215,39 @@ def test_rows_limited_for_each_identifier_are_not_estimated_together() -> None:
     assert max(together["joint_error"]) < 1
 
 
+def people(**unit: Any) -> Any:
+    """Forty people of ten rows each, over sixteen ages."""
+    rows = {"who": np.repeat(range(40), 10), "age": [AGES[at % 16] for at in range(400)]}
+    return dp.Context.compositor(
+        data=pl.LazyFrame(rows),
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(rho=1e5),
+        split_evenly_over=1,
+    )
+
+
+def test_levels_of_rows_limited_for_each_identifier_do_not_add_up() -> None:
+    """Hardly any noise: other rows are kept for each question, and there is no posterior."""
+    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
+    survey = ob.survey(
+        people(contributions=1, identifier="who").query().truncate_per_group(2), tree
+    )
+    found: Any = survey.release()
+    fine, fours = (np.array(found[name].drawn) for name in tree)
+    assert fine.sum() == fours.sum() == 80
+    assert np.any(fine.reshape(4, 4).sum(axis=1) != fours)
+    with pytest.raises(ValueError, match=r"tables\['age'\]: is of rows that were limited for each"):
+        assert found.posterior
+
+
+def test_people_of_several_rows_have_levels_where_the_unit_says_how_many() -> None:
+    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
+    found: Any = ob.survey(people(contributions=10).query(), tree).release()
+    assert found["age"].d_in == 10
+    fours = found.posterior["age by 4"].counts.mean()
+    assert fours == pytest.approx(np.full(4, 100), abs=1)
+
+
 def test_a_public_number_of_records() -> None:
     data = dp.Context.compositor(
         data=pl.LazyFrame({"age": AGES * 25}),
