@@ -253,8 +253,8 @@ def _merged(
     labels: dict[str, list[Any]],
     policies: dict[str, dict[str, Any]],
 ) -> Any:
-    """What a result merges: categories by new labels, where it says how many neighbours by the
-    names that the report has for them. A new label of nulls or other values is then alone.
+    """Find what a result merges: categories by new labels. So many neighbours are named as the
+    report names them, and a new label of nulls or other values is alone.
     """
     if not isinstance(result.merge, int):
         return result.merge

@@ -128,7 +128,7 @@ def _partitions(
 def _with_new(
     given: Mapping[Value, Sequence[Value]], labels: Sequence[Value], question: dict[str, Any]
 ) -> dict[Value, Sequence[Value]]:
-    """What is merged, and new labels of nulls and unknown values alone."""
+    """Add new labels of nulls and unknown values, alone, to what is merged."""
     merge = dict(given)
     for policy in ("nulls", "unknown"):
         label = question.get(policy)

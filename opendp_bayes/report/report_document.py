@@ -46,8 +46,8 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """What the results are called in their posterior: by the columns, or where they merge
-        categories, by the heading.
+        """The names of the results in their posterior: the columns, or of those that merge
+        categories the heading.
         """
         results = self.specification.results
         return [" × ".join(one.columns) if one.merge is None else one.heading for one in results]

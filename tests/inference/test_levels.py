@@ -1,5 +1,6 @@
 """Counts on a tree with noise at any node: laws, draws, learned concentrations, tables."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from opendp_bayes.inference.levels.concentrations import (
     _some_families,
     with_learned_concentrations,
 )
+from opendp_bayes.inference.levels.level_counts import LevelCounts
 from opendp_bayes.inference.levels.levels_posterior import levels_posterior
 from opendp_bayes.inference.levels.log_sums import log_sums
 from opendp_bayes.inference.levels.nested_counts import NestedCounts
@@ -22,6 +24,7 @@ from opendp_bayes.inference.levels.tree import Tree
 from opendp_bayes.inference.levels.weights import Look, Weights
 from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from tests.helpers import oracles
 from tests.helpers.nested_counts import largest_error, random_case, regular
 
 LEAVES = 12
@@ -208,6 +211,74 @@ def test_large_levels_tell_concentrations_from_whole_families() -> None:
     assert np.array_equal(some[0].noise.drawn, looks[0].noise.drawn)
     assert np.array_equal(np.concatenate([one.counts for one in some[::-1]]), np.arange(4480))
     assert np.array_equal(parents[4000:4450], 4450 + np.arange(450) // 15)
+
+
+def places_of_the_truth(trees: int, size: int | None, assumed: float = 0.7) -> Any:
+    """Where the truth lies in the posteriors of trees of 2 × 3 × 4 leaves whose probabilities and
+    number of records, up to 60, are from the prior: of the count and of the probability of one
+    category of each level, and of the number of records; shape `(trees, 7)`.
+    """
+    branches, own, laws = [2, 3, 4], [3.0, 2.0, 0.7], [DiscreteLaplace, DiscreteGaussian] * 2
+    found = []
+    for seed in range(trees):
+        rng = np.random.default_rng(seed)
+        shares, sizes = [np.ones(1)], [1]
+        for branch, a in zip(branches, own, strict=True):
+            parts = rng.dirichlet(np.full(branch, a), sizes[-1])
+            shares.append((shares[-1][:, None] * parts).ravel())
+            sizes.append(shares[-1].size)
+        records = int(rng.integers(61)) if size is None else size
+        counts = [rng.multinomial(records, shares[-1])]
+        for branch in branches[::-1]:
+            counts.append(counts[-1].reshape(-1, branch).sum(axis=1))
+        start = np.cumsum([0, *sizes[::-1]])
+        above = [
+            start[at + 1] + np.arange(values.size) // branches[::-1][at]
+            for at, values in enumerate(counts[:-1])
+        ]
+        parent = np.concatenate([*above, [-1]])
+        looks = []
+        for at, (values, law) in enumerate(zip(counts, laws, strict=True)):
+            noise = law(2.0 + at)
+            drawn = values + noise.simulate(values.shape, rng)
+            looked = IndependentNoise(drawn, noise, (True,) * values.size)
+            looks.append(Look(start[at] + np.arange(values.size), looked))
+        prior = np.repeat([assumed, *own[-2::-1], 0.0], sizes[::-1])
+        weights = Weights(Tree.of(parent), parent, prior, looks[: 4 if size is None else 3], size)
+        whole = NestedCounts(weights, 60 if size is None else size)
+        levels = [np.arange(a, b) for a, b in itertools.pairwise(start)][::-1]
+        row = []
+        for depth in (1, 2, 3):
+            one = int(rng.integers(sizes[depth]))
+            known = LevelCounts(whole, parent, levels[: depth + 1], np.arange(sizes[depth]))
+            row.append(place(known.counts, counts[-1 - depth][one], one, rng))
+            row.append(float(known.probabilities[one].cdf(shares[depth][one])))
+        row.append(place(known.size, records, 0, rng))
+        found.append(row)
+    return np.array(found)
+
+
+def place(laws: Any, true: int, one: int, rng: np.random.Generator) -> float:
+    """The probability of less than the truth, and a random part of that of the truth itself."""
+    below, upto = (float(laws.cdf(np.array([[at]]))[0, one]) for at in (true - 1, true))
+    return below + (upto - below) * rng.random()
+
+
+@pytest.mark.parametrize("size", [40, None])
+@pytest.mark.parametrize(
+    "trees", [40, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_levels_are_calibrated(trees: int, size: int | None) -> None:
+    """By simulation from the prior: places are uniform, by Kolmogorov-Smirnov tests."""
+    found = places_of_the_truth(trees, size)
+    for at in range(6 if size is not None else 7):
+        assert stats.kstest(found[:, at], "uniform").pvalue > oracles.FALSE_ALARM, at
+
+
+def test_a_wrong_concentration_is_not_calibrated() -> None:
+    """Negative control, on probabilities of leaves."""
+    found = places_of_the_truth(60, 40, assumed=60.0)
+    assert stats.kstest(found[:, 5], "uniform").pvalue < oracles.FALSE_ALARM
 
 
 @pytest.mark.slow

@@ -151,8 +151,8 @@ class LevelsPosterior(Mapping[str, LevelPosterior]):
         }
 
     def rows(self) -> list[tuple[int, str, int]]:
-        """Rows of one table of all levels: how many levels are above a category, the name of its
-        level and its place there; each before those of its parts.
+        """List the categories of all levels as rows of one table, each before those that are parts
+        of it: how many levels are above, the name of the level, and the place in its `categories`.
         """
         places, above = self._tables.places, self._tables.parent.tolist()
         names = {places[name][0]: name for name in reversed(self.names)}  # one of several looks
