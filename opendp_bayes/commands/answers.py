@@ -16,15 +16,16 @@ from opendp_bayes.framework.columns import check_new, covers, public_values
 from opendp_bayes.framework.ledger import Ledger
 from opendp_bayes.framework.opening import check_room, context
 from opendp_bayes.framework.question import Question
-from opendp_bayes.framework.shares_of_questions import Division
+from opendp_bayes.framework.shares_of_questions import Division, joint_levels
 from opendp_bayes.framework.spaces import groups_and_labels
 from opendp_bayes.framework.survey_query import SurveyQuery
 from opendp_bayes.inference.survey_tables.junction_tree import check_cliques
 from opendp_bayes.release_format.data import Value as Label
 from opendp_bayes.release_format.labels import distinct, identity, place_of
+from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.specification import Column, Privacy, Result, Specification
-from opendp_bayes.report.statements import notes
+from opendp_bayes.report.statements import named, notes
 
 #: An error of the library: the argument that it is about, its value, and what is wrong.
 _ARGUMENT = re.compile(r"(\w+)(=.*?)?: (.*)", re.DOTALL)
@@ -107,6 +108,7 @@ def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
 
 def _check_joint(survey: SurveyQuery, asked: Specification) -> None:
     """Raise `FieldError` for what cannot be estimated together."""
+    nested = joint_levels(survey.questions) is not None
     labels: dict[str, set[Any]] = {}
     for number, (result, question) in enumerate(
         zip(asked.results, survey.questions.values(), strict=True)
@@ -119,10 +121,18 @@ def _check_joint(survey: SurveyQuery, asked: Specification) -> None:
                 " name another, as in mechanism = 'laplace_parameters'.",
             )
         cells: Any = question.space.categories
-        for cell in cells:
+        for cell in [] if nested else cells:
             values = cell if len(result.columns) > 1 else (cell,)
             for name, value in zip(result.columns, values, strict=True):
                 labels.setdefault(name, set()).add(identity(value))
+        if result.merge is not None and not nested:
+            raise FieldError(
+                ("results", number, "merge"),
+                "goes with joint where of any two results the categories of one are sums of those"
+                " of the other; leave out merge, or the results that have nothing to do with it.",
+            )
+    if nested:
+        return
     names = list(labels)
     scopes = [tuple(sorted(map(names.index, result.columns))) for result in asked.results]
     try:
@@ -138,7 +148,9 @@ def where_counted(survey: SurveyQuery, asked: Specification) -> Iterator[str]:
     headings: dict[str, list[str]] = {}
     for result, question in zip(asked.results, survey.questions.values(), strict=True):
         _, in_groups = groups_and_labels(question.space.categories)
-        said = " ".join(notes(asked, result, in_groups or question.space.categories))
+        merged = [label for part in question.question.parts for label in part]
+        own = merged or in_groups or question.space.categories
+        said = " ".join(notes(asked, result, own))
         headings.setdefault(said, []).append(result.heading)
     for said, of in headings.items():
         if said:
@@ -230,8 +242,31 @@ def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -
         size=asked.privacy.size,
         nulls=policies["nulls"],
         unknown=policies["unknown"],
+        merge=_merged(asked, result, labels, policies),
     )
     return ask(plan, question, result.mechanism, noise_only=asked.joint)
+
+
+def _merged(
+    asked: Specification,
+    result: Result,
+    labels: dict[str, list[Any]],
+    policies: dict[str, dict[str, Any]],
+) -> Any:
+    """Find what a result merges: categories by new labels. So many neighbours are named as the
+    report names them, and a new label of nulls or other values is alone.
+    """
+    if not isinstance(result.merge, int):
+        return result.merge
+    (name,) = result.columns
+    names = [named(asked.columns[name], value) for value in labels[name]]
+    width, own = result.merge, labels[name]
+    merge: dict[Any, list[Any]] = {
+        group: own[at * width : (at + 1) * width]
+        for at, group in enumerate(neighbours(names, width))
+    }
+    new = [given[name] for given in policies.values() if name in given]
+    return merge | {label: [label] for label in new if place_of(label, own) is None}
 
 
 def _categories(name: str, column: Column, dtype: pl.DataType) -> list[Any]:

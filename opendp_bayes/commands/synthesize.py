@@ -97,6 +97,8 @@ def synthesize(
     check_data(specification, data)
     if data is None and ledger is not None:
         fail(f"--ledger {ledger}: is for data; more copies of an earlier run cost nothing.")
+    from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
+
     with _new_folder(output) as kept:
         if data is None:
             made = report_in(specification)
@@ -113,7 +115,10 @@ def synthesize(
                 made = report_of(*released)
         advice, code = ("", 2) if data is None else (f" The releases are in {kept}.", NOT_WRITTEN)
         with option_errors(advice, code=code), written(output, advice), waiting("Drawing records"):
-            paths = made.posterior().write_synthetic(output, copies, kind, size=rows, format=format)
+            posterior = made.posterior()
+            if isinstance(posterior, LevelsPosterior):
+                raise ValueError("results: merge categories, and synthetic records need all.")
+            paths = posterior.write_synthetic(output, copies, kind, size=rows, format=format)
     echo(f"{output}: {len(paths)} cop{'y' if len(paths) == 1 else 'ies'} of {kind} records.")
 
 

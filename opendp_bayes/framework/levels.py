@@ -1,14 +1,18 @@
 """Questions of a tree over ordered categories."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+import numpy as np
+
+from opendp_bayes.inference.levels.nested_tables import are_a_chain
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import as_choice
-from opendp_bayes.planning.best_levels import Budget, best_levels
+from opendp_bayes.mathematics.validation import Integers, as_choice
+from opendp_bayes.planning.best_levels import Budget, best_levels, best_shares
 from opendp_bayes.planning.tree_errors import Wanted
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import identity, place_of
+from opendp_bayes.release_format.merging import merged_places, neighbours
 
 #: Arguments of `survey` that a tree of one column has no use for, or sets itself.
 _OF_ONE = ("merge", "share", "by", "keys", "cells", "elsewhere")
@@ -19,6 +23,7 @@ def levels(
     categories: Sequence[Value],
     *,
     branching: int | None = None,
+    merges: Mapping[str, Mapping[Value, Sequence[Value]]] | None = None,
     for_: Wanted = "quantiles",
     budget: Budget = "epsilon",
     **question: Any,
@@ -40,6 +45,9 @@ def levels(
     branching : how many neighbours are merged, again and again until at most so many groups remain;
         the last group of a level may be smaller. By default the number from 2 to 64 with the
         smallest error, or no levels where these only cost.
+    merges : instead of groups of equal numbers, a `merge` for each level by the name of its
+        question: from each label to the neighbours counted in it. Of any two levels one must be
+        finer. For merges of others than neighbours, survey with `share="smallest_error"`.
     for_ : the errors that are made small: `"quantiles"`, those of the number of records up to each
         category; `"ranges"`, in all intervals of categories; or `"cells"`, in each category. The
         number of records itself is taken as given.
@@ -63,29 +71,65 @@ def levels(
     labels = _checked(column, categories, branching, question)
     as_choice(for_, "for_", get_args(Wanted))
     as_choice(budget, "budget", get_args(Budget))
-    shares, _ = best_levels(len(labels), branching, for_, budget)
+    merge: dict[str, Any] = {column: None}
+    if merges is None:
+        widths, _ = best_levels(len(labels), branching, for_, budget)
+        shares = {f"{column} by {w}" if w > 1 else column: share for w, share in widths.items()}
+        for width, name in zip(widths, shares, strict=True):
+            merge[name] = neighbours(labels, width) if width > 1 else None
+    else:
+        merge |= merges
+        shares, _ = best_shares(_partitions(column, labels, branching, merges), for_, budget)
     found = {}
-    for width, share in shares.items():
+    for name, share in shares.items():
         of = {"column": column, "categories": labels, **question, "share": share}
-        if width > 1:
-            of["merge"] = _merged(labels, width, question)
-        found[column if width == 1 else f"{column} by {width}"] = of
+        if merge[name] is not None:
+            of["merge"] = _with_new(merge[name], labels, question)
+        found[name] = of
     return found
 
 
-def _merged(
-    labels: Sequence[Value], width: int, question: dict[str, Any]
-) -> dict[Value, list[Value]]:
-    """Groups of neighbours by their names, and new labels of nulls and unknown values alone."""
-    groups = [list(labels[at : at + width]) for at in range(0, len(labels), width)]
-    names = [str(g[0]) if len(g) == 1 else f"{g[0]} to {g[-1]}" for g in groups]
-    merge: dict[Value, list[Value]] = dict(zip(names, groups, strict=True))
-    if len(merge) < len(groups):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(
-            f"categories={told(list(labels))}: two groups of {width} would be named {twice!r};"
-            " rename a category, or merge them with names of your own, merge={...}."
+def _partitions(
+    column: str, labels: Sequence[Value], branching: int | None, merges: Any
+) -> dict[str, Integers]:
+    """The part of each category at every level, finest first, in the order of the categories."""
+    if branching is not None:
+        raise TypeError(
+            f"branching={branching}: is for groups of neighbours; leave out merges or it."
         )
+    if not isinstance(merges, Mapping) or not merges or column in merges:
+        raise TypeError(
+            f"merges={told(merges)}: must be a mapping from the names of levels, of which none is"
+            f" {column!r}, to what each merges."
+        )
+    found = {column: np.arange(len(labels))}
+    for name, merge in merges.items():
+        try:
+            number = merged_places(merge, labels)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"merges[{name!r}]: {error}") from None
+        _, first, place = np.unique(number, return_index=True, return_inverse=True)
+        found[name] = np.argsort(np.argsort(first))[place]
+        if np.any(np.diff(found[name]) < 0):
+            raise ValueError(
+                f"merges[{name!r}]: must merge neighbours in categories; put these in another"
+                " order, or write the questions out, and survey with share='smallest_error'."
+            )
+    found = dict(sorted(found.items(), key=lambda level: -int(level[1].max())))
+    sizes = {int(part.max()) for part in found.values()}
+    if len(sizes) < len(found) or not are_a_chain(list(found.values())):
+        raise ValueError(
+            f"merges={told(merges)}: of any two levels one must be finer, and its groups parts of"
+            " those of the other."
+        )
+    return found
+
+
+def _with_new(
+    given: Mapping[Value, Sequence[Value]], labels: Sequence[Value], question: dict[str, Any]
+) -> dict[Value, Sequence[Value]]:
+    """Add new labels of nulls and unknown values, alone, to what is merged."""
+    merge = dict(given)
     for policy in ("nulls", "unknown"):
         label = question.get(policy)
         if isinstance(label, (str, int)) and place_of(label, labels) is None:

@@ -11,6 +11,7 @@ from opendp_bayes.framework.left_out import LeftOut
 from opendp_bayes.framework.spaces import Prior
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.release_format.data import Key, Label, Value
+from opendp_bayes.release_format.merging import merged_parts
 
 #: One column, or several whose joint table is asked for.
 Columns = str | Sequence[str]
@@ -74,11 +75,7 @@ class Question:
         """The labels that each merged category stands for, cells as tuples; empty where none are
         merged.
         """
-        merge: Mapping[Value, Sequence[Any]] = self.merge or {}
-        return tuple(
-            tuple(tuple(label) if isinstance(label, list) else label for label in part)
-            for part in merge.values()
-        )
+        return merged_parts(self.merge or {})
 
     @property
     def columns(self) -> tuple[str, ...]:

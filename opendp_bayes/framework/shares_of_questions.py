@@ -148,7 +148,7 @@ def estimated_together(
     }
     levels, tables = [], {name: one for name, one in noisy.items() if not one.question.parts}
     for names in _sharing_columns(noisy):
-        if (nested := _joint_levels({name: noisy[name] for name in names})) is not None:
+        if (nested := joint_levels({name: noisy[name] for name in names})) is not None:
             levels.append(nested)
             tables = {name: one for name, one in tables.items() if name not in names}
     joint = _joint_tables(tables)
@@ -171,7 +171,7 @@ def _sharing_columns(questions: Mapping[str, Asked]) -> list[list[str]]:
     return [names for _, names in found]
 
 
-def _joint_levels(questions: Mapping[str, Asked]) -> JointLevels | None:
+def joint_levels(questions: Mapping[str, Asked]) -> JointLevels | None:
     """The questions as levels of a tree; None where they are not nested, or were limited for each
     identifier, where rows may differ from one to another.
     """

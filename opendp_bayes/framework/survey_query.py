@@ -19,6 +19,7 @@ from opendp_bayes.framework.boundary import require_features
 from opendp_bayes.framework.budget import as_tuple, check_query_budget, shown
 from opendp_bayes.framework.context import released_by
 from opendp_bayes.framework.interrupts import deferred_interrupts
+from opendp_bayes.framework.merged_cells import warn_of_places
 from opendp_bayes.framework.question import Countable, Question
 from opendp_bayes.framework.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.framework.summary import described, summary_of
@@ -72,7 +73,8 @@ def survey(
         errors.
 
     Raises `ValueError`/`TypeError`, with the name of the question in front, for arguments that do
-    not fit each other or the Context, before any data is read or budget spent.
+    not fit each other or the Context, before any data is read or budget spent. Warns where two
+    questions count the nulls or unknown values of a column in different places.
 
     >>> import opendp.prelude as dp
     >>> import polars as pl
@@ -106,6 +108,7 @@ def survey(
     weights = {name: of["share"] for name, of in questions.items() if "share" in of}
     division = Division(share, error, guess_size, weights)
     division.check(asked)
+    warn_of_places({name: of.question for name, of in asked.items()})
     return SurveyQuery(asked, division)
 
 

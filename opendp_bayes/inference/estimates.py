@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.levels.levels_posterior import LevelPosterior
 from opendp_bayes.inference.noise_aware import is_quick, noise_aware_posterior
 from opendp_bayes.inference.pooling.pooled_posterior import PooledPosterior
 from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
@@ -121,7 +122,7 @@ def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estim
 
 
 def estimate_of(
-    posterior: NoiseAwarePosterior | PooledPosterior | TablePosterior, level: float
+    posterior: NoiseAwarePosterior | PooledPosterior | TablePosterior | LevelPosterior, level: float
 ) -> Estimate:
     """Estimate from a posterior, with intervals of probability `level`."""
     return Estimate(posterior.mean(), posterior.std(), *posterior.interval(level))

@@ -6,15 +6,17 @@ neither the budget nor the number of records is needed.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.planning.tree_errors import CountTree, Wanted
+
+K = TypeVar("K")
 
 #: How the noise of a level depends on its share of the budget: the variance goes with its inverse
 #: square for ε, and with its inverse for ρ.
@@ -36,36 +38,45 @@ def best_levels(
 
     Without `branching` the one from 2 to 64 with the smallest error is taken, or one table alone.
     """
-    power = _POWERS[budget]
     if branching is not None:
-        return _with_shares(_widths(k, branching), k, wanted, power)
-    found = [_with_shares([1], k, wanted, power)]
+        return best_shares(_of_widths(k, branching), wanted, budget)
+    found = [best_shares({1: np.arange(k)}, wanted, budget)]
     for each in range(2, min(k, _WIDEST + 1)):
-        found.append(_with_shares(_widths(k, each), k, wanted, power))
+        found.append(best_shares(_of_widths(k, each), wanted, budget))
     return min(found, key=lambda plan: plan[1])
 
 
-def _widths(k: int, branching: int) -> list[int]:
-    """Numbers of neighbours that each level merges, until at most `branching` groups remain."""
+def _of_widths(k: int, branching: int) -> dict[int, Integers]:
+    """The partitions of `k` categories by numbers of neighbours that each level merges, until at
+    most `branching` groups remain.
+    """
     widths = [1]
     while -(-k // widths[-1]) > branching:
         widths.append(widths[-1] * branching)
-    return widths
+    return {width: np.arange(k) // width for width in widths}
 
 
-def _with_shares(
-    widths: Sequence[int], k: int, wanted: Wanted, power: float
-) -> tuple[dict[int, float], float]:
-    """Shares of the levels with the smallest error, without levels that are worth nothing."""
-    tree = CountTree.of([np.arange(k) // width for width in widths])
+def best_shares(
+    parts: Mapping[K, Integers], wanted: Wanted, budget: Budget
+) -> tuple[dict[K, float], float]:
+    """Shares of sum 1 of the levels with the smallest error, as `best_levels` has them, without
+    levels that are worth nothing.
+
+    `parts` are their partitions of the categories by name, finest first and no two alike; each has
+    the part of every category, shape `(k,)`, in order where more than the categories is wanted.
+    """
+    tree, power = CountTree.of(list(parts.values())), _POWERS[budget]
 
     def log_error(weights: Floats) -> float:
         log_shares = np.maximum(log_softmax(weights), _LOWEST)
         return math.log(tree.mean_error(np.exp(-power * log_shares), wanted))
 
-    best = minimize(log_error, np.zeros(len(widths)), method="BFGS")
-    shares = dict(zip(widths, np.exp(log_softmax(best.x)).tolist(), strict=True))
-    kept = [width for width, share in shares.items() if width == 1 or share >= _SMALLEST]
-    if len(kept) < len(widths):
-        return _with_shares(kept, k, wanted, power)
+    best = minimize(log_error, np.zeros(len(parts)), method="BFGS")
+    shares = dict(zip(parts, np.exp(log_softmax(best.x)).tolist(), strict=True))
+    finest = next(iter(parts))
+    kept = {
+        name: part for name, part in parts.items() if name == finest or shares[name] >= _SMALLEST
+    }
+    if len(kept) < len(parts):
+        return best_shares(kept, wanted, budget)
     return shares, math.exp(best.fun)

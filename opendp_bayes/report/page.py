@@ -5,10 +5,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from opendp_bayes.display.wording import at_most, described
+import msgspec
+
+from opendp_bayes.display.wording import at_most, described, listed
 from opendp_bayes.inference.estimates import Estimate, estimate_of, noise_aware_estimate
+from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.release_format.labels import distinct
+from opendp_bayes.report.quantiles import Quantiles, quantiles
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification import Column, Result, Specification
 from opendp_bayes.report.statements import (
@@ -46,10 +50,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A category; or a group, or the cells of a joint table that differ in the last column."""
+    """A category; or a group, or the cells of a joint table that differ in the last column.
+
+    A category of a level is a part of one `depth` lower, above it.
+    """
 
     name: str
     cells: tuple[Cell, ...]
+    depth: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A result as the page shows it; `rows` is what the rows of its tables are."""
+    """A result as the page shows it, or all levels of one; `rows` is what the rows of its tables
+    are.
+    """
 
     heading: str
     text: str
@@ -72,6 +82,7 @@ class Section:
     grouped: bool
     tables: tuple[Table, ...]
     ticks: tuple[tuple[str, float], ...]
+    quantiles: tuple[Quantiles, ...]
     notes: tuple[str, ...]
     epsilon: str
     rho: str
@@ -107,13 +118,19 @@ def rendered(report: Report) -> str:
         if together is None
         else _agreeing(report, together)
     )
+    highest = [max(float(one.upper.max()) for one in of.values()) for of in estimates]
+    if isinstance(together, LevelsPosterior):
+        highest = [max(highest)] * len(highest)
     sections = [
-        _section(asked, result, release, of)
-        for result, release, of in zip(asked.results, report.releases, estimates, strict=True)
+        _section(report, number, of, end, together)
+        for number, (of, end) in enumerate(zip(estimates, map(_scale, highest), strict=True))
     ]
     return environment.get_template("page.html").render(
         specification=asked,
-        sections=sections,
+        sections=[_levels(report, sections, together)]
+        if isinstance(together, LevelsPosterior)
+        else sections,
+        costs=sections,
         unmatched=unmatched(report, list(map(_shares, report.releases, estimates))),
         promise=promise(report),
         loss=total(report),
@@ -133,10 +150,20 @@ def _estimates(result: Result, release: Any) -> dict[Any, Estimate]:
     return {key: noise_aware_estimate(one, LEVEL) for key, one in release.items()}
 
 
-def _agreeing(report: Report, together: SurveyPosterior) -> list[dict[Any, Estimate]]:
+def _agreeing(
+    report: Report, together: SurveyPosterior | LevelsPosterior
+) -> list[dict[Any, Estimate]]:
     """The estimates of all results from one posterior, their means rounded so that the tables agree
     to the last digit shown.
     """
+    if isinstance(together, LevelsPosterior):
+        levels = [estimate_of(together[name], LEVEL) for name in report.names]
+        decimals = max(estimate.decimals for estimate in levels)
+        agreeing = together.agreeing_means(decimals)
+        return [
+            {None: replace(estimate, mean=agreeing[name], shown_decimals=decimals)}
+            for name, estimate in zip(report.names, levels, strict=True)
+        ]
     sets = [result.columns for result in report.specification.results]
     alone = [estimate_of(together.marginal(*names), LEVEL) for names in sets]
     decimals = max(estimate.decimals for estimate in alone)
@@ -157,9 +184,16 @@ def _shares(release: Any, estimates: Mapping[Any, Estimate]) -> dict[Any, str]:
 
 
 def _section(
-    specification: Specification, result: Result, release: Any, estimates: Mapping[Any, Estimate]
+    report: Report,
+    number: int,
+    estimates: Mapping[Any, Estimate],
+    scale: tuple[float, float],
+    together: SurveyPosterior | LevelsPosterior | None,
 ) -> Section:
-    end, step = _scale(max(float(estimate.upper.max()) for estimate in estimates.values()))
+    """The section of a result, with pictures that end where the `scale` says, and its steps."""
+    specification, (end, step) = report.specification, scale
+    result = specification.results[number]
+    release: Any = report.releases[number]
     parts = {None: release} if result.by is None else release
     decimals = max(estimate.decimals for estimate in estimates.values())
     cells = {
@@ -169,10 +203,11 @@ def _section(
     return Section(
         heading=result.heading,
         text=result.text,
-        rows=result.by or " × ".join(result.columns[:-1]) or "Category",
+        rows=result.by or (result.merge is None and " × ".join(result.columns[:-1])) or "Category",
         grouped=result.by is not None,
         tables=tuple(_tables(specification, result, release.categories, cells)),
         ticks=tuple((f"{tick:.6g}", round(100 * tick / end, 3)) for tick in ticks),
+        quantiles=tuple(quantiles(report, number, LEVEL, together)),
         notes=tuple(limits(specification, result)),
         epsilon=at_most(release.epsilon),
         rho=at_most(release.rho),
@@ -192,6 +227,8 @@ def _tables(
     need beside each other, with a row for each group, or for what the other columns hold.
     """
     columns = [specification.columns[name] for name in result.columns]
+    if result.merge is not None:  # into labels of one column
+        columns = [msgspec.structs.replace(columns[0], labels=None)]
     several = [cell if isinstance(cell, tuple) else (cell,) for cell in categories]
     if result.by is not None:
         of, names = specification.columns[result.by], [_name(columns, cell) for cell in several]
@@ -212,6 +249,20 @@ def _tables(
         ]
     for a, b in pairwise(_breaks(len(names))):
         yield Table(tuple(Row(row.name, row.cells[a:b]) for row in rows), tuple(names[a:b]))
+
+
+def _levels(report: Report, sections: Sequence[Section], together: LevelsPosterior) -> Section:
+    """One section of all levels, whose table has below each category those that are parts of it."""
+    of = {name: one.tables[0].rows for name, one in zip(report.names, sections, strict=True)}
+    rows = [replace(of[name][place], depth=depth) for depth, name, place in together.rows()]
+    return replace(
+        sections[0],
+        heading=listed([one.heading for one in sections], "and"),
+        text=" ".join(one.text for one in sections if one.text),
+        tables=(Table(tuple(rows)),),
+        quantiles=tuple(found for one in sections for found in one.quantiles),
+        notes=tuple(dict.fromkeys(note for one in sections for note in one.notes)),
+    )
 
 
 def _cells(

@@ -56,9 +56,10 @@ def _problems_of_joint(found: Specification) -> Iterator[Problem]:
             )
         if result.prior not in ("auto", 1):
             yield (*where, "prior"), "does not go with joint, which learns one. Leave it out."
-        if tuple(result.columns) in seen:
-            yield (*where, "column"), "is in another result; joint takes every table once."
-        seen.add(tuple(result.columns))
+        if result.merge is None:
+            if tuple(result.columns) in seen:
+                yield (*where, "column"), "is in another result; joint takes every table once."
+            seen.add(tuple(result.columns))
 
 
 def _problems_of_privacy(privacy: Privacy) -> Iterator[Problem]:
@@ -122,5 +123,9 @@ def _problems_of_result(result: Result, columns: dict[str, Column]) -> Iterator[
             "prior",
             "does not go with pooled, which learns how alike the groups are. Leave it out.",
         )
+    if result.merge is not None and result.by is not None:
+        yield "merge", "does not go with by; merge cells of their joint table."
+    if isinstance(result.merge, int) and len(result.columns) > 1:
+        yield "merge", f"={result.merge}: is for one column; list the cells of each new label."
     if result.by in result.columns:
         yield "by", "must be another column."

@@ -2,8 +2,9 @@
 
 import msgspec
 
-from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.report.specification import Specification
 from opendp_bayes.results.grouped_release import GroupedRelease
@@ -23,21 +24,33 @@ class Report(msgspec.Struct, frozen=True):
     releases: tuple[Release | GroupedRelease, ...]
     software: dict[str, str]
 
-    def posterior(self) -> SurveyPosterior:
-        """One posterior of all results, as tables of the same records; its variables are columns.
+    def posterior(self) -> SurveyPosterior | LevelsPosterior:
+        """One posterior of all results, as tables of the same records; its variables are columns,
+        or where categories are merged, its levels are the results by `names`.
 
         Raises `ValueError` where they cannot be estimated together, such as results by groups.
         """
         named: dict[str, Release] = {}
-        for result, release in zip(self.specification.results, self.releases, strict=True):
-            name = " × ".join(result.columns)
+        columns = {}
+        for name, result, release in zip(
+            self.names, self.specification.results, self.releases, strict=True
+        ):
+            columns[name] = tuple(result.columns)
             if not isinstance(release, Release) or name in named:
                 raise ValueError(
                     f"results: {result.heading!r} is by groups, or of a table that is there"
                     " already, and cannot be estimated together with the others."
                 )
             named[name] = release
-        return survey_posterior(named)
+        return posterior_of_tables(named, columns)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the results in their posterior: the columns, or of those that merge
+        categories the heading.
+        """
+        results = self.specification.results
+        return [" × ".join(one.columns) if one.merge is None else one.heading for one in results]
 
     def to_json(self) -> str:
         """The report as JSON; `Report.from_json` reads it back."""

@@ -16,6 +16,7 @@ _Positive = Annotated[float, msgspec.Meta(gt=0)]
 _Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 _Number = Annotated[int, msgspec.Meta(ge=1)]
 _Rows = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
+_Several = Annotated[int, msgspec.Meta(ge=2)]
 _Values = Annotated[list[Value], msgspec.Meta(min_length=1)]
 
 
@@ -118,7 +119,17 @@ class Result(_Part, frozen=True, kw_only=True):
     ] = "auto"
     ordered: Annotated[
         list[str] | None,
-        _says("Columns whose categories are in order: a learned prior is smooth along them."),
+        _says(
+            "Columns whose categories are in order: a learned prior is smooth along them, and of"
+            " one column quantiles are shown."
+        ),
+    ] = None
+    merge: Annotated[
+        _Several | dict[str, list[Value | list[Value]]] | None,
+        _says(
+            "Count merged categories: a list of categories for each new label; or so many"
+            " neighbours together."
+        ),
     ] = None
     share: Annotated[_Positive, _says("Weight of the result in the budget.")] = 1.0
     mechanism: Annotated[
@@ -129,7 +140,10 @@ class Result(_Part, frozen=True, kw_only=True):
     def heading(self) -> str:
         """Heading of the result in the report."""
         columns = " × ".join(self.columns)
-        return self.title or (columns if self.by is None else f"{columns} by {self.by}")
+        if isinstance(self.merge, dict):
+            columns = f"{columns}, merged"
+        by = self.merge if isinstance(self.merge, int) else self.by
+        return self.title or (columns if by is None else f"{columns} by {by}")
 
     @property
     def columns(self) -> list[str]:

@@ -70,6 +70,12 @@ def read_specification(text: str, *, joint: bool = False) -> Specification:
         except msgspec.ValidationError as error:
             raise _field_error(str(error), document) from None
         if joint:
+            for number, result in enumerate(found.results):
+                if result.merge is not None:
+                    raise FieldError(
+                        ("results", number, "merge"),
+                        "is for reports; synthetic records have every category. Leave it out.",
+                    )
             found = msgspec.structs.replace(found, joint=True)
         for path, problem in problems(found):
             raise FieldError(path, problem)

@@ -14,6 +14,7 @@ from opendp_bayes.display.wording import (
     where_counted,
     without_scale,
 )
+from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.labels import are_same, place_of, spare
@@ -51,7 +52,7 @@ def fates(
     """Yield each column of a result, with what becomes of its records without a value and of those
     with another value: "counted", and the label, or "left out", "in no group" or "cannot occur".
 
-    `categories` are those of the release.
+    `categories` are those of the release, before they were merged.
     """
     names = [*result.columns, *([result.by] if result.by is not None else [])]
     for at, name in enumerate(names):
@@ -73,6 +74,12 @@ def fates(
             for label, can_occur in ((column.nulls, private or grouping), (unknown, left))
         )
         yield name, without, other
+
+
+def unmerged(release: Any) -> Sequence[Any]:
+    """The categories of a release, those before they were merged."""
+    parts = getattr(release, "parts", ())
+    return [label for part in parts for label in part] or list(release.categories)
 
 
 def notes(specification: Specification, result: Result, categories: Sequence[Any]) -> Iterator[str]:
@@ -157,7 +164,9 @@ def promise(report: Report) -> dict[str, str]:
     return said
 
 
-def methods(report: Report, level: float, joint: SurveyPosterior | None = None) -> str:
+def methods(
+    report: Report, level: float, joint: SurveyPosterior | LevelsPosterior | None = None
+) -> str:
     """A paragraph for a publication; `joint` is the posterior of all results, where they have
     one.
     """
@@ -180,8 +189,16 @@ def methods(report: Report, level: float, joint: SurveyPosterior | None = None) 
     )
 
 
-def _joint(joint: SurveyPosterior) -> str:
+def _joint(joint: SurveyPosterior | LevelsPosterior) -> str:
     """State the model of all results, and what it assumes."""
+    if isinstance(joint, LevelsPosterior):
+        each = [f"{value:.3g} for “{name}”" for name, value in joint.concentrations.items()]
+        return (
+            "All results were estimated together, as counts of the same records at several levels,"
+            " and are rounded so that they add up. The prior is a Dirichlet distribution of the"
+            " parts of each category, with a concentration that was learned for every level:"
+            f" {listed(each, 'and')}."
+        )
     cliques = listed([" × ".join(names) for names in joint.cliques], "and")
     found = (
         "All tables were estimated together, as tables of the same records, and are rounded so that"
@@ -246,7 +263,7 @@ def _limits(report: Report) -> Iterator[str]:
     """The notes of all results, each with those that it is about, unless it is about all."""
     specification, results = report.specification, report.specification.results
     of_results = [
-        list(notes(specification, result, release.categories))
+        list(notes(specification, result, unmerged(release)))
         for result, release in zip(results, report.releases, strict=True)
     ]
     for note in dict.fromkeys(note for of in of_results for note in of):

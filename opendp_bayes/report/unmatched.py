@@ -7,7 +7,7 @@ from typing import Any
 from opendp_bayes.release_format.labels import place_of
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification import Column, Value
-from opendp_bayes.report.statements import fates, named
+from opendp_bayes.report.statements import fates, named, unmerged
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def unmatched(report: Report, shares: Sequence[Mapping[Any, str]]) -> list[Unmat
     headings: dict[tuple[str, bool], list[str]] = {}
     texts: dict[tuple[str, bool], list[str]] = {}
     for result, release in zip(asked.results, report.releases, strict=True):
-        for name, *both in fates(asked, result, release.categories):
+        for name, *both in fates(asked, result, unmerged(release)):
             column, as_group = asked.columns[name], name == result.by
             share = {} if as_group else alone.get(name, {})
             headings.setdefault((name, as_group), []).append(result.heading)

@@ -27,6 +27,7 @@ from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import distinct, in_order, spare
+from opendp_bayes.release_format.merging import merged_parts, merged_places
 from opendp_bayes.release_format.promise import Promise
 from opendp_bayes.results.release import Release
 
@@ -49,6 +50,7 @@ def noisy_counts(
     scale: float,
     size: int | None = None,
     prior: ArrayLike | Literal["learned"] = 1.0,
+    merge: Mapping[Value, Sequence[Label]] | None = None,
 ) -> Release:
     """Noisy counts that another program has drawn as a release, which has a posterior, and which
     `combine` and `noise_aware_posterior` accept.
@@ -71,6 +73,9 @@ def noisy_counts(
     size : the public number of records, all of which are in the categories; None where it is
         private.
     prior : concentration of the prior, one number or one for each category; or `"learned"`.
+    merge : where merged categories were counted, a mapping from the label of each to the
+        `categories` in it, every one once; `counts` are in its order then. With the counts of
+        other levels it has one posterior, by `combine({...}, records="same")`.
 
     Noise on floats is rounded. The `floor` of Laplace noise has an exact law of its own. Rounded
     Gaussian noise is taken for discrete Gaussian noise with a variance larger by 1/12; the law of
@@ -88,8 +93,12 @@ def noisy_counts(
     [0.51, 0.02, 0.48]
     """
     axes, labels, shape = _cells(categories)
-    mechanism, drawn = _drawn(_in_order(counts, labels, shape), noise, as_scale(scale))
-    _warn_of_clamped(np.array(drawn), mechanism, len(labels))
+    parts: tuple[tuple[Label, ...], ...] = ()
+    if merge is not None:
+        merged_places(merge, labels)
+        parts, axes, labels, shape = merged_parts(merge), (), tuple(merge), (len(merge),)
+    mechanism, drawn = as_drawn(_in_order(counts, labels, shape), noise, as_scale(scale))
+    warn_of_clamped(np.array(drawn), mechanism, len(labels))
     public = None if size is None else as_size(size)
     learned = isinstance(prior, str)
     if learned:
@@ -103,6 +112,7 @@ def noisy_counts(
         promise=Promise.none(public),
         axes=axes,
         learned_prior=learned,
+        parts=parts,
     )
 
 
@@ -141,7 +151,7 @@ def noisy_tables(
             f"keys={told(known)}: must be a mapping from columns to labels; a list of measurements"
             " does not hold them."
         )
-    labels = {column: _labels(column, values) for column, values in known.items()}
+    labels = {column: as_labels(column, values) for column, values in known.items()}
     marginals = getattr(measured, "marginals", measured)
     each = marginals.flatten() if hasattr(marginals, "flatten") else list(marginals)
     found: dict[str, Release] = {}
@@ -176,14 +186,14 @@ def _cells(
             " them."
         )
     if isinstance(categories, Mapping):
-        columns = {name: _labels(name, values) for name, values in categories.items()}
+        columns = {name: as_labels(name, values) for name, values in categories.items()}
         shape = tuple(map(len, columns.values()))
         return tuple(columns), tuple(product(*columns.values())), shape
-    labels = _labels("categories", categories)
+    labels = as_labels("categories", categories)
     return (), labels, (len(labels),)
 
 
-def _labels(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
+def as_labels(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
     """Different labels of one column, with a name for nulls."""
     given = list(values)
     null = spare("(null)", [label for label in given if label is not None])
@@ -213,14 +223,19 @@ def _in_order(counts: Any, labels: tuple[Label, ...], shape: tuple[int, ...]) ->
             " OpenDP's make_count_by_categories adds one for all other values unless"
             " null_category=False; it needs a label too."
         )
-    if not np.all(np.isfinite(found)) or np.any(np.abs(found) > _LARGEST):
-        raise ValueError(f"counts={told(counts)}: must be finite, and at most 2^53 in size.")
     return found.ravel()
 
 
-def _drawn(counts: Floats, noise: Noise, scale: float) -> tuple[Mechanism, tuple[int, ...]]:
-    """The mechanism with the law of the noise, and whole numbers as if it had drawn them."""
+def as_drawn(counts: Floats, noise: Noise, scale: float) -> tuple[Mechanism, tuple[int, ...]]:
+    """The mechanism with the law of the noise, and whole numbers as if it had drawn them.
+
+    Raises `ValueError` for counts that such noise does not draw, or that are too large for any.
+    """
     as_choice(noise, "noise", get_args(Noise))
+    if not np.all(np.isfinite(counts)) or np.any(np.abs(counts) > _LARGEST):
+        raise ValueError(
+            f"counts={told(counts.tolist())}: must be finite, and at most 2^53 in size."
+        )
     discrete, whole = noise.startswith("discrete"), bool(np.all(counts == np.rint(counts)))
     if discrete and not whole:
         raise ValueError(
@@ -245,7 +260,7 @@ def _drawn(counts: Floats, noise: Noise, scale: float) -> tuple[Mechanism, tuple
     return GaussianParameters(width, total="private"), _integers(np.rint(counts))
 
 
-def _warn_of_clamped(drawn: Integers, mechanism: Mechanism, k: int) -> None:
+def warn_of_clamped(drawn: Integers, mechanism: Mechanism, k: int) -> None:
     """Warn where so many counts are 0 and none is negative, as noise hardly draws them."""
     noise = cast(AdditiveNoise, Setting(mechanism, None, (1.0,) * k).law).noise
     zeros = int(np.count_nonzero(drawn == 0))

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.planning.best_levels import best_shares
 
 AGES = [f"{age}-{age + 4}" for age in range(18, 98, 5)]
 
@@ -90,6 +91,72 @@ def test_one_posterior_and_its_quantiles() -> None:
     drawn = np.minimum(rng.poisson(len(AGES) / 3, 400), len(AGES) - 1)
     assert posterior["age"].quantile(0.5).category == AGES[int(np.median(drawn))]
     assert posterior["age by 4"].quantile(0.5).category == "38-42 to 53-57"
+
+
+HALVES = {"young": AGES[:8], "old": AGES[8:]}
+FOURS = {str(at): AGES[at : at + 4] for at in range(0, 16, 4)}
+BANDS = {"first": AGES[:1], "second": AGES[1:6], "third": AGES[6:8], "rest": AGES[8:]}
+
+
+@pytest.mark.parametrize("for_", ["quantiles", "ranges"])
+def test_given_merges_have_the_shares_of_the_same_groups(for_: Any) -> None:
+    """Whatever their order, and that of their labels."""
+    fours = dict(reversed(FOURS.items()))
+    given = ob.levels(
+        "age", AGES, merges={"half": HALVES, "four": fours}, for_=for_, budget="rho", nulls="none"
+    )
+    assert given["four"]["merge"] == {**fours, "none": ["none"]}
+    same, _ = best_shares({width: np.arange(16) // width for width in (1, 4, 8)}, for_, "rho")
+    names = {1: "age", 4: "four", 8: "half"}  # of ranges, halves are worth less than 1 %
+    assert list(given) == [names[width] for width in same]
+    shares = [question["share"] for question in given.values()]
+    assert shares == pytest.approx(list(same.values()), rel=1e-3)
+
+
+def test_given_merges_have_no_better_shares_nearby() -> None:
+    """Bands of unequal numbers, against least squares by matrices."""
+    found = ob.levels("age", AGES, merges={"band": BANDS}, budget="rho")
+    share = found["band"]["share"]
+    parts = np.repeat(range(4), [1, 5, 2, 8])
+    rows = np.vstack([np.eye(16), np.eye(4)[parts].T])
+
+    def error(coarse: float) -> float:
+        precision = np.repeat([1 - coarse, coarse], [16, 4])
+        covariance = np.linalg.inv(rows.T @ (precision[:, None] * rows))
+        total = covariance @ np.ones(16)
+        covariance -= np.outer(total, total) / total.sum()  # given the number of records
+        upto = np.tril(np.ones((16, 16)))
+        return float(np.trace(upto @ covariance @ upto.T))
+
+    grid = np.linspace(0.01, 0.99, 99)
+    assert share == pytest.approx(grid[int(np.argmin([error(at) for at in grid]))], abs=0.011)
+
+
+def test_given_merges_are_levels_of_a_survey() -> None:
+    tree = ob.levels("age", AGES, merges={"band": BANDS, "half": HALVES}, budget="rho", **BUCKETS)
+    posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
+    assert list(posterior) == ["age", "band", "half"]
+    first, second, third, _ = posterior["band"].counts.mean()
+    assert first + second + third == pytest.approx(posterior["half"].counts.mean()[0])
+
+
+@pytest.mark.parametrize(
+    ("merges", "error", "message"),
+    [
+        ({}, TypeError, "merges={}: must be a mapping from the names of levels"),
+        ({"age": HALVES}, TypeError, "of which none is 'age'"),
+        ({"half": {"a": AGES[:8]}}, ValueError, r"merges\['half'\]: merge=.*at least 2 labels"),
+        ({"half": {"a": AGES[::2], "b": AGES[1::2]}}, ValueError, "must merge neighbours"),
+        ({"half": HALVES, "band": {"a": AGES[:9], "b": AGES[9:12], "c": AGES[12:]}},
+         ValueError, "of any two levels one must be finer"),
+        ({"half": HALVES, "again": HALVES}, ValueError, "of any two levels one must be finer"),
+    ],
+)  # fmt: skip
+def test_merges_that_are_no_levels_are_refused(merges: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        ob.levels("age", AGES, merges=merges)
+    with pytest.raises(TypeError, match="branching=2: is for groups of neighbours"):
+        ob.levels("age", AGES, merges={"half": HALVES}, branching=2)
 
 
 def test_another_way_to_share_goes_before_the_questions_own() -> None:
@@ -213,6 +280,39 @@ def test_rows_limited_for_each_identifier_are_not_estimated_together() -> None:
     assert limited["joint_error"].to_list() == [pytest.approx(1.0), None]
     together = ob.survey(context().query(), tree).summarize()
     assert max(together["joint_error"]) < 1
+
+
+def people(**unit: Any) -> Any:
+    """Forty people of ten rows each, over sixteen ages."""
+    rows = {"who": np.repeat(range(40), 10), "age": [AGES[at % 16] for at in range(400)]}
+    return dp.Context.compositor(
+        data=pl.LazyFrame(rows),
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(rho=1e5),
+        split_evenly_over=1,
+    )
+
+
+def test_levels_of_rows_limited_for_each_identifier_do_not_add_up() -> None:
+    """Hardly any noise: other rows are kept for each question, and there is no posterior."""
+    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
+    survey = ob.survey(
+        people(contributions=1, identifier="who").query().truncate_per_group(2), tree
+    )
+    found: Any = survey.release()
+    fine, fours = (np.array(found[name].drawn) for name in tree)
+    assert fine.sum() == fours.sum() == 80
+    assert np.any(fine.reshape(4, 4).sum(axis=1) != fours)
+    with pytest.raises(ValueError, match=r"tables\['age'\]: is of rows that were limited for each"):
+        assert found.posterior
+
+
+def test_people_of_several_rows_have_levels_where_the_unit_says_how_many() -> None:
+    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
+    found: Any = ob.survey(people(contributions=10).query(), tree).release()
+    assert found["age"].d_in == 10
+    fours = found.posterior["age by 4"].counts.mean()
+    assert fours == pytest.approx(np.full(4, 100), abs=1)
 
 
 def test_a_public_number_of_records() -> None:

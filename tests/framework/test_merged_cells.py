@@ -256,3 +256,46 @@ def test_merged_categories_by_groups_are_refused():
     asked = {"column": "county", "nulls": "a1", "merge": STATES, "by": "state"}
     with pytest.raises(ValueError, match=r"merge=.*: is of one table; ask for the joint table"):
         ob.survey(query, {"state": asked})
+
+
+def asked(**policies):
+    """County by itself, and its states, with policies of their own for each question."""
+    frame = pl.DataFrame({"county": ["a1", "b1", None]})
+    county = {"column": "county", "categories": COUNTIES, "nulls": "a1", "unknown": "a1"}
+    fine = {**county, **policies.get("fine", {})}
+    coarse = {**county, "merge": STATES, **policies.get("coarse", {})}
+    return ob.survey(context(frame).query(), {"county": fine, "state": coarse})
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        {},
+        {"coarse": {"nulls": "a3", "unknown": "a2"}},  # which are all in A
+        {"fine": {"nulls": ob.DROP}, "coarse": {"nulls": ob.DROP}},
+    ],
+)
+def test_records_that_are_counted_in_one_place_need_no_warning(policies):
+    posterior = asked(**policies).release().posterior
+    assert posterior["state"].counts.mean().sum() == pytest.approx(
+        posterior["county"].counts.mean().sum()
+    )
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        (
+            {"coarse": {"nulls": "b1"}},
+            r"count nulls of 'county' in different places, 'a1' and 'b1'",
+        ),
+        ({"fine": {"unknown": "c1"}}, r"count unknown of 'county' in different places, 'c1'"),
+        (
+            {"coarse": {"nulls": ob.DROP}},
+            r"questions\['state'\]: count nulls of 'county' in .* and DROP",
+        ),
+    ],
+)
+def test_records_that_are_counted_in_different_places_are_warned_about(policies, message):
+    with pytest.warns(UserWarning, match=message):
+        asked(**policies)

@@ -306,6 +306,7 @@ QUERIES += rows(
     vary("column", "y", DIFFERENT),
     vary("categories", list(range(200)), DIFFERENT),
     vary("branching", 5, DIFFERENT),
+    vary("merges", {"half": {"a": list(range(50)), "b": list(range(50, 100))}}, DIFFERENT),
     vary("for_", "cells", SMALLER, len),
     vary("budget", "rho", LARGER, len),
 )

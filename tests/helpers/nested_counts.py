@@ -32,11 +32,11 @@ class Case:
 
 
 def random_case(rng: np.random.Generator) -> Case:
-    """Two to five leaves below one to three levels, of unequal families, only children included;
+    """Two to five leaves below one to four levels, of unequal families, only children included;
     flat and nested priors, up to two looks at every level, some categories without noise.
     """
     sizes, above = [int(rng.integers(2, 6))], []
-    for _ in range(rng.integers(0, 3)):
+    for _ in range(rng.integers(0, 4)):
         m = int(rng.integers(1, sizes[-1] + 1))
         above.append(rng.permutation(np.append(np.arange(m), rng.integers(0, m, sizes[-1] - m))))
         sizes.append(m)

@@ -1,5 +1,6 @@
 """Counts on a tree with noise at any node: laws, draws, learned concentrations, tables."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from opendp_bayes.inference.levels.concentrations import (
     _some_families,
     with_learned_concentrations,
 )
+from opendp_bayes.inference.levels.level_counts import LevelCounts
 from opendp_bayes.inference.levels.levels_posterior import levels_posterior
 from opendp_bayes.inference.levels.log_sums import log_sums
 from opendp_bayes.inference.levels.nested_counts import NestedCounts
@@ -22,6 +24,7 @@ from opendp_bayes.inference.levels.tree import Tree
 from opendp_bayes.inference.levels.weights import Look, Weights
 from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from tests.helpers import oracles
 from tests.helpers.nested_counts import largest_error, random_case, regular
 
 LEAVES = 12
@@ -88,6 +91,32 @@ def test_sums_are_exact_where_they_are_least_probable() -> None:
             terms = [one[row, i] + other[row, j] for i, j in pairs]
             exact = special.logsumexp(terms) if terms else -np.inf
             assert found[row, at] == pytest.approx(exact, abs=1e-6)
+
+
+def test_sums_whose_tilts_newton_does_not_find() -> None:
+    """Newton's steps towards the tilt of the middle go to and fro, within what bounds it."""
+    one = [-21.380927, -22.408532, -22.83716, -22.946381, -22.847158, -22.598207, -22.235327]
+    one += [-24.35752, -26.406341, -28.394126, -30.330249, -32.222023, -34.075275, -35.89473]
+    one += [-37.68428, -39.447168, -41.186128]
+    other = [-61.765704, -47.666389, -35.390188, -24.936942, -16.306421, -9.498282, -4.511973]
+    other += [-1.346527, 0.0, -1.555814, -5.993915]
+    found = log_sums(np.array([one]), np.array([other]), np.array([10]), 15, np.array([0.96816058]))
+    for at, total in enumerate(range(10, 25)):
+        terms = [one[i] + other[total - i] for i in range(17) if 0 <= total - i < 11]
+        assert found[0, at] == pytest.approx(special.logsumexp(terms), abs=1e-6)
+
+
+def test_sums_in_a_valley_that_no_tilt_brings_to_the_middle() -> None:
+    """Two peaks in either law, far apart; sums between are e^-60 as probable, and less."""
+    places = np.arange(90)
+    one = np.maximum(-3.0 * places, -3.0 * (89 - places)) + np.zeros((2, 1))
+    other = np.maximum(-2.5 * places, 4.0 * (places - 89)) + np.zeros((2, 1))
+    other[1, 60:] = -np.inf
+    found = log_sums(one, other, np.array([0, 0]), 179, np.zeros(2))
+    for row, total in np.ndindex(2, 179):
+        pairs = [(i, total - i) for i in range(90) if 0 <= total - i < 90]
+        exact = special.logsumexp([one[row, i] + other[row, j] for i, j in pairs])
+        assert found[row, total] == pytest.approx(exact, abs=1e-5)
 
 
 def test_small_trees_agree_with_a_list_of_all_counts() -> None:
@@ -182,6 +211,74 @@ def test_large_levels_tell_concentrations_from_whole_families() -> None:
     assert np.array_equal(some[0].noise.drawn, looks[0].noise.drawn)
     assert np.array_equal(np.concatenate([one.counts for one in some[::-1]]), np.arange(4480))
     assert np.array_equal(parents[4000:4450], 4450 + np.arange(450) // 15)
+
+
+def places_of_the_truth(trees: int, size: int | None, assumed: float = 0.7) -> Any:
+    """Where the truth lies in the posteriors of trees of 2 × 3 × 4 leaves whose probabilities and
+    number of records, up to 60, are from the prior: of the count and of the probability of one
+    category of each level, and of the number of records; shape `(trees, 7)`.
+    """
+    branches, own, laws = [2, 3, 4], [3.0, 2.0, 0.7], [DiscreteLaplace, DiscreteGaussian] * 2
+    found = []
+    for seed in range(trees):
+        rng = np.random.default_rng(seed)
+        shares, sizes = [np.ones(1)], [1]
+        for branch, a in zip(branches, own, strict=True):
+            parts = rng.dirichlet(np.full(branch, a), sizes[-1])
+            shares.append((shares[-1][:, None] * parts).ravel())
+            sizes.append(shares[-1].size)
+        records = int(rng.integers(61)) if size is None else size
+        counts = [rng.multinomial(records, shares[-1])]
+        for branch in branches[::-1]:
+            counts.append(counts[-1].reshape(-1, branch).sum(axis=1))
+        start = np.cumsum([0, *sizes[::-1]])
+        above = [
+            start[at + 1] + np.arange(values.size) // branches[::-1][at]
+            for at, values in enumerate(counts[:-1])
+        ]
+        parent = np.concatenate([*above, [-1]])
+        looks = []
+        for at, (values, law) in enumerate(zip(counts, laws, strict=True)):
+            noise = law(2.0 + at)
+            drawn = values + noise.simulate(values.shape, rng)
+            looked = IndependentNoise(drawn, noise, (True,) * values.size)
+            looks.append(Look(start[at] + np.arange(values.size), looked))
+        prior = np.repeat([assumed, *own[-2::-1], 0.0], sizes[::-1])
+        weights = Weights(Tree.of(parent), parent, prior, looks[: 4 if size is None else 3], size)
+        whole = NestedCounts(weights, 60 if size is None else size)
+        levels = [np.arange(a, b) for a, b in itertools.pairwise(start)][::-1]
+        row = []
+        for depth in (1, 2, 3):
+            one = int(rng.integers(sizes[depth]))
+            known = LevelCounts(whole, parent, levels[: depth + 1], np.arange(sizes[depth]))
+            row.append(place(known.counts, counts[-1 - depth][one], one, rng))
+            row.append(float(known.probabilities[one].cdf(shares[depth][one])))
+        row.append(place(known.size, records, 0, rng))
+        found.append(row)
+    return np.array(found)
+
+
+def place(laws: Any, true: int, one: int, rng: np.random.Generator) -> float:
+    """The probability of less than the truth, and a random part of that of the truth itself."""
+    below, upto = (float(laws.cdf(np.array([[at]]))[0, one]) for at in (true - 1, true))
+    return below + (upto - below) * rng.random()
+
+
+@pytest.mark.parametrize("size", [40, None])
+@pytest.mark.parametrize(
+    "trees", [40, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_levels_are_calibrated(trees: int, size: int | None) -> None:
+    """By simulation from the prior: places are uniform, by Kolmogorov-Smirnov tests."""
+    found = places_of_the_truth(trees, size)
+    for at in range(6 if size is not None else 7):
+        assert stats.kstest(found[:, at], "uniform").pvalue > oracles.FALSE_ALARM, at
+
+
+def test_a_wrong_concentration_is_not_calibrated() -> None:
+    """Negative control, on probabilities of leaves."""
+    found = places_of_the_truth(60, 40, assumed=60.0)
+    assert stats.kstest(found[:, 5], "uniform").pvalue < oracles.FALSE_ALARM
 
 
 @pytest.mark.slow
@@ -378,6 +475,18 @@ def test_one_indented_table_of_all_levels(posterior: Any) -> None:
     assert "\u2003\u2003c11</th>" in posterior._repr_html_()
     with pytest.raises(ValueError, match=r"level=1: must be"):
         posterior.sheet(1)
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 4])
+def test_rounded_means_add_up(posterior: Any, decimals: int) -> None:
+    rounded = posterior.agreeing_means(decimals)
+    units = {name: np.rint(shares * 10**decimals) for name, shares in rounded.items()}
+    assert units["region"].sum() == 10**decimals
+    for name, parts in PARTS.items():
+        assert np.array_equal(np.bincount(parts, units["county"]), units[name])
+        off = np.abs(rounded[name] - posterior[name].mean()) * 10**decimals
+        assert off.max() < 1
+        assert np.abs(units[name] / 10**decimals - rounded[name]).max() < 1e-12
 
 
 def test_a_second_look_is_not_a_second_row() -> None:

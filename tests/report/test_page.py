@@ -67,7 +67,7 @@ class Page(HTMLParser):
         self.tables: list[list[list[str]]] = []
         self.articles: list[str] = []
         self.drawn: list[list[list[list[dict[str, str]]]]] = []
-        self.axes: list[list[tuple[float, float]]] = []
+        self.axes: list[list[tuple[float, Any]]] = []
         self.text: dict[str, str] = {}
         self.document = ""
         self._section, self._article, self._tags, self._at = "", "", [], ""
@@ -104,7 +104,8 @@ class Page(HTMLParser):
         if self._section == "releases":
             self.document += data
         elif self._tags[-1:] == ["text"]:
-            self.axes[-1].append((float(self._at[:-1]), float(data)))
+            is_number = re.fullmatch(r"[\d.]+", data)  # or the name of a category
+            self.axes[-1].append((float(self._at[:-1]), float(data) if is_number else data))
         elif {"td", "th"} & set(self._tags):
             self.tables[-1][-1][-1] += data
         elif "style" not in self._tags:

@@ -133,6 +133,28 @@ def test_an_order_cannot_be_mistaken_where_labels_are_given() -> None:
     assert (one.axes, one.categories) == (("y",), ((1,), (2,), (3,)))
 
 
+def test_merged_categories_are_a_level_of_others() -> None:
+    given: dict[str, Any] = {"noise": "discrete_laplace", "scale": 3.0}
+    merge = {"rest": ["high", "low"], "middle": ["middle"]}
+    coarse = ob.noisy_counts({"middle": 30, "rest": 90}, LABELS, merge=merge, **given)
+    assert (coarse.categories, coarse.drawn) == (("rest", "middle"), (90, 30))
+    assert coarse.parts == (("high", "low"), ("middle",))
+    fine = ob.noisy_counts([41, 28, 52], LABELS, **given)
+    both: Any = ob.combine({"fine": fine, "coarse": coarse}, records="same")
+    low, middle, high = both["fine"].counts.mean()
+    assert both["coarse"].counts.mean() == pytest.approx([low + high, middle])
+    assert low + high < 92.5
+    columns = {"x": ("a", "b"), "y": (1, 2)}
+    cells: Any = {"same": [("a", 1), ["b", 2]], "other": [("a", 2), ("b", 1)]}
+    table = ob.noisy_counts([3, 4], columns, merge=cells, **given)
+    assert (table.axes, table.parts[0]) == ((), (("a", 1), ("b", 2)))
+    assert ob.Release.from_json(table.to_json()) == table
+    with pytest.raises(ValueError, match="leaves out 'middle'"):
+        ob.noisy_counts([1, 2], LABELS, merge={"a": ["low"], "b": ["high"]}, **given)
+    with pytest.raises(ValueError, match=r"has shape \(3,\); must have \(2,\)"):
+        ob.noisy_counts([1, 2, 3], LABELS, merge=merge, **given)
+
+
 def test_a_learned_prior() -> None:
     given = {"noise": "discrete_laplace", "scale": 1.0}
     release = ob.noisy_counts(range(20), range(20), prior="learned", **given)

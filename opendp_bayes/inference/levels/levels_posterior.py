@@ -124,6 +124,45 @@ class LevelsPosterior(Mapping[str, LevelPosterior]):
         """`ln P(drawn)` with the learned concentrations."""
         return self._whole.log_evidence
 
+    def agreeing_means(self, decimals: int) -> dict[str, Floats]:
+        """Posterior means of the probabilities of every level, by name, rounded so that they add up
+        from level to level; each is one of the two nearest numbers of so many `decimals`.
+        """
+        above, levels = self._tables.parent, self._tables.levels
+        exact = np.zeros(above.size)
+        finest = next(
+            name for name, (at, _) in self._tables.places.items() if at == len(levels) - 1
+        )
+        exact[levels[-1][self._tables.places[finest][1]]] = self[finest].mean() * 10.0**decimals
+        for numbers in levels[:0:-1]:
+            np.add.at(exact, above[numbers], exact[numbers])
+        rounded = np.floor(exact)
+        rounded[-1] = 10**decimals
+        for numbers in levels[1:]:
+            family, down = above[numbers], rounded[numbers]
+            missing = rounded - np.bincount(family, down, above.size)
+            order = np.lexsort((down - exact[numbers], family))  # the largest rest first
+            first = np.searchsorted(family[order], family[order])
+            rank = np.arange(order.size) - first
+            rounded[numbers[order]] += rank < missing[family[order]]
+        return {
+            name: rounded[levels[at][order]] / 10**decimals
+            for name, (at, order) in self._tables.places.items()
+        }
+
+    def rows(self) -> list[tuple[int, str, int]]:
+        """List the categories of all levels as rows of one table, each before those that are parts
+        of it: how many levels are above, the name of the level, and the place in its `categories`.
+        """
+        places, above = self._tables.places, self._tables.parent.tolist()
+        names = {places[name][0]: name for name in reversed(self.names)}  # one of several looks
+        parts: dict[int, list[tuple[int, tuple[int, str, int]]]] = {}
+        for depth, name in sorted(names.items()):
+            numbers = self._tables.levels[depth][places[name][1]]
+            for place, number in enumerate(numbers.tolist()):
+                parts.setdefault(above[number], []).append((number, (depth - 1, name, place)))
+        return list(_indented(parts, len(above) - 1))
+
     def sheet(self, level: float = 0.95) -> Sheet:
         """One table of all levels: below each category, indented, those that are parts of it, with
         the posterior mean and the interval of probability `level` of their true counts.
@@ -131,20 +170,21 @@ class LevelsPosterior(Mapping[str, LevelPosterior]):
         Raises `ValueError` unless `0 < level < 1`.
         """
         level = as_level(level)
-        places, above = self._tables.places, self._tables.parent.tolist()
-        names = {places[name][0]: name for name in reversed(self.names)}  # one of several looks
-        parts: dict[int, list[tuple[int, str, str, str]]] = {}
-        for depth, name in sorted(names.items()):
-            one, numbers = self[name], self._tables.levels[depth][places[name][1]]
-            known = one.counts.mean(), one.counts.std(), *one.counts.interval(level)
-            for number, label, mean, std, lower, upper in zip(
-                numbers.tolist(), one.categories, *known, strict=True
-            ):
-                row = f"{_INDENT * (depth - 1)}{label}", figure(mean, std), f"{lower:,} – {upper:,}"
-                parts.setdefault(above[number], []).append((number, *row))
-        kinds = ", ".join(name for _, name in sorted(names.items()))
+        rows = self.rows()
+        known = {}
+        for name in {name for _, name, _ in rows}:
+            counts = self[name].counts
+            known[name] = list(
+                zip(counts.mean(), counts.std(), *counts.interval(level), strict=True)
+            )
+        shown = []
+        for depth, name, place in rows:
+            mean, std, lower, upper = known[name][place]
+            label = f"{_INDENT * depth}{self[name].categories[place]}"
+            shown.append((label, figure(mean, std), f"{lower:,} – {upper:,}"))
+        kinds = ", ".join(dict.fromkeys(name for _, name, _ in sorted(rows)))
         headings = kinds, "Records", f"{100 * level:.6g} % interval"
-        return Sheet((table(headings, _indented(parts, len(above) - 1)),), (_ADD_UP,))
+        return Sheet((table(headings, shown),), (_ADD_UP,))
 
     def _repr_html_(self) -> str:
         return notebook.rendered(self.sheet())
@@ -174,11 +214,11 @@ class LevelsPosterior(Mapping[str, LevelPosterior]):
 
 
 def _indented(
-    parts: Mapping[int, list[tuple[int, str, str, str]]], number: int
-) -> Iterator[tuple[str, str, str]]:
+    parts: Mapping[int, list[tuple[int, tuple[int, str, int]]]], number: int
+) -> Iterator[tuple[int, str, int]]:
     """Rows of the parts of a count, each before those of its own parts."""
-    for part, *row in parts.get(number, ()):
-        yield row[0], row[1], row[2]
+    for part, row in parts.get(number, ()):
+        yield row
         yield from _indented(parts, part)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy import fft
+from scipy.special import logsumexp
 
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -10,6 +11,8 @@ _KEPT = np.log(1e-8)
 #: The tilted mean may be this many deviations, or records, away from where it should be.
 _OFF, _NEAREST = 0.5, 0.3
 _MOST_STEPS, _MOST_TILTS = 60, 400
+#: Terms of sums that are added up one by one, at a time.
+_AT_A_TIME = 1 << 20
 
 
 def log_sums(one: Floats, other: Floats, first: Integers, number: int, tilt: Floats) -> Floats:
@@ -24,7 +27,8 @@ def log_sums(one: Floats, other: Floats, first: Integers, number: int, tilt: Flo
     Shape `(rows, number)`, -inf for impossible sums. A Fourier transform of weights that are
     multiplied by `exp(t i)` knows the sums near its tilted mean to most digits; as many tilts t are
     taken as it needs to have every sum near one of them (Wilson and Keich, "Accurate pairwise
-    convolutions of non-negative vectors via FFT", 2016).
+    convolutions of non-negative vectors via FFT", 2016). Sums in a valley between others are near
+    none, and their terms are added up.
     """
     lowest, highest = (_end(one, at) + _end(other, at) for at in (0, -1))
     sums = first[:, None] + np.arange(number)
@@ -54,9 +58,24 @@ def log_sums(one: Floats, other: Floats, first: Integers, number: int, tilt: Flo
         quality[rows] = np.maximum(share, quality[rows])
         tilt[rows] = tilts
         missing = wanted[rows] & (quality[rows] < _KEPT)
+        middle = np.clip(np.floor(goal[rows]).astype(np.int64) - first[rows], 0, number - 1)
+        for place in np.flatnonzero(missing[np.arange(rows.size), middle]):  # where the tilt went
+            row, open_ = rows[place], np.flatnonzero(missing[place])
+            nearest = np.argsort(np.abs(open_ - middle[place]))
+            some = open_[nearest[: _AT_A_TIME // one.shape[1] + 1]]
+            found[row, some] = _one_by_one(one[row], other[row], sums[row, some])
+            quality[row, some], missing[place, some] = 0.0, False
         goal[rows] = _next_goal(missing, sums[rows], goal[rows])
         rows = rows[missing.any(axis=1)]
     return found
+
+
+def _one_by_one(one: Floats, other: Floats, sums: Integers) -> Floats:
+    """Logarithms of some sums of one row by their definition."""
+    rest = sums[:, None] - np.arange(one.size)
+    inside = (rest >= 0) & (rest < other.size)
+    terms = np.where(inside, one + other[np.where(inside, rest, 0)], -np.inf)
+    return np.asarray(logsumexp(terms, axis=1))
 
 
 def _end(weights: Floats, side: int) -> Integers:
@@ -83,7 +102,7 @@ def _tilted(
     goal = np.clip(goal, lowest + inside, highest - inside)
     laws = [np.empty_like(one), np.empty_like(other)]
     scale, open_rows = np.zeros(tilt.shape), np.arange(tilt.size)
-    for _ in range(_MOST_STEPS):
+    for step in range(_MOST_STEPS):
         mean, variance = np.zeros(open_rows.size), np.zeros(open_rows.size)
         scale[open_rows] = 0
         for law, weights in zip(laws, (one, other), strict=True):
@@ -102,16 +121,17 @@ def _tilted(
         variance = np.maximum(variance, 1e-12)
         off = goal[open_rows] - mean
         good = np.abs(off) <= np.maximum(_OFF * np.sqrt(variance), _NEAREST)
-        if good.all():
-            break
+        if good.all() or step == _MOST_STEPS - 1:
+            break  # the laws are those of the tilts
         open_rows, off, variance = open_rows[~good], off[~good], variance[~good]
         now = tilt[open_rows]
         low[open_rows] = np.where(off > 0, now, low[open_rows])
         high[open_rows] = np.where(off > 0, high[open_rows], now)
         most = 1 + np.abs(now)
         after = now + np.clip(off / variance, -most, most)
-        beyond = (after <= low[open_rows]) | (after >= high[open_rows])
+        halved = (after <= low[open_rows]) | (after >= high[open_rows]) | (step % 3 == 2)
         with np.errstate(invalid="ignore"):
             middle = (low[open_rows] + high[open_rows]) / 2
-        tilt[open_rows] = np.where(beyond, middle, after)
+        # Newton's steps alone may go to and fro for ever.
+        tilt[open_rows] = np.where(halved & np.isfinite(middle), middle, after)
     return tilt, laws[0], laws[1], scale

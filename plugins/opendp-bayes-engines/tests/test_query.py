@@ -140,6 +140,21 @@ def test_a_survey_of_people_with_several_rows(frame: Any) -> None:
         survey.release()
 
 
+def test_levels_are_estimated_together_but_not_of_limited_rows(in_an_engine: Any) -> None:
+    """A release says that rows were limited, and not that they are the same for every level."""
+    votes, first = ["no", "yes", "maybe", "never"], {"nulls": "no", "unknown": "no"}
+    levels = ob.levels("vote", votes, branching=2, budget="rho", **first)
+    people = made(in_an_engine, epsilon=900.0, contributions=3)
+    together: Any = ob.survey(people.query(), levels).release().posterior
+    assert together["vote"].counts.mean() == pytest.approx([5, 2, 0, 0], abs=0.01)
+    assert together["vote by 2"].counts.mean() == pytest.approx([7, 0], abs=0.01)
+    limited = made(in_an_engine, epsilon=900.0, contributions=1, identifier="person")
+    found: Any = ob.survey(limited.query().truncate_per_group(1), levels).release()
+    assert found["vote by 2"].drawn[0] == sum(found["vote"].drawn[:2])
+    with pytest.raises(ValueError, match="is of rows that were limited for each identifier"):
+        assert found.posterior
+
+
 @pytest.mark.parametrize("steps", [False, True])
 def test_a_context_within_a_context(frame: Any, steps: bool) -> None:
     """It has one share of the outer budget, and the frame and the distance after the plan."""

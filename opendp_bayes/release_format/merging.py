@@ -1,0 +1,98 @@
+"""Merged categories: labels that stand for several others each."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.release_format.data import Label, Value
+from opendp_bayes.release_format.labels import identity, places_of
+
+
+def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
+    """The place in `merge` of the label that every one of `labels` is merged into, shape
+    `(labels,)`.
+
+    Raises `ValueError`/`TypeError` unless `merge` is a mapping from at least two labels to lists
+    that have each of `labels` once; of a joint table a cell may be a list.
+    """
+    if not isinstance(merge, Mapping) or not all(_is_list(part) for part in merge.values()):
+        raise TypeError(
+            f"merge={told(merge)}: must be a mapping from each new label to a list of categories,"
+            " as in merge={'north': ['Kent', 'Essex'], 'south': ['Devon']}."
+        )
+    for label in merge:
+        if type(label) not in (str, int, bool):
+            raise TypeError(f"merge: its label {label!r} must be a str, an int or a bool.")
+    if len(merge) < 2:
+        raise ValueError(f"merge={told(merge)}: must have at least 2 labels; add another.")
+    places = places_of(labels)
+    number = np.full(len(labels), -1)
+    for at, (merged, part) in enumerate(merge.items()):
+        if not part:
+            raise ValueError(
+                f"merge[{merged!r}]=[]: must name at least one category, or be left out."
+            )
+        for label in part:
+            place = _place_of(label, places)
+            if place is None:
+                raise ValueError(
+                    f"merge[{merged!r}]: {label!r} is not a category; those are"
+                    f" {told(list(labels))}."
+                )
+            if number[place] >= 0:
+                first = list(merge)[number[place]]
+                raise ValueError(
+                    f"merge[{merged!r}]: {label!r} is in {first!r} already; name it once."
+                )
+            number[place] = at
+    if np.any(number < 0):
+        missing = labels[int(np.argmax(number < 0))]
+        raise ValueError(
+            f"merge={told(merge)}: leaves out {missing!r}, and every category must be counted; add"
+            f" it to one of the lists, or as a list of its own."
+        )
+    return number
+
+
+def merged_parts(merge: Mapping[Value, Sequence[Any]]) -> tuple[tuple[Label, ...], ...]:
+    """The labels that each merged category stands for, cells as tuples."""
+    return tuple(
+        tuple(tuple(label) if isinstance(label, list) else label for label in part)
+        for part in merge.values()
+    )
+
+
+def neighbours(labels: Sequence[Value], width: int) -> dict[Value, list[Value]]:
+    """Merge ordered categories, `width` at a time; the last group may be smaller. A group is named
+    by its first and last category, and one of a single category by this.
+
+    Raises `ValueError` where two groups would have one name.
+
+    >>> neighbours(["18-24", "25-34", "35-44"], 2)
+    {'18-24 to 25-34': ['18-24', '25-34'], '35-44': ['35-44']}
+    """
+    groups = [list(labels[at : at + width]) for at in range(0, len(labels), width)]
+    names = [str(g[0]) if len(g) == 1 else f"{g[0]} to {g[-1]}" for g in groups]
+    merge: dict[Value, list[Value]] = dict(zip(names, groups, strict=True))
+    if len(merge) < len(groups):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(
+            f"categories={told(list(labels))}: two groups of {width} would be named {twice!r};"
+            " rename a category, or merge them with names of your own, merge={...}."
+        )
+    return merge
+
+
+def _place_of(label: Any, places: Mapping[Hashable, int]) -> int | None:
+    """The place of a label, which of a joint table may be a list; None for what is none."""
+    try:
+        return places.get(identity(tuple(label) if isinstance(label, list) else label))
+    except TypeError:  # has no hash
+        return None
+
+
+def _is_list(part: Any) -> bool:
+    return isinstance(part, Sequence) and not isinstance(part, str)
