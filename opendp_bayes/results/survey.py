@@ -116,6 +116,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         return posterior_of_tables(
             {name: one for name, one in self.items() if isinstance(one, Release)},
             dict(zip(self.names, self.columns, strict=True)) if self.columns else None,
+            draws_may_agree=True,  # questions of a survey are draws of their own
         )
 
     def __getitem__(self, name: str) -> Release | GroupedRelease:

@@ -3,6 +3,7 @@ and what is refused.
 """
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -220,6 +221,18 @@ def test_questions_of_other_columns_are_refused_beside_merged_ones():
         survey.posterior  # noqa: B018
     together = ob.combine({name: survey[name] for name in nested()}, records="same")
     assert set(together) == set(nested())
+
+
+def test_two_questions_of_a_survey_may_draw_the_same():
+    survey = ob.survey(context(records()).query(), nested()).release()
+    twice = replace(
+        survey,
+        names=(*survey.names, "again"),
+        releases=(*survey.releases, survey.releases[0]),
+        columns=(*survey.columns, survey.columns[0]),
+    )
+    wide, narrow = (one.posterior[one.names[0]] for one in (survey, twice))
+    assert narrow.counts.std().sum() < wide.counts.std().sum()
 
 
 def test_rows_limited_for_each_identifier_are_refused():
