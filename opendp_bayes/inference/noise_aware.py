@@ -28,17 +28,20 @@ from opendp_bayes.inference.likelihood.of_counts import (
     likelihood_of,
 )
 from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
-from opendp_bayes.inference.sampling.markov_chain import by_metropolis
+from opendp_bayes.inference.sampling.markov_chain import (
+    FEWEST_EFFECTIVE,
+    LARGEST_R_HAT,
+    by_metropolis,
+)
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats, as_size
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import ReleasedData, as_release
 
-#: Fewer effective draws are warned about, and larger ones of the others: R-hat, error of the
+#: Larger ones are warned about, as is a larger R-hat and fewer effective draws: error of the
 #: log-likelihood, and standard errors between two ways of drawing.
-_FEWEST_EFFECTIVE = 100
-_LARGEST_R_HAT, _LARGEST_LOG_ERROR, _LARGEST_DISAGREEMENT = 1.05, 0.1, 5.0
+_LARGEST_LOG_ERROR, _LARGEST_DISAGREEMENT = 0.1, 5.0
 #: Categories whose posteriors take about a second or two.
 _QUICK_WORK = 500
 
@@ -165,7 +168,7 @@ def learned_posterior(
     table = table_of(releases, of.size)
     names = _ordered(table, of.axes, ordered)
     found = LearnedPosterior(of, learned_counts(table, names, np.random.default_rng(seed)))
-    _warn_of(found, _FEWEST_EFFECTIVE)
+    _warn_of(found, FEWEST_EFFECTIVE)
     return found
 
 
@@ -195,8 +198,8 @@ def _warn_of(posterior: NoiseAwarePosterior, effective: int) -> None:
             found.disagreement or 0.0,
         )
         if (
-            ess < min(effective, _FEWEST_EFFECTIVE)
-            or r_hat > _LARGEST_R_HAT
+            ess < min(effective, FEWEST_EFFECTIVE)
+            or r_hat > LARGEST_R_HAT
             or log_error > _LARGEST_LOG_ERROR
             or differs > _LARGEST_DISAGREEMENT
         ):

@@ -22,6 +22,16 @@ def sixty_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def _unreleased(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No survey may be released."""
+
+    def released(*_: object) -> None:
+        raise AssertionError("released")
+
+    monkeypatch.setattr("opendp_bayes.framework.survey_query.SurveyQuery.release", released)
+
+
+@pytest.fixture
 def _unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing after the header of standard input may be read."""
 

@@ -89,16 +89,16 @@ REFUSED = [
 ]
 
 
+@pytest.mark.usefixtures("_unreleased")
 @pytest.mark.parametrize(("old", "new", "message"), REFUSED)
 def test_everything_that_a_specification_refuses_is_refused(
-    place: Path, old: str, new: str, message: str, monkeypatch: pytest.MonkeyPatch
+    place: Path, old: str, new: str, message: str
 ) -> None:
     text = Path("votes.json").read_text()
     assert old in text
     if "first line" in message:
         old, new = '"town"', '"city"'
     Path("votes.json").write_text(text.replace(old, new))
-    monkeypatch.setattr(SurveyQuery, "release", lambda *_: pytest.fail("released"))
     shown = run("run", "votes.json", "votes.csv", "-o", "made.json", code=2)
     assert message in shown
     assert not Path("made.json").exists()

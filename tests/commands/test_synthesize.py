@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from opendp_bayes.commands.output import NewFile
-from opendp_bayes.framework.survey_query import SurveyQuery
 from opendp_bayes.report.report_document import Report
 from tests.helpers.command_line import run
 
@@ -73,6 +72,7 @@ def test_more_copies_of_an_earlier_run_cost_nothing(place: Path) -> None:
     assert not all(frame.equals(first) for frame in again)
 
 
+@pytest.mark.usefixtures("_unreleased")
 @pytest.mark.parametrize(
     ("arguments", "change", "message"),
     [
@@ -124,16 +124,8 @@ def test_more_copies_of_an_earlier_run_cost_nothing(place: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_found_before_anything_is_released(
-    place: Path,
-    arguments: str,
-    change: tuple[str, str],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
+    place: Path, arguments: str, change: tuple[str, str], message: str
 ) -> None:
-    def released(self: SurveyQuery) -> None:
-        raise AssertionError("released")
-
-    monkeypatch.setattr(SurveyQuery, "release", released)
     text = SPECIFICATION.replace(*change)
     if "hellinger" in message:
         text += 'mechanism = "hellinger_exponential"\n'

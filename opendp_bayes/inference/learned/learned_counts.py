@@ -18,7 +18,12 @@ from opendp_bayes.inference.learned.intensity_law import IntensityLaw
 from opendp_bayes.inference.learned.margins import SCALES, Margin, margins_of
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.inference.learned.sweeps import Draw, Sweeps
-from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
+from opendp_bayes.inference.sampling.markov_chain import (
+    FEWEST_EFFECTIVE,
+    LARGEST_R_HAT,
+    Chains,
+    Diagnostics,
+)
 from opendp_bayes.mathematics.validation import Floats
 
 #: Chains, sweeps that are dropped, sweeps of which draws are kept at first, and after how many
@@ -28,8 +33,6 @@ _CHAINS, _DROPPED, _FIRST_RUN, _APART = 4, 200, 800, 2
 _DOUBLINGS, _SMALL, _DOUBLINGS_OF_LARGE = 4, 100, 2
 #: The most numbers that are kept of all draws, and the fewest draws of a chain.
 _MOST_KEPT, _FEWEST_KEPT = 8_000_000, 100
-#: Largest R-hat of chains that have met, and the fewest effective draws that are wanted of them.
-_MET, _ENOUGH = 1.05, 100
 #: Components of the mixture that is the posterior of a probability.
 _COMPONENTS = 128
 #: Entries of one block of draws times categories, and the least sum of intensities of any.
@@ -85,7 +88,7 @@ class LearnedCounts(Chains):
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """Diagnostics of the expected probabilities."""
-        return Diagnostics.of(self._means / self._means.sum(axis=-1, keepdims=True))
+        return Diagnostics.of(_shares(self._means))
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
@@ -151,26 +154,34 @@ def learned_counts(
         while len(drawn) * apart < length:
             sweeps.sweep(apart)
             drawn.append(sweeps.drawn())
-        if _have_met(drawn):
+        met = _met(drawn)
+        if met is not None:
             break
         length *= 2
         if length > most * apart:
             drawn, apart = drawn[1::2], 2 * apart
-    return LearnedCounts.of(drawn, _description(drawn, law, margins), rng)
+    counts = LearnedCounts.of(drawn, _description(drawn, law, margins), rng)
+    if met is not None:
+        counts.diagnostics = met  # of 10 000 cells they take seconds
+    return counts
 
 
-def _have_met(drawn: list[Draw]) -> bool:
-    """True if chains agree, with enough draws, on the expected number of records, on how even the
-    probabilities are, and on each of these.
+def _met(drawn: list[Draw]) -> Diagnostics | None:
+    """Diagnostics of the expected probabilities if chains agree, with enough draws, on the expected
+    number of records, on how even the probabilities are, and on each of these.
     """
     means = np.stack([draw.mean for draw in drawn], axis=1)
-    total = means.sum(axis=-1, keepdims=True)
-    shares = means / total
-    for values in (total, (shares**2).sum(axis=-1, keepdims=True), shares):
+    even = (_shares(means) ** 2).sum(axis=-1, keepdims=True)
+    for values in (means.sum(axis=-1, keepdims=True), even, _shares(means.astype(np.float32))):
         found = Diagnostics.of(values)
-        if found.r_hat.max() > _MET or found.ess.min() < _ENOUGH:
-            return False
-    return True
+        if found.r_hat.max() > LARGEST_R_HAT or found.ess.min() < FEWEST_EFFECTIVE:
+            return None
+    return found
+
+
+def _shares(means: Any) -> Any:
+    """Divide the expected records of every category by their sum, for each draw."""
+    return means / means.sum(axis=-1, keepdims=True)
 
 
 def _description(drawn: list[Draw], law: IntensityLaw, margins: list[Margin]) -> dict[str, Floats]:

@@ -23,6 +23,8 @@ from opendp_bayes.release_format.data import Label
 
 Kernel = Callable[[Integers, Generator], Integers]
 
+#: Chains are trusted up to this R-hat, and from so many effective draws on.
+LARGEST_R_HAT, FEWEST_EFFECTIVE = 1.05, 100
 _CHAINS = 64
 #: Moves of every chain in the first run. A run is doubled until it has the wanted effective draws,
 #: at most so many times.
