@@ -24,6 +24,8 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Step of the lattice of ln λ, and shape of the Gamma law at each point, which is as wide.
 STEP, SHAPE = 0.1, 100.0
+#: The least number of steps by which all components can be shifted to others.
+UNIT = 10
 #: How far the location may be from the origin, in steps.
 REACH = 60
 #: The lowest point, that of an empty cell, and its share of `base`; the mass of the prior of w.
@@ -58,7 +60,8 @@ class IntensityLaw:
         self.origin = round(origin / STEP)
         lowest = min(-9.0, math.floor(STEP * _LOWEST - origin))
         centres = np.concatenate([np.arange(lowest, 8.01, 0.5), np.arange(-5, 5.01, 0.2)])
-        spread = np.repeat([0.5, 0.12], [centres.size - 51, 51])
+        self._wide = centres.size - 51
+        spread = np.repeat([0.5, 0.12], [self._wide, 51])
         self.first = round((lowest - 1) / STEP)
         ln_gamma = STEP * np.arange(self.first, 91)
         kernels = np.exp(-(((ln_gamma - centres[:, None]) / spread[:, None]) ** 2) / 2)
@@ -67,7 +70,7 @@ class IntensityLaw:
         self.kernels32 = self.kernels.astype(np.float32)
         self._by_centre = [0, *(1 + np.argsort(centres, kind="stable")).tolist()]
         density = special.expit(centres) * special.expit(-centres)
-        shares = density / np.where(spread > 0.2, centres.size - 51, 51)
+        shares = density / np.where(spread > 0.2, self._wide, 51)
         self.base = np.concatenate([[_EMPTY], (1 - _EMPTY) * shares / shares.sum()])
         classes = math.floor(self.place(largest)) + 2
         index = np.arange(classes)
@@ -146,6 +149,24 @@ class IntensityLaw:
         drawn = rng.standard_gamma(_MASS * self.base + cells)
         drawn = drawn / drawn.sum(axis=1, keepdims=True) + _LEAST
         return drawn / drawn.sum(axis=1, keepdims=True)
+
+    def log_prior(self, cells: Integers) -> Floats:
+        """`ln P`, up to a constant, that each cell is of its component, where these have so many
+        cells, shape `(chains, j + 1)`, and any weights; shape `(chains,)`.
+        """
+        return np.asarray(special.gammaln(_MASS * self.base + cells).sum(axis=1))
+
+    def shifted(self, cells: Integers, units: int) -> Integers:
+        """Shift all components but the empty one by so many `UNIT`: how many cells each has then.
+        Cells are lost whose components leave the grid, or come near where it cuts them off.
+        """
+        found = np.zeros_like(cells)
+        found[:, 0] = cells[:, 0]
+        wide, narrow = (3, self._wide - 1), (1 + self._wide, self.base.size)
+        for (first, last), step in ((wide, 2 * units), (narrow, 5 * units)):
+            start, end = max(first, first + step), min(last, last + step)
+            found[:, start:end] = cells[:, start - step : end - step]
+        return found
 
     def pairs(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
         """The empty component with some others, and pairs near each other, in a random order."""

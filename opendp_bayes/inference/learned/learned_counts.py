@@ -150,16 +150,17 @@ def learned_counts(
     drawn: list[Draw] = []
     length, apart = _FIRST_RUN, max(_APART, -(-_FIRST_RUN // most))
     doublings = _DOUBLINGS if table.k <= _SMALL else _DOUBLINGS_OF_LARGE
-    for _ in range(doublings + 1):
+    for doubled in range(doublings + 1):
+        if doubled:
+            length *= 2
+            if length > most * apart:
+                drawn, apart = drawn[1::2], 2 * apart
         while len(drawn) * apart < length:
             sweeps.sweep(apart)
             drawn.append(sweeps.drawn())
         met = _met(drawn)
         if met is not None:
             break
-        length *= 2
-        if length > most * apart:
-            drawn, apart = drawn[1::2], 2 * apart
     counts = LearnedCounts.of(drawn, _description(drawn, law, margins), rng)
     if met is not None:
         counts.diagnostics = met  # of 10 000 cells they take seconds

@@ -128,6 +128,10 @@ class Margin:
             chosen[..., step] = one_of(log_p[step] - (away / scale[..., 0]) ** 2 / 2, rng)
         return chosen
 
+    def level_variance(self, tau: Integers) -> Floats:
+        """Prior variance of the mean effect, or of the mean start of walks, shape `(chains,)`."""
+        return np.ones(tau.shape) / self.walks if self.smooth else SCALES[tau] ** 2 / self.number
+
     def log_prior(self, effects: Integers, tau: Integers) -> Floats:
         """Logarithm of the density of effects of shape `(chains, ..., number)` up to what depends
         on τ alone; shape `(chains, ...)`.

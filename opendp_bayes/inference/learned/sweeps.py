@@ -4,7 +4,8 @@
    of a random spacing; with a public number of records, two cells exchange records: first any
    two, then two whose draws are alike, as many may go from one to the other at once;
 2. the weights of components: pairs divide theirs anew, cells integrated out; then each cell's
-   component, and all weights given these;
+   component, and all weights given these; all locations go up while the components go down, or the
+   other way round;
 3. the effects of each margin, and their scale τ; then what two margins share.
 
 Every choice is from the exact conditional law, in which intensities are integrated out; where only
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import one_of
-from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, IntensityLaw
+from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, UNIT, IntensityLaw
 from opendp_bayes.inference.learned.margins import Margin, exchanged, handed_down, nested
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -190,7 +191,34 @@ class Sweeps:
         number = self.weights.shape[1]
         place = (self._chain * number + component).ravel()
         cells = np.bincount(place, minlength=self.weights.size).reshape(self.weights.shape)
+        if self._margins:
+            cells = self._shift_locations(cells)
         self.weights = law.weights_given(cells, self._rng)
+
+    def _shift_locations(self, cells: Integers) -> Integers:
+        """Shift all locations by `UNIT` and every component against them, or leave them; only the
+        priors matter. Takes and returns how many cells each component has.
+
+        Margins share the shift in proportion to the variances of their levels.
+        """
+        law, rng, sign = self._law, self._rng, self._rng.choice([-1, 1], len(cells))
+        shifted = np.where(sign[:, None] < 0, law.shifted(cells, 1), law.shifted(cells, -1))
+        log_ratio = law.log_prior(shifted) - law.log_prior(cells)
+        places = self.location + UNIT * sign[:, None]
+        lost = shifted.sum(axis=1) < cells.sum(axis=1)
+        log_ratio[lost | (np.abs(places).max(axis=1) > REACH)] = -np.inf
+        of_margins = [self._margin(at) for at in range(len(self._margins))]
+        variances = [margin.level_variance(tau) for margin, _, tau in of_margins]
+        until = np.rint(UNIT * np.cumsum(variances, axis=0) / np.sum(variances, axis=0))
+        steps = (sign * np.diff(until.astype(np.int64), axis=0, prepend=0))[..., None]
+        for (margin, effects, tau), step in zip(of_margins, steps, strict=True):
+            log_ratio += margin.log_prior(effects + step, tau) - margin.log_prior(effects, tau)
+        accepted = (-rng.standard_exponential(len(cells)) < log_ratio)[:, None]
+        self.location = np.where(accepted, places, self.location)
+        self.effects = [
+            effects + accepted * step for effects, step in zip(self.effects, steps, strict=True)
+        ]
+        return np.where(accepted, shifted, cells)
 
     def _share_anew(self, likelihood: Floats, rows: "_Rows") -> None:
         """Divide the weights of pairs of components that are near each other as their prior does,
