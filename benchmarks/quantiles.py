@@ -118,10 +118,9 @@ def rows(replications: dict[str, int]) -> Iterator[tuple[Any, ...]]:
                 "OpenDP, consistent tree": lambda x, e: opendp_deciles(x, edges, e, tree=True),  # noqa: B023
                 "posterior, prior 1": lambda x, e: of_one_table(x, e, 1.0),
                 "posterior, learned": lambda x, e: of_one_table(x, e, "learned"),
+                "posterior, OpenDP's tree": of_opendp_tree,
+                "posterior, tree of fours": lambda x, e: of_opendp_tree(x, e, 4),
             }
-            if counts.size < 100:  # 1000 bins take more than seven minutes
-                ways["posterior, OpenDP's tree"] = of_opendp_tree
-                ways["posterior, tree of fours"] = lambda x, e: of_opendp_tree(x, e, 4)
             for way, deciles in ways.items():
                 start = time.process_time()
                 found = [deciles(sample, epsilon) for sample in samples]

@@ -278,9 +278,8 @@ class MixturePosterior(ABC):
             drawn = self._shares(self._true_counts.sample_sums(groups, size, rng), prior, rng)
             return drawn[:, 0] - drawn[:, 1]
 
-        law = OfDifference(
-            source, DRAWS, self._effective(DRAWS), seed, self._true_counts, places, rest
-        )
+        behind = self._effective(DRAWS, self._true_counts.merged(groups))
+        law = OfDifference(source, DRAWS, behind, seed, self._true_counts, places, rest)
         return Quantity(f"{first} - {second}", law)
 
     def ratio(self, first: Label, second: Label) -> Quantity:
@@ -312,7 +311,7 @@ class MixturePosterior(ABC):
         """
         k = len(self.categories)
         mixtures = self._true_counts.cumulative(np.arange(1, k))
-        behind = independent_draws(self._true_counts.merged([[0], [*range(1, k)]]))
+        behind = independent_draws(self._sums())
         return Quantities(
             (label, Quantity(f"up to {label}", OfMixture(mixtures[place], behind)))
             for place, label in enumerate(self.categories[:-1])
@@ -363,7 +362,8 @@ class MixturePosterior(ABC):
             sums = self._true_counts.sample_sums(groups, size, rng)
             return self._shares(sums, summed(prior, groups), rng)
 
-        shares = OrderedShares(self.categories, at_least, drawn, DRAWS, self._effective(DRAWS))
+        behind = self._effective(DRAWS, self._sums())
+        shares = OrderedShares(self.categories, at_least, drawn, DRAWS, behind)
         return quantiles_of(shares, levels, edges)
 
     def quantity(
@@ -421,11 +421,15 @@ class MixturePosterior(ABC):
         """Probabilities given counts of categories that have a prior, or of groups of them."""
         return dirichlet(prior + counts, rng)
 
-    def _effective(self, draws: int) -> float:
-        """Independent draws that `draws` draws are worth: no more than those that they are taken
-        from, where the posterior is known by draws itself.
+    def _sums(self) -> TrueCounts:
+        """Counts of the first category and of all others."""
+        return self._true_counts.merged([[0], [*range(1, len(self.categories))]])
+
+    def _effective(self, draws: int, of: TrueCounts | None = None) -> float:
+        """Independent draws that `draws` draws, by default of single categories, are worth: no more
+        than those that they are taken from, where the posterior is known by draws itself.
         """
-        behind = independent_draws(self._true_counts)
+        behind = independent_draws(self._true_counts if of is None else of)
         return draws if behind == np.inf else 1 / (1 / draws + 1 / behind)
 
     def _pointwise_level(self, level: float) -> float:

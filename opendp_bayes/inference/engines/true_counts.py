@@ -82,10 +82,13 @@ class Listed:
         return Listed(counts, self._log_weights, prior)
 
     def sample(self, size: int, rng: Generator) -> Integers:
-        return self.rows[rng.choice(len(self.rows), size=size, p=self.weights)]
+        return self._chosen(self.rows, size, rng)
 
     def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Integers:
-        return summed(self.sample(size, rng), groups)
+        return self._chosen(summed(self.rows, groups), size, rng)
+
+    def _chosen(self, rows: Integers, size: int, rng: Generator) -> Integers:
+        return rows[rng.choice(len(rows), size=size, p=self.weights)]
 
 
 class Drawn(Listed):

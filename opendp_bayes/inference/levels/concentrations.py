@@ -15,9 +15,8 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 #: Concentrations are learned within these bounds, until a slope is so small or a step makes the
 #: evidence, some nats for each count, better by so many nats for each count.
 _BOUNDS, _NEAR, _GAIN, _MOST_STEPS = (np.log(1e-3), np.log(1e4)), 0.02, 0.005, 25
-#: Logarithms are searched so far around a point at a time, and windows are found anew where they
-#: moved so far.
-_REACH, _MOVED, _MOST_BOXES = 1.0, 0.5, 16
+#: Logarithms are searched so far around a point at a time.
+_REACH, _MOST_BOXES = 1.0, 16
 #: The prior of a concentration is log-logistic about this.
 _MIDDLE = 0.5
 #: Where a level has more counts, concentrations are learned from so many, of whole families.
@@ -82,14 +81,13 @@ def _most_probable(
     (Fisher's identity), so one way up and one down the tree tell both.
     """
     tree = Tree.of(parent)
-    last: list[tuple[Floats, NestedCounts]] = []
+    last: NestedCounts | None = None
 
     def loss(logs: Floats) -> tuple[float, Floats]:
+        nonlocal last
         prior = np.append(np.exp(logs)[level], 0.0)
-        near = [counts for then, counts in last if np.abs(logs - then).max() < _MOVED]
         weights = Weights(tree, parent, prior, looks, size)
-        counts = NestedCounts(weights, highest, near[0] if near else None)
-        last[:] = [(logs.copy(), counts)]
+        last = counts = NestedCounts(weights, highest, last)
         relative = logs - np.log(_MIDDLE)
         log_prior = -relative - 2 * np.log1p(np.exp(-relative))
         slope = -1 + 2 * special.expit(-relative)

@@ -20,10 +20,11 @@ Generator = np.random.Generator
 
 #: Counts that are less probable are left out of laws.
 _LEFT_OUT = 1e-13
-#: Draws behind what merged categories are, and components of the mixtures of their probabilities.
-_DRAWS, _COMPONENTS = 8000, 128
-#: Numbers that are drawn at a time.
-_AT_A_TIME = 1 << 22
+#: Draws behind what merged categories and quantiles are, of few categories and of many, and
+#: components of the mixtures of their probabilities.
+_DRAWS, _FEWEST_DRAWS, _COMPONENTS = 8000, 500, 128
+#: Numbers that are drawn at a time, and that are kept of all draws.
+_AT_A_TIME, _KEPT = 1 << 22, 1 << 25
 #: The variance of a probability is at least this, relative to its mean's square.
 _SMALLEST = 1e-14
 
@@ -131,12 +132,13 @@ class LevelCounts:
         return self._as_drawn.cumulative(ends)
 
     def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Floats:
-        """Draws of the probabilities of groups."""
-        return np.asarray(summed(self.sample(size, rng), groups))
+        """Draws of the probabilities of groups, some of those that are kept."""
+        return np.asarray(self._as_drawn.sample_sums(groups, size, rng))
 
     @cached_property
     def _as_drawn(self) -> "SharesDrawn":
-        counts, shares = self._drawn(_DRAWS, np.random.default_rng(0))
+        number = min(max(_KEPT // self._own.size, _FEWEST_DRAWS), _DRAWS)
+        counts, shares = self._drawn(number, np.random.default_rng(0))
         return SharesDrawn(shares, Drawn(counts, np.zeros(counts.shape[1])))
 
 
