@@ -251,6 +251,17 @@ def test_warns_where_chains_have_not_met(monkeypatch: Any) -> None:
         ob.survey_posterior({"a": release("age", "vote")})
 
 
+def test_chains_go_on_until_measured_tables_have_settled(monkeypatch: Any) -> None:
+    def sweeps() -> int:
+        return ob.survey_posterior({"a": release("age", "vote")}, effective_draws=2)._draws.sweeps
+
+    monkeypatch.setattr(consistent_draws, "_FIRST_RUN", 32)
+    enough = sweeps()
+    monkeypatch.setattr(consistent_draws, "FEWEST_EFFECTIVE", 1e9)
+    monkeypatch.setattr(consistent_draws, "_DOUBLINGS", 3)
+    assert sweeps() == 256 > enough
+
+
 WIDE: Any = {f"w{at}": tuple(range(50)) for at in range(3)}
 
 

@@ -26,6 +26,8 @@ _FIRST_RUN, _DOUBLINGS, _MOST_KEPT = 64, 5, 256
 #: Largest R-hat of chains that have met: so much the halves of 32 chains show that are worth 400
 #: independent draws together.
 MET = 1.08
+#: Of tables that have settled: the largest R-hat and the fewest effective draws of a count.
+LARGEST_R_HAT, FEWEST_EFFECTIVE = 1.1, 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +78,20 @@ class ConsistentDraws:
             found[scope] = float(found_of.r_hat.max()), float(found_of.ess.min())
         return found
 
+    def have_met(self, scopes: Sequence[Scope], r_hat: float, effective: float) -> bool:
+        """True if the counts in each of some tables have at most this R-hat and so many draws."""
+        return all(
+            r <= r_hat and number >= effective for r, number in self.settled(scopes).values()
+        )
+
 
 def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:
     """Run chains until they have met and the number of records and each margin of one variable
-    have `effective` draws, or until the run has been doubled a fixed number of times.
+    have `effective` draws, and the measured tables have settled, or until the run has been doubled
+    a fixed number of times.
     """
+    margins: list[Scope] = [(), *((v,) for v in range(len(model.levels)))]
+    measured = [table.scope for table in model.tables.values() if table.looks]
     cliques = starting_tables(model, _CHAINS, rng)
     middle = len(model.concentrations) // 2
     state = State(model.all_tables(cliques), np.full(_CHAINS, middle))
@@ -101,8 +112,8 @@ def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:
         }
         concentration = model.concentrations[np.stack(chosen[after], axis=1)]
         found = ConsistentDraws(model, tables, concentration, done)
-        margins = found.settled([(), *((v,) for v in range(len(model.levels)))]).values()
-        if all(r_hat < MET and number >= effective for r_hat, number in margins):
+        settled = found.have_met(margins, MET, effective)
+        if settled and found.have_met(measured, LARGEST_R_HAT, FEWEST_EFFECTIVE):
             break
         if len(kept) >= _MOST_KEPT:
             kept, chosen, every = kept[1::2], chosen[1::2], 2 * every

@@ -17,7 +17,11 @@ from opendp_bayes.inference.answers.joint_table import (
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.survey_tables.agreeing_shares import rounded_tables
-from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws
+from opendp_bayes.inference.survey_tables.consistent_draws import (
+    FEWEST_EFFECTIVE,
+    LARGEST_R_HAT,
+    ConsistentDraws,
+)
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
 from opendp_bayes.inference.survey_tables.probabilities_of_cliques import (
@@ -38,9 +42,6 @@ if TYPE_CHECKING:
 Names = tuple[str, ...]
 Kind = Literal["population", "predictive"]
 Format = Literal["parquet", "csv"]
-
-#: Of chains that have settled: the fewest effective draws and the largest R-hat of a count.
-_FEWEST_EFFECTIVE, _LARGEST_R_HAT = 100, 1.1
 
 
 class SurveyPosterior:
@@ -86,7 +87,7 @@ class SurveyPosterior:
         return tuple(
             names
             for names, r_hat in self.rhat.items()
-            if r_hat > _LARGEST_R_HAT or self.effective_draws[names] < _FEWEST_EFFECTIVE
+            if r_hat > LARGEST_R_HAT or self.effective_draws[names] < FEWEST_EFFECTIVE
         )
 
     @property
