@@ -49,7 +49,7 @@ def released(drawn, mechanism=LAPLACE, size=None, cells=CELLS, axes=("x", "y")):
 
 def learned(*arguments, **options):
     """The posterior by chains of a fifth of the usual length."""
-    shorter = patch.multiple(module, _DROPPED=60, _FIRST_RUN=150, _DOUBLINGS=0)
+    shorter = patch.multiple(module, _DROPPED=60, _RUNS=[(np.inf, 150, 0)])
     with shorter, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of few effective draws
         return ob.noise_aware_posterior(

@@ -5,6 +5,7 @@ these divided by their sum. Sums of some, and some among themselves, are so too,
 Gamma variates, each a tenth wide at the most, stands for a Gamma variate of its mean and variance.
 """
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -26,11 +27,11 @@ from opendp_bayes.inference.sampling.markov_chain import (
 )
 from opendp_bayes.mathematics.validation import Floats
 
-#: Chains, sweeps that are dropped, sweeps of which draws are kept at first, and after how many
-#: sweeps a draw is kept.
-_CHAINS, _DROPPED, _FIRST_RUN, _APART = 4, 200, 800, 2
-#: How often the sweeps may be doubled, of tables up to some cells and of larger ones.
-_DOUBLINGS, _SMALL, _DOUBLINGS_OF_LARGE = 4, 100, 2
+#: Chains, sweeps that are dropped, and after how many sweeps a draw is kept.
+_CHAINS, _DROPPED, _APART = 4, 200, 2
+#: Of tables up to so many cells: sweeps of which draws are kept at first, and how often these may
+#: be doubled.
+_RUNS = ((100, 800, 4), (2000, 800, 2), (math.inf, 400, 2))
 #: The most numbers that are kept of all draws, and the fewest draws of a chain.
 _MOST_KEPT, _FEWEST_KEPT = 8_000_000, 100
 #: Components of the mixture that is the posterior of a probability.
@@ -148,8 +149,8 @@ def learned_counts(
     sweeps.sweep(_DROPPED)
     most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * table.k))
     drawn: list[Draw] = []
-    length, apart = _FIRST_RUN, max(_APART, -(-_FIRST_RUN // most))
-    doublings = _DOUBLINGS if table.k <= _SMALL else _DOUBLINGS_OF_LARGE
+    length, doublings = next(run for cells, *run in _RUNS if table.k <= cells)
+    apart = max(_APART, -(-length // most))
     for doubled in range(doublings + 1):
         if doubled:
             length *= 2
