@@ -227,7 +227,9 @@ def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -
             if label is not None:
                 policies[policy][name] = label
     if asked.privacy.rows_per_identifier is not None:
-        plan = plan.truncate_per_group(asked.privacy.rows_per_identifier)
+        # Drawn at random, other rows would be kept for each result.
+        keep = "first" if asked.joint else "sample"
+        plan = plan.truncate_per_group(asked.privacy.rows_per_identifier, keep=keep)
     keys = None
     if result.by is not None:
         plan, keys = _in_groups(plan, result.by, asked.columns[result.by], schema[result.by])

@@ -11,12 +11,6 @@ from opendp_bayes.release_format.promise import Promise
 
 _SIGNIFICANT = Context(prec=4, rounding=ROUND_CEILING)
 
-#: Of a release whose promise is `truncated`.
-TRUNCATED = (
-    "The rows of each identifier were limited before they were counted: the probabilities are those"
-    " of the rows kept, not of all rows."
-)
-
 
 def group_name(group: Key) -> str:
     """The label of a group as it is shown."""
@@ -88,6 +82,17 @@ def guarantee(promise: Promise) -> str:
         return f"No privacy loss is stated here. {size}"
     differ = change(promise.d_in, promise.size)
     return f"{stated_loss(promise)} for data sets that differ by {differ}. {size}"
+
+
+def limited(promise: Promise) -> list[str]:
+    """Say of a release whose promise is `truncated` what it is of."""
+    if not promise.truncated:
+        return []
+    kept = f" to {promise.kept}" if promise.kept else ""
+    return [
+        f"The rows of each identifier were limited{kept} before they were counted: the"
+        " probabilities are those of the rows kept, not of all rows."
+    ]
 
 
 def stated_loss(promise: Promise) -> str:

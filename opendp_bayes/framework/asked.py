@@ -45,7 +45,7 @@ from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.measurements import measurement_of
 from opendp_bayes.framework.posteriors import then_dirichlet_multinomial
 from opendp_bayes.framework.priors import NUMBER, with_prior
-from opendp_bayes.framework.query_plan import counts_of_frame
+from opendp_bayes.framework.query_plan import counts_of_frame, kept_of
 from opendp_bayes.framework.question import Countable, Question
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace, groups_and_labels
 from opendp_bayes.mathematics.validation import as_distance
@@ -74,6 +74,7 @@ class Asked:
     d_in : the records that one privacy unit changes, or adds and removes.
     fit : a mechanism, or the one that fits a budget.
     postprocess : from the release of the measurement to what the user gets; None where that is it.
+    kept : the fixed rule by which the plan keeps rows of each identifier; empty without one.
     """
 
     question: Question
@@ -83,6 +84,7 @@ class Asked:
     d_in: int
     fit: Fit
     postprocess: Function | None
+    kept: str
 
     @property
     def truncated(self) -> bool:
@@ -145,7 +147,11 @@ class Asked:
         the promise to one privacy unit of the Context.
         """
         promise = replace(
-            released.promise, d_in=self.d_in, loss=self.loss(budget), truncated=self.truncated
+            released.promise,
+            d_in=self.d_in,
+            loss=self.loss(budget),
+            truncated=self.truncated,
+            kept=self.kept,
         )
         return released.with_promise(promise)
 
@@ -169,8 +175,10 @@ def ask(
     """
     if isinstance(query, (LazyFrameQuery, LazyGroupByQuery)):
         counts, base = counts_of_frame(query, question)
+        kept = kept_of(query)
     elif isinstance(query, Countable):
         counts, base = query.counts_of(question)
+        kept = getattr(query, "kept", "")
     else:
         raise TypeError(
             "query: must be a query on a polars frame, as `context.query()` gives, not"
@@ -188,7 +196,7 @@ def ask(
         postprocess = grouped_release(chain.output_domain)
     d_in = _records(chain.map(base._d_in))
     fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
-    return Asked(question, base, chain, space, d_in, fit, postprocess)
+    return Asked(question, base, chain, space, d_in, fit, postprocess, kept)
 
 
 def _marked(question: Question) -> Function | None:

@@ -105,9 +105,11 @@ def make_categorical_counts(
     return make(input_domain, input_metric, question, "make_categorical_counts")
 
 
-def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str) -> Transformation:
+def make_counts(
+    domain: Domain, metric: Metric, question: Question, made_by: str, by_order: bool = False
+) -> Transformation:
     """The transformation from a frame to the counts that a question asks for, with the stability
-    map of `make_categorical_counts`.
+    map of `make_categorical_counts`. With `by_order` it refuses frames without a fixed order.
 
     Raises `ValueError`/`TypeError` for a question that does not fit the space.
     """
@@ -125,7 +127,11 @@ def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str
         lambda column: domain.get_series_domain(column).nullable,
         checked_size(question.size, is_public=is_public),
     )
-    return counting(domain, metric, cells.space, cells.count, made_by)
+
+    def count(frame: pl.LazyFrame) -> Integers:
+        return cells.count(frame, by_order)
+
+    return counting(domain, metric, cells.space, count, made_by)
 
 
 #: What messages call the column of a vector, which has no name.

@@ -13,6 +13,7 @@ import polars as pl
 from opendp_bayes.framework.columns import CategoricalColumn
 from opendp_bayes.framework.groups import groups_of
 from opendp_bayes.framework.joint_tables import check_combinations, table_of
+from opendp_bayes.framework.kept_rows import require_order
 from opendp_bayes.framework.merged_cells import merged_cells
 from opendp_bayes.framework.on_disk import EVERY_ROW, require_file
 from opendp_bayes.framework.question import Question
@@ -50,15 +51,18 @@ class Cells:
         np.add.at(counts, self.index[tuple(positions)], numbers.to_numpy().astype(np.int64))
         return counts[:-1]
 
-    def count(self, frame: pl.LazyFrame) -> Integers:
+    def count(self, frame: pl.LazyFrame, by_order: bool = False) -> Integers:
         """The number of records of each cell, shape `(k,)`, in one streaming pass.
 
         Grouping by the values themselves, and giving each group its cell afterwards, costs no more
         than counting in plain polars.
 
-        Raises `ContractError` where the file of the frame is gone.
+        Raises `ContractError` where the file of the frame is gone, or, with `by_order`, where the
+        frame has no fixed order.
         """
         require_file(frame)
+        if by_order:
+            require_order(frame)
         # Truncation may draw the rows of each identifier. By a seed that the session has set, one
         # record more would decide which rows of all others are drawn.
         pl.set_random_seed(secrets.randbits(64))

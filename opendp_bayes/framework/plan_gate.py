@@ -29,8 +29,8 @@ from opendp_bayes.framework.plan_values import (
 )
 
 #: Comparisons of a limit: on which side the number of a row stands, and on which the limit.
-_COMPARED = {"Lt": ("left", "right"), "LtEq": ("left", "right")}
-_COMPARED |= {"Gt": ("right", "left"), "GtEq": ("right", "left")}
+COMPARED = {"Lt": ("left", "right"), "LtEq": ("left", "right")}
+COMPARED |= {"Gt": ("right", "left"), "GtEq": ("right", "left")}
 
 
 def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> None:
@@ -43,17 +43,17 @@ def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> No
     source : a frame with the columns and types that OpenDP's domain has.
     bounds : the distance of the privacy unit; its Bounds may name columns to group by.
     """
-    schema = _written(source)["DataFrameScan"]["schema"]
+    schema = written(source)["DataFrameScan"]["schema"]
     keys = [key for bound in bounds for key in bound.by] if isinstance(bounds, Sequence) else []
     exprs = [pl.col(key) if isinstance(key, str) else key for key in keys]
     bounded = frozenset(name for expr in exprs for name in expr.meta.root_names())
     try:
-        _rows(_written(plan), schema, bounded)
+        _rows(written(plan), schema, bounded)
     except RefusedError as error:
         raise ValueError(f"query: {error} docs/guarantee.md lists what is accepted.") from None
 
 
-def _written(plan: pl.LazyFrame) -> Any:
+def written(plan: pl.LazyFrame) -> Any:
     """The plan as polars writes it."""
     try:
         with silenced():  # polars will drop the JSON form; OpenDP pins the version that has it
@@ -158,8 +158,8 @@ def _limited(rows: Rows, node: Any) -> frozenset[str] | None:
         return None
     if body["op"] == "And":
         return _all([_limited(rows, body[side]) for side in ("left", "right")])
-    window, limit = (body[side] for side in _COMPARED.get(body["op"], ("left", "right")))
-    if body["op"] not in _COMPARED or named(window)[0] != "Over":
+    window, limit = (body[side] for side in COMPARED.get(body["op"], ("left", "right")))
+    if body["op"] not in COMPARED or named(window)[0] != "Over":
         return None
     function, by, order, mapping = fields(window["Over"], "function partition_by order_by mapping")
     if order is not None or mapping != "GroupsToRows" or value_of(rows, limit).of_rows:
@@ -181,7 +181,7 @@ def _check_numbers(rows: Rows, node: Any) -> None:
     One change of their order alone: polars 1.36 numbers rows of other identifiers as well when it
     sorts by several keys, and gives numbers twice when it sorts numbers that were turned around.
     """
-    if node == _ROW_NUMBERS:
+    if node == ROW_NUMBERS:
         return
     kind, body = named(node)
     if kind == "SortBy":
@@ -199,7 +199,7 @@ def _check_numbers(rows: Rows, node: Any) -> None:
             raise RefusedError("Over")
     else:
         raise RefusedError("Over")
-    if inner != _ROW_NUMBERS:
+    if inner != ROW_NUMBERS:
         raise RefusedError("Over")
 
 
@@ -222,7 +222,7 @@ _STEPS: dict[str, Callable[[Rows, Any], Rows]] = {
 }
 _WRITTEN = {"Filter": "filter", "HStack": "with_columns", "Select": "select", "GroupBy": "group_by"}
 #: `pl.int_range(pl.len())`
-_ROW_NUMBERS = {
+ROW_NUMBERS = {
     "Function": {
         "input": [{"Literal": {"Dyn": {"Int": 0}}}, "Len"],
         "function": {"Range": {"IntRange": {"step": 1, "dtype": {"Literal": "Int64"}}}},

@@ -25,6 +25,7 @@ from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes.framework.boundary import silenced
 from opendp_bayes.framework.counts import make_counts, records_of_bounds
+from opendp_bayes.framework.kept_rows import kept_rows
 from opendp_bayes.framework.plan_gate import check_plan
 from opendp_bayes.framework.question import Question
 from opendp_bayes.mathematics.telling import told
@@ -50,7 +51,15 @@ def counts_of_frame(
     else:
         made_by = "make_categorical_counts"
     stable, base = stable_plan(query)
-    return stable >> make_counts(*stable.output_space, question, made_by), base
+    by_order = bool(kept_of(query))
+    return stable >> make_counts(*stable.output_space, question, made_by, by_order), base
+
+
+def kept_of(query: LazyFrameQuery | LazyGroupByQuery) -> str:
+    """Say which rows of each identifier a query keeps (`kept_rows`)."""
+    if isinstance(query, LazyGroupByQuery):
+        query, _ = ungrouped(query)
+    return kept_rows(object.__getattribute__(query, "polars_plan"))
 
 
 def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:

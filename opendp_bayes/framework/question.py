@@ -154,7 +154,8 @@ def _of_columns(given: Any, names: list[str], argument: str) -> list[Any]:
 @runtime_checkable
 class Countable(Protocol):
     """A query that can count, whatever its data are in: the door for other kinds than OpenDP's
-    polars queries.
+    polars queries. Where it limits the rows of each identifier by a fixed rule, its attribute
+    `kept` may say so in words, as `Promise.kept` does.
     """
 
     def counts_of(self, question: Question) -> tuple[Transformation, Query]:

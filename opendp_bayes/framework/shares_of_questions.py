@@ -137,14 +137,16 @@ def estimated_together(
     questions: Mapping[str, Asked], settings: Mapping[str, Setting]
 ) -> Blocks | None:
     """The questions of which one posterior can be made: those without groups whose mechanisms add
-    noise to the counts. Of questions that share columns those that are nested are levels, in a
-    block of their own; others are tables, unless they merge categories.
+    noise to the counts, of rows that are the same for each. Of questions that share columns those
+    that are nested are levels, in a block of their own; others are tables, unless they merge
+    categories.
     """
     noisy = {
         name: asked
         for name, asked in questions.items()
         if not groups_and_labels(asked.space.categories)[0]
         and noise_variance(settings[name]) is not None
+        and (asked.kept or not asked.truncated)
     }
     levels, tables = [], {name: one for name, one in noisy.items() if not one.question.parts}
     for names in _sharing_columns(noisy):
@@ -172,11 +174,7 @@ def _sharing_columns(questions: Mapping[str, Asked]) -> list[list[str]]:
 
 
 def joint_levels(questions: Mapping[str, Asked]) -> JointLevels | None:
-    """The questions as levels of a tree; None where they are not nested, or were limited for each
-    identifier, where rows may differ from one to another.
-    """
-    if any(asked.truncated for asked in questions.values()):
-        return None
+    """The questions as levels of a tree; None where they are not nested."""
     tables = {
         name: _Counted(asked.space.labels, asked.space.axes, asked.question.parts)
         for name, asked in questions.items()

@@ -67,9 +67,9 @@ def combine(
         of its variable. Where the categories of each are sums of those of one of them, they lead to
         a `LevelsPosterior` (`docs/levels.md`).
     records : `"same"`: noisy looks at the same records, whose true counts are equal; a public
-        number of records of one of them holds for all; none may be truncated, because the rows that
-        are kept may differ. `"different"`: of records that have nothing in common but the
-        probabilities; the posterior's `counts` are those of all together.
+        number of records of one of them holds for all; where rows of each identifier were limited,
+        it was by the same fixed rule (`Promise.kept`). `"different"`: of records that have nothing
+        in common but the probabilities; the posterior's `counts` are those of all together.
     draws_may_agree : a release that is given twice would count twice, so that two which drew the
         same, by the same mechanism, are refused. With True they are two draws that happen to agree,
         as those of small counts do now and then.

@@ -20,8 +20,9 @@ class Combination:
     Attributes
     ----------
     releases : at least two.
-    records : `"same"`, whose true counts are equal, so that none is `truncated`, or `"different"`,
-        which have nothing in common but the probabilities.
+    records : `"same"`, whose true counts are equal, so that rows were limited by one fixed rule
+        (`Promise.kept`) or not at all; or `"different"`, which have nothing in common but the
+        probabilities.
     draws_may_agree : whether two of them may hold the same: otherwise they are taken for one
         release, given twice.
 
@@ -129,13 +130,21 @@ def check_whole(name: str, release: ReleasedData) -> None:
 
 def check_same_records(named: Mapping[str, ReleasedData]) -> None:
     """Raise `ValueError` where releases, by their names, cannot be of the same records."""
+    first = next(iter(named))
     for name, release in named.items():
-        if release.promise.truncated:
+        promise = release.promise
+        if promise.truncated and not promise.kept:
             raise ValueError(
                 f"{name}: is of rows that were limited for each identifier, and which of them are"
-                " kept may differ from release to release, and so may the true counts; make one"
-                " release with the budget of all, or limit the rows in the frame, before the"
-                " Context, with `contributions=` as the privacy unit."
+                " kept may differ from release to release, and so may the true counts; keep the"
+                " first of each, with `query.truncate_per_group(..., keep='first')`, or make one"
+                " release with the budget of all."
+            )
+        if promise.kept != named[first].promise.kept:
+            raise ValueError(
+                f"{name}: is of {promise.kept or 'all rows'}, and {first} is of"
+                f" {named[first].promise.kept or 'all rows'}, so that their true counts differ;"
+                " release all with the same limit."
             )
     sizes = {name: one.size for name, one in named.items() if one.size is not None}
     if len(set(sizes.values())) > 1:

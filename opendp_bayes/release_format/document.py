@@ -134,6 +134,9 @@ class Document(
     truncated: Annotated[
         bool, field_of("Whether rows of each identifier were limited before they were counted.")
     ] = False
+    kept: Annotated[
+        str, field_of("The fixed rule by which rows were kept; empty where they were drawn.")
+    ] = ""
 
     @classmethod
     def write(cls, release: Written, **fields: Any) -> str:
@@ -151,6 +154,7 @@ class Document(
             loss=LossDocument.of(promise.loss),
             measure=promise.measure,
             truncated=promise.truncated,
+            kept=promise.kept,
             **fields,
         )
         return msgspec.json.encode(document).decode()
@@ -218,6 +222,10 @@ class Document(
             ),
             (self.d_in >= 1, f"d_in={self.d_in!r}: must be at least 1."),
             (
+                self.truncated or not self.kept,
+                f"kept={self.kept!r}: is of rows that were limited; truncated must be true.",
+            ),
+            (
                 all(bound is None or bound >= 0 for bound in bounds),
                 f"loss={self.loss!r}: every bound must be null or at least 0.",
             ),
@@ -235,7 +243,7 @@ class Document(
             "prior": tuple(self.prior),
             "mechanism": self.mechanism.value(),
             "promise": Promise(
-                self.size, self.d_in, self.loss.value(), self.measure, self.truncated
+                self.size, self.d_in, self.loss.value(), self.measure, self.truncated, self.kept
             ),
         }
 

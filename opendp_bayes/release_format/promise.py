@@ -28,6 +28,8 @@ class Promise:
     measure : the OpenDP privacy measure that the release was made under.
     truncated : whether the rows of each identifier were limited before they were counted, so that
         what is estimated is the rows that were kept (`docs/limits.md`).
+    kept : the fixed rule by which they were kept, such as "the first 2 rows of each person"; empty
+        where they were drawn at random, or where the rule is not known.
 
     >>> from opendp_bayes import PrivacyLoss, Promise
     >>> promise = Promise(None, 1, PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0), "MaxDivergence")
@@ -40,6 +42,7 @@ class Promise:
     loss: PrivacyLoss
     measure: str
     truncated: bool = False
+    kept: str = ""
 
     @classmethod
     def none(cls, size: int | None) -> "Promise":
@@ -146,6 +149,8 @@ class Promised:
         """The promise as the `repr` of a release shows it."""
         size = f"size={self.size}, " if self.size is not None else ""
         truncated = ", truncated=True" if self.promise.truncated else ""
+        if self.promise.kept:
+            truncated += f", kept={self.promise.kept!r}"
         if not self.promise.is_stated:
             return f"{size}no privacy loss stated{truncated}"
         return (

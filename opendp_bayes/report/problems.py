@@ -39,12 +39,6 @@ def problems(found: Specification) -> Iterator[Problem]:
 
 def _problems_of_joint(found: Specification) -> Iterator[Problem]:
     """Yield what keeps results from being estimated together."""
-    if found.privacy.rows_per_identifier is not None:
-        yield (
-            ("privacy", "rows_per_identifier"),
-            "does not go with joint: which rows are kept may differ from table to table. Limit them"
-            " in the data, with contributions as the unit.",
-        )
     seen = set()
     for number, result in enumerate(found.results):
         where = ("results", number)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from opendp_bayes.display.sheet import Body, Column, Marked, Note, Row, Sheet, Table
-from opendp_bayes.display.wording import TRUNCATED, described, group_name, guarantee, prior_said
+from opendp_bayes.display.wording import described, group_name, guarantee, limited, prior_said
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.estimates import (
     Estimate,
@@ -89,7 +89,7 @@ def grouped_sheet(
 
 def promised(promise: Promise, whose: str = "") -> list[Note]:
     """State the promise, and the limit on the rows of an identifier where there is one."""
-    return [f"{whose}{guarantee(promise)}", *([TRUNCATED] if promise.truncated else [])]
+    return [f"{whose}{guarantee(promise)}", *limited(promise)]
 
 
 def _by(mechanism: Mechanism) -> Note:

@@ -172,9 +172,9 @@ def test_an_expression_is_called_what_polars_calls_it(label):
     if outcome(every.MORE[label]) is not None:
         return
     empty = pl.LazyFrame(schema=every.SCHEMA)
-    written = plan_gate._written(empty.select(every.MORE[label]))["Select"]["expr"][0]
+    written = plan_gate.written(empty.select(every.MORE[label]))["Select"]["expr"][0]
     value = plan_values.value_of(
-        plan_values.Rows(frozenset(["c"]), plan=plan_gate._written(empty)), written
+        plan_values.Rows(frozenset(["c"]), plan=plan_gate.written(empty)), written
     )
     schema = empty.select(every.MORE[label]).collect_schema()
     assert [value.name] == schema.names()

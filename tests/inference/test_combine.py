@@ -352,6 +352,33 @@ def test_truncated_rows_are_not_the_same_records(made):
     assert combine([first, limited], records="different").release.size == 2 * first.size
 
 
+def test_rows_kept_by_one_fixed_rule_are_the_same_records(made):
+    first, second = made(SAME["two categories"])
+
+    def limited(release, kept):
+        return replace(release, promise=replace(release.promise, truncated=True, kept=kept))
+
+    one, same, other = "the first row of each id", "the first row of each id", "the last row of id"
+    together = combine([limited(first, one), limited(second, same)], records="same")
+    np.testing.assert_array_equal(together.mean(), combine([first, second], records="same").mean())
+    for before, after, message in (
+        (limited(first, one), limited(second, other), "is of the last row of id, and .* the first"),
+        (
+            first,
+            limited(second, one),
+            r"is of the first row of each id, and releases\[0\] is of all",
+        ),
+        (
+            limited(first, one),
+            second,
+            r"releases\[1\]: is of all rows, and releases\[0\] is of the",
+        ),
+        (limited(first, one), limited(second, ""), r"releases\[1\]: is of rows that were limited"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            combine([before, after], records="same")
+
+
 def test_refuses_what_is_out_of_reach(made):
     exponential = ((3000, 5000, 1), 8001, HellingerExponential(0.2), PRIOR)
     with pytest.raises(ValueError, match="the data sets cannot be listed"):

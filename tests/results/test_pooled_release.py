@@ -55,13 +55,16 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
         NORTH.to_frame(1.0)
 
 
-@pytest.mark.parametrize("truncated", [False, True])
-def test_the_table_has_the_promise_of_the_release(truncated: bool) -> None:
-    made = promise(None, d_in=2, truncated=truncated)
+@pytest.mark.parametrize(
+    ("truncated", "kept"), [(False, ""), (True, ""), (True, "the last row of each id")]
+)
+def test_the_table_has_the_promise_of_the_release(truncated: bool, kept: str) -> None:
+    made = promise(None, d_in=2, truncated=truncated, kept=kept)
     shown = pooled_of(("north", None), [[4, 0], [10, 90]], made=made).sheet()
     text = " ".join(plain.rendered(shown).split())
     assert "All groups together: ε = 1 for data sets that differ by 2 records added" in text
     assert ("rows of each identifier were limited" in text) == truncated
+    assert ("limited to the last row of each id before they were counted" in text) == bool(kept)
     grouped = GroupedRelease(
         ("n", "s"), ((40, 10), (10, 30)), ("a", "b"), (1.0, 1.0), PRIVATE, made
     )

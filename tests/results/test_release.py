@@ -88,6 +88,18 @@ def test_what_it_says_of_itself():
     assert "size" not in private
     limited = release().with_promise(promise(5, truncated=True))
     assert repr(limited).endswith("measure='MaxDivergence', truncated=True)")
+    kept = release().with_promise(promise(5, truncated=True, kept="the first row of each id"))
+    assert repr(kept).endswith(", truncated=True, kept='the first row of each id')")
+
+
+def test_json_has_the_rule_by_which_rows_were_kept_and_may_be_without():
+    def limited(kept):
+        return release(LaplaceParameters(4.0)).with_promise(promise(5, truncated=True, kept=kept))
+
+    by_rule, drawn = limited("the first row of each id"), limited("")
+    assert Release.from_json(by_rule.to_json()) == by_rule != drawn
+    assert "kept" not in drawn.to_json()
+    assert Release.from_json(drawn.to_json()) == drawn
 
 
 def test_derived_values():
@@ -287,6 +299,7 @@ def test_unusual_releases_fit_the_schema(changes):
 #: What the schema cannot say: fields that must agree with each other, and what only the mechanism
 #: or the integers of the machine know.
 AGREEMENT = {
+    "a rule of rows that were not limited",
     "too few draws",
     "too many draws",
     "too few categories",
@@ -445,6 +458,12 @@ CORRUPTED = {
         "laplace_parameters",
         r"Expected `object`, got `str` - at `\$\.mechanism`",
     ),
+    "a rule of rows that were not limited": (
+        "kept",
+        "the first row of each id",
+        "kept='the first row of each id': is of rows that were limited; truncated must be true",
+    ),
+    "a rule as a number": ("kept", 2, r"Expected `str`, got `int` - at `\$\.kept`"),
     "measure as a number": ("measure", 3, r"Expected `str`, got `int` - at `\$\.measure`"),
 }
 

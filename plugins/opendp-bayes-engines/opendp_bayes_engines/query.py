@@ -25,7 +25,7 @@ class EngineQuery(Query):
     """A query on a frame of any engine: steps, each a new query, and then `opendp_bayes.posterior`.
 
     Each step is checked when it is made, and runs when something is released. `schema` has what is
-    known of each column.
+    known of each column, and `kept` says which rows of each identifier are kept.
     """
 
     def __init__(
@@ -35,12 +35,14 @@ class EngineQuery(Query):
         identifier: str | None,
         plan: Transformation | None = None,
         by: tuple[str, ...] = (),
+        kept: str = "",
+        selected: bool = False,
     ) -> None:
         chain = base._chain if plan is None else plan
         super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
-        self.schema = schema
+        self.schema, self.kept = schema, kept
         self._base, self._identifier = base, identifier
-        self._plan, self._by = plan, by
+        self._plan, self._by, self._selected = plan, by, selected
 
     def filter(self, *predicates: Any, **constraints: Any) -> "EngineQuery":
         """Keep the rows that fulfil every predicate; `filter(region="north")` is short for
@@ -79,7 +81,7 @@ class EngineQuery(Query):
             )
         step = Truncate.build(self.schema, self._identifier, as_size(m, "m"))
         limited = self._then(step)
-        limited._identifier = None
+        limited._identifier, limited.kept = None, step.rule(selected=self._selected)
         return limited
 
     def group_by(self, *by: str) -> "EngineQuery":
@@ -93,7 +95,9 @@ class EngineQuery(Query):
                 f"by={told(names)}: must be names of columns; compute them in the plan first."
             )
         self._check_ungrouped()
-        return EngineQuery(self._base, self.schema, self._identifier, self._plan, tuple(names))
+        return EngineQuery(
+            self._base, self.schema, self._identifier, self._plan, tuple(names), self.kept
+        )
 
     def compositor(self, *args: Any, **kwargs: Any) -> Query:
         """Return a query whose `.release()` is another Context, over the frame that the plan makes,
@@ -147,7 +151,10 @@ class EngineQuery(Query):
         self._check_ungrouped()
         made = make_step(*self._space, step)
         plan = made if self._plan is None else self._plan >> made
-        return EngineQuery(self._base, step.schema, self._identifier, plan)
+        selected = self._selected or (isinstance(step, WithColumns) and step.only)
+        return EngineQuery(
+            self._base, step.schema, self._identifier, plan, kept=self.kept, selected=selected
+        )
 
     def _check_ungrouped(self) -> None:
         if self._by:

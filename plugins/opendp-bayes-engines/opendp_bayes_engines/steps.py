@@ -138,6 +138,14 @@ class Truncate:
     def order(self) -> list[str]:
         return sorted(set(self.schema) - {self.identifier})
 
+    def rule(self, *, selected: bool) -> str:
+        """Say which rows are kept. The columns are named if they were `selected`: those of a file
+        without a header are somebody's record.
+        """
+        kept = "row" if self.rows == 1 else f"{self.rows} rows"
+        by = ", ".join(self.order) if selected else f"all {len(self.order)} other columns"
+        return f"the first {kept} of each {self.identifier} by {by}"
+
     def apply(self, frame: Frame) -> Frame:
         number, one = f"{RESERVED}number", f"{RESERVED}one"
         keys = {

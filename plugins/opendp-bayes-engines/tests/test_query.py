@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
@@ -140,8 +141,8 @@ def test_a_survey_of_people_with_several_rows(frame: Any) -> None:
         survey.release()
 
 
-def test_levels_are_estimated_together_but_not_of_limited_rows(in_an_engine: Any) -> None:
-    """A release says that rows were limited, and not that they are the same for every level."""
+def test_levels_are_estimated_together_also_of_limited_rows(in_an_engine: Any) -> None:
+    """Which rows are kept does not depend on the question, and the release says so."""
     votes, first = ["no", "yes", "maybe", "never"], {"nulls": "no", "unknown": "no"}
     levels = ob.levels("vote", votes, branching=2, budget="rho", **first)
     people = made(in_an_engine, epsilon=900.0, contributions=3)
@@ -151,8 +152,35 @@ def test_levels_are_estimated_together_but_not_of_limited_rows(in_an_engine: Any
     limited = made(in_an_engine, epsilon=900.0, contributions=1, identifier="person")
     found: Any = ob.survey(limited.query().truncate_per_group(1), levels).release()
     assert found["vote by 2"].drawn[0] == sum(found["vote"].drawn[:2])
-    with pytest.raises(ValueError, match="is of rows that were limited for each identifier"):
-        assert found.posterior
+    assert found["vote"].promise.kept == "the first row of each person by all 3 other columns"
+    exact = np.array(found["vote"].drawn)
+    assert found.posterior["vote"].counts.mean() == pytest.approx(exact, abs=0.01)
+    fewer = made(in_an_engine, epsilon=900.0, contributions=1, identifier="person")
+    other: Any = ob.survey(fewer.query().truncate_per_group(2), levels).release()
+    with pytest.raises(ValueError, match="is of the first 2 rows of each person by all 3 other"):
+        ob.combine({"vote": found["vote"], "vote by 2": other["vote by 2"]}, records="same")
+
+
+def test_tables_of_limited_rows_have_one_posterior(in_an_engine: Any) -> None:
+    of = made(in_an_engine, epsilon=60.0, contributions=1, identifier="person")
+    region = {"categories": ["north", "south"], "nulls": "north", "unknown": "south"}
+    both = {name: {"region": region[name], "vote": VOTES[name]} for name in region}
+    asked = {"vote": {"column": "vote", **VOTES}, "both": {"column": ["region", "vote"], **both}}
+    query = of.query().truncate_per_group(2)
+    found: Any = ob.survey(query.filter(nw.col("age") > -9), asked, share="equal").release()
+    together = ob.survey_posterior(dict(found.items()), effective_draws=20)
+    assert together.size.mean() == pytest.approx(5, abs=1)
+
+
+def test_the_columns_of_a_rule_are_named_where_the_plan_names_them(frame: Any) -> None:
+    """Those of a file without a header are somebody's record."""
+    query = made(frame, contributions=1, identifier="person").query()
+    assert query.kept == query.filter(nw.col("age") > 9).kept == ""
+    limited = query.select("vote", "person").filter(vote="yes").truncate_per_group(2)
+    assert limited.kept == "the first 2 rows of each person by vote"
+    assert limited.group_by("vote").kept == limited.select("vote").kept == limited.kept
+    older = query.with_columns(old=nw.col("age") > 60).truncate_per_group(1)
+    assert older.kept == "the first row of each person by all 4 other columns"
 
 
 @pytest.mark.parametrize("steps", [False, True])

@@ -1,0 +1,292 @@
+"""Rows of each identifier kept by a fixed rule: what a release says of it, that every question
+counts the same ones, whatever frame they come from, and which frames have no order to go by.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.framework import joint_cells
+from opendp_bayes.framework.boundary import ReleaseError
+from opendp_bayes.framework.kept_rows import kept_rows, require_order
+
+C = pl.col
+AGES = list(range(16))
+FOURS = {str(at): AGES[at : at + 4] for at in range(0, 16, 4)}
+GROUPS = ["a", "b", "c"]
+RNG = np.random.default_rng(1)
+#: Five rows of each person, shuffled.
+FRAME = pl.DataFrame(
+    {
+        "who": RNG.permutation(np.repeat(np.arange(4000), 5)),
+        "age": RNG.integers(0, 16, 20_000),
+        "group": RNG.choice(GROUPS, 20_000),
+    }
+)
+AGE: dict[str, Any] = {"column": "age", "categories": AGES, "nulls": 0, "unknown": 0}
+TABLE = {
+    "column": ["age", "group"],
+    "categories": {"age": AGES, "group": GROUPS},
+    "nulls": {"age": 0, "group": "a"},
+    "unknown": {"age": 0, "group": "a"},
+}
+LEVELS = {"four": {**AGE, "merge": FOURS}, "age": AGE, "table": TABLE}
+
+
+def opened(data: pl.LazyFrame, queries: int = 1, **loss: float) -> Any:
+    return dp.Context.compositor(
+        data=data,
+        privacy_unit=dp.unit_of(contributions=1, identifier="who"),
+        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1e5 * queries})),
+        split_evenly_over=queries,
+    )
+
+
+def kept(plan: Callable[[Any], Any]) -> str:
+    return kept_rows(object.__getattribute__(plan(opened(FRAME.lazy()).query()), "polars_plan"))
+
+
+RANKED = pl.struct("age", "group").rank("dense").over("who")
+NUMBERED = pl.int_range(pl.len()).over("who")
+FIXED = [
+    (lambda q: q.truncate_per_group(2, keep="first"), "the first 2 rows of each who"),
+    (lambda q: q.truncate_per_group(1, keep="last"), "the last row of each who"),
+    (
+        lambda q: q.filter(C("age") > 3).truncate_per_group(2, keep="first").filter(C("age") < 9),
+        "the first 2 rows of each who",
+    ),
+    (
+        lambda q: (
+            q.truncate_per_group(2, by=["group"], keep="first")
+            .with_columns(old=C("age") > 9)
+            .truncate_num_groups(3, by=["group"], keep="last")
+        ),
+        "the first 2 rows of each who, group; of these the last 2 groups by group of each who",
+    ),
+    (lambda q: q.filter((NUMBERED <= 2) & (C("age") > 1)), None),
+    (lambda q: q.filter(NUMBERED <= 2), "the first 3 rows of each who"),
+    (lambda q: q.filter(pl.lit(2) > NUMBERED), "the first 2 rows of each who"),
+    (lambda q: q.filter(RANKED < 3), "the first 2 groups by age, group of each who"),
+]
+NOT_FIXED = [
+    lambda q: q,
+    lambda q: q.filter(C("age") > 3),
+    lambda q: q.truncate_per_group(2),
+    lambda q: q.truncate_per_group(2, keep=dp.polars.SortBy(["age"])),
+    lambda q: q.truncate_per_group(3, keep="first").truncate_per_group(2),
+    lambda q: q.truncate_per_group(2).truncate_per_group(1, keep="first"),
+    lambda q: q.truncate_per_group(2, by=[C("age") % 2], keep="first"),
+    lambda q: q.truncate_num_groups(2, by=[C("age") % 2], keep="first"),
+    lambda q: q.truncate_num_groups(2, by=["group"]),
+    lambda q: q.filter((NUMBERED < 2) & (NUMBERED < 3)),
+    lambda q: q.filter(pl.lit(1) + 1 > NUMBERED),
+]
+
+
+@pytest.mark.parametrize(("plan", "rule"), [(plan, rule or "") for plan, rule in FIXED])
+def test_a_fixed_rule_in_words(plan: Any, rule: str) -> None:
+    assert kept(plan) == rule
+
+
+@pytest.mark.parametrize("plan", NOT_FIXED)
+def test_no_rule_where_rows_are_drawn_or_it_is_not_known(plan: Any) -> None:
+    assert kept(plan) == ""
+
+
+def test_no_rule_where_a_step_makes_other_rows() -> None:
+    limited = FRAME.lazy().filter(NUMBERED < 2)
+    assert kept_rows(limited) == "the first 2 rows of each who"
+    assert kept_rows(limited.group_by("who").agg(pl.len())) == ""
+
+
+def in_memory(_: Path) -> pl.LazyFrame:
+    return FRAME.lazy()
+
+
+def in_chunks(_: Path) -> pl.LazyFrame:
+    return pl.concat(FRAME.iter_slices(1111), rechunk=False).lazy()
+
+
+def in_csv(folder: Path) -> pl.LazyFrame:
+    FRAME.write_csv(folder / "frame.csv")
+    return pl.scan_csv(folder / "frame.csv")
+
+
+def in_parquet(folder: Path) -> pl.LazyFrame:
+    FRAME.write_parquet(folder / "frame.parquet", row_group_size=1000)
+    return pl.scan_parquet(folder / "frame.parquet")
+
+
+def in_files(folder: Path) -> pl.LazyFrame:
+    for number, part in enumerate(FRAME.iter_slices(3000)):
+        part.write_parquet(folder / f"{number}.parquet", row_group_size=500)
+    return pl.scan_parquet(folder / "*.parquet")
+
+
+def in_arrow(folder: Path) -> pl.LazyFrame:
+    pl.concat(FRAME.iter_slices(700), rechunk=False).write_ipc(folder / "frame.arrow")
+    return pl.scan_ipc(folder / "frame.arrow")
+
+
+def sorted_first(folder: Path) -> pl.LazyFrame:
+    return in_parquet(folder).sort("group", maintain_order=True).filter(C("age") > -1)
+
+
+def stacked(folder: Path) -> pl.LazyFrame:
+    half = in_parquet(folder).with_columns(half=C("age") > 7)
+    return pl.concat([half.filter(C("half")), half.filter(~C("half"))])
+
+
+def joined(folder: Path) -> pl.LazyFrame:
+    names = pl.LazyFrame({"group": GROUPS, "name": ["x", "y", "z"]})
+    return in_parquet(folder).join(names, on="group", maintain_order="left_right")
+
+
+SOURCES = [in_memory, in_chunks, in_csv, in_parquet, in_files, in_arrow, sorted_first, stacked]
+SOURCES.append(joined)
+
+
+def apart(survey: Any) -> int:
+    """The records by which the three questions do not add up, but for noise far below one."""
+    four, age, table = (np.array(survey[name].drawn) for name in LEVELS)
+    assert four.sum() == age.sum() == table.sum() == 8000
+    differences = age.reshape(4, 4).sum(axis=1) - four, table.reshape(16, 3).sum(axis=1) - age
+    return sum(int(np.abs(each).sum()) for each in differences)
+
+
+@pytest.mark.parametrize("keep", ["first", "last"])
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_question_and_release_counts_the_same_rows(
+    source: Any, keep: Any, tmp_path: Path
+) -> None:
+    data = source(tmp_path)
+    of = opened(data, 3)
+    surveys = [
+        ob.survey(of.query().truncate_per_group(2, keep=keep), LEVELS).release() for _ in range(3)
+    ]
+    assert [apart(survey) for survey in surveys] == [0, 0, 0]
+    assert len({survey["table"].drawn for survey in surveys}) == 1
+    rows = data.collect().group_by("who", maintain_order=True)
+    exact = (rows.head(2) if keep == "first" else rows.tail(2))["age"].value_counts()
+    assert dict(exact.iter_rows()) == dict(enumerate(surveys[0]["age"].drawn))
+    together: Any = ob.combine(
+        {"age": surveys[0]["age"], "four": surveys[1]["four"]}, records="same"
+    )
+    assert together["age"].counts.mean() == pytest.approx(surveys[2]["age"].drawn, abs=0.01)
+
+
+@pytest.mark.parametrize("source", [in_memory, in_parquet])
+def test_rows_that_are_drawn_differ(source: Any, tmp_path: Path) -> None:
+    """The negative control. Of 8000 rows drawn twice some are others, surely."""
+    survey = ob.survey(opened(source(tmp_path)).query().truncate_per_group(2), LEVELS).release()
+    assert apart(survey) > 0
+    assert survey["age"].promise.kept == ""
+    with pytest.raises(ValueError, match="keep the first of each, with `query"):
+        ob.combine({name: survey[name] for name in ("age", "four")}, records="same")
+
+
+UNORDERED = [
+    lambda data: data.sort("group"),
+    lambda data: data.unique(),
+    lambda data: data.group_by("who", "age").agg(C("group").first()),
+    lambda data: data.join(data.select("group").unique(), on="group"),
+    lambda data: data.join(
+        pl.LazyFrame({"group": GROUPS, "name": GROUPS}), on="group", maintain_order="left"
+    ),
+    lambda data: data.map_batches(lambda frame: frame),
+]
+
+
+@pytest.mark.parametrize("make", UNORDERED)
+def test_frames_without_a_fixed_order_are_refused_and_nothing_is_spent(make: Any) -> None:
+    of = opened(make(FRAME.lazy()), epsilon=1.0)
+    query = of.query()
+    with pytest.raises(ReleaseError, match=r"no fixed order: it joins.*Let these keep the order"):
+        ob.survey(query.truncate_per_group(2, keep="first"), LEVELS).release()
+    drawn = ob.survey(query.truncate_per_group(2), LEVELS).release()
+    assert drawn["age"].promise.truncated
+
+
+@pytest.mark.parametrize("make", [UNORDERED[1], UNORDERED[2]])
+def test_frames_without_a_fixed_order_do_differ(
+    make: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The negative control: nothing else would notice."""
+    monkeypatch.setattr(joint_cells, "require_order", lambda frame: None)
+    of = opened(make(in_parquet(tmp_path)), 3)
+    found = [
+        ob.survey(of.query().truncate_per_group(1, keep="first"), {"table": TABLE}).release()
+        for _ in range(3)
+    ]
+    assert len({survey["table"].drawn for survey in found}) > 1
+
+
+@pytest.mark.parametrize(("stable", "same"), [(True, True), (False, False)])
+def test_a_sort_without_order_lets_one_record_more_change_rows_of_others(
+    stable: bool, same: bool
+) -> None:
+    """Why it is refused, and why `maintain_order` is enough: not by chance, polars sorts alike."""
+    numbered = FRAME.with_columns(
+        row=pl.int_range(pl.len()), third=C("age") % 3, half=C("age") // 8
+    )
+    one_more = numbered.head(1).with_columns(who=pl.lit(-1, pl.Int64))
+
+    def first(frame: pl.DataFrame) -> dict[int, int]:
+        ordered = frame.lazy().sort("third", "half", maintain_order=stable)
+        rows = ordered.filter(NUMBERED < 1).collect(engine="streaming")
+        return dict(rows.filter(C("who") >= 0).select("who", "row").iter_rows())
+
+    assert (first(numbered) == first(pl.concat([one_more, numbered]))) == same
+
+
+def test_steps_that_can_keep_the_order_and_do() -> None:
+    data = FRAME.lazy()
+    require_order(data.unique(maintain_order=True))
+    require_order(data.group_by("who", maintain_order=True).agg(pl.len()))
+    require_order(data.with_row_index().head(5).rename({"age": "years"}).cast({"who": pl.String}))
+
+
+def test_a_context_of_a_frame_in_memory_has_one_posterior() -> None:
+    with_text = FRAME.with_columns(C("group").cast(pl.Enum(GROUPS)))
+    of = ob.context(
+        with_text,
+        privacy_unit=dp.unit_of(contributions=1, identifier="who"),
+        privacy_loss=dp.loss_of(rho=50.0),
+        split_evenly_over=1,
+    )
+    tree = ob.levels("age", AGES, branching=4, budget="rho", nulls=0, unknown=0)
+    query = ob.survey(of.query().truncate_per_group(2, keep="first"), tree)
+    assert max(query.summarize()["joint_error"]) < 1
+    posterior: Any = query.release().posterior
+    exact = FRAME.group_by("who", maintain_order=True).head(2)["age"].to_numpy()
+    assert posterior["age by 4"].counts.mean() == pytest.approx(np.bincount(exact // 4), abs=10)
+
+
+def test_overlapping_tables_have_one_posterior() -> None:
+    sexes = FRAME.with_columns(sex=C("who") % 2 == 0).lazy()
+    asked = {
+        "table": {**TABLE, "mechanism": "laplace_parameters"},
+        "sexes": {
+            "column": ["group", "sex"],
+            "categories": {"group": GROUPS, "sex": [True, False]},
+            "nulls": {"group": "a", "sex": True},
+            "unknown": {"group": "a"},
+            "mechanism": "laplace_parameters",
+        },
+    }
+    of = opened(sexes, 2, epsilon=20.0)
+    query = ob.survey(of.query().truncate_per_group(2, keep="first"), asked, share="equal")
+    assert max(query.summarize()["joint_error"]) < 1
+    survey = query.release()
+    posterior = ob.survey_posterior(dict(survey.items()), effective_draws=20)
+    assert posterior.size.mean() == pytest.approx(8000, abs=60)
+    drawn = ob.survey(of.query().truncate_per_group(2), asked)
+    assert drawn.summarize()["joint_error"].to_list() == [None, None]
+    with pytest.raises(ValueError, match="is of rows that were limited for each identifier"):
+        drawn.release().posterior  # noqa: B018
