@@ -86,9 +86,8 @@ class ConsistentDraws:
 
 
 def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:
-    """Run chains until they have met and the number of records and each margin of one variable
-    have `effective` draws, and the measured tables have settled, or until the run has been doubled
-    a fixed number of times.
+    """Run chains until they have met, with `effective` draws of the number of records and of each
+    margin of one variable, and the measured tables have settled. Double the run at most so often.
     """
     margins: list[Scope] = [(), *((v,) for v in range(len(model.levels)))]
     measured = [table.scope for table in model.tables.values() if table.looks]
