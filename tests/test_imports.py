@@ -52,6 +52,17 @@ def test_using_the_mathematics_by_its_short_names_loads_neither() -> None:
     assert not {name.split(".")[0] for name in loaded_by(code)} & FRAMES
 
 
+def test_a_release_does_without_the_parts_of_scipy_that_load_slowly() -> None:
+    """They take as long as all else; `scipy.stats.beta` loads its part where it is used."""
+    loaded = loaded_by(
+        "import opendp_bayes.commands.query, opendp_bayes.framework.survey_query\n"
+        "from opendp_bayes import noisy_counts\n"
+        "noisy_counts([9, 4], ['a', 'b'], noise='discrete_laplace', scale=1.0).posterior.interval()"
+    )
+    assert "scipy.special" in loaded
+    assert not loaded & {f"scipy.{part}" for part in ("stats", "optimize", "interpolate", "signal")}
+
+
 def test_importing_the_package_loads_none_of_its_parts() -> None:
     assert {
         name for name in loaded_by("import opendp_bayes") if name.startswith("opendp_bayes.")

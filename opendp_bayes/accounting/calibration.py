@@ -10,8 +10,8 @@ from itertools import count
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
 
 from opendp_bayes.accounting.profile import (
     Accounting,
@@ -141,7 +141,7 @@ def fitted(
         of_guess = cast(Any, start.mechanism).width(guess, start.prior_array)
         return math.log(of_guess) + preference * log_smoothness
 
-    best = minimize_scalar(
+    best = scipy.optimize.minimize_scalar(
         width,
         bounds=[math.log(bound) for bound in bounds],
         method="bounded",

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from opendp_bayes.accounting.divergences import Pairs, hockey_stick
 from opendp_bayes.accounting.exact import loss_within
@@ -150,7 +150,7 @@ def epsilon_at(setting: Setting, d_in: int, delta: float) -> float:
     if excess(low) > 0:
         return largest
     step = 1e-11 * largest
-    epsilon = float(brentq(excess, 0.0, low, xtol=step, rtol=1e-13, maxiter=200))
+    epsilon = float(scipy.optimize.brentq(excess, 0.0, low, xtol=step, rtol=1e-13, maxiter=200))
     while delta_at(setting, d_in, epsilon) > delta:
         epsilon = min(epsilon + step, largest)
     return epsilon

@@ -5,8 +5,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.sparse.csgraph import shortest_path
+import scipy
 
 from opendp_bayes.display.pictures import GREY, NOISE_AWARE, PLUG_IN, pyplot, wrapped, write_above
 
@@ -80,7 +79,7 @@ def _places(number: int, joined: _Pairs) -> Any:
     edges = np.zeros((number, number))
     for pair in joined:
         edges[pair] = 1
-    wanted = shortest_path(edges, directed=False, unweighted=True)
+    wanted = scipy.sparse.csgraph.shortest_path(edges, directed=False, unweighted=True)
     wanted[np.isinf(wanted)] = wanted[np.isfinite(wanted)].max() + 1  # parts that nothing joins
     first, second = np.triu_indices(number, 1)
     length = wanted[first, second]
@@ -97,6 +96,8 @@ def _places(number: int, joined: _Pairs) -> Any:
 
     angle = np.linspace(0, 2 * np.pi, number, endpoint=False) + 0.1
     start = length.max() / 2 * np.column_stack([np.cos(angle), np.sin(angle)])
-    found = minimize(strain, start.reshape(-1), jac=True, method="L-BFGS-B").x.reshape(number, 2)
+    found = scipy.optimize.minimize(
+        strain, start.reshape(-1), jac=True, method="L-BFGS-B"
+    ).x.reshape(number, 2)
     found = found - found.mean(axis=0)
     return found @ np.linalg.svd(found, full_matrices=False)[2].T

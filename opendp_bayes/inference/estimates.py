@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
+from scipy import special
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.levels.levels_posterior import LevelPosterior
@@ -80,7 +81,9 @@ class InferredRelease(ReleasedData):
         (`docs/limits.md`); `posterior` does not.
         """
         return (
-            stats.beta(*self.concentration) if self.k == 2 else stats.dirichlet(self.concentration)
+            scipy.stats.beta(*self.concentration)
+            if self.k == 2
+            else scipy.stats.dirichlet(self.concentration)
         )
 
     @cached_property
@@ -108,9 +111,11 @@ def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
 
     Raises `ValueError` unless `0 < level < 1`.
     """
-    concentration = release.concentration
-    marginals = stats.beta(concentration, concentration.sum() - concentration)
-    return Estimate(marginals.mean(), marginals.std(), *marginals.interval(as_level(level)))
+    own, whole, tail = release.concentration, release.concentration.sum(), (1 - as_level(level)) / 2
+    rest, mean = whole - own, own / whole
+    std = np.sqrt(mean * (rest / whole) / (whole + 1))
+    lower, upper = (special.betaincinv(own, rest, part) for part in (tail, 1 - tail))
+    return Estimate(mean, std, lower, upper)
 
 
 def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estimate:

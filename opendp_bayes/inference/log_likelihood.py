@@ -9,8 +9,9 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import optimize, special
+from scipy import special
 from scipy.fft import next_fast_len
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
@@ -220,7 +221,7 @@ class _Public:
         step = 1.0
         while excess(high) < 0:
             high, step = high + step, 2 * step
-        return low if low == high else float(optimize.brentq(excess, low, high, xtol=1e-3))
+        return low if low == high else float(scipy.optimize.brentq(excess, low, high, xtol=1e-3))
 
 
 class _Private:
@@ -243,7 +244,7 @@ class _Private:
         def height(log_records: float) -> float:
             return log_records + float(self._log_masses(log_records, theta)[0].sum())
 
-        best = optimize.minimize_scalar(
+        best = scipy.optimize.minimize_scalar(
             lambda at: -height(at), bounds=(-20.0, self._longest), method="bounded"
         )
         peak, top = float(best.x), -float(best.fun)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeVar
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 from scipy.special import log_softmax
 
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -71,7 +71,7 @@ def best_shares(
         log_shares = np.maximum(log_softmax(weights), _LOWEST)
         return math.log(tree.mean_error(np.exp(-power * log_shares), wanted))
 
-    best = minimize(log_error, np.zeros(len(parts)), method="BFGS")
+    best = scipy.optimize.minimize(log_error, np.zeros(len(parts)), method="BFGS")
     shares = dict(zip(parts, np.exp(log_softmax(best.x)).tolist(), strict=True))
     finest = next(iter(parts))
     kept = {

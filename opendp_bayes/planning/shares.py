@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
-from scipy.optimize import brentq, minimize
+import scipy
 from scipy.special import log_softmax
 
 from opendp_bayes.mathematics.validation import Floats
@@ -59,7 +58,7 @@ class ErrorCurve:
         self._nodes[log_share] = math.log(error)
         at, log_errors = zip(*sorted(self._nodes.items()), strict=True)
         if len(at) > 1:
-            self._line = PchipInterpolator(at, log_errors)
+            self._line = scipy.interpolate.PchipInterpolator(at, log_errors)
             self._ends = [
                 (end, float(self._line(end)), self._slope(end)) for end in (at[0], at[-1])
             ]
@@ -153,7 +152,7 @@ def _equal(curves: Sequence[ErrorCurve]) -> Floats:
     # At the lower level one question alone takes the whole; at the upper none more than its part.
     low = max(curve(0.0) for curve in curves)
     high = max(curve(-math.log(len(curves))) for curve in curves)
-    level = brentq(excess, min(low, high) - 1e-9, high + 1e-9, xtol=1e-10)
+    level = scipy.optimize.brentq(excess, min(low, high) - 1e-9, high + 1e-9, xtol=1e-10)
     return log_softmax(at(level))
 
 
@@ -161,7 +160,9 @@ def _share_at(curve: ErrorCurve, level: float, lowest: float) -> float:
     """The logarithm of the share at which the curve comes down to the level."""
     if curve(lowest) <= level:
         return lowest
-    return 0.0 if curve(0.0) >= level else brentq(lambda at: curve(at) - level, lowest, 0.0)
+    if curve(0.0) >= level:
+        return 0.0
+    return float(scipy.optimize.brentq(lambda at: curve(at) - level, lowest, 0.0))
 
 
 def _smallest(curves: Sequence[ErrorCurve], start: Floats, together: _Together | None) -> Floats:
@@ -176,7 +177,7 @@ def _smallest(curves: Sequence[ErrorCurve], start: Floats, together: _Together |
         return float(np.mean(alone if together is None else alone * together.factors(log_shares)))
 
     scale = mean(start)
-    best = minimize(lambda weights: mean(weights) / scale, start, method="BFGS")
+    best = scipy.optimize.minimize(lambda weights: mean(weights) / scale, start, method="BFGS")
     return np.maximum(log_softmax(best.x), lowest)
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from opendp_bayes.display.as_table import Shown
 from opendp_bayes.display.sheet import Body, Column, Sheet, Table
@@ -161,7 +161,8 @@ def pooled(
 ) -> Pooled:
     """`GroupedRelease.pooled` and `Release.pooled`."""
     prior = as_prior(m_prior, len(groups.categories), "m_prior")
-    kappa_prior = stats.fisk(1.0, scale=_MEDIAN) if kappa_prior is None else kappa_prior
+    if kappa_prior is None:
+        kappa_prior = scipy.stats.fisk(1.0, scale=_MEDIAN)
     support = getattr(kappa_prior, "support", lambda: (-1.0, 0.0))()
     if not callable(getattr(kappa_prior, "logpdf", None)) or support[0] < 0:
         raise ValueError(

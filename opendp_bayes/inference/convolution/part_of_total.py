@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy import signal, special
+from scipy import fft, special
 
 from opendp_bayes.inference.convolution.lattices import (
     Lattices,
@@ -360,7 +360,9 @@ def _correlated(factors: Floats, weights: Floats) -> Floats:
     points = weights.size - size + 1
     if size * points <= _BLOCK:
         return np.asarray(factors @ sliding_window_view(weights, points))
-    return signal.fftconvolve(weights[None], factors[:, ::-1], mode="valid", axes=1)
+    length = fft.next_fast_len(weights.size, real=True)
+    product = fft.rfft(weights, length) * np.conj(fft.rfft(factors, length, axis=1))
+    return np.asarray(fft.irfft(product, length, axis=1)[:, :points])
 
 
 @dataclass(frozen=True, eq=False)

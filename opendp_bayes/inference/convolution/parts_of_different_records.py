@@ -5,7 +5,8 @@ of records, some of private ones for each share of the first release in all reco
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from opendp_bayes.inference.convolution.count_tables import moments
 from opendp_bayes.inference.convolution.dense_tables import Convolved
@@ -200,7 +201,7 @@ class _Shared:
                 steepest *= 2
         if steepest >= 0 or off(0.0) <= 0:
             return 0.0
-        return steepest if off(steepest) >= 0 else float(optimize.brentq(off, steepest, 0.0))
+        return steepest if off(steepest) >= 0 else float(scipy.optimize.brentq(off, steepest, 0.0))
 
     def _slope(self, number: float) -> float:
         """Slope of the logarithm of the weight of a number of records."""

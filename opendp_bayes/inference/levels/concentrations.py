@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.tree import Tree
@@ -97,7 +98,7 @@ def _most_probable(
     found = np.zeros(int(level.max()) + 1)
     for _ in range(_MOST_BOXES):
         box = np.clip(found - _REACH, *_BOUNDS), np.clip(found + _REACH, *_BOUNDS)
-        found = optimize.minimize(
+        found = scipy.optimize.minimize(
             loss,
             found,
             jac=True,

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.interpolate import RBFInterpolator
 from scipy.special import logsumexp
 
 from opendp_bayes.inference.likelihood.normalisers_of_two_categories import NO_COINS, POWERS
@@ -123,7 +123,8 @@ def _tabulated(
     if log_widths is not None and log_widths[nodes].std() > _SAME:
         place = np.column_stack([place, log_widths])
     place = place / place[nodes].std(axis=0)
-    return RBFInterpolator(place[nodes], values, kernel="thin_plate_spline")(place)
+    spline = scipy.interpolate.RBFInterpolator(place[nodes], values, kernel="thin_plate_spline")
+    return spline(place)
 
 
 def _far_apart(place: Floats) -> Integers:

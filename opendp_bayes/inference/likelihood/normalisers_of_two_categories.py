@@ -6,9 +6,10 @@ permute-and-flip.
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from scipy.interpolate import Akima1DInterpolator
+import scipy
 from scipy.special import logsumexp
 
 from opendp_bayes.inference.laws.count_cells import graded_edges
@@ -42,10 +43,12 @@ _NODES, _MOST_NODES, _COIN_NODES = 32, 2000, 200
 _ERROR, _ERROR_IN_WIDTHS, _LEAST, _MOST = 1e-5, 1e-4, 1e-7, 1e-5
 
 
+def _akima(at: Floats, values: Floats) -> Any:
+    return scipy.interpolate.Akima1DInterpolator(at, values)
+
+
 @lru_cache(maxsize=64)
-def curves(
-    law: ExponentialWeights, size: int, prior: tuple[float, ...]
-) -> tuple[Akima1DInterpolator, Akima1DInterpolator]:
+def curves(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tuple[Any, Any]:
     """`ln w` and `ln Z` for two categories, as functions of `position`.
 
     Nodes are evenly spaced in that coordinate. A smooth sensitivity has kinks, and the normaliser
@@ -71,7 +74,7 @@ def curves(
         if not middles.size:
             break
         there = both_at(middles)
-        missed = np.abs(Akima1DInterpolator(place[:-1], values)(position(middles, size)) - there)
+        missed = np.abs(_akima(place[:-1], values)(position(middles, size)) - there)
         of_widths = np.clip(_ERROR_IN_WIDTHS * np.exp(there[:, 0]), _LEAST, _MOST)
         bad = middles[(missed[:, 0] > of_widths) | (missed[:, 1] > _ERROR)]
         unsure = np.union1d(nodes[np.searchsorted(nodes, bad) - 1], bad)
@@ -79,11 +82,11 @@ def curves(
         order = np.argsort(nodes)
         nodes, values = nodes[order], values[order]
     place = position(nodes, size)
-    return Akima1DInterpolator(place, values[:, 0]), Akima1DInterpolator(place, values[:, 1])
+    return _akima(place, values[:, 0]), _akima(place, values[:, 1])
 
 
 @lru_cache(maxsize=64)
-def coin_curves(scale: float, size: int, prior: tuple[float, ...]) -> Akima1DInterpolator:
+def coin_curves(scale: float, size: int, prior: tuple[float, ...]) -> Any:
     """`ln S_m` of the coins of all candidates but x, for two categories, as a function of
     `position`; shape `(..., len(POWERS))`.
     """
@@ -93,7 +96,7 @@ def coin_curves(scale: float, size: int, prior: tuple[float, ...]) -> Akima1DInt
         centres, lengths, distances = _cells_around(count, size, np.array(prior))
         others = np.where(centres == count, 0, lengths)
         values.append(logsumexp(-np.multiply.outer(POWERS, distances) / scale, b=others, axis=1))
-    return Akima1DInterpolator(position(nodes, size), np.maximum(values, NO_COINS))
+    return _akima(position(nodes, size), np.maximum(values, NO_COINS))
 
 
 def _cells_around(count: int, size: int, prior: Floats) -> tuple[Integers, Integers, Floats]:

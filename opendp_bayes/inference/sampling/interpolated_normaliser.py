@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.interpolate import RBFInterpolator
+import scipy
 
 from opendp_bayes.inference.engines.true_counts import Generator
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet_multinomial
@@ -105,7 +105,7 @@ class LogNormaliser:
             np.maximum(place.std(axis=0), np.finfo(np.float64).eps),
         )
         difference = self._values - self._closed_form(counts, self._log_widths)
-        self._spline = RBFInterpolator(
+        self._spline = scipy.interpolate.RBFInterpolator(
             self._standardised(place), difference, kernel="linear", smoothing=_SMOOTHING
         )
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_level
 
@@ -34,7 +34,7 @@ class CombinedEstimate:
         """Both ends of the confidence intervals of probability `level`. Raises `ValueError` unless
         `0 < level < 1`.
         """
-        reach = stats.t.ppf((1 + as_level(level)) / 2, self.degrees_of_freedom) * self.std
+        reach = scipy.stats.t.ppf((1 + as_level(level)) / 2, self.degrees_of_freedom) * self.std
         return self.estimate - reach, self.estimate + reach
 
 
