@@ -96,8 +96,7 @@ def _places(number: int, joined: _Pairs) -> Any:
 
     angle = np.linspace(0, 2 * np.pi, number, endpoint=False) + 0.1
     start = length.max() / 2 * np.column_stack([np.cos(angle), np.sin(angle)])
-    found = scipy.optimize.minimize(
-        strain, start.reshape(-1), jac=True, method="L-BFGS-B"
-    ).x.reshape(number, 2)
+    best = scipy.optimize.minimize(strain, start.reshape(-1), jac=True, method="L-BFGS-B")
+    found = best.x.reshape(number, 2)
     found = found - found.mean(axis=0)
     return found @ np.linalg.svd(found, full_matrices=False)[2].T

@@ -45,7 +45,7 @@ from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.measurements import measurement_of
 from opendp_bayes.framework.posteriors import then_dirichlet_multinomial
 from opendp_bayes.framework.priors import NUMBER, with_prior
-from opendp_bayes.framework.query_plan import counts_of_frame, kept_of
+from opendp_bayes.framework.query_plan import counts_of_frame
 from opendp_bayes.framework.question import Countable, Question
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace, groups_and_labels
 from opendp_bayes.mathematics.validation import as_distance
@@ -174,8 +174,7 @@ def ask(
     arguments that do not fit each other or the query. Reads no data.
     """
     if isinstance(query, (LazyFrameQuery, LazyGroupByQuery)):
-        counts, base = counts_of_frame(query, question)
-        kept = kept_of(query)
+        counts, base, kept = counts_of_frame(query, question)
     elif isinstance(query, Countable):
         counts, base = query.counts_of(question)
         kept = getattr(query, "kept", "")

@@ -33,9 +33,9 @@ from opendp_bayes.mathematics.telling import told
 
 def counts_of_frame(
     query: LazyFrameQuery | LazyGroupByQuery, question: Question
-) -> tuple[Transformation, Query]:
+) -> tuple[Transformation, Query, str]:
     """Turn the plan of a query on a polars frame into counts, and return these with the query that
-    the frame came from.
+    the frame came from and which rows of each identifier are kept (`kept_rows`).
 
     Raises `ValueError`/`TypeError` for a plan that is not stable or a question that does not fit
     it.
@@ -51,15 +51,9 @@ def counts_of_frame(
     else:
         made_by = "make_categorical_counts"
     stable, base = stable_plan(query)
-    by_order = bool(kept_of(query))
-    return stable >> make_counts(*stable.output_space, question, made_by, by_order), base
-
-
-def kept_of(query: LazyFrameQuery | LazyGroupByQuery) -> str:
-    """Say which rows of each identifier a query keeps (`kept_rows`)."""
-    if isinstance(query, LazyGroupByQuery):
-        query, _ = ungrouped(query)
-    return kept_rows(object.__getattribute__(query, "polars_plan"))
+    kept = kept_rows(object.__getattribute__(query, "polars_plan"))
+    counts = make_counts(*stable.output_space, question, made_by, by_order=bool(kept))
+    return stable >> counts, base, kept
 
 
 def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:

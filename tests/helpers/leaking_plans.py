@@ -68,7 +68,7 @@ def counted(
         privacy_loss=dp.loss_of(epsilon=1.0),
         split_evenly_over=1,
     )
-    transformation, _ = counts_of_frame(plan(context.query()), Question.of(**arguments))
+    transformation, *_ = counts_of_frame(plan(context.query()), Question.of(**arguments))
     counts: list[int] = transformation(data).tolist()
     return counts
 

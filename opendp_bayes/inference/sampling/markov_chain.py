@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy
 from scipy import special
 
 from opendp_bayes.display.as_table import Shown, seconded, table
@@ -195,9 +196,7 @@ def r_hat_and_ess(values: Floats) -> tuple[float, float]:
 
 
 def _normal_scores(values: Floats) -> Floats:
-    _, place, ties = np.unique(values, return_inverse=True, return_counts=True)
-    middle = np.cumsum(ties) - (ties - 1) / 2
-    ranks = middle[place].reshape(values.shape)
+    ranks = scipy.stats.rankdata(values, method="average").reshape(values.shape)
     return special.ndtri((ranks - 0.375) / (values.size + 0.25))
 
 

@@ -68,15 +68,20 @@ class ConsistentDraws:
         """Number of records, shape `(chains, draws)`."""
         return np.asarray(self.cliques[self.model.tree.cliques[0]].sum(axis=-1))
 
+    @cached_property
+    def _settled(self) -> dict[Scope, tuple[float, float]]:
+        """Results of `settled`, which take seconds."""
+        return {}
+
     def settled(self, scopes: Sequence[Scope]) -> dict[Scope, tuple[float, float]]:
         """The largest R-hat and the fewest effective draws of the counts in each of some tables."""
-        found = {}
         for scope in scopes:
-            counts = self.counts(scope)
-            assert counts is not None  # noqa: S101  # measured, so in a clique
-            found_of = Diagnostics.of(counts.astype(np.float64))
-            found[scope] = float(found_of.r_hat.max()), float(found_of.ess.min())
-        return found
+            if scope not in self._settled:
+                counts = self.counts(scope)
+                assert counts is not None  # noqa: S101  # measured, so in a clique
+                found = Diagnostics.of(counts.astype(np.float64))
+                self._settled[scope] = float(found.r_hat.max()), float(found.ess.min())
+        return {scope: self._settled[scope] for scope in scopes}
 
     def have_met(self, scopes: Sequence[Scope], r_hat: float, effective: float) -> bool:
         """True if the counts in each of some tables have at most this R-hat and so many draws."""
