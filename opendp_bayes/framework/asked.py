@@ -89,11 +89,11 @@ class Asked:
     @property
     def truncated(self) -> bool:
         """True if the plan limits the rows of each identifier, as it must where the privacy unit is
-        an identifier.
+        an identifier, or a plan before it did.
         """
         metric = self.chain.input_metric
         inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
-        return isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
+        return bool(self.kept) or isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
 
     def measurement(self, budget: Any) -> Measurement:
         """The measurement on the space of the base query, with the smallest scale whose loss is

@@ -2,7 +2,7 @@
 an order that such a rule can go by.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import polars as pl
@@ -40,10 +40,33 @@ def kept_rows(plan: pl.LazyFrame) -> str:
     return "; of these ".join(rules) if all(rules) else ""
 
 
+def goes_by_order(plan: pl.LazyFrame) -> bool:
+    """True if a plan keeps rows of an identifier by their order in the frame, whether or not
+    `kept_rows` has words for it, rather than at random or by values of their groups.
+
+    The plan has passed `check_plan`; nothing of it is carried out.
+    """
+    return _numbers_in_order(written(plan))
+
+
+def _numbers_in_order(node: Any) -> bool:
+    """True if the numbers of rows are anywhere in a node, and not shuffled. Those that are sorted
+    by a column still begin with the order of the frame.
+    """
+    if node == ROW_NUMBERS:
+        return True
+    if isinstance(node, dict) and "Random" in (node.get("function") or ()):
+        return False
+    return any(map(_numbers_in_order, _parts(node)))
+
+
 def _limits(node: Any) -> bool:
     """True if a window is anywhere in a predicate."""
-    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    return (isinstance(node, dict) and "Over" in node) or any(map(_limits, parts))
+    return (isinstance(node, dict) and "Over" in node) or any(map(_limits, _parts(node)))
+
+
+def _parts(node: Any) -> Iterable[Any]:
+    return node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
 
 
 def _rule(predicate: Any) -> str:
@@ -86,27 +109,64 @@ def _counted(number: int, noun: str) -> str:
 
 
 def require_order(frame: pl.LazyFrame) -> None:
-    """Raise `ContractError` for a frame whose rows polars may give in another order each time, or
-    where one record more may change the order of others. Reads no rows.
+    """Raise `ContractError` for a frame that limits rows whose order polars may decide otherwise
+    each time, or one record more may change for others. Reads no rows.
     """
-    if not all(_steps_in_order(frame._ldf.visit())):
+    steps = list(_steps_in_order(frame._ldf.visit(), limited=False))
+    if not steps or not all(steps):  # without a step, the limit was not seen
         raise ContractError(
             "the plan keeps the first or last rows of each identifier, and the frame has no fixed"
-            " order: it joins, groups, sorts or makes rows unique, or polars does not say what it"
-            " does. Let these keep the order, with maintain_order=, or draw the rows, with"
+            " order: it joins, groups, sorts, shuffles or makes rows unique, or polars does not say"
+            " what it does. Let these keep the order, with maintain_order=, or draw the rows, with"
             " keep='sample'."
         )
 
 
-def _steps_in_order(visitor: Any) -> Iterator[bool]:
-    """For each step of a frame, from the last one, whether those before it decide its order."""
+def _steps_in_order(visitor: Any, *, limited: bool) -> Iterator[bool]:
+    """For each step of a frame up to the last limit, beginning there, whether those before it
+    decide its order.
+    """
     try:
-        yield _in_order(visitor.view_current_node())
+        node = visitor.view_current_node()
     except NotImplementedError as error:  # a step that polars has no view of, by its name
-        yield str(error) in _IN_ORDER
+        in_order = str(error) in _IN_ORDER
+    else:
+        exprs = [part for expr in visitor.get_exprs() for part in _expressions(visitor, expr.node)]
+        if is_filter := type(node).__name__ == "Filter":  # which moves no row
+            limited |= any(type(expr).__name__ in ("Window", "str") for expr in exprs)
+        in_order = _in_order(node) and (is_filter or not any(map(_reorders, exprs)))
+    if limited:
+        yield in_order
     for number in visitor.get_inputs():
         visitor.set_node(number)
-        yield from _steps_in_order(visitor)
+        yield from _steps_in_order(visitor, limited=limited)
+
+
+def _expressions(visitor: Any, number: int) -> Iterator[Any]:
+    """An expression and all that it is made of; one that polars has no view of by its name."""
+    try:
+        expr = visitor.view_expression(number)
+    except NotImplementedError as error:
+        yield str(error)
+        return
+    yield expr
+    for name in ("left", "right", "expr", "input", "function"):
+        inner = getattr(expr, name, [])
+        for part in inner if isinstance(inner, list) else [inner]:
+            yield from _expressions(visitor, part)
+
+
+def _reorders(expr: Any) -> bool:
+    """True if an expression, of all columns, makes another order of rows, as steps of a frame do
+    that have no `maintain_order`.
+    """
+    match type(expr).__name__:
+        case "SortBy":
+            return not expr.sort_options[0]
+        case "Function":
+            return bool(expr.function_data == ("unique", False))
+        case _:
+            return bool(expr == "random")  # shuffle and sample
 
 
 def _in_order(node: Any) -> bool:

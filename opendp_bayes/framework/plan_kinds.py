@@ -91,7 +91,7 @@ LIMITS = {
     "Reverse": Kind("`keep='last'`", "numbers them from the last"),
     "Random": Kind("`keep='sample'`", "numbers them at random, afresh in every release"),
     "SortBy": Kind(
-        "`keep=SortBy('x')`, one column", "numbers them in the order of their own values"
+        "`keep=SortBy('x')`, one column", "numbers them by their own values, not the least first"
     ),
     "Rank": Kind("`truncate_num_groups`", "numbers the groups, in the order of their values"),
     "AsStruct": Kind("`truncate_num_groups` of several columns", "is the values of the group"),

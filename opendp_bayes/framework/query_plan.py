@@ -25,7 +25,7 @@ from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes.framework.boundary import silenced
 from opendp_bayes.framework.counts import make_counts, records_of_bounds
-from opendp_bayes.framework.kept_rows import kept_rows
+from opendp_bayes.framework.kept_rows import goes_by_order, kept_rows
 from opendp_bayes.framework.plan_gate import check_plan
 from opendp_bayes.framework.question import Question
 from opendp_bayes.mathematics.telling import told
@@ -51,9 +51,9 @@ def counts_of_frame(
     else:
         made_by = "make_categorical_counts"
     stable, base = stable_plan(query)
-    kept = kept_rows(object.__getattribute__(query, "polars_plan"))
-    counts = make_counts(*stable.output_space, question, made_by, by_order=bool(kept))
-    return stable >> counts, base, kept
+    plan = object.__getattribute__(query, "polars_plan")
+    counts = make_counts(*stable.output_space, question, made_by, by_order=goes_by_order(plan))
+    return stable >> counts, base, kept_rows(plan)
 
 
 def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:

@@ -6,7 +6,8 @@ from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.release_format.kind_of_text import check_kind
-from opendp_bayes.report.specification import Specification
+from opendp_bayes.report.problems import problems
+from opendp_bayes.report.specification import Result, Specification
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.reading_results import release_from_json
 from opendp_bayes.results.release import Release
@@ -73,10 +74,35 @@ class Report(msgspec.Struct, frozen=True):
             raise ValueError(f"text: is not a report in JSON: {error}") from None
         if (document.format, document.version) != (NAME, VERSION):
             raise ValueError(f"format={document.format!r}: must be {NAME!r}, version {VERSION}.")
-        if len(document.releases) != len(document.specification.results):
+        asked = document.specification
+        for path, problem in problems(asked):
+            raise ValueError(f"specification: {'.'.join(map(str, path))}: {problem}")
+        if len(document.releases) != len(asked.results):
             raise ValueError("releases: must be one for each of the results.")
         releases = tuple(release_from_json(bytes(release)) for release in document.releases)
-        return cls(document.specification, releases, document.software)
+        for number, release in enumerate(releases):
+            if problem := _disagreement(asked, asked.results[number], release):
+                raise ValueError(
+                    f"releases[{number}]: {problem}; it is not of this specification, or one of"
+                    " them was changed."
+                )
+        return cls(asked, releases, document.software)
+
+
+def _disagreement(asked: Specification, result: Result, release: Release | GroupedRelease) -> str:
+    """Say where a release differs from what the page would say of it by its specification."""
+    privacy, promise = asked.privacy, release.promise
+    d_in = privacy.contributions * (privacy.rows_per_identifier or 1)
+    truncated = privacy.rows_per_identifier is not None
+    if isinstance(release, GroupedRelease) != (result.by is not None):
+        return f"by={result.by!r} is asked for"
+    if promise.size != privacy.size:
+        return f"size={promise.size}, and {privacy.size} is asked for"
+    if promise.d_in != d_in:
+        return f"d_in={promise.d_in}, and {d_in} is asked for"
+    if promise.truncated != truncated:
+        return f"truncated={promise.truncated}, and {truncated} is asked for"
+    return ""
 
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True):

@@ -138,3 +138,19 @@ def test_a_unit_of_nothing_is_refused(unit):
         ob.posterior(limited, "x", nulls=False, size=6 if "changes" in unit else None)
     with pytest.raises(ValueError, match="=0: must be between 1 and"):
         ob.context(frame, privacy_unit=dp.unit_of(**unit), privacy_loss=dp.loss_of(epsilon=1.0))
+
+
+def test_rows_by_a_column_are_not_those_with_the_least_values():
+    frame = pl.LazyFrame({"who": [1, 1, 1], "x": [30, 10, 20]})
+    of = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=1, identifier="who"),
+        privacy_loss=dp.loss_of(epsilon=1e4),
+        split_evenly_over=1,
+    )
+    query = of.query().truncate_per_group(1, keep=dp.polars.SortBy(["x"]))
+    release = ob.posterior(query, "x", categories=[10, 20, 30], nulls=10, unknown=10).release()
+    assert release.drawn == (0, 1, 0)
+    assert release.promise.kept == ""
+    page = (DOCS / "advisories.md").read_text(encoding="utf-8")
+    assert "of a person with 30, 10 and 20 it keeps 20" in page

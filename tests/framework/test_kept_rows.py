@@ -13,7 +13,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.framework import joint_cells
-from opendp_bayes.framework.boundary import ReleaseError
+from opendp_bayes.framework.boundary import ContractError, ReleaseError
 from opendp_bayes.framework.kept_rows import kept_rows, require_order
 
 C = pl.col
@@ -200,6 +200,10 @@ UNORDERED = [
         pl.LazyFrame({"group": GROUPS, "name": GROUPS}), on="group", maintain_order="left"
     ),
     lambda data: data.map_batches(lambda frame: frame),
+    lambda data: data.select(pl.all().sort_by("group")),
+    lambda data: data.select(pl.all().shuffle(seed=1)),
+    lambda data: data.select(pl.all().sample(fraction=1.0, shuffle=True, seed=1)),
+    lambda data: data.select(each=pl.struct(pl.all()).unique()).unnest("each"),
 ]
 
 
@@ -211,6 +215,62 @@ def test_frames_without_a_fixed_order_are_refused_and_nothing_is_spent(make: Any
         ob.survey(query.truncate_per_group(2, keep="first"), LEVELS).release()
     drawn = ob.survey(query.truncate_per_group(2), LEVELS).release()
     assert drawn["age"].promise.truncated
+
+
+#: Limits that go by the order of rows, of which no rule is said.
+BY_ORDER = [
+    lambda q: q.truncate_per_group(3, keep="first").truncate_per_group(2),
+    lambda q: q.truncate_per_group(2).truncate_per_group(1, keep="last"),
+    lambda q: q.truncate_per_group(1, keep=dp.polars.SortBy(["group"])),
+    lambda q: q.filter((NUMBERED < 2) & (NUMBERED < 3)),
+    lambda q: q.truncate_per_group(1, by=[C("age") % 2], keep="first").truncate_num_groups(
+        1, by=[C("age") % 2], keep="first"
+    ),
+    lambda q: q.truncate_per_group(1, keep="first").group_by("who").agg(age=C("age").min()),
+]
+
+
+@pytest.mark.parametrize("plan", BY_ORDER)
+def test_limits_by_order_need_one_whether_or_not_a_rule_is_said(plan: Any) -> None:
+    def released(data: pl.LazyFrame) -> Any:
+        return ob.posterior(plan(opened(data, epsilon=1.0).query()), **AGE).release()
+
+    assert released(FRAME.lazy()).promise.kept == ""
+    assert released(FRAME.lazy().sort("group", maintain_order=True)).promise.truncated
+    with pytest.raises(ReleaseError, match="no fixed order"):
+        released(FRAME.lazy().sort("group"))
+
+
+def test_limits_by_values_or_at_random_need_no_order() -> None:
+    data = FRAME.lazy().sort("group")
+    drawn = opened(data, epsilon=1.0).query().truncate_per_group(2)
+    ranked = opened(data, epsilon=1.0).query().filter(RANKED < 3).truncate_per_group(2)
+    for query in (drawn, ranked):
+        assert ob.posterior(query, **AGE).release().promise.truncated
+
+
+def test_an_order_that_nobody_limited_by_is_not_accepted() -> None:
+    """A limit that polars does not show must not pass for none."""
+    with pytest.raises(ContractError, match="no fixed order"):
+        require_order(FRAME.lazy().filter(C("age") > 3))
+
+
+def test_one_record_more_moves_rows_of_others_where_order_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The negative control: without the check the promise of one record was false."""
+    monkeypatch.setattr(joint_cells, "require_order", lambda frame: None)
+    frame = FRAME.with_columns(third=C("age") % 3, half=C("age") // 8)
+    one_more = pl.concat([frame.head(1).with_columns(who=pl.lit(-1, pl.Int64)), frame])
+
+    def drawn(data: pl.DataFrame) -> Any:
+        query = opened(data.lazy().sort("third", "half"), epsilon=1e6).query()
+        limited = query.filter((NUMBERED < 1) & (NUMBERED < 2))
+        return ob.posterior(limited, **AGE).release()
+
+    one, other = drawn(frame), drawn(one_more)
+    assert one.promise.d_in == 1
+    assert np.abs(np.subtract(one.drawn, other.drawn)).sum() > 1
 
 
 @pytest.mark.parametrize("make", [UNORDERED[1], UNORDERED[2]])
@@ -247,9 +307,16 @@ def test_a_sort_without_order_lets_one_record_more_change_rows_of_others(
 
 def test_steps_that_can_keep_the_order_and_do() -> None:
     data = FRAME.lazy()
-    require_order(data.unique(maintain_order=True))
-    require_order(data.group_by("who", maintain_order=True).agg(pl.len()))
-    require_order(data.with_row_index().head(5).rename({"age": "years"}).cast({"who": pl.String}))
+    in_order = [
+        data.unique(maintain_order=True),
+        data.group_by("who", maintain_order=True).agg(pl.len()),
+        data.with_row_index().head(5).rename({"age": "years"}).cast({"who": pl.String}),
+        data.select(pl.all().reverse()),
+        data.select(pl.all().sort_by("group", maintain_order=True)),
+    ]
+    for frame in in_order:
+        require_order(frame.filter(NUMBERED < 2))
+        require_order(frame.filter(NUMBERED < 2).group_by("who").agg(one=1))
 
 
 def test_a_context_of_a_frame_in_memory_has_one_posterior() -> None:

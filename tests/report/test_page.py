@@ -355,6 +355,32 @@ def test_json_that_is_no_report(marriages: Report, change, message: str) -> None
         Report.from_json(change(marriages.to_json()))
 
 
+@pytest.mark.parametrize(
+    ("part", "change", "message"),
+    [
+        ("privacy", {"size": 1000}, r"releases\[0\]: size=None, and 1000 is asked for"),
+        ("privacy", {"contributions": 2}, r"d_in=1, and 2 is asked for"),
+        (
+            "privacy",
+            {"identifier": "who", "rows_per_identifier": 1},
+            "truncated=False, and True is asked for",
+        ),
+        ("privacy", {"rows_per_identifier": 1}, "privacy.*identifier"),
+        ("results", {"column": "nothing"}, r"results\.0.*nothing"),
+        ("results", {"by": "region"}, "is asked for|columns"),
+    ],
+)
+def test_a_page_says_nothing_that_its_releases_do_not(
+    marriages: Report, part: str, change: Any, message: str
+) -> None:
+    """The number of records, the unit and what was limited are said by the specification."""
+    document = json.loads(marriages.to_json())
+    changed = document["specification"][part]
+    (changed[0] if part == "results" else changed).update(change)
+    with pytest.raises(ValueError, match=message):
+        Report.from_json(json.dumps(document))
+
+
 def test_pooled_groups_are_shown_with_their_pooled_estimates(election: Report) -> None:
     asked = election.specification
     *others, by_vote = asked.results

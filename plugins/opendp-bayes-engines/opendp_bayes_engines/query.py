@@ -117,7 +117,7 @@ class EngineQuery(Query):
         nested: Any = plain.compositor(*args, **kwargs)
         made = nested._wrap_release
         nested._wrap_release = lambda queryable: _ours(
-            made(queryable), self.schema, self._identifier
+            made(queryable), self.schema, self._identifier, self.kept
         )
         return nested
 
@@ -162,10 +162,13 @@ class EngineQuery(Query):
 
 
 class EngineContext(CheckedContext):
-    """A Context over a frame of any engine; `query()` gives an `EngineQuery`."""
+    """A Context over a frame of any engine; `query()` gives an `EngineQuery`. `kept` says which
+    rows of each identifier its frame has, if it was made by a query that limited them.
+    """
 
     schema: Schema
     identifier: str | None
+    kept: str
 
     def query(self, **kwargs: Any) -> EngineQuery:
         """Return a query with the next share of the budget, or with the loss given.
@@ -178,7 +181,7 @@ class EngineContext(CheckedContext):
         Raises `ValueError`/`TypeError` for a loss that buys nothing, and where the budget is spent.
         """
         base: Any = super().query(**kwargs)
-        return EngineQuery(base, self.schema, self.identifier)
+        return EngineQuery(base, self.schema, self.identifier, kept=self.kept)
 
 
 def context(
@@ -220,7 +223,7 @@ def context(
     return ours
 
 
-def _ours(made: Context, schema: Schema, identifier: str | None) -> EngineContext:
+def _ours(made: Context, schema: Schema, identifier: str | None, kept: str = "") -> EngineContext:
     ours = EngineContext.__new__(EngineContext)
-    ours.__dict__.update(made.__dict__, schema=schema, identifier=identifier)
+    ours.__dict__.update(made.__dict__, schema=schema, identifier=identifier, kept=kept)
     return ours

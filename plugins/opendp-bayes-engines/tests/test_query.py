@@ -198,6 +198,8 @@ def test_a_context_within_a_context(frame: Any, steps: bool) -> None:
         released = ob.posterior(inner, "vote", **VOTES).release()
         assert released.d_in == 2
         assert 0.999 < released.epsilon <= 1.0
+        assert released.promise.truncated
+        assert released.promise.kept.startswith("the first 2 rows of each person by ")
     with pytest.raises(ValueError, match="is spent; nothing is left"):
         nested.query()
     assert ob.posterior(of.query().truncate_per_group(1), "vote", **VOTES).release().d_in == 1
