@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.inference.answers import mixture_posterior as answers
+from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.inference.answers.comparison import Comparison
 from opendp_bayes.inference.answers.one_category import CategoryPosterior
 from opendp_bayes.inference.answers.ordered import QuantilePosterior

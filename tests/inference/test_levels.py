@@ -17,7 +17,7 @@ from opendp_bayes.inference.levels.concentrations import (
     with_learned_concentrations,
 )
 from opendp_bayes.inference.levels.level_counts import LevelCounts
-from opendp_bayes.inference.levels.levels_posterior import levels_posterior
+from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.levels.log_sums import log_sums
 from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.nesting import nested_parts
@@ -77,7 +77,7 @@ PARTS = {
 
 @pytest.fixture(scope="module", params=[900, None])
 def posterior(request: pytest.FixtureRequest) -> Any:
-    return levels_posterior(tables(request.param), PARTS)
+    return LevelsPosterior(tables(request.param), PARTS)
 
 
 def test_sums_are_exact_where_they_are_least_probable() -> None:
@@ -413,7 +413,7 @@ def test_a_table_asked_twice_is_two_looks() -> None:
         np.array(once["county"].drawn)[::-1], once["county"].categories[::-1], 8.0, 900
     )
     parts = {**PARTS, "again": np.arange(LEAVES)[::-1]}
-    one, two = levels_posterior(once, PARTS), levels_posterior(more, parts)
+    one, two = LevelsPosterior(once, PARTS), LevelsPosterior(more, parts)
     assert two["county"].counts.std().mean() < 0.85 * one["county"].counts.std().mean()
     assert two["again"].mean() == pytest.approx(two["county"].mean()[::-1])
 
@@ -431,7 +431,7 @@ def test_other_mechanisms_are_refused() -> None:
         given["state"].promise,
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"tables\['region'\]: was made by .* independent noise"):
-        levels_posterior(given, PARTS)
+        LevelsPosterior(given, PARTS)
 
 
 MERGED = {"state": ("county",), "county": ("county",), "region": ("county",)}
@@ -516,5 +516,5 @@ def test_rounded_means_add_up(posterior: Any, decimals: int) -> None:
 
 def test_a_second_look_is_not_a_second_row() -> None:
     given = tables(900)
-    found = levels_posterior(given | {"again": given["county"]}, PARTS | {"again": PARTS["county"]})
+    found = LevelsPosterior(given | {"again": given["county"]}, PARTS | {"again": PARTS["county"]})
     assert len(found.sheet().tables[0].bodies[0].rows) == 2 + 3 + LEAVES

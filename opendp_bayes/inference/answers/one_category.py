@@ -5,12 +5,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opendp_bayes.inference.answers.quantities import OfMixture, Quantity
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
-from opendp_bayes.mathematics.validation import Floats, as_choice, as_level, as_size
+from opendp_bayes.mathematics.validation import Floats, as_choice, as_level
 from opendp_bayes.release_format.data import Label
 
 
-class CategoryPosterior:
+class CategoryPosterior(Quantity):
     """The posterior of the probability of one category, `posterior["yes"]`: a mixture of Betas.
 
     Attributes
@@ -18,17 +19,9 @@ class CategoryPosterior:
     label : the category.
     """
 
-    def __init__(self, label: Label, mixture: BetaMixtures) -> None:
-        self.label = label
+    def __init__(self, label: Label, mixture: BetaMixtures, draws: float) -> None:
+        super().__init__(label, OfMixture(mixture[0], draws))
         self._mixture = mixture
-
-    def mean(self) -> float:
-        """Posterior mean."""
-        return float(self._mixture.mean()[0])
-
-    def std(self) -> float:
-        """Posterior standard deviation."""
-        return float(np.sqrt(self._mixture.variance()[0]))
 
     def interval(
         self, level: float = 0.95, kind: Literal["equal-tailed", "highest density"] = "equal-tailed"
@@ -45,15 +38,7 @@ class CategoryPosterior:
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Posterior density, elementwise; 0 outside [0, 1]."""
-        return self._mixture[0].pdf(values)
-
-    def cdf(self, values: ArrayLike) -> Floats:
-        """Posterior probability of being at most each value, elementwise."""
-        return self._mixture[0].cdf(values)
-
-    def sample(self, size: int, seed: int | None = None) -> Floats:
-        """Independent draws, shape `(size,)`. A `seed` makes them repeatable."""
-        return self._mixture[0].draw(as_size(size, of="draws"), np.random.default_rng(seed))
+        return self._mixture[0].pdf(np.asarray(values))
 
     def __repr__(self) -> str:
         return f"CategoryPosterior({self.label!r}: {self.mean():.4g} ± {self.std():.2g})"

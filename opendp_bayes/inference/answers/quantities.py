@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,43 +15,6 @@ from opendp_bayes.inference.engines.true_counts import TrueCounts
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.mathematics.validation import Floats, as_level, as_size
 from opendp_bayes.release_format.labels import ByLabel
-
-
-class QuantityLaw(Protocol):
-    """Distribution of a quantity, and how far it is known."""
-
-    def mean(self) -> float:
-        """Expected value."""
-        ...
-
-    def std(self) -> float:
-        """Standard deviation."""
-        ...
-
-    def cdf(self, values: ArrayLike) -> Floats:
-        """Probability of being at most the values, elementwise."""
-        ...
-
-    def quantiles(self, levels: Floats) -> Floats:
-        """Inverse of `cdf`."""
-        ...
-
-    def sample(self, size: int, seed: int | None = None) -> Floats:
-        """Draws, shape `(size,)`."""
-        ...
-
-    @property
-    def draws(self) -> float:
-        """Independent draws that it is known from; infinite where it is computed."""
-        ...
-
-    def mean_error(self) -> float:
-        """Monte Carlo standard error of the mean."""
-        ...
-
-    def draws_at(self, value: float) -> float:
-        """Independent draws behind the probability of being at most a value."""
-        ...
 
 
 class Quantity(Shown):
@@ -66,7 +29,7 @@ class Quantity(Shown):
         computed without any.
     """
 
-    def __init__(self, label: Any, law: QuantityLaw) -> None:
+    def __init__(self, label: Any, law: "OfMixture | OfDraws") -> None:
         self.label, self._law = label, law
 
     @property
@@ -151,7 +114,8 @@ class Quantities(Shown, Mapping[Any, Quantity]):
 
 @dataclass(frozen=True, eq=False)
 class OfMixture:
-    """A probability with a mixture of Betas, or its odds.
+    """A probability with a mixture of Betas, or its odds: its distribution, and how far that is
+    known, by the Monte Carlo error of the mean and the draws behind each probability.
 
     `draws` are the independent draws that the mixture is of. Of odds, `rest` is the smallest
     that the second parameter may be: moments of that order and above are infinite, whatever
@@ -207,7 +171,9 @@ class OfMixture:
 
 @dataclass(frozen=True, eq=False)
 class OfDraws:
-    """Draws from a source, so many of a seed, which are worth `draws` independent ones."""
+    """Draws from a source, so many of a seed, which are worth `draws` independent ones; as
+    `OfMixture`, their distribution and how far it is known.
+    """
 
     source: Callable[[int, int | None], Floats]
     number: int
@@ -252,10 +218,6 @@ class OfDifference(OfDraws):
     rest: list[int]
 
     @cached_property
-    def _behind(self) -> float:
-        return independent_draws(self.counts)
-
-    @cached_property
     def _among(self) -> TrueCounts:
         return self.counts.given(self.places)
 
@@ -273,7 +235,7 @@ class OfDifference(OfDraws):
         return float(np.sqrt(max(2 * float(variance.sum()) - together, 0.0)))
 
     def mean_error(self) -> float:
-        return float(self.std() / np.sqrt(self._behind))
+        return float(self.std() / np.sqrt(self.counts.independent))
 
     def cdf(self, values: ArrayLike) -> Floats:
         values = np.asarray(values, dtype=np.float64)
@@ -283,7 +245,7 @@ class OfDifference(OfDraws):
         return np.where(values == 0, below, super().cdf(values) if np.any(values) else below)
 
     def draws_at(self, value: float) -> float:
-        return independent_draws(self._among) if value == 0 else self.draws
+        return self._among.independent if value == 0 else self.draws
 
 
 def checked(values: ArrayLike, draws: int) -> Floats:
@@ -295,8 +257,3 @@ def checked(values: ArrayLike, draws: int) -> Floats:
             f" draws; must be numbers of shape ({draws},), one for each draw."
         )
     return array.astype(np.float64)
-
-
-def independent_draws(true_counts: TrueCounts) -> float:
-    """Independent draws that a posterior of counts rests on; infinite where it is computed."""
-    return float(getattr(true_counts, "independent", np.inf))

@@ -48,7 +48,6 @@ class Weights:
         self.above, self.below = np.zeros(tree.nodes), np.zeros(tree.nodes)
         self.below[tree.place[::-1]] = below[::-1]  # of an only child and its parent the child's
         self.above[tree.place] = prior
-        sums = tree.summed(np.where(tree.is_leaf, self.above, 0.0))
         within = np.flatnonzero(self.below == 0)
         self._sum_within(within)
         root = tree.nodes - 1
@@ -57,7 +56,6 @@ class Weights:
         self._log_constant -= special.gammaln(prior[:-1]).sum()
         close = np.isclose(self.above, self.below, rtol=1e-12)
         self.nested = ~close & ~tree.is_leaf
-        self.is_flat = not self.nested.any() and bool(np.isclose(sums[root], self.below[root]))
         self._drawn = [np.zeros(tree.nodes, dtype=np.int64) for _ in looks]
         self._noised = [np.zeros(tree.nodes, dtype=bool) for _ in looks]
         self.laws = [look.noise.noise for look in looks]

@@ -9,8 +9,9 @@ sampling".
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -74,19 +75,10 @@ class Weighted(Listed):
         ess = float(1 / (self.weights**2).sum())
         self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts))
 
-    @property
-    def independent(self) -> float:
-        return float(self.diagnostics.ess.min())
-
-    def _of(self, counts: Integers, prior: Floats) -> "Weighted":
+    def _of(self, part: Callable[[Any], Any]) -> "Weighted":
+        made = Weighted(part(self.rows), self._log_weights, part(self.prior))
         found = self.diagnostics
-        made = Weighted(counts, self._log_weights, prior)
-        return made.checked(found.log_error, found.disagreement)
-
-    def checked(self, log_error: float, disagreement: float) -> "Weighted":
-        """Note in the diagnostics what checks of the draws say; returns the draws."""
-        self.diagnostics = replace(self.diagnostics, log_error=log_error, disagreement=disagreement)
-        return self
+        return made.noting(log_error=found.log_error, disagreement=found.disagreement)
 
 
 class Proposals:

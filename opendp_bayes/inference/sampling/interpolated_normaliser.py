@@ -48,7 +48,7 @@ def by_interpolation(
 
     The error that is stated is that of the last interpolation, at draws which it was not made of.
     """
-    widths, released = likelihood.law.widths, likelihood.released
+    widths, released = likelihood.law.widths, likelihood.drawn
     proposals = Proposals(released[None], prior, widths.width(released, prior))
     normaliser = over_prior(widths, likelihood.size, tuple(prior.tolist()))
 
@@ -68,7 +68,7 @@ def by_interpolation(
         if enough and trial.error <= _ERROR:
             break
     differs = disagreement(found, found.independent, log_likelihood, released, prior, rng)
-    return found.checked(trial.error, differs)
+    return found.noting(log_error=trial.error, disagreement=differs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from opendp_bayes.inference.engines.true_counts import Generator, Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.sampling.importance import Proposals, Weighted, by_importance
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.zero_sum import nearest_counts
 
 #: Effective draws of the second look, and below which it says nothing.
 _LOOKS, _FEWEST = 1000, 50
@@ -69,7 +70,8 @@ def starts(found: Listed, released: Integers, prior: Floats) -> Integers:
     best = found.rows[np.argmax(found.weights)]
     likely = np.argsort(-prior)[:_CORNERS]
     corners = size * np.eye(prior.size, dtype=np.int64)[likely]
-    return np.vstack([released, best, _rounded(prior / prior.sum(), size), corners])
+    mean = nearest_counts(np.floor(prior / prior.sum() * size).astype(np.int64), size)
+    return np.vstack([released, best, mean, corners])
 
 
 def climbed(log_likelihood: LogLikelihood, starts: Integers, prior: Floats) -> Integers:
@@ -101,10 +103,3 @@ def climbed(log_likelihood: LogLikelihood, starts: Integers, prior: Floats) -> I
         place = np.where(better[:, None], tried[rows, best], place)
         tops = np.where(better, heights[rows, best], tops)
     return np.asarray(place[np.argmax(tops)])
-
-
-def _rounded(shares: Floats, size: int) -> Integers:
-    """Counts of the sum `size` near shares of it."""
-    counts = np.floor(shares * size).astype(np.int64)
-    counts[np.argmax(counts)] += size - counts.sum()
-    return counts
