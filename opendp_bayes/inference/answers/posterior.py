@@ -69,8 +69,8 @@ class NoiseAwarePosterior:
 
     It is a mixture of Dirichlet distributions, of which groups of categories and some among
     themselves are mixtures, too. Made by `release.posterior` or `noise_aware_posterior`, and by
-    `merged` and `given` of another.
-    Arrays over categories have shape `(k,)`, in the order of `categories`.
+    `merged` and `given` of another. Arrays over categories have shape `(k,)`, in the order of
+    `categories`.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Posteriors of numbers that follow from the probabilities or from the counts."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -89,20 +89,11 @@ class Quantity(Shown):
         return Quantities([(self.label, self)]).sheet()
 
 
-class Quantities(Shown, Mapping[Any, Quantity]):
+class Quantities(Shown, ByLabel[Any, Quantity]):
     """Several quantities by their labels."""
 
     def __init__(self, quantities: Iterable[tuple[Any, Quantity]]) -> None:
-        self._quantities = ByLabel(quantities, ("quantity", "quantities"))
-
-    def __getitem__(self, label: Any) -> Quantity:
-        return self._quantities[label]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._quantities)
-
-    def __len__(self) -> int:
-        return len(self._quantities)
+        super().__init__(quantities, ("quantity", "quantities"))
 
     def sheet(self) -> Sheet:
         headings = "quantity", "mean", "std", "median", "2.5 %", "97.5 %", "P(> 0)"

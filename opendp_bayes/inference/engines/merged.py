@@ -40,26 +40,24 @@ class Merged(ByLaws):
         self.prior = summed(whole.prior, groups)
 
     @cached_property
-    def _several(self) -> list[tuple[CountLaws, BetaMixture]]:
+    def _laws(self) -> list[tuple[CountLaws, BetaMixture]]:
+        counts, probabilities = self._whole.counts, self._whole.probabilities
         groups = [group for group in self._groups if len(group) > 1]
-        return self._whole.together(groups) if groups else []
+        several = iter(self._whole.together(groups) if groups else [])
+        return [
+            next(several)
+            if len(group) > 1
+            else (counts.chosen(np.array(group)), probabilities[group[0]])
+            for group in self._groups
+        ]
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
-        several, every = iter(self._several), self._whole.probabilities
-        return BetaMixtures.joined(
-            [every[group[0]] if len(group) == 1 else next(several)[1] for group in self._groups]
-        )
+        return BetaMixtures.joined([mixture for _, mixture in self._laws])
 
     @cached_property
     def counts(self) -> CountLaws:
-        several, every = iter(self._several), self._whole.counts
-        return CountLaws.joined(
-            [
-                every.chosen(np.array(group)) if len(group) == 1 else next(several)[0]
-                for group in self._groups
-            ]
-        )
+        return CountLaws.joined([law for law, _ in self._laws])
 
     @property
     def size(self) -> CountLaws:

@@ -1,6 +1,6 @@
 """One posterior of tables at several levels, whose answers add up."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from opendp_bayes.inference.levels.level_counts import LevelCounts
 from opendp_bayes.inference.levels.nested_tables import NestedTables
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level
 from opendp_bayes.release_format.data import ReleasedData
-from opendp_bayes.release_format.labels import absent, place_of
+from opendp_bayes.release_format.labels import ByLabel
 
 _INDENT = "\u2003"  # kept by HTML
 _ADD_UP = "Posterior means of the true counts, which add up from level to level."
@@ -33,7 +33,7 @@ class LevelPosterior(NoiseAwarePosterior):
         return f"LevelPosterior({{{self._estimates()}}})"
 
 
-class LevelsPosterior(Mapping[str, LevelPosterior]):
+class LevelsPosterior(ByLabel[str, LevelPosterior]):
     """One posterior of the same records at several levels: a mapping from the name of each release
     to the `LevelPosterior` of its categories.
 
@@ -69,15 +69,16 @@ class LevelsPosterior(Mapping[str, LevelPosterior]):
         self.concentrations = {
             name: float(learned[last - tables.places[name][0]]) for name in self.names
         }
-        self._levels = {}
+        levels = []
         for name, (level, order) in tables.places.items():
             known = LevelCounts(self._whole, tables.parent, tables.levels[: level + 1], order)
-            self._levels[name] = LevelPosterior(releases[name], known)
+            levels.append((name, LevelPosterior(releases[name], known)))
+        super().__init__(levels, ("level", "levels"))
 
     @property
     def size(self) -> NumberPosterior:
         """The posterior of the number of records; a certainty where that is public."""
-        return self._levels[self.names[0]].size
+        return self[self.names[0]].size
 
     @property
     def log_evidence(self) -> float:
@@ -116,12 +117,14 @@ class LevelsPosterior(Mapping[str, LevelPosterior]):
         """
         places, above = self._tables.places, self._tables.parent.tolist()
         names = {places[name][0]: name for name in reversed(self.names)}  # one of several looks
-        parts: dict[int, list[tuple[int, tuple[int, str, int]]]] = {}
+        path: dict[int, tuple[int, ...]] = {len(above) - 1: ()}  # of places, from the root down
+        rows = []
         for depth, name in sorted(names.items()):
             numbers = self._tables.levels[depth][places[name][1]]
             for place, number in enumerate(numbers.tolist()):
-                parts.setdefault(above[number], []).append((number, (depth - 1, name, place)))
-        return list(_indented(parts, len(above) - 1))
+                path[number] = (*path[above[number]], place)
+                rows.append((path[number], (depth - 1, name, place)))
+        return [row for _, row in sorted(rows)]
 
     def sheet(self, level: float = 0.95) -> Sheet:
         """One table of all levels: below each category, indented, those that are parts of it, with
@@ -156,27 +159,6 @@ class LevelsPosterior(Mapping[str, LevelPosterior]):
         seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
         return {name: one.sample(size, seed) for name, one in self.items()}
 
-    def __getitem__(self, name: str) -> LevelPosterior:
-        place = place_of(name, self.names)
-        if place is None:
-            raise absent(name, self.names, ("level", "levels"))
-        return self._levels[self.names[place]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
     def __repr__(self) -> str:
         levels = ", ".join(f"{name}: {len(one.categories)}" for name, one in self.items())
         return f"LevelsPosterior({levels} categories)"
-
-
-def _indented(
-    parts: Mapping[int, list[tuple[int, tuple[int, str, int]]]], number: int
-) -> Iterator[tuple[int, str, int]]:
-    """Rows of the parts of a count, each before those of its own parts."""
-    for part, row in parts.get(number, ()):
-        yield row
-        yield from _indented(parts, part)

@@ -66,8 +66,7 @@ class NestedTables:
         for name in names:
             at, order = level_of[name]
             looks.append(Look(numbers[at][order], noise_of(name, releases[name])))
-        found = {name: level_of[name] for name in releases}
-        places = {name: (len(distinct) - at, order) for name, (at, order) in found.items()}
+        places = {name: (len(distinct) - level_of[name][0], level_of[name][1]) for name in releases}
         size = next((one.size for one in releases.values() if one.size is not None), None)
         return cls(parent, tuple(numbers[::-1]), places, tuple(looks), size)
 
