@@ -48,8 +48,9 @@ class Weights:
         self.above, self.below = np.zeros(tree.nodes), np.zeros(tree.nodes)
         self.below[tree.place[::-1]] = below[::-1]  # of an only child and its parent the child's
         self.above[tree.place] = prior
-        within = np.flatnonzero(self.below == 0)
-        self._sum_within(within)
+        left, right = tree.left.tolist(), tree.right.tolist()
+        for node in np.flatnonzero(self.below == 0).tolist():  # sums of some of a count's parts
+            self.above[node] = self.below[node] = self.above[left[node]] + self.above[right[node]]
         root = tree.nodes - 1
         self.above[root] = self.below[root]
         #: Logarithm of the factor of the prior that no count changes.
@@ -67,13 +68,6 @@ class Weights:
             drawn[tree.place[look.counts]] = look.noise.drawn
             noised[tree.place[look.counts]] = look.noise.noised
         self.any_noise = np.any(self._noised, axis=0)
-
-    def _sum_within(self, nodes: Integers) -> None:
-        """Concentrations of sums of some of a count's parts, one after another."""
-        left, right = self.tree.left.tolist(), self.tree.right.tolist()
-        for node in nodes.tolist():
-            total = self.above[left[node]] + self.above[right[node]]
-            self.above[node] = self.below[node] = total
 
     def log_weight(self, nodes: Integers, counts: Floats | Integers) -> Floats:
         """Logarithm of the weight of counts, shape `(len(nodes), w)`, up to one constant a node."""

@@ -67,7 +67,7 @@ def by_interpolation(
         trial = normaliser.tested(found, rng)
         if enough and trial.error <= _ERROR:
             break
-    differs = disagreement(found, found.independent, log_likelihood, released, prior, rng)
+    differs = disagreement(found, found.independent, log_likelihood, released, rng)
     return found.noting(log_error=trial.error, disagreement=differs)
 
 

@@ -148,8 +148,8 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
             f"counts={likelihood.drawn.tolist()}: the mechanism's log_likelihood is -inf"
             " wherever a chain has been. Check it, or use fewer categories or records."
         )
-    released, worth = likelihood.drawn, chains.independent
-    differs = disagreement(chains, worth, likelihood.log_likelihood, released, prior, rng)
+    of, drawn = likelihood.log_likelihood, likelihood.drawn
+    differs = disagreement(chains, chains.independent, of, drawn, rng)
     return chains.noting(disagreement=differs)
 
 
