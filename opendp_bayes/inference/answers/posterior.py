@@ -22,7 +22,6 @@ from opendp_bayes.inference.answers.joint_table import (
     positions_among,
 )
 from opendp_bayes.inference.answers.nearest_dirichlet import nearest_dirichlet
-from opendp_bayes.inference.answers.one_category import CategoryPosterior
 from opendp_bayes.inference.answers.ordered import (
     OrderedShares,
     QuantilePosterior,
@@ -31,6 +30,7 @@ from opendp_bayes.inference.answers.ordered import (
     quantiles_of,
 )
 from opendp_bayes.inference.answers.quantities import (
+    CategoryPosterior,
     OfDifference,
     OfDraws,
     OfMixture,

@@ -113,7 +113,19 @@ class Listed(TrueCounts):
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
-        return marginals_of_draws(self.rows, self.weights, self.prior)
+        """The mixtures of `Beta(alpha_i + x_i, A - alpha_i + n - x_i)` over rows of counts x of sum
+        n, with components in cells of the count and of the rest.
+        """
+        mixtures, sizes = [], self.rows.sum(axis=1)
+        for own, alpha in zip(self.rows.T, self.prior, strict=True):
+            rest = sizes - own
+            group = np.zeros_like(own)
+            for part in (own, rest) if np.ptp(sizes) else (own,):
+                edges = graded_edges(int(part.max()), around=[int(self.weights @ part)])
+                group = group * edges.size + cell_of(part, edges)
+            a, b = alpha + own, self.prior.sum() - alpha + rest
+            mixtures.append(BetaMixture.grouped(a, b, self.weights, group))
+        return BetaMixtures.joined(mixtures)
 
     @cached_property
     def counts(self) -> CountLaws:
@@ -196,20 +208,3 @@ def mixtures_of_draws(a: Floats, b: Floats) -> BetaMixtures:
 def summed(values: Any, groups: Groups) -> Any:
     """The sums over the groups of counts, or of a prior, of shape `(..., k)`."""
     return np.stack([values[..., list(group)].sum(axis=-1) for group in groups], axis=-1)
-
-
-def marginals_of_draws(counts: Integers, weights: Floats, prior: Floats) -> BetaMixtures:
-    """The mixtures of `Beta(alpha_i + x_i, A - alpha_i + n - x_i)` over weighted rows of counts x
-    of sum n, shape `(m, k)`, with components in cells of the count and of the rest.
-    """
-    mixtures, sizes = [], counts.sum(axis=1)
-    for own, alpha in zip(counts.T, prior, strict=True):
-        rest = sizes - own
-        group = np.zeros_like(own)
-        for part in (own, rest) if np.ptp(sizes) else (own,):
-            edges = graded_edges(int(part.max()), around=[int(weights @ part)])
-            group = group * edges.size + cell_of(part, edges)
-        mixtures.append(
-            BetaMixture.grouped(alpha + own, prior.sum() - alpha + rest, weights, group)
-        )
-    return BetaMixtures.joined(mixtures)
