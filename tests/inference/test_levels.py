@@ -1,6 +1,7 @@
 """Counts on a tree with noise at any node: laws, draws, learned concentrations, tables."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -395,6 +396,22 @@ def test_a_level_answers_as_a_posterior_does(posterior: Any) -> None:
     assert ratio.mean() == pytest.approx(state.mean()[1] / state.mean()[2], rel=0.02)
     assert state["s0"].mean() == pytest.approx(state.mean()[1])
     assert "LevelPosterior" in repr(state)
+    compared = state.compare(state.given(state.categories))
+    assert compared.mean() == pytest.approx(np.zeros(3), abs=0.1 * state.std().min())
+    assert compared.std() == pytest.approx(np.sqrt(2) * state.std(), rel=0.1)
+
+
+def test_a_joint_table_among_levels_has_margins() -> None:
+    """Near the law of the level that they are, which is not drawn; those of the other are far."""
+    cells = tuple(itertools.product(("n", "s"), ("low", "high")))
+    table = replace(release((90, 30, 40, 40), cells, 6.0), axes=("region", "income"))
+    levels = {"table": table, "region": release((118, 83), ("n", "s"), 3.0)}
+    found = LevelsPosterior(levels, {"table": np.arange(4), "region": np.array([0, 0, 1, 1])})
+    region, right = found["table"].marginal("region"), found["region"]
+    assert region.categories == right.categories
+    assert region.mean() == pytest.approx(right.mean(), abs=0.1 * right.std().min())
+    other = found["table"].marginal("income")
+    assert np.abs(other.mean() - right.mean()).max() > right.std().min()
 
 
 def test_levels_are_a_mapping(posterior: Any) -> None:
