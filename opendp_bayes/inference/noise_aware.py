@@ -89,6 +89,16 @@ def noise_aware_posterior(
     NoiseAwarePosterior({'a': 0.4263 ± 0.23, 'b': 0.5737 ± 0.23}, exact)
     """
     release = as_release(release)
+    if release.source is not None:
+        whole = noise_aware_posterior(
+            release.source,
+            prior=prior,
+            ordered=ordered,
+            size_prior=size_prior,
+            effective_draws=effective_draws,
+            seed=seed,
+        )
+        return whole._part(release)
     if size_prior is not None and (
         release.size is not None or not callable(getattr(size_prior, "logpmf", None))
     ):
@@ -99,16 +109,10 @@ def noise_aware_posterior(
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
     effective = as_size(effective_draws, "effective_draws", "draws")
-    table = release if release.source is None else release.source
-    if prior is None and table.learned_prior:
+    if prior is None and release.learned_prior:
         prior = "learned"
     if prior is not None or ordered is not None:
         return _learned(release, prior, ordered, size_prior, seed)
-    if release.source is not None:
-        whole = noise_aware_posterior(
-            release.source, size_prior=size_prior, effective_draws=effective, seed=seed
-        )
-        return whole._part(release)
     counts = _true_counts(release, size_prior, effective, np.random.default_rng(seed))
     before = None
     if isinstance(counts, CountsGivenNoise) and release.whole is None and size_prior is None:
@@ -135,9 +139,8 @@ def _learned(
             f"prior='learned': is for a whole table, not for one group of public size"
             f" {release.group_size}; use the release of all groups, or pooled()."
         )
-    whole = release if release.source is None else release.source
-    found = learned_posterior(whole, [whole], whole.ordered if ordered is None else ordered, seed)
-    return found if release.source is None else found._part(release)
+    names = release.ordered if ordered is None else ordered
+    return learned_posterior(release, [release], names, seed)
 
 
 def learned_posterior(

@@ -289,11 +289,9 @@ class NoiseAwarePosterior:
         """
         draws = as_size(draws, "draws", "draws")
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
-        _occurred(event, trial)  # before the draws, which may take long
-        holds = _occurred(event, self.sample(draws, seed))
-        return Probability(
-            float(holds.mean()), float(standard_error(holds.mean(), self._effective(draws)))
-        )
+        checked(event(trial.T), _TRIAL, "event", "booleans")  # before the draws take long
+        share = checked(event(self.sample(draws, seed).T), draws, "event", "booleans").mean()
+        return Probability(float(share), float(standard_error(share, self._effective(draws))))
 
     def difference(self, first: Label, second: Label, seed: int | None = 0) -> Quantity:
         """The probability of one category minus that of another, for instance of two parties.
@@ -576,14 +574,3 @@ class NoiseAwarePosterior:
         elif np.isfinite(behind := self._true_counts.independent):
             how = f"by {behind:.0f} independent draws"
         return f"NoiseAwarePosterior({{{self._estimates()}}}, {how})"
-
-
-def _occurred(event: Callable[[Floats], NDArray[np.bool_]], theta: Floats) -> NDArray[np.bool_]:
-    """Evaluate an event in draws of shape `(draws, k)`; booleans of shape `(draws,)`."""
-    holds = np.asarray(event(theta.T))
-    if holds.dtype != np.bool_ or holds.shape != (len(theta),):
-        raise ValueError(
-            f"event: returned an array of {holds.dtype} and shape {holds.shape} for {len(theta)}"
-            f" draws; must be booleans of shape ({len(theta)},), one for each draw."
-        )
-    return holds

@@ -273,12 +273,17 @@ class OfDifference(OfDraws):
         return self._among.independent if value == 0 else self.draws
 
 
-def checked(values: ArrayLike, draws: int) -> Floats:
-    """Return a function's values at so many draws; `ValueError` unless they are a number each."""
+def checked(
+    values: ArrayLike, draws: int, name: str = "function", wanted: str = "numbers"
+) -> Floats:
+    """Return a function's values at so many draws; `ValueError` unless they are a number each, or a
+    boolean.
+    """
     array = np.asarray(values)
-    if array.shape != (draws,) or array.dtype.kind not in "biuf":
+    kinds = "b" if wanted == "booleans" else "biuf"
+    if array.shape != (draws,) or array.dtype.kind not in kinds:
         raise ValueError(
-            f"function: returned an array of {array.dtype} and shape {array.shape} for {draws}"
-            f" draws; must be numbers of shape ({draws},), one for each draw."
+            f"{name}: returned an array of {array.dtype} and shape {array.shape} for {draws}"
+            f" draws; must be {wanted} of shape ({draws},), one for each draw."
         )
     return array.astype(np.float64)

@@ -71,15 +71,6 @@ class Weights:
 
     def log_weight(self, nodes: Integers, counts: Floats | Integers) -> Floats:
         """Logarithm of the weight of counts, shape `(len(nodes), w)`, up to one constant a node."""
-        found = self.log_prior(nodes, counts)
-        for law, drawn, noised in zip(self.laws, self.drawn, self._noised, strict=True):
-            rows = np.flatnonzero(noised[nodes])
-            if rows.size:
-                found[rows] += law.log_mass(drawn[nodes[rows], None] - counts[rows])
-        return found
-
-    def log_prior(self, nodes: Integers, counts: Floats | Integers) -> Floats:
-        """The part of `log_weight` that the prior and the total have."""
         counts = np.asarray(counts, dtype=np.float64)
         found = np.zeros(counts.shape)
         leaf = np.flatnonzero(self.tree.is_leaf[nodes])
@@ -92,4 +83,8 @@ class Weights:
             found[nested] -= log_rising(own, self.below[at, None])
         if nodes[-1] == self.tree.nodes - 1 and self.size is None:
             found[-1] -= log_rising(counts[-1], self.below[-1])
+        for law, drawn, noised in zip(self.laws, self.drawn, self._noised, strict=True):
+            rows = np.flatnonzero(noised[nodes])
+            if rows.size:
+                found[rows] += law.log_mass(drawn[nodes[rows], None] - counts[rows])
         return found

@@ -45,7 +45,7 @@ LARGEST_LIST = 200_000
 #: Data sets up to which the `log_pmf` of a mechanism that states no law is called for each.
 _LARGEST_CALLS = 2_000
 #: The largest scale of noise on the counts, which keeps sums of draws within machine integers.
-_LARGEST_SCALE = 1e12
+_WITHIN_INTEGERS = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,9 +299,9 @@ def _(law: Flips, setting: Setting, drawn: Integers) -> Likelihood:
 
 
 def _check_scale(scale: float) -> None:
-    if scale > _LARGEST_SCALE:
+    if scale > _WITHIN_INTEGERS:
         raise ValueError(
-            f"scale={scale!r}: must be at most {_LARGEST_SCALE:.0e} records; noise of a larger"
+            f"scale={scale!r}: must be at most {_WITHIN_INTEGERS:.0e} records; noise of a larger"
             " scale leaves nothing to learn from a release."
         )
 
