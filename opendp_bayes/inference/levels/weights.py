@@ -71,7 +71,6 @@ class Weights:
 
     def log_weight(self, nodes: Integers, counts: Floats | Integers) -> Floats:
         """Logarithm of the weight of counts, shape `(len(nodes), w)`, up to one constant a node."""
-        counts = np.asarray(counts, dtype=np.float64)
         found = np.zeros(counts.shape)
         leaf = np.flatnonzero(self.tree.is_leaf[nodes])
         if leaf.size:
