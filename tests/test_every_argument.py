@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.inference.answers import mixture_posterior as answers
+from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.inference.answers.comparison import Comparison
-from opendp_bayes.inference.answers.one_category import CategoryPosterior
 from opendp_bayes.inference.answers.ordered import QuantilePosterior
-from opendp_bayes.inference.answers.quantities import Quantity
+from opendp_bayes.inference.answers.quantities import CategoryPosterior, Quantity
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.pooling import pooled_draws
 from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior

@@ -2,34 +2,30 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
+from itertools import accumulate
 from typing import Literal, overload
 
 import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.different_records import Union
 from opendp_bayes.inference.convolution.looks import NoisyDataSet
-from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
-from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
-from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.likelihood.envelope import check_envelope, check_same_records
-from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
 from opendp_bayes.inference.likelihood.of_counts import (
-    LARGEST_LIST,
     IndependentNoise,
     Likelihood,
     likelihood_of,
+    log_likelihoods,
 )
-from opendp_bayes.inference.noise_aware import learned_posterior
+from opendp_bayes.inference.noise_aware import exact_counts, learned_posterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.combination import Combination, Records
 from opendp_bayes.release_format.data import ReleasedData
 
@@ -126,26 +122,11 @@ def combine(
 
 
 def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> TrueCounts:
-    size, k = combination.size, combination.k
-    noisy = [one for one in likelihoods if isinstance(one, IndependentNoise)]
-    check_same_records(noisy)
-    if len(noisy) == len(likelihoods) and size != 0:
-        looks = [Categories(one.drawn, np.array(one.noised), prior, one.noise) for one in noisy]
-        return CountsGivenNoise.of_looks(looks, size)
-
-    def log_likelihood(counts: Integers) -> Floats:
-        return np.asarray(sum(one.log_likelihood(counts) for one in likelihoods))
-
-    if size is None or (k > 2 and number_of_candidates(size, k) > LARGEST_LIST):
+    check_same_records([one for one in likelihoods if isinstance(one, IndependentNoise)])
+    found = exact_counts(likelihoods, prior, combination.size)
+    if found is None:
         raise ValueError(_refused(combination, "the data sets cannot be listed"))
-    if k == 2 and size:
-        drawn = [one.drawn for one in combination.releases]
-        around = {end for first, second in drawn for end in (first, size - second)}
-        return TwoCategories(log_likelihood, around, prior, size)
-    counts = candidates(size, k)
-    log_prior = log_rising(counts, prior).sum(axis=1)
-    weights = log_likelihoods(likelihoods, counts, log_prior) if size else np.zeros(1)
-    return Listed(counts, weights + log_prior, prior)
+    return found
 
 
 def _of_different(
@@ -164,7 +145,12 @@ def _of_different(
             )
         return Union(looks, prior)
     public = [size for size in sizes if size is not None]
-    if len(public) < len(sizes) or _most_pairs(public, prior.size) > _LARGEST_PAIRS:
+    before, own = (
+        [number_of_candidates(size, prior.size) for size in each]
+        for each in (accumulate(public[:-1]), public[1:])
+    )
+    most = max((one * other for one, other in zip(before, own, strict=True)), default=0)
+    if len(public) < len(sizes) or most > _LARGEST_PAIRS:
         raise ValueError(_refused(combination, "the pairs of data sets cannot be listed"))
     guess = prior + np.sum([one.counts for one in combination.releases], axis=0)
     log_share = np.log(guess / guess.sum())
@@ -175,13 +161,6 @@ def _of_different(
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights) - counts @ log_share
     return Listed(counts, log_weights + special.gammaln(counts + prior).sum(axis=1), prior)
-
-
-def _most_pairs(sizes: list[int], k: int) -> int:
-    """The most pairs of data sets that are added up at a time."""
-    before = [number_of_candidates(sum(sizes[:place]), k) for place in range(1, len(sizes))]
-    pairs = zip(before, sizes[1:], strict=True)
-    return max(number * number_of_candidates(size, k) for number, size in pairs)
 
 
 def _listed(likelihood: Likelihood, size: int, log_share: Floats) -> tuple[Floats, int]:

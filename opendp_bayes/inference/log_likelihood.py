@@ -15,12 +15,12 @@ from scipy import special
 from scipy.fft import next_fast_len
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
-from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
     IndependentNoise,
     Likelihood,
     likelihood_of,
+    log_likelihoods,
 )
 from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
@@ -168,6 +168,17 @@ def _log_factors(given: IndependentNoise, counts: Integers) -> Floats:
     return np.array(factors) - special.gammaln(counts + 1)
 
 
+def _tilted(log_factors: Floats, rates: Floats) -> tuple[Floats, Floats]:
+    """Logarithms of the sums of `exp(rate x)` times the factors of each category, shape `(k,)`, and
+    the share of every count in its sum, shape `(k, counts)`.
+    """
+    log_terms = log_factors + np.multiply.outer(rates, np.arange(log_factors.shape[1]))
+    top = log_terms.max(axis=1, keepdims=True)
+    shares = np.exp(log_terms - top)
+    totals = shares.sum(axis=1, keepdims=True)
+    return (top + np.log(totals))[:, 0], shares / totals
+
+
 class _Public:
     """`n! sum prod_i θ_i^x_i f_i(x_i) / x_i!` over counts of sum n: the coefficient of a product of
     polynomials, by a discrete Fourier transform long enough for all of it.
@@ -189,17 +200,13 @@ class _Public:
         if size == 0:
             return float(self._log_factors.sum()), np.zeros(theta.size)
         tilt = self._tilt(np.log(theta))
-        log_terms = self._log_factors + np.multiply.outer(np.log(theta) + tilt, self._values)
-        largest = log_terms.max(axis=1)
-        weights = np.exp(log_terms - largest[:, None])
-        totals = weights.sum(axis=1)
-        weights /= totals[:, None]
+        log_totals, weights = _tilted(self._log_factors, np.log(theta) + tilt)
         one = np.fft.rfft(weights, self._length)
         first = np.fft.rfft(weights * self._values, self._length)
         others = all_but_one(one, np.multiply)
         coefficient = self._read(others[0] * one[0])
         means = np.array([self._read(row) for row in first * others]) / coefficient
-        log_scale = math.fsum(largest) + math.fsum(np.log(totals)) - size * tilt
+        log_scale = math.fsum(log_totals) - size * tilt
         value = math.log(coefficient) + log_scale + math.lgamma(size + 1)
         return value, means
 
@@ -210,8 +217,7 @@ class _Public:
         """The λ at which the factors' means sum to n."""
 
         def excess(tilt: float) -> float:
-            log_terms = self._log_factors + np.multiply.outer(log_theta + tilt, self._values)
-            weights = special.softmax(log_terms, axis=1)
+            weights = _tilted(self._log_factors, log_theta + tilt)[1]
             return float((weights @ self._values).sum() - self._size)
 
         low = high = math.log(self._size)
@@ -270,9 +276,5 @@ class _Private:
         if needed > self._values[-1]:
             self._tabulate(2 * needed)
         used = max(needed, self._highest) + 1
-        log_terms = np.multiply.outer(log_means, self._values[:used])
-        log_terms += self._log_factors[:, :used] - np.exp(log_means)[:, None]
-        top = log_terms.max(axis=1)
-        weights = np.exp(log_terms - top[:, None])
-        totals = weights.sum(axis=1)
-        return top + np.log(totals), weights @ self._values[:used] / totals
+        log_totals, weights = _tilted(self._log_factors[:, :used], log_means)
+        return log_totals - np.exp(log_means), weights @ self._values[:used]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,20 +12,21 @@ from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.prior_conflict import warn_of_conflict
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.learned.learned_counts import learned_counts
 from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
 from opendp_bayes.inference.likelihood.envelope import check_envelope
-from opendp_bayes.inference.likelihood.listed_data import log_likelihoods
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
-    Flipping,
     IndependentNoise,
+    Likelihood,
     Tabulated,
     Weighing,
     likelihood_of,
+    log_likelihoods,
 )
 from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
 from opendp_bayes.inference.sampling.markov_chain import (
@@ -35,7 +36,7 @@ from opendp_bayes.inference.sampling.markov_chain import (
 )
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.telling import warn
-from opendp_bayes.mathematics.validation import Floats, as_size
+from opendp_bayes.mathematics.validation import Floats, Integers, as_size
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import ReleasedData, as_release
 
@@ -46,26 +47,6 @@ _LARGEST_LOG_ERROR, _LARGEST_DISAGREEMENT = 0.1, 5.0
 _QUICK_WORK = 500
 
 
-@overload
-def noise_aware_posterior(
-    release: ReleasedData,
-    *,
-    prior: Literal["learned"],
-    ordered: Sequence[str] | None = None,
-    size_prior: None = None,
-    effective_draws: int = 4000,
-    seed: int | None = 0,
-) -> LearnedPosterior: ...
-@overload
-def noise_aware_posterior(
-    release: ReleasedData,
-    *,
-    prior: None = None,
-    ordered: Sequence[str] | None = None,
-    size_prior: Any = None,
-    effective_draws: int = 4000,
-    seed: int | None = 0,
-) -> NoiseAwarePosterior: ...
 def noise_aware_posterior(
     release: ReleasedData,
     *,
@@ -108,6 +89,16 @@ def noise_aware_posterior(
     NoiseAwarePosterior({'a': 0.4263 ± 0.23, 'b': 0.5737 ± 0.23}, exact)
     """
     release = as_release(release)
+    if release.source is not None:
+        whole = noise_aware_posterior(
+            release.source,
+            prior=prior,
+            ordered=ordered,
+            size_prior=size_prior,
+            effective_draws=effective_draws,
+            seed=seed,
+        )
+        return whole._part(release)
     if size_prior is not None and (
         release.size is not None or not callable(getattr(size_prior, "logpmf", None))
     ):
@@ -118,21 +109,16 @@ def noise_aware_posterior(
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
     effective = as_size(effective_draws, "effective_draws", "draws")
-    table = release if release.source is None else release.source
-    if prior is None and table.learned_prior:
+    if prior is None and release.learned_prior:
         prior = "learned"
     if prior is not None or ordered is not None:
         return _learned(release, prior, ordered, size_prior, seed)
-    if release.source is not None:
-        whole = noise_aware_posterior(
-            release.source, size_prior=size_prior, effective_draws=effective, seed=seed
-        )
-        return whole._part(release)
     counts = _true_counts(release, size_prior, effective, np.random.default_rng(seed))
-    posterior = NoiseAwarePosterior(release, counts)
-    _warn_of(posterior, effective)
+    before = None
     if isinstance(counts, CountsGivenNoise) and release.whole is None and size_prior is None:
-        return posterior._on_first_use(partial(warn_of_conflict, release, counts))
+        before = partial(warn_of_conflict, release, counts)
+    posterior = NoiseAwarePosterior(release, counts, before=before)
+    _warn_of(posterior, effective)
     return posterior
 
 
@@ -153,9 +139,8 @@ def _learned(
             f"prior='learned': is for a whole table, not for one group of public size"
             f" {release.group_size}; use the release of all groups, or pooled()."
         )
-    whole = release if release.source is None else release.source
-    found = learned_posterior(whole, [whole], whole.ordered if ordered is None else ordered, seed)
-    return found if release.source is None else found._part(release)
+    names = release.ordered if ordered is None else ordered
+    return learned_posterior(release, [release], names, seed)
 
 
 def learned_posterior(
@@ -244,33 +229,65 @@ def _true_counts(
     release: ReleasedData, size_prior: Any, effective: int, rng: np.random.Generator
 ) -> TrueCounts:
     """The posterior of the counts, by the first way that is within reach."""
-    drawn, prior, size = np.array(release.drawn), np.array(release.prior), release.size
-    if release.group_size is not None:
-        return _of_group(release, release.group_size)
-    if size == 0:
-        return Listed(np.zeros((1, release.k), dtype=np.int64), np.zeros(1), prior)
-    likelihood = likelihood_of(release.setting, drawn)
-    if isinstance(likelihood, IndependentNoise):
-        return _given_noise(likelihood, prior, size, size_prior)
-    if size is not None and release.k == 2:
-        return TwoCategories(likelihood.log_likelihood, [int(drawn[0])], prior, size)
+    prior, size, group = np.array(release.prior), release.size, release.group_size
+    if group is None:
+        likelihood = likelihood_of(release.setting, release.drawn)
+    else:
+        likelihood, size = _likelihood_of_group(release, group), group
+    if isinstance(likelihood, IndependentNoise) and size != 0:
+        check_envelope(likelihood, prior, size)
+    exact = exact_counts([likelihood], prior, size, size_prior)
+    if exact is not None:
+        return exact
     if size is None:
         raise ValueError(
             f"mechanism={release.mechanism.name!r}: with a private number of records, the posterior"
             " of a release is known only for noise on the counts."
         )
-    if isinstance(likelihood, Flipping) or number_of_candidates(size, release.k) <= LARGEST_LIST:
-        counts = candidates(size, release.k)
-        log_prior = log_rising(counts, prior).sum(axis=1)
-        return Listed(counts, log_prior + log_likelihoods([likelihood], counts, log_prior), prior)
     if isinstance(likelihood, Weighing):
         return by_interpolation(likelihood, prior, effective, rng)
+    assert isinstance(likelihood, Tabulated)  # noqa: S101  # coins are few enough to be listed
     return by_metropolis(likelihood, prior, effective, rng)
 
 
-def _of_group(release: ReleasedData, size: int) -> TrueCounts:
-    """The posterior of the counts of a group with a public number of records. The noise of its
-    counts is that of the table, whose other counts say nothing more of them.
+def exact_counts(
+    likelihoods: Sequence[Likelihood], prior: Floats, size: int | None, size_prior: Any = None
+) -> TrueCounts | None:
+    """The posterior of the counts of the same records, drawn once or several times, without random
+    draws; None where it is out of reach.
+    """
+    k = prior.size
+    if size == 0:
+        return Listed(np.zeros((1, k), dtype=np.int64), np.zeros(1), prior)
+    noisy = [one for one in likelihoods if isinstance(one, IndependentNoise)]
+    if len(noisy) == len(likelihoods):
+        if len(noisy) > 1:
+            looks = [Categories(one.drawn, np.array(one.noised), prior, one.noise) for one in noisy]
+            return CountsGivenNoise.of_looks(looks, size)
+        drawn, noise, noised = noisy[0].drawn, noisy[0].noise, noisy[0].noised
+        return CountsGivenNoise(
+            drawn, prior, noise, noised=noised, size=size, size_prior=size_prior
+        )
+    if size is None:
+        return None
+    if k == 2:
+
+        def log_likelihood(counts: Integers) -> Floats:
+            return np.asarray(sum(one.log_likelihood(counts) for one in likelihoods))
+
+        pairs = [one.drawn.tolist() for one in likelihoods]
+        around = {end for first, second in pairs for end in (first, size - second)}
+        return TwoCategories(log_likelihood, around, prior, size)
+    if number_of_candidates(size, k) > LARGEST_LIST:
+        return None
+    counts = candidates(size, k)
+    log_prior = log_rising(counts, prior).sum(axis=1)
+    return Listed(counts, log_prior + log_likelihoods(likelihoods, counts, log_prior), prior)
+
+
+def _likelihood_of_group(release: ReleasedData, size: int) -> IndependentNoise:
+    """The likelihood of a group with a public number of records. The noise of its counts is that of
+    the table, whose other counts say nothing more of them.
     """
     whole = release.whole
     assert whole is not None  # noqa: S101  # of which it is a group
@@ -281,14 +298,4 @@ def _of_group(release: ReleasedData, size: int) -> TrueCounts:
             f" {whole.mechanism.name!r}."
         )
     noised = likelihood.noised[release.start : release.start + release.k]
-    own = IndependentNoise(np.array(release.drawn), likelihood.noise, noised)
-    return _given_noise(own, np.array(release.prior), size)
-
-
-def _given_noise(
-    noisy: IndependentNoise, prior: Floats, size: int | None, size_prior: Any = None
-) -> CountsGivenNoise:
-    check_envelope(noisy, prior, size)
-    return CountsGivenNoise(
-        noisy.drawn, prior, noisy.noise, noised=noisy.noised, size=size, size_prior=size_prior
-    )
+    return IndependentNoise(np.array(release.drawn), likelihood.noise, noised)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior, levels_posterior
+from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.levels.nesting import Columns, likely_columns, nested_parts
 from opendp_bayes.inference.survey_tables.noisy_tables import check_tables
 from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
@@ -39,5 +39,5 @@ def posterior_of_tables(
     parts = nested_parts(tables, likely_columns(tables) if columns is None else columns)
     if parts is not None:
         check_tables(list(tables.items()), draws_may_agree)
-        return levels_posterior(tables, parts)
+        return LevelsPosterior(tables, parts)
     return survey_posterior(tables, draws_may_agree=draws_may_agree)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior, levels_posterior
+from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_numbers, as_scale, as_size
 from opendp_bayes.release_format.data import ReleasedData, Value
@@ -80,4 +80,4 @@ def tree_posterior(
         found = drawn[start : start + len(own)]
         releases[name] = ReleasedData(found, own, (1.0,) * len(own), mechanism, promise)
         parts[name] = place // width
-    return levels_posterior(releases, parts)
+    return LevelsPosterior(releases, parts)

@@ -8,9 +8,8 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.inference.answers.comparison import Comparison
-from opendp_bayes.inference.answers.one_category import CategoryPosterior
 from opendp_bayes.inference.answers.ordered import QuantilePosterior
-from opendp_bayes.inference.answers.quantities import Quantity
+from opendp_bayes.inference.answers.quantities import CategoryPosterior, Quantity
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace

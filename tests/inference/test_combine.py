@@ -1,7 +1,6 @@
 """Several releases together, against sums over all data sets, and by simulation."""
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,10 +15,10 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     combine,
 )
-from opendp_bayes.inference.combine import _of_same
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
 from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.inference.noise_aware import exact_counts
 from opendp_bayes.release_format.combination import Combination
 from tests.helpers import oracles
 from tests.helpers.combined_releases import brute, worst
@@ -219,18 +218,13 @@ def test_two_peaks_of_two_looks_are_both_seen(made):
 def test_smooth_noise_has_its_mode_between_the_looks():
     """Two looks with Gaussian noise are one look with their weighted mean."""
 
-    @dataclass(frozen=True)
-    class Sized:
-        size: int
-        k: ClassVar[int] = 2
-
     prior, noised = np.array([0.3, 2.0]), (True, True)
     looks = [
         IndependentNoise(np.array([30, 70]), DiscreteGaussian(3.0), noised),
         IndependentNoise(np.array([40, 60]), DiscreteGaussian(3.0), noised),
     ]
     mean = IndependentNoise(np.array([35, 65]), DiscreteGaussian(3.0 / 2**0.5), noised)
-    two, one = _of_same(Sized(100), looks, prior), _of_same(Sized(100), [mean], prior)
+    two, one = exact_counts(looks, prior, 100), exact_counts([mean], prior, 100)
     assert np.allclose(two.probabilities.mean(), one.probabilities.mean(), rtol=1e-9)
     assert np.allclose(two.probabilities.variance(), one.probabilities.variance(), rtol=1e-6)
 

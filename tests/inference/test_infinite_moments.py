@@ -132,7 +132,7 @@ def test_the_errors_of_draws_are_what_they_are(release, union, monkeypatch):
     means, errors = [], []
     for seed in range(60):
         drawn = Drawn(truth.sample(400, np.random.default_rng(seed)), np.array(union.prior))
-        one = union._made(drawn, union.categories, union.prior)
+        one = union._made(drawn, union.categories)
         found = one.merged({"ab": ["a", "b"]}).odds("ab")
         means.append(found.mean())
         errors.append(found.standard_error)

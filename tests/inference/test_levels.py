@@ -1,6 +1,7 @@
 """Counts on a tree with noise at any node: laws, draws, learned concentrations, tables."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -17,7 +18,7 @@ from opendp_bayes.inference.levels.concentrations import (
     with_learned_concentrations,
 )
 from opendp_bayes.inference.levels.level_counts import LevelCounts
-from opendp_bayes.inference.levels.levels_posterior import levels_posterior
+from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.levels.log_sums import log_sums
 from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.nesting import nested_parts
@@ -77,7 +78,7 @@ PARTS = {
 
 @pytest.fixture(scope="module", params=[900, None])
 def posterior(request: pytest.FixtureRequest) -> Any:
-    return levels_posterior(tables(request.param), PARTS)
+    return LevelsPosterior(tables(request.param), PARTS)
 
 
 def test_sums_are_exact_where_they_are_least_probable() -> None:
@@ -395,6 +396,22 @@ def test_a_level_answers_as_a_posterior_does(posterior: Any) -> None:
     assert ratio.mean() == pytest.approx(state.mean()[1] / state.mean()[2], rel=0.02)
     assert state["s0"].mean() == pytest.approx(state.mean()[1])
     assert "LevelPosterior" in repr(state)
+    compared = state.compare(state.given(state.categories))
+    assert compared.mean() == pytest.approx(np.zeros(3), abs=0.1 * state.std().min())
+    assert compared.std() == pytest.approx(np.sqrt(2) * state.std(), rel=0.1)
+
+
+def test_a_joint_table_among_levels_has_margins() -> None:
+    """Near the law of the level that they are, which is not drawn; those of the other are far."""
+    cells = tuple(itertools.product(("n", "s"), ("low", "high")))
+    table = replace(release((90, 30, 40, 40), cells, 6.0), axes=("region", "income"))
+    levels = {"table": table, "region": release((118, 83), ("n", "s"), 3.0)}
+    found = LevelsPosterior(levels, {"table": np.arange(4), "region": np.array([0, 0, 1, 1])})
+    region, right = found["table"].marginal("region"), found["region"]
+    assert region.categories == right.categories
+    assert region.mean() == pytest.approx(right.mean(), abs=0.1 * right.std().min())
+    other = found["table"].marginal("income")
+    assert np.abs(other.mean() - right.mean()).max() > right.std().min()
 
 
 def test_levels_are_a_mapping(posterior: Any) -> None:
@@ -413,7 +430,7 @@ def test_a_table_asked_twice_is_two_looks() -> None:
         np.array(once["county"].drawn)[::-1], once["county"].categories[::-1], 8.0, 900
     )
     parts = {**PARTS, "again": np.arange(LEAVES)[::-1]}
-    one, two = levels_posterior(once, PARTS), levels_posterior(more, parts)
+    one, two = LevelsPosterior(once, PARTS), LevelsPosterior(more, parts)
     assert two["county"].counts.std().mean() < 0.85 * one["county"].counts.std().mean()
     assert two["again"].mean() == pytest.approx(two["county"].mean()[::-1])
 
@@ -431,7 +448,7 @@ def test_other_mechanisms_are_refused() -> None:
         given["state"].promise,
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"tables\['region'\]: was made by .* independent noise"):
-        levels_posterior(given, PARTS)
+        LevelsPosterior(given, PARTS)
 
 
 MERGED = {"state": ("county",), "county": ("county",), "region": ("county",)}
@@ -516,5 +533,5 @@ def test_rounded_means_add_up(posterior: Any, decimals: int) -> None:
 
 def test_a_second_look_is_not_a_second_row() -> None:
     given = tables(900)
-    found = levels_posterior(given | {"again": given["county"]}, PARTS | {"again": PARTS["county"]})
+    found = LevelsPosterior(given | {"again": given["county"]}, PARTS | {"again": PARTS["county"]})
     assert len(found.sheet().tables[0].bodies[0].rows) == 2 + 3 + LEAVES

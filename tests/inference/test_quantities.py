@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from opendp_bayes import HellingerExponential, LaplaceParameters
-from opendp_bayes.inference.answers.mixture_posterior import MixturePosterior
+from opendp_bayes import HellingerExponential, LaplaceParameters, NoiseAwarePosterior
 from tests.helpers import brute_force
 
 PRIOR = (0.7, 1.5, 2.0)
@@ -140,7 +139,7 @@ def test_functions_of_the_probabilities_and_of_the_counts(made, mixture):
     ],
 )
 def test_a_wrong_function_fails_before_the_draws(ask, message, made, monkeypatch):
-    monkeypatch.setattr(MixturePosterior, "sample", lambda *arguments: pytest.fail("drawn"))
+    monkeypatch.setattr(NoiseAwarePosterior, "sample", lambda *arguments: pytest.fail("drawn"))
     with pytest.raises(ValueError, match=message):
         ask(made.posterior)
     with pytest.raises(KeyError, match="'z': is not a category; the categories are 'a', "):

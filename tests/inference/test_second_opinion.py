@@ -40,7 +40,7 @@ def look(log_likelihood, prior, seen=None, seed=0):
         log_weights = np.where(seen, log_weights, -np.inf)
     rng, released = np.random.default_rng(seed), np.array([50, 5, 5])
     found = Listed(SETS, log_weights, prior)
-    return disagreement(found, 4000.0, log_likelihood, released, prior, rng)
+    return disagreement(found, 4000.0, log_likelihood, released, rng)
 
 
 def test_right_draws_agree():

@@ -257,7 +257,7 @@ def test_chains_go_on_until_measured_tables_have_settled(monkeypatch: Any) -> No
 
     monkeypatch.setattr(consistent_draws, "_FIRST_RUN", 32)
     enough = sweeps()
-    monkeypatch.setattr(consistent_draws, "FEWEST_EFFECTIVE", 1e9)
+    monkeypatch.setattr(consistent_draws, "SETTLED_EFFECTIVE", 1e9)
     monkeypatch.setattr(consistent_draws, "_DOUBLINGS", 3)
     assert sweeps() == 256 > enough
 

@@ -1,17 +1,11 @@
 """The posterior under a prior that was learned from the release itself."""
 
-from typing import Any
-
 import numpy as np
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
-from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture
 from opendp_bayes.inference.learned.learned_counts import LearnedCounts
 from opendp_bayes.mathematics.validation import Floats
-from opendp_bayes.release_format.combination import Combination
-from opendp_bayes.release_format.data import Label, ReleasedData
 
 
 class LearnedPosterior(NoiseAwarePosterior):
@@ -25,16 +19,6 @@ class LearnedPosterior(NoiseAwarePosterior):
     """
 
     _true_counts: LearnedCounts
-
-    def __init__(
-        self,
-        release: ReleasedData | Combination,
-        true_counts: TrueCounts,
-        categories: tuple[Label, ...] | None = None,
-        prior: tuple[float, ...] | None = None,
-    ) -> None:
-        k = len(release.categories if categories is None else categories)
-        super().__init__(release, true_counts, categories, (0.0,) * k)
 
     @property
     def learned(self) -> Quantities:
@@ -51,18 +35,6 @@ class LearnedPosterior(NoiseAwarePosterior):
 
         learned = self._true_counts.learned
         return Quantities([(label, quantity(label, each)) for label, each in learned.items()])
-
-    @property
-    def _counted(self) -> Listed:
-        return self._true_counts.counted
-
-    def _shares(self, counts: Any, prior: Floats, rng: np.random.Generator) -> Floats:
-        """Probabilities from intensities, which stand for the counts here."""
-        return np.asarray(counts / counts.sum(axis=1, keepdims=True, dtype=np.float64))
-
-    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
-        """No cell is without an intensity: moments are those of the mixture."""
-        return float(mixture.b.min())
 
     def __repr__(self) -> str:
         found = self._true_counts.diagnostics

@@ -1,37 +1,76 @@
-"""The noise-aware posterior of a release."""
+"""The noise-aware posterior as its users see it: a mixture of Dirichlet distributions."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from opendp_bayes.inference.answers.comparison import Comparison
+from opendp_bayes.inference.answers.by_label import (
+    CATEGORIES,
+    grouped_positions,
+    position_of,
+    positions_of,
+)
+from opendp_bayes.inference.answers.comparison import Comparison, Probability, standard_error
 from opendp_bayes.inference.answers.joint_table import (
     cells_with,
     check_others,
     collapsed,
     positions_among,
 )
-from opendp_bayes.inference.answers.mixture_posterior import MixturePosterior
-from opendp_bayes.inference.answers.quantities import Quantities, independent_draws
-from opendp_bayes.inference.engines.true_counts import TrueCounts
+from opendp_bayes.inference.answers.nearest_dirichlet import nearest_dirichlet
+from opendp_bayes.inference.answers.ordered import (
+    OrderedShares,
+    QuantilePosterior,
+    Quantiles,
+    check_one_variable,
+    quantiles_of,
+)
+from opendp_bayes.inference.answers.quantities import (
+    CategoryPosterior,
+    OfDifference,
+    OfDraws,
+    OfMixture,
+    Quantities,
+    Quantity,
+    checked,
+)
+from opendp_bayes.inference.answers.simultaneous import pointwise_level
+from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
+from opendp_bayes.inference.engines.true_counts import Groups, TrueCounts
 from opendp_bayes.inference.laws.beta_differences import BetaDifferences
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
 from opendp_bayes.mechanisms.protocol import is_lawful
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import Label, ReleasedData, Value
-from opendp_bayes.release_format.labels import are_same
+from opendp_bayes.release_format.labels import ByLabel, are_same
 
 N = TypeVar("N", bound="NoiseAwarePosterior")
 
+Interval = Literal["equal-tailed", "highest density", "simultaneous"]
 
-class NoiseAwarePosterior(MixturePosterior):
+#: Draws behind every number that is estimated by simulation.
+DRAWS = 40_000
+#: Draws on which a function is tried before many are made.
+_TRIAL = 5
+#: Simultaneous intervals rest on so many draws of counts, and on no fewer draws of all.
+_MOST_COUNTS, _FEWEST_DRAWS = 1 << 21, 2000
+
+
+class NoiseAwarePosterior:
     r"""The posterior of the category probabilities given a release: `p(θ | r) ∝ sum_x P(r | x) p(x)
     Dirichlet(θ; prior + x)` over the possible counts x.
 
-    Made by `release.posterior` or `noise_aware_posterior`, and by `merged` and `given` of another.
-    Arrays over categories have shape `(k,)`, in the order of `categories`.
+    It is a mixture of Dirichlet distributions, of which groups of categories and some among
+    themselves are mixtures, too. Made by `release.posterior` or `noise_aware_posterior`, and by
+    `merged` and `given` of another. Arrays over categories have shape `(k,)`, in the order of
+    `categories`.
 
     Attributes
     ----------
@@ -50,52 +89,336 @@ class NoiseAwarePosterior(MixturePosterior):
         release: ReleasedData | Combination,
         true_counts: TrueCounts,
         categories: tuple[Label, ...] | None = None,
-        prior: tuple[float, ...] | None = None,
+        axes: tuple[str, ...] = (),
+        before: Callable[[], None] | None = None,
     ) -> None:
-        labels = release.categories if categories is None else categories
-        super().__init__(labels, release.prior if prior is None else prior, true_counts)
         self.release: ReleasedData | Combination = release
-        self.axes = release.axes if categories is None else ()
-        self._before: Callable[[], None] | None = None
+        self.categories = release.categories if categories is None else categories
+        self.axes = release.axes if categories is None else axes
+        self._true_counts = true_counts
+        #: Called once, before the laws of this posterior, but of no other, are asked.
+        self._before = before
+
+    @property
+    def prior(self) -> tuple[float, ...]:
+        """Concentration of the prior of the probabilities."""
+        return tuple(self._true_counts.prior.tolist())
 
     @property
     def learned(self) -> Quantities:
         """Posteriors of what was learned about the prior, by name; none where it was given."""
         return Quantities([])
 
-    def _on_first_use(self, before: Callable[[], None]) -> "NoiseAwarePosterior":
-        """Call a function once, before the laws of this posterior, but of no other, are asked."""
-        self._before = before
-        return self
-
-    def _begin(self) -> None:
-        before, self._before = self._before, None
-        if before is not None:
-            before()
-
     @property
-    def _counted(self) -> TrueCounts:
-        self._begin()
-        return super()._counted
+    def diagnostics(self) -> Diagnostics | WeightDiagnostics | None:
+        """Effective sample sizes, and R-hat of Markov chains; None where nothing was drawn."""
+        found: Diagnostics | WeightDiagnostics | None = self._true_counts.diagnostics
+        return None if found is None else replace(found, categories=self.categories)
 
-    @property
-    def _marginals(self) -> BetaMixtures:
-        self._begin()
-        return super()._marginals
+    def __getitem__(self, label: Label) -> CategoryPosterior:
+        """The probability of one category. Raises `KeyError` for what is none."""
+        place = position_of(label, self.categories)
+        mixture = self._marginals.chosen(np.array([place]))
+        return CategoryPosterior(label, mixture, self._true_counts.independent)
 
-    def _made(
-        self: N, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]
-    ) -> N:
-        return type(self)(self.release, true_counts, categories, prior)
+    @cached_property
+    def counts(self) -> CountsPosterior:
+        """The posterior of the true counts, those of the records that were counted."""
+        return CountsPosterior(self.categories, self._counted.counts, self._counted.sample)
 
-    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
-        """Every law gives every data set some probability. A mechanism that states none may not,
-        and the mixture says what there is.
+    @cached_property
+    def size(self) -> NumberPosterior:
+        """The posterior of the number of records; a certainty where that is public."""
+        return NumberPosterior(
+            "records",
+            self._counted.size,
+            lambda size, rng: self._counted.sample(size, rng).sum(axis=1),
+        )
+
+    def mean(self) -> Floats:
+        """Posterior means, shape `(k,)`."""
+        return self._marginals.mean()
+
+    def std(self) -> Floats:
+        """Posterior standard deviations, shape `(k,)`."""
+        return np.sqrt(self._marginals.variance())
+
+    def pdf(self, values: ArrayLike) -> Floats:
+        """Marginal posterior density of every category at the values of shape `(...)`; shape `(...,
+        k)`.
         """
-        of = self.release.releases if isinstance(self.release, Combination) else (self.release,)
-        if all(is_lawful(release.mechanism) for release in of):
-            return super()._smallest(places, mixture)
-        return float(mixture.b.min())
+        return self._marginals.pdf(np.asarray(values)[..., None])
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """Marginal posterior probability of being at most the values, of shape `(...)`; shape
+        `(..., k)`.
+        """
+        return self._marginals.cdf(np.asarray(values)[..., None])
+
+    def interval(
+        self, level: float = 0.95, kind: Interval = "equal-tailed"
+    ) -> tuple[Floats, Floats]:
+        """Lower and upper ends of credible intervals of probability `level`, two arrays of shape
+        `(k,)`.
+
+        Parameters
+        ----------
+        level : between 0 and 1.
+        kind : `"equal-tailed"`; `"highest density"`, the shortest interval; or `"simultaneous"`,
+            equal-tailed intervals widened until all of them hold together with probability
+            `level` (by simulation).
+
+        Raises `ValueError` for another level or kind.
+        """
+        level = as_level(level)
+        as_choice(kind, "kind", ("equal-tailed", "highest density", "simultaneous"))
+        if kind == "simultaneous":
+            level = self._pointwise_level(level)
+        if kind == "highest density":
+            return self._marginals.shortest_interval(level)
+        return self._marginals.interval(level)
+
+    def sample(self, size: int, seed: int | None = None) -> Floats:
+        """Draws of the category probabilities, shape `(size, k)`. A `seed` makes them
+        repeatable.
+        """
+        rng = np.random.default_rng(seed)
+        counts = self._true_counts.sample(as_size(size, of="draws"), rng)
+        return self._true_counts.shares(counts, rng)
+
+    def predictive(self, size: int, draws: int = 4000, seed: int | None = None) -> Integers:
+        """Draws of the counts of `size` further records from the posterior predictive distribution,
+        shape `(draws, k)`.
+        """
+        rng = np.random.default_rng(seed)
+        size = as_size(size)
+        counts = self._true_counts.sample(as_size(draws, "draws", "draws"), rng)
+        return rng.multinomial(size, self._true_counts.shares(counts, rng))
+
+    def merged(self: N, groups: Mapping[Label, Iterable[Label]]) -> N:
+        """The posterior with groups of categories as one category each.
+
+        `groups` maps the label of each group to the categories in it; the categories of no group
+        stay what they are and come last. The probabilities of groups are Dirichlet given the
+        counts as those of categories are, so nothing is lost.
+
+        Raises `ValueError`/`TypeError` for groups that are empty or overlap, or leave less than
+        two categories.
+
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+        >>> promise = Promise(9, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        >>> labels = ("left", "green", "right")
+        >>> release = Release((3, 2, 4), labels, (1.0,) * 3, LaplaceParameters(2.0), promise)
+        >>> release.posterior.merged({"coalition": ["left", "green"]}).categories
+        ('coalition', 'right')
+        """
+        labels, members = grouped_positions(groups, self.categories)
+        return self._made(self._true_counts.merged(members), labels)
+
+    def dirichlet(self) -> Floats:
+        """Concentration, shape `(k,)`, of the Dirichlet distribution nearest to the posterior, as a
+        prior for what takes conjugate ones: of all Dirichlet distributions D the one with the
+        smallest Kullback-Leibler divergence `KL(posterior || D)`, which has the posterior's
+        expected values of every `ln θ_i`.
+
+        The posterior is a mixture of Dirichlets, which this is not: use `sample` where it matters.
+
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+        >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(0.01), promise)
+        >>> release.posterior.dirichlet().round(6).tolist()
+        [4.0, 6.0]
+        """
+        return nearest_dirichlet(self._marginals)
+
+    def given(self: N, categories: Iterable[Label]) -> N:
+        """The posterior of the probabilities within some categories: of each divided by the sum of
+        all of these.
+
+        Its `counts` are those of the categories, and its `size` is their number of records.
+        Raises `ValueError`/`TypeError` for less than two categories, or what is none.
+        """
+        places = positions_of(categories, self.categories, "categories")
+        if len(places) < 2:
+            raise ValueError(
+                f"categories={[self.categories[i] for i in places]!r}: must be at least 2; the"
+                " probability of one among itself is 1."
+            )
+        labels = tuple(self.categories[i] for i in places)
+        return self._made(self._true_counts.given(places), labels)
+
+    def to_arviz(self, draws: int = 1000, seed: int | None = 0) -> Any:
+        """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
+        variable `theta` of dimensions `(chain, draw, category)`; needs the extra `arviz`.
+
+        The draws of the Markov chains, or where there are none, four chains of `draws` independent
+        draws each. Raises `ImportError` without arviz-base, which is for Python 3.11 and later;
+        `sample` needs no more than this package.
+        """
+        try:
+            from arviz_base import from_dict
+        except ImportError:
+            raise ImportError(
+                "to_arviz needs arviz-base, which is for Python 3.11 and later: pip install"
+                " 'opendp-bayes[arviz]', or take draws from sample()."
+            ) from None
+        rng = np.random.default_rng(seed)
+        counts = getattr(self._true_counts, "chains", None)
+        if counts is None:
+            counts = self._true_counts.sample(4 * draws, rng).reshape(4, draws, -1)
+        rows = counts.reshape(-1, counts.shape[-1])
+        theta = self._true_counts.shares(rows, rng).reshape(counts.shape)
+        labels = [str(label) for label in self.categories]
+        return from_dict(
+            {"posterior": {"theta": theta}},
+            coords={"category": labels},
+            dims={"theta": ["category"]},
+        )
+
+    def probability(
+        self,
+        event: Callable[[Floats], NDArray[np.bool_]],
+        draws: int = DRAWS,
+        seed: int | None = 0,
+    ) -> Probability:
+        """The posterior probability of an event, with its Monte Carlo standard error.
+
+        `event` is a function of the probabilities, an array of shape `(k, draws)` so that
+        `theta[0]` is the first category in every draw; it returns booleans of shape `(draws,)`, as
+        `lambda theta: theta[0] > theta[1]` does. Raises `ValueError` if it returns anything else.
+        """
+        draws = as_size(draws, "draws", "draws")
+        trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
+        checked(event(trial.T), _TRIAL, "event", "booleans")  # before the draws take long
+        share = checked(event(self.sample(draws, seed).T), draws, "event", "booleans").mean()
+        return Probability(float(share), float(standard_error(share, self._effective(draws))))
+
+    def difference(self, first: Label, second: Label, seed: int | None = 0) -> Quantity:
+        """The probability of one category minus that of another, for instance of two parties.
+
+        Its mean, its standard deviation and the probability of its sign are computed; intervals
+        are of draws of these two and the rest. Raises `KeyError` for what is no category.
+        """
+        places = [position_of(label, self.categories) for label in (first, second)]
+        rest = [place for place in range(len(self.categories)) if place not in places]
+        groups = [[places[0]], [places[1]], *([rest] if rest else [])]
+
+        def source(size: int, seed: int | None) -> Floats:
+            drawn = self._drawn_sums(groups, size, seed)
+            return drawn[:, 0] - drawn[:, 1]
+
+        behind = self._effective(DRAWS, self._true_counts.merged(groups))
+        law = OfDifference(source, DRAWS, behind, seed, self._true_counts, places, rest)
+        return Quantity(f"{first} - {second}", law)
+
+    def ratio(self, first: Label, second: Label) -> Quantity:
+        """The probability of one category over that of another, by the mixture of Betas that it
+        follows from. Its mean is infinite where the prior of the second is at most 1, and its
+        standard deviation where that is at most 2: the second may have no records. Raises
+        `KeyError` for what is no category.
+        """
+        places = [position_of(label, self.categories) for label in (first, second)]
+        among = self._true_counts.given(places)
+        mixture = among.probabilities[0]
+        law = OfMixture(mixture, among.independent, self._smallest(places[1:], mixture))
+        return Quantity(f"{first} / {second}", law)
+
+    def odds(self, label: Label) -> Quantity:
+        """The odds of one category, `θ / (1 - θ)`, as the `ratio` to all others together. Raises
+        `KeyError` for what is none.
+        """
+        place = position_of(label, self.categories)
+        others = [other for other in range(len(self.categories)) if other != place]
+        mixture, behind = self._marginals[place], self._true_counts.independent
+        law = OfMixture(mixture, behind, self._smallest(others, mixture))
+        return Quantity(f"odds of {label}", law)
+
+    def cumulative(self) -> Quantities:
+        """For ordered categories, the probability of each or one before it. The last one's is 1
+        and left out.
+        """
+        k = len(self.categories)
+        mixtures = self._true_counts.cumulative(np.arange(1, k))
+        behind = self._sums().independent
+        return Quantities(
+            (label, Quantity(f"up to {label}", OfMixture(mixtures[place], behind)))
+            for place, label in enumerate(self.categories[:-1])
+        )
+
+    def quantile(self, level: float, *, edges: ArrayLike | None = None) -> QuantilePosterior:
+        """A quantile of ordered categories, 0.5 for the median: the first category up to which
+        the probabilities sum to at least `level`, with the probability of each to be that one.
+
+        The order is that of `categories`, as they were given to the query. The probabilities are
+        those of the cumulative sums, without draws where the posterior needs none.
+
+        Parameters
+        ----------
+        level : between 0 and 1.
+        edges : the ends of the bins that the categories are, `k + 1` rising numbers; the quantile
+            then has a `value` in their units, with the records of a bin spread evenly within it.
+
+        Raises `ValueError`/`TypeError` for another level, for edges that do not rise or are not one
+        more than the categories, and for the cells of a joint table.
+
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+        >>> promise = Promise(90, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        >>> ages, noise = ("18-39", "40-64", "65-89"), LaplaceParameters(2.0)
+        >>> posterior = Release((30, 33, 27), ages, (1.0,) * 3, noise, promise).posterior
+        >>> median = posterior.quantile(0.5, edges=[18, 40, 65, 90])
+        >>> median.category, median.probabilities.round(2).tolist(), median.interval(0.9)
+        ('40-64', [0.0, 1.0, 0.0], ('40-64', '40-64'))
+        >>> round(median.value.mean())
+        51
+        """
+        return self.quantiles([level], edges=edges)[level]
+
+    def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
+        """Several quantiles at once, by their `levels`, all different and between 0 and 1; with
+        `edges`, the `k + 1` rising ends of the bins, each has a `value` in their units.
+
+        Raises `ValueError`/`TypeError` for other levels, for edges that do not rise or are not one
+        more than the categories, and for the cells of a joint table.
+        """
+        check_one_variable(self.axes)
+
+        def at_least(ends: Integers, levels: Floats) -> Floats:
+            return 1 - self._true_counts.cumulative(ends).cdf(levels[:, None])
+
+        behind = self._effective(DRAWS, self._sums())
+        shares = OrderedShares(self.categories, at_least, self._drawn_sums, DRAWS, behind)
+        return quantiles_of(shares, levels, edges)
+
+    def quantity(
+        self,
+        function: Callable[[Mapping[Label, Floats]], ArrayLike],
+        label: str = "quantity",
+        *,
+        of: Literal["probabilities", "counts"] = "probabilities",
+        draws: int = DRAWS,
+        seed: int | None = 0,
+    ) -> Quantity:
+        """Any function of the probabilities, or of the true counts, by draws.
+
+        `function` takes a mapping from each category to its draws, shape `(draws,)`, and returns a
+        number for each draw, as `lambda p: p["yes"] - 2 * p["no"]` does. It is tried on a few
+        draws first. Raises `ValueError` if it returns anything else, and `KeyError` if it asks for
+        what is no category.
+        """
+        as_choice(of, "of", ("probabilities", "counts"))
+        number = as_size(draws, "draws", "draws")
+
+        def of_rows(rows: Floats | Integers) -> Floats:
+            columns = ByLabel(zip(self.categories, rows.T, strict=True), CATEGORIES)
+            return checked(function(columns), len(rows))
+
+        def source(size: int, seed: int | None) -> Floats:
+            of_all = self.sample if of == "probabilities" else self.counts.sample
+            return of_rows(of_all(size, seed))
+
+        trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
+        of_rows(trial if of == "probabilities" else np.rint(100 * trial).astype(np.int64))
+        return Quantity(label, OfDraws(source, number, self._effective(number), seed))
 
     def marginal(self: N, *variables: str) -> N:
         """The posterior of the probabilities of one variable, or of a table of several in the order
@@ -146,15 +469,22 @@ class NoiseAwarePosterior(MixturePosterior):
             found = found.given(inside)
         if together != [[number] for number in range(len(inside))]:
             found = found.merged(together)
-        prior = tuple(sum(self.prior[inside[number]] for number in group) for group in together)
-        made = self._made(found, labels, prior)
-        made.axes = tuple(self.axes[place] for place in kept) if len(kept) > 1 else ()
-        return made
+        axes = tuple(self.axes[place] for place in kept) if len(kept) > 1 else ()
+        return self._made(found, labels, axes)
 
     def _part(self: N, release: ReleasedData) -> N:
         """The posterior of one group of a table of groups: conditional on being in it."""
         inside = range(release.start, release.start + release.k)
         return type(self)(release, self._true_counts.given(inside))
+
+    def _made(
+        self: N,
+        true_counts: TrueCounts,
+        categories: tuple[Label, ...],
+        axes: tuple[str, ...] = (),
+    ) -> N:
+        """The posterior of other categories."""
+        return type(self)(self.release, true_counts, categories, axes)
 
     def compare(self, other: "NoiseAwarePosterior") -> Comparison:
         """The difference of the probabilities of each category, this posterior's minus the other's,
@@ -167,10 +497,70 @@ class NoiseAwarePosterior(MixturePosterior):
                 f"other: has the categories {other.categories}, not"
                 f" {self.categories}; compare posteriors of the same categories."
             )
-        behind = [independent_draws(each._true_counts) for each in (self, other)]
+        behind = [each._true_counts.independent for each in (self, other)]
         laws = BetaDifferences(self._marginals, other._marginals)
         draws = 1 / sum(1 / each for each in behind) if np.inf not in behind else min(behind)
         return Comparison(self.categories, laws, draws, self.sample, other.sample)
+
+    @property
+    def _counted(self) -> TrueCounts:
+        """The true counts alone."""
+        self._begin()
+        return self._true_counts.counted
+
+    @property
+    def _marginals(self) -> BetaMixtures:
+        self._begin()
+        return self._true_counts.probabilities
+
+    def _begin(self) -> None:
+        before, self._before = self._before, None
+        if before is not None:
+            before()
+
+    def _drawn_sums(self, groups: Groups, size: int, seed: int | None) -> Floats:
+        """Draws of the probabilities of groups, which have every category once."""
+        rng = np.random.default_rng(seed)
+        sums = self._true_counts.sample_sums(groups, size, rng)
+        return self._true_counts.shares(sums, rng, groups)
+
+    def _sums(self) -> TrueCounts:
+        """Counts of the first category and of all others."""
+        return self._true_counts.merged([[0], [*range(1, len(self.categories))]])
+
+    def _effective(self, draws: int, of: TrueCounts | None = None) -> float:
+        """Independent draws that `draws` draws, by default of single categories, are worth: no more
+        than those that they are taken from, where the posterior is known by draws itself.
+        """
+        behind = (self._true_counts if of is None else of).independent
+        return draws if behind == np.inf else 1 / (1 / draws + 1 / behind)
+
+    def _pointwise_level(self, level: float) -> float:
+        """The level at which equal-tailed intervals hold for all categories at once with
+        probability `level`.
+        """
+        k = len(self.categories)
+        if k == 2:
+            return level
+        number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), DRAWS)
+        return pointwise_level(self._marginals, self.sample(number, seed=0), level)
+
+    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
+        """The smallest concentration that some categories may have together, the second parameter
+        of the mixture: that of the prior, since all records may be in others.
+
+        Every law gives every data set some probability. A mechanism that states none may not, and
+        the mixture says what there is; so it does where draws of shares stand for the prior.
+        """
+        of = self.release.releases if isinstance(self.release, Combination) else (self.release,)
+        if self._true_counts.draws_shares or not all(is_lawful(each.mechanism) for each in of):
+            return float(mixture.b.min())
+        return float(sum(self.prior[place] for place in places))
+
+    def _estimates(self) -> str:
+        """Means and standard deviations, for `repr`."""
+        estimates = zip(self.categories, self.mean(), self.std(), strict=True)
+        return ", ".join(f"{label!r}: {mean:.4g} ± {std:.2g}" for label, mean, std in estimates)
 
     def __repr__(self) -> str:
         how = "exact"
@@ -181,6 +571,6 @@ class NoiseAwarePosterior(MixturePosterior):
             )
         elif self.diagnostics:
             how = f"by importance sampling, ESS {self.diagnostics.ess.min():.0f}"
-        elif np.isfinite(behind := independent_draws(self._true_counts)):
+        elif np.isfinite(behind := self._true_counts.independent):
             how = f"by {behind:.0f} independent draws"
         return f"NoiseAwarePosterior({{{self._estimates()}}}, {how})"

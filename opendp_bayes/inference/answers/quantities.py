@@ -1,9 +1,9 @@
 """Posteriors of numbers that follow from the probabilities or from the counts."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,45 +13,9 @@ from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.answers.comparison import Probability, standard_error
 from opendp_bayes.inference.engines.true_counts import TrueCounts
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
-from opendp_bayes.mathematics.validation import Floats, as_level, as_size
+from opendp_bayes.mathematics.validation import Floats, as_choice, as_level, as_size
+from opendp_bayes.release_format.data import Label
 from opendp_bayes.release_format.labels import ByLabel
-
-
-class QuantityLaw(Protocol):
-    """Distribution of a quantity, and how far it is known."""
-
-    def mean(self) -> float:
-        """Expected value."""
-        ...
-
-    def std(self) -> float:
-        """Standard deviation."""
-        ...
-
-    def cdf(self, values: ArrayLike) -> Floats:
-        """Probability of being at most the values, elementwise."""
-        ...
-
-    def quantiles(self, levels: Floats) -> Floats:
-        """Inverse of `cdf`."""
-        ...
-
-    def sample(self, size: int, seed: int | None = None) -> Floats:
-        """Draws, shape `(size,)`."""
-        ...
-
-    @property
-    def draws(self) -> float:
-        """Independent draws that it is known from; infinite where it is computed."""
-        ...
-
-    def mean_error(self) -> float:
-        """Monte Carlo standard error of the mean."""
-        ...
-
-    def draws_at(self, value: float) -> float:
-        """Independent draws behind the probability of being at most a value."""
-        ...
 
 
 class Quantity(Shown):
@@ -66,7 +30,7 @@ class Quantity(Shown):
         computed without any.
     """
 
-    def __init__(self, label: Any, law: QuantityLaw) -> None:
+    def __init__(self, label: Any, law: "OfMixture | OfDraws") -> None:
         self.label, self._law = label, law
 
     @property
@@ -126,20 +90,11 @@ class Quantity(Shown):
         return Quantities([(self.label, self)]).sheet()
 
 
-class Quantities(Shown, Mapping[Any, Quantity]):
+class Quantities(Shown, ByLabel[Any, Quantity]):
     """Several quantities by their labels."""
 
     def __init__(self, quantities: Iterable[tuple[Any, Quantity]]) -> None:
-        self._quantities = ByLabel(quantities, ("quantity", "quantities"))
-
-    def __getitem__(self, label: Any) -> Quantity:
-        return self._quantities[label]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._quantities)
-
-    def __len__(self) -> int:
-        return len(self._quantities)
+        super().__init__(quantities, ("quantity", "quantities"))
 
     def sheet(self) -> Sheet:
         headings = "quantity", "mean", "std", "median", "2.5 %", "97.5 %", "P(> 0)"
@@ -149,9 +104,43 @@ class Quantities(Shown, Mapping[Any, Quantity]):
         return Sheet((table(headings, rows),), notes=(note,) if note else ())
 
 
+class CategoryPosterior(Quantity):
+    """The posterior of the probability of one category, `posterior["yes"]`: a mixture of Betas.
+
+    Attributes
+    ----------
+    label : the category.
+    """
+
+    def __init__(self, label: Label, mixture: BetaMixtures, draws: float) -> None:
+        super().__init__(label, OfMixture(mixture[0], draws))
+        self._mixture = mixture
+
+    def interval(
+        self, level: float = 0.95, kind: Literal["equal-tailed", "highest density"] = "equal-tailed"
+    ) -> tuple[float, float]:
+        """Lower and upper end of the credible interval of probability `level`.
+
+        Raises `ValueError` for another level or kind.
+        """
+        level = as_level(level)
+        as_choice(kind, "kind", ("equal-tailed", "highest density"))
+        equal = kind == "equal-tailed"
+        found = self._mixture.interval(level) if equal else self._mixture.shortest_interval(level)
+        return float(found[0][0]), float(found[1][0])
+
+    def pdf(self, values: ArrayLike) -> Floats:
+        """Posterior density, elementwise; 0 outside [0, 1]."""
+        return self._mixture[0].pdf(np.asarray(values))
+
+    def __repr__(self) -> str:
+        return f"CategoryPosterior({self.label!r}: {self.mean():.4g} ± {self.std():.2g})"
+
+
 @dataclass(frozen=True, eq=False)
 class OfMixture:
-    """A probability with a mixture of Betas, or its odds.
+    """A probability with a mixture of Betas, or its odds: its distribution, and how far that is
+    known, by the Monte Carlo error of the mean and the draws behind each probability.
 
     `draws` are the independent draws that the mixture is of. Of odds, `rest` is the smallest
     that the second parameter may be: moments of that order and above are infinite, whatever
@@ -207,7 +196,9 @@ class OfMixture:
 
 @dataclass(frozen=True, eq=False)
 class OfDraws:
-    """Draws from a source, so many of a seed, which are worth `draws` independent ones."""
+    """Draws from a source, so many of a seed, which are worth `draws` independent ones; as
+    `OfMixture`, their distribution and how far it is known.
+    """
 
     source: Callable[[int, int | None], Floats]
     number: int
@@ -252,10 +243,6 @@ class OfDifference(OfDraws):
     rest: list[int]
 
     @cached_property
-    def _behind(self) -> float:
-        return independent_draws(self.counts)
-
-    @cached_property
     def _among(self) -> TrueCounts:
         return self.counts.given(self.places)
 
@@ -273,7 +260,7 @@ class OfDifference(OfDraws):
         return float(np.sqrt(max(2 * float(variance.sum()) - together, 0.0)))
 
     def mean_error(self) -> float:
-        return float(self.std() / np.sqrt(self._behind))
+        return float(self.std() / np.sqrt(self.counts.independent))
 
     def cdf(self, values: ArrayLike) -> Floats:
         values = np.asarray(values, dtype=np.float64)
@@ -283,20 +270,20 @@ class OfDifference(OfDraws):
         return np.where(values == 0, below, super().cdf(values) if np.any(values) else below)
 
     def draws_at(self, value: float) -> float:
-        return independent_draws(self._among) if value == 0 else self.draws
+        return self._among.independent if value == 0 else self.draws
 
 
-def checked(values: ArrayLike, draws: int) -> Floats:
-    """Return a function's values at so many draws; `ValueError` unless they are a number each."""
+def checked(
+    values: ArrayLike, draws: int, name: str = "function", wanted: str = "numbers"
+) -> Floats:
+    """Return a function's values at so many draws; `ValueError` unless they are a number each, or a
+    boolean.
+    """
     array = np.asarray(values)
-    if array.shape != (draws,) or array.dtype.kind not in "biuf":
+    kinds = "b" if wanted == "booleans" else "biuf"
+    if array.shape != (draws,) or array.dtype.kind not in kinds:
         raise ValueError(
-            f"function: returned an array of {array.dtype} and shape {array.shape} for {draws}"
-            f" draws; must be numbers of shape ({draws},), one for each draw."
+            f"{name}: returned an array of {array.dtype} and shape {array.shape} for {draws}"
+            f" draws; must be {wanted} of shape ({draws},), one for each draw."
         )
     return array.astype(np.float64)
-
-
-def independent_draws(true_counts: TrueCounts) -> float:
-    """Independent draws that a posterior of counts rests on; infinite where it is computed."""
-    return float(getattr(true_counts, "independent", np.inf))

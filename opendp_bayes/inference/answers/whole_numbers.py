@@ -24,34 +24,34 @@ class NumberPosterior:
 
     def __init__(self, label: Label, law: CountLaws, draw: Draw) -> None:
         self.label = label
-        self._law, self._draw = law, draw
+        self._alone = CountsPosterior((label,), law, draw)
 
     def mean(self) -> float:
         """Posterior mean."""
-        return float(self._law.mean()[0])
+        return float(self._alone.mean()[0])
 
     def std(self) -> float:
         """Posterior standard deviation."""
-        return float(self._law.std()[0])
+        return float(self._alone.std()[0])
 
     def interval(self, level: float = 0.95) -> tuple[int, int]:
         """Both ends, which belong to it, of the equal-tailed credible interval: not more than
         `(1 - level) / 2` is below it, and not more above.
         """
-        lower, upper = ends(self._law, as_level(level))
+        lower, upper = self._alone.interval(level)
         return int(lower[0]), int(upper[0])
 
     def pmf(self, values: ArrayLike) -> Floats:
         """The probability of each value, elementwise; 0 for what is not whole."""
-        return probabilities(self._law, values)[..., 0]
+        return self._alone.pmf(values)[..., 0]
 
     def cdf(self, values: ArrayLike) -> Floats:
         """The probability of being at most each value, elementwise."""
-        return self._law.cdf(np.asarray(values)[..., None])[..., 0]
+        return self._alone.cdf(values)[..., 0]
 
     def sample(self, size: int, seed: int | None = None) -> Integers:
         """Draws, shape `(size,)`. A `seed` makes them repeatable."""
-        return self._draw(as_size(size, of="draws"), np.random.default_rng(seed))
+        return self._alone.sample(size, seed)
 
     def __repr__(self) -> str:
         return f"NumberPosterior({self.label!r}: {_shown(self.mean(), self.std())})"
@@ -91,11 +91,13 @@ class CountsPosterior:
         """Both ends, which belong to them, of the equal-tailed credible intervals, two arrays of
         shape `(k,)`: not more than `(1 - level) / 2` is below, and not more above.
         """
-        return ends(self._laws, as_level(level))
+        level = as_level(level)
+        return self._laws.quantile((1 - level) / 2), self._laws.quantile((1 + level) / 2)
 
     def pmf(self, values: ArrayLike) -> Floats:
         """The probability of each value, of shape `(...)`, for every category; shape `(..., k)`."""
-        return probabilities(self._laws, values)
+        wanted = np.asarray(values, dtype=np.float64)[..., None]
+        return np.where(wanted == np.floor(wanted), self._laws.pmf(wanted), 0.0)
 
     def cdf(self, values: ArrayLike) -> Floats:
         """The probability of being at most each value, of shape `(...)`, for every category; shape
@@ -110,17 +112,6 @@ class CountsPosterior:
     def __repr__(self) -> str:
         rows = zip(self.categories, self.mean(), self.std(), strict=True)
         return f"CountsPosterior({{{', '.join(f'{c!r}: {_shown(m, s)}' for c, m, s in rows)}}})"
-
-
-def ends(laws: CountLaws, level: float) -> tuple[Integers, Integers]:
-    """The equal-tailed intervals of whole numbers."""
-    return laws.quantile((1 - level) / 2), laws.quantile((1 + level) / 2)
-
-
-def probabilities(laws: CountLaws, values: ArrayLike) -> Floats:
-    """Probabilities of values of shape `(...)`, shape `(..., m)`; 0 for what is not whole."""
-    wanted = np.asarray(values, dtype=np.float64)[..., None]
-    return np.where(wanted == np.floor(wanted), laws.pmf(wanted), 0.0)
 
 
 def _shown(mean: float, std: float) -> str:

@@ -20,7 +20,8 @@ from opendp_bayes.inference.convolution.part_of_total import Beside, PartOfTotal
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws
 from opendp_bayes.inference.convolution.tilts import Tilts
-from opendp_bayes.inference.engines.merged import Groups, Merged, first_ones
+from opendp_bayes.inference.engines.merged import ByLaws
+from opendp_bayes.inference.engines.true_counts import Groups
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
@@ -49,7 +50,7 @@ _DISAGREE = 1e-3
 _LONGEST_TABLE = 1 << 16
 
 
-class CountsGivenNoise:
+class CountsGivenNoise(ByLaws):
     """The true counts and the probabilities of k >= 2 categories, given what was drawn.
 
     The prior of the probabilities is Dirichlet; the counts are multinomial; `drawn` are the counts
@@ -101,7 +102,7 @@ class CountsGivenNoise:
         return made
 
     def _set(self, categories: Categories, total: Total) -> None:
-        self.categories, self._total = categories, total
+        self.categories, self._total, self.prior = categories, total, categories.prior
         index: dict[tuple[float, ...], int] = {}
         keys = zip(*(column.tolist() for column in categories.columns), strict=True)
         self._row = np.array([index.setdefault(key, len(index)) for key in keys])
@@ -268,19 +269,7 @@ class CountsGivenNoise:
                 found[place] = laws.chosen(np.array([at])), mixtures[at]
         return [found[place] for place in range(len(groups))]
 
-    def merged(self, groups: Groups) -> Merged:
-        """The counts and the probabilities of groups of categories; every category is in one
-        group, and no group holds all.
-        """
-        return Merged(self, groups)
-
-    def cumulative(self, ends: Integers) -> BetaMixtures:
-        """The probabilities of the first categories together, for so many of them as `ends` says,
-        each from 1 to k - 1.
-        """
-        return Merged(self, first_ones(ends)).probabilities
-
-    def given(self, categories: Sequence[int]) -> "CountsGivenNoise | Merged":
+    def given(self, categories: Sequence[int]) -> ByLaws:
         """The posterior of some categories among themselves: of their counts, and of their
         probabilities divided by the sum of these. At least two.
 

@@ -15,8 +15,7 @@ import numpy as np
 from opendp_bayes.inference.convolution.dense_tables import FEW_LEFT, Given
 from opendp_bayes.inference.convolution.looks import NoisyDataSet
 from opendp_bayes.inference.convolution.parts_of_different_records import of_private, of_public
-from opendp_bayes.inference.engines.merged import Groups, summed
-from opendp_bayes.inference.engines.true_counts import Drawn, Listed
+from opendp_bayes.inference.engines.true_counts import ByDraws, Drawn
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
@@ -27,7 +26,7 @@ _SMALLEST = 1e-6
 _DRAWS = 40_000
 
 
-class Union:
+class Union(ByDraws):
     """The counts of the union, and the probabilities, given counts with noise of each release.
 
     The numbers of records of all releases are public, or those of two are private. Raises
@@ -35,7 +34,7 @@ class Union:
     """
 
     def __init__(self, looks: Sequence[NoisyDataSet], prior: Floats) -> None:
-        self._prior = prior
+        self.prior = prior
         self._sizes = [look.size for look in looks if look.size is not None]
         if self._sizes:
             self._parts, self._shares = [of_public(looks, self._sizes, prior)], np.ones(1)
@@ -45,18 +44,18 @@ class Union:
     @cached_property
     def _found(self) -> list[list[Given]]:
         """For every category, of all parts; the weights sum to 1."""
-        found: list[list[Given]] = [[] for _ in self._prior]
+        found: list[list[Given]] = [[] for _ in self.prior]
         for part, share in zip(self._parts, self._shares, strict=True):
             for category, given in enumerate(part.given()):
                 total = sum(one.weights.sum() for one in given) / share
                 found[category] += [replace(one, weights=one.weights / total) for one in given]
-        return [_joined(given, float(self._prior.sum())) for given in found]
+        return [_joined(given, float(self.prior.sum())) for given in found]
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
         """The marginals of the probabilities of all categories."""
         mixtures = []
-        for alpha, given in zip(self._prior.tolist(), self._found, strict=True):
+        for alpha, given in zip(self.prior.tolist(), self._found, strict=True):
             components = [(*self._betas(alpha, one), one.weights, one.counts) for one in given]
             a, b, weights, counts = map(np.concatenate, zip(*components, strict=True))
             mixtures.append(grouped(a, b, weights, counts, b, np.zeros(a.size, dtype=np.int64))[0])
@@ -64,7 +63,7 @@ class Union:
 
     def _betas(self, alpha: float, given: Given) -> tuple[Floats, Floats]:
         """The parameters of the probability given its count."""
-        whole, a = float(self._prior.sum()), np.asarray(alpha + given.counts, dtype=np.float64)
+        whole, a = float(self.prior.sum()), np.asarray(alpha + given.counts, dtype=np.float64)
         if self._sizes or given.left is not None:
             left = sum(self._sizes) - given.counts if given.left is None else given.left
             return a, np.asarray(whole - alpha + left + np.zeros_like(a))
@@ -97,22 +96,11 @@ class Union:
         pairs = zip(laws, self._shares, strict=True)
         return CountLaws.of_rows(rows, np.concatenate([share * law for (_, law), share in pairs]))
 
-    def merged(self, groups: Groups) -> Listed:
-        """The counts of groups of categories, by draws."""
-        return self._listed.merged(groups)
-
-    def cumulative(self, ends: Integers) -> BetaMixtures:
-        """The probabilities of the first categories together, by draws."""
-        return self._listed.cumulative(ends)
-
-    def given(self, categories: Sequence[int]) -> Listed:
-        """The counts of some categories, by draws."""
-        return self._listed.given(categories)
-
     @cached_property
-    def _listed(self) -> Drawn:
+    def drawn(self) -> Drawn:
+        """Draws behind what is told of merged categories, and of some among themselves."""
         drawn = self.sample(_DRAWS, np.random.default_rng(0))
-        return Drawn(drawn, self._prior)
+        return Drawn(drawn, self.prior)
 
     def sample(self, size: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the counts, shape `(size, k)`."""
@@ -120,9 +108,6 @@ class Union:
         pairs = zip(self._parts, sizes.tolist(), strict=True)
         drawn = np.concatenate([part.sample(number, rng) for part, number in pairs if number])
         return drawn if len(self._parts) == 1 else rng.permutation(drawn)
-
-    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
-        return summed(self.sample(size, rng), groups)
 
 
 def _joined(given: list[Given], concentration: float) -> list[Given]:

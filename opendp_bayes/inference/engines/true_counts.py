@@ -1,122 +1,210 @@
-"""Posterior of the true counts given a release, by listing all possible data sets where they are
-few enough. The posterior given noise on the counts is in `counts_given_noise`; those by draws are
-in `markov_chain` and `importance`.
+"""Posterior of the true counts given a release: what every way to find it answers, and the answers
+by listing all possible data sets where they are few enough. The posterior given noise on the counts
+is in `counts_given_noise`; those by draws are in `markov_chain` and `importance`.
 
-Every one of them answers the same questions: the laws of the categories' probabilities and of the
-counts, draws of the counts, and the same of merged categories and of some among themselves. The
-probabilities given the counts are Dirichlet, so nothing else is needed.
+The probabilities given the counts are Dirichlet, so nothing else is needed.
 """
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.engines.merged import Counted, Groups, summed
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import cell_of, graded_edges
 from opendp_bayes.inference.laws.count_laws import CountLaws
+from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 Generator = np.random.Generator
+L = TypeVar("L", bound="Listed")
+
+#: Components of the mixture that the probability of a category is by draws of it.
+_COMPONENTS = 128
+#: Positions of the categories of each group.
+Groups = Sequence[Sequence[int]]
 
 
-class TrueCounts(Counted, Protocol):
-    """The posterior distribution of the counts that a release was made from."""
+class TrueCounts(ABC):
+    """The posterior distribution of the counts that a release was made from, and of the
+    probabilities of their categories.
 
+    Attributes
+    ----------
+    prior : concentration of the prior of the probabilities, shape `(k,)`.
+    draws_shares : True where draws are of the probabilities up to a factor, which stand for counts
+        and prior; `counted` has the counts.
+    diagnostics : of the draws that it rests on; None where it rests on none.
+    independent : independent draws that it rests on; infinite where it is computed.
+    """
+
+    prior: Floats
+    draws_shares = False
+    diagnostics: Any = None
+    _counted: "TrueCounts | None" = None
+
+    @property
+    def independent(self) -> float:
+        return np.inf if self.diagnostics is None else float(self.diagnostics.ess.min())
+
+    @property
+    def counted(self) -> "TrueCounts":
+        """The counts alone."""
+        return self if self._counted is None else self._counted
+
+    @property
+    @abstractmethod
+    def probabilities(self) -> BetaMixtures:
+        """The posteriors of the probabilities of all categories."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> CountLaws:
+        """The laws of the counts of all categories."""
+
+    @property
+    @abstractmethod
+    def size(self) -> CountLaws:
+        """The law of their sum, the number of records."""
+
+    @abstractmethod
+    def sample(self, size: int, rng: Generator) -> Any:
+        """Draws of the counts, shape `(size, k)`."""
+
+    def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Any:
+        """Draws of the counts of groups, which have every category once, shape `(size, groups)`."""
+        return summed(self.sample(size, rng), groups)
+
+    def shares(self, counts: Any, rng: Generator, groups: Groups | None = None) -> Floats:
+        """Draw the probabilities given draws of the counts, or of those of groups."""
+        if self.draws_shares:
+            return np.asarray(counts / counts.sum(axis=1, keepdims=True, dtype=np.float64))
+        return dirichlet(
+            counts + (self.prior if groups is None else summed(self.prior, groups)), rng
+        )
+
+    @abstractmethod
     def merged(self, groups: Groups) -> "TrueCounts":
         """The counts of groups of categories; every category is in one group."""
-        ...
 
+    @abstractmethod
     def given(self, categories: Sequence[int]) -> "TrueCounts":
         """The counts of two or more categories, and their probabilities divided by the sum of
         these.
         """
-        ...
 
+    @abstractmethod
     def cumulative(self, ends: Integers) -> BetaMixtures:
         """The probabilities of the first categories together, for so many of them as `ends` says,
         each from 1 to k - 1.
         """
-        ...
 
 
-class Listed:
+class Listed(TrueCounts):
     """Every data set, shape `(c, k)`, with its weight, or draws of them."""
 
-    def __init__(self, counts: Integers, log_weights: Floats, prior: Floats) -> None:
-        self.rows, self._log_weights, self._prior = counts, log_weights, prior
+    def __init__(self, counts: Any, log_weights: Floats, prior: Floats) -> None:
+        self.rows, self._log_weights, self.prior = counts, log_weights, prior
         self.weights = special.softmax(log_weights)
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
-        return marginals_of_draws(self.rows, self.weights, self._prior)
+        """The mixtures of `Beta(alpha_i + x_i, A - alpha_i + n - x_i)` over rows of counts x of sum
+        n, with components in cells of the count and of the rest.
+        """
+        mixtures, sizes = [], self.rows.sum(axis=1)
+        for own, alpha in zip(self.rows.T, self.prior, strict=True):
+            rest = sizes - own
+            group = np.zeros_like(own)
+            for part in (own, rest) if np.ptp(sizes) else (own,):
+                edges = graded_edges(int(part.max()), around=[int(self.weights @ part)])
+                group = group * edges.size + cell_of(part, edges)
+            a, b = alpha + own, self.prior.sum() - alpha + rest
+            mixtures.append(BetaMixture.grouped(a, b, self.weights, group))
+        return BetaMixtures.joined(mixtures)
 
     @cached_property
     def counts(self) -> CountLaws:
         return CountLaws.of_rows(self.rows, self.weights)
 
     @property
-    def independent(self) -> float:
-        """Independent draws that the rows are worth; infinite where they are all data sets."""
-        return np.inf
-
-    @property
     def size(self) -> CountLaws:
         return CountLaws.of_rows(self.rows.sum(axis=1, keepdims=True), self.weights)
 
     def merged(self, groups: Groups) -> "Listed":
-        return self._of(summed(self.rows, groups), summed(self._prior, groups))
+        return self._of(lambda values: summed(values, groups))
 
     def given(self, categories: Sequence[int]) -> "Listed":
-        return self._of(self.rows[:, list(categories)], self._prior[list(categories)])
+        some = list(categories)
+        return self._of(lambda values: values[..., some])
 
     def cumulative(self, ends: Integers) -> BetaMixtures:
         k = self.rows.shape[1]
         each = [self.merged([range(end), range(end, k)]).probabilities[0] for end in ends.tolist()]
         return BetaMixtures.joined(each)
 
-    def _of(self, counts: Integers, prior: Floats) -> "Listed":
-        return Listed(counts, self._log_weights, prior)
+    def _of(self, part: Callable[[Any], Any]) -> "Listed":
+        """The same of what `part` makes of arrays whose last axis is the categories'."""
+        return Listed(part(self.rows), self._log_weights, part(self.prior))
 
-    def sample(self, size: int, rng: Generator) -> Integers:
-        return self._chosen(self.rows, size, rng)
+    def noting(self: L, **found: float | None) -> L:
+        """Note in the diagnostics what checks of the draws say; returns the draws."""
+        self.diagnostics = replace(self.diagnostics, **found)
+        return self
 
-    def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Integers:
-        return self._chosen(summed(self.rows, groups), size, rng)
-
-    def _chosen(self, rows: Integers, size: int, rng: Generator) -> Integers:
-        return rows[rng.choice(len(rows), size=size, p=self.weights)]
+    def sample(self, size: int, rng: Generator) -> Any:
+        return self.rows[rng.choice(len(self.rows), size=size, p=self.weights)]
 
 
 class Drawn(Listed):
     """Independent draws of the counts, shape `(m, k)`."""
 
-    def __init__(self, counts: Integers, prior: Floats) -> None:
+    def __init__(self, counts: Any, prior: Floats) -> None:
         super().__init__(counts, np.zeros(len(counts)), prior)
 
     @property
     def independent(self) -> float:
         return len(self.rows)
 
-    def _of(self, counts: Integers, prior: Floats) -> "Drawn":
-        return Drawn(counts, prior)
+    def _of(self, part: Callable[[Any], Any]) -> "Drawn":
+        return Drawn(part(self.rows), part(self.prior))
 
 
-def marginals_of_draws(counts: Integers, weights: Floats, prior: Floats) -> BetaMixtures:
-    """The mixtures of `Beta(alpha_i + x_i, A - alpha_i + n - x_i)` over weighted rows of counts x
-    of sum n, shape `(m, k)`, with components in cells of the count and of the rest.
+class ByDraws(TrueCounts):
+    """Counts of which single categories are known by their laws, and several of them together by
+    draws.
     """
-    mixtures, sizes = [], counts.sum(axis=1)
-    for own, alpha in zip(counts.T, prior, strict=True):
-        rest = sizes - own
-        group = np.zeros_like(own)
-        for part in (own, rest) if np.ptp(sizes) else (own,):
-            edges = graded_edges(int(part.max()), around=[int(weights @ part)])
-            group = group * edges.size + cell_of(part, edges)
-        mixtures.append(
-            BetaMixture.grouped(alpha + own, prior.sum() - alpha + rest, weights, group)
-        )
-    return BetaMixtures.joined(mixtures)
+
+    @property
+    @abstractmethod
+    def drawn(self) -> Listed:
+        """Draws of all categories."""
+
+    def merged(self, groups: Groups) -> Listed:
+        return self.drawn.merged(groups)
+
+    def given(self, categories: Sequence[int]) -> Listed:
+        return self.drawn.given(categories)
+
+    def cumulative(self, ends: Integers) -> BetaMixtures:
+        return self.drawn.cumulative(ends)
+
+
+def mixtures_of_draws(a: Floats, b: Floats) -> BetaMixtures:
+    """Mixtures of the Betas of all draws, shape `(k, draws)`, one component for every few that are
+    next to each other.
+    """
+    k, draws = a.shape
+    rank = np.argsort(np.argsort(a / b, axis=1), axis=1)
+    group = rank * min(_COMPONENTS, draws) // draws
+    weights, owner = np.full(a.size, 1 / draws), np.repeat(np.arange(k), draws)
+    return BetaMixtures.grouped(a.ravel(), b.ravel(), weights, group.ravel(), owner)
+
+
+def summed(values: Any, groups: Groups) -> Any:
+    """The sums over the groups of counts, or of a prior, of shape `(..., k)`."""
+    return np.stack([values[..., list(group)].sum(axis=-1) for group in groups], axis=-1)

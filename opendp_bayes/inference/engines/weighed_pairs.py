@@ -5,7 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from opendp_bayes.inference.engines.merged import Groups, Merged, summed
+from opendp_bayes.inference.engines.merged import ByLaws
+from opendp_bayes.inference.engines.true_counts import Generator, Groups
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, graded_edges
 from opendp_bayes.inference.laws.count_laws import CountLaws
@@ -14,14 +15,12 @@ from opendp_bayes.inference.laws.mixtures_of_counts import grouped, long_cells, 
 from opendp_bayes.inference.laws.refinement import cells_from, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-Generator = np.random.Generator
-
 #: Points into which an interval beside a local maximum is cut, and the change of the logarithm of
 #: the weight over it that is small enough.
 _PIECES, _CHANGE = 16, 0.5
 
 
-class TwoCategories:
+class TwoCategories(ByLaws):
     """Two categories and a public size: a weight for every count of the first, in cells.
 
     `log_likelihood` takes counts of shape `(m, 2)`; near the counts of the first in `around` it may
@@ -35,7 +34,7 @@ class TwoCategories:
         prior: Floats,
         size: int,
     ) -> None:
-        self._prior, self._size = prior, size
+        self.prior, self._size = prior, size
 
         def log_weight(counts: Floats) -> Floats:
             first = np.floor(np.ravel(counts)).astype(np.int64)
@@ -48,12 +47,12 @@ class TwoCategories:
 
     def _mode(self) -> int:
         """Mode of the prior, where it has one between 0 and the size."""
-        away = np.maximum(self._prior - 1, 0)
+        away = np.maximum(self.prior - 1, 0)
         return int(self._size * (away[0] / away.sum() if away.sum() else 0.5))
 
     @cached_property
     def _found(self) -> tuple[CountLaws, BetaMixture]:
-        alpha, others, size = self._prior[:1], self._prior[1:], self._size
+        alpha, others, size = self.prior[:1], self.prior[1:], self._size
 
         def log_weight(_row: Integers, counts: Floats) -> Floats:
             return self._log_weight(counts)
@@ -89,22 +88,13 @@ class TwoCategories:
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
         raise AssertionError("no group of two categories holds both")
 
-    def merged(self, groups: Groups) -> Merged:
-        return Merged(self, groups)
-
-    def cumulative(self, ends: Integers) -> BetaMixtures:
-        return self.probabilities.chosen(ends - 1)
-
-    def given(self, categories: Sequence[int]) -> "TwoCategories | Merged":
+    def given(self, categories: Sequence[int]) -> ByLaws:
         ordered = list(categories) == [0, 1]
         return self if ordered else self.merged([[category] for category in categories])
 
     def sample(self, size: int, rng: Generator) -> Integers:
         first = self._found[0].draw(np.zeros(size, dtype=np.int64), rng)[0]
         return np.column_stack([first, self._size - first])
-
-    def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Integers:
-        return summed(self.sample(size, rng), groups)
 
 
 def peaks(log_weight: Callable[[Floats], Floats], size: int, around: Iterable[int]) -> Integers:

@@ -6,14 +6,13 @@ Gamma variates, each a tenth wide at the most, stands for a Gamma variate of its
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.engines.merged import Groups, summed
-from opendp_bayes.inference.engines.true_counts import Listed
+from opendp_bayes.inference.engines.true_counts import Listed, mixtures_of_draws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.learned.intensity_law import IntensityLaw
 from opendp_bayes.inference.learned.margins import SCALES, Margin, margins_of
@@ -34,8 +33,6 @@ _CHAINS, _DROPPED, _APART = 4, 200, 2
 _RUNS = ((100, 800, 4), (2000, 800, 2), (math.inf, 400, 2))
 #: The most numbers that are kept of all draws, and the fewest draws of a chain.
 _MOST_KEPT, _FEWEST_KEPT = 8_000_000, 100
-#: Components of the mixture that is the posterior of a probability.
-_COMPONENTS = 128
 #: Entries of one block of draws times categories, and the least sum of intensities of any.
 _BLOCK, _LEAST = 1 << 21, 1e-9
 
@@ -52,8 +49,8 @@ class LearnedCounts(Chains):
     learned : draws of what describes the prior, shape `(chains * draws,)`, by what it is.
     """
 
-    chains: Any  # real numbers, as are the rows
-    rows: Any
+    draws_shares = True
+    _counted: Listed
 
     def __init__(
         self,
@@ -64,7 +61,7 @@ class LearnedCounts(Chains):
         learned: dict[str, Floats],
     ) -> None:
         super().__init__(intensities, np.zeros(intensities.shape[-1]))
-        self._means, self._variances, self.counted = means, variances, counted
+        self._means, self._variances, self._counted = means, variances, counted
         self.learned = learned
 
     @classmethod
@@ -94,7 +91,7 @@ class LearnedCounts(Chains):
     @cached_property
     def probabilities(self) -> BetaMixtures:
         """Mixtures of Beta laws, one for every few draws that agree most."""
-        k = len(self._prior)
+        k = len(self.prior)
         block = max(1, _BLOCK // len(self.rows))
         parts = [self._mixtures(slice(at, at + block)) for at in range(0, k, block)]
         a, b, weights = (
@@ -114,30 +111,12 @@ class LearnedCounts(Chains):
         relative = variances / means**2 + np.maximum(others, 0) / rest**2
         total = 1 / (share * left * relative) - 1
         a, b = ((part * total).reshape(-1, means.shape[-1]).T for part in (share, left))
-        k, draws = a.shape
-        rank = np.argsort(np.argsort(a / b, axis=1), axis=1)
-        group = rank * min(_COMPONENTS, draws) // draws
-        weights, owner = np.full(a.size, 1 / draws), np.repeat(np.arange(k), draws)
-        return BetaMixtures.grouped(a.ravel(), b.ravel(), weights, group.ravel(), owner)
+        return mixtures_of_draws(a, b)
 
-    def merged(self, groups: Groups) -> "LearnedCounts":
-        return LearnedCounts(
-            summed(self.chains, groups),
-            summed(self._means, groups),
-            summed(self._variances, groups),
-            self.counted.merged(groups),
-            self.learned,
-        )
-
-    def given(self, categories: Sequence[int]) -> "LearnedCounts":
-        some = list(categories)
-        return LearnedCounts(
-            self.chains[..., some],
-            self._means[..., some],
-            self._variances[..., some],
-            self.counted.given(some),
-            self.learned,
-        )
+    def _of(self, part: Callable[[Any], Any]) -> "LearnedCounts":
+        means, variances = part(self._means), part(self._variances)
+        counted = self._counted._of(part)
+        return LearnedCounts(part(self.chains), means, variances, counted, self.learned)
 
 
 def learned_counts(

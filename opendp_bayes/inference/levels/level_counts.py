@@ -1,14 +1,21 @@
 """Counts and probabilities of one level of a tree, as every posterior asks for them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from opendp_bayes.inference.engines.merged import Groups, summed
-from opendp_bayes.inference.engines.true_counts import Drawn, Listed
+from opendp_bayes.inference.engines.true_counts import (
+    ByDraws,
+    Drawn,
+    Generator,
+    Groups,
+    Listed,
+    mixtures_of_draws,
+)
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
@@ -16,20 +23,17 @@ from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-Generator = np.random.Generator
-
 #: Counts that are less probable are left out of laws.
 _LEFT_OUT = 1e-13
-#: Draws behind what merged categories and quantiles are, of few categories and of many, and
-#: components of the mixtures of their probabilities.
-_DRAWS, _FEWEST_DRAWS, _COMPONENTS = 8000, 500, 128
+#: Draws behind what merged categories and quantiles are, of few categories and of many.
+_DRAWS, _FEWEST_DRAWS = 8000, 500
 #: Numbers that are drawn at a time, and that are kept of all draws.
 _AT_A_TIME, _KEPT = 1 << 22, 1 << 25
 #: The variance of a probability is at least this, relative to its mean's square.
 _SMALLEST = 1e-14
 
 
-class LevelCounts:
+class LevelCounts(ByDraws):
     """The true counts of a level, and draws of its probabilities, which stand for counts and prior
     of other posteriors.
 
@@ -41,12 +45,21 @@ class LevelCounts:
     order : of the categories among the counts of this level.
     """
 
+    draws_shares = True
+
     def __init__(
         self, whole: NestedCounts, parent: Integers, levels: Sequence[Integers], order: Integers
     ) -> None:
         self._whole, self._parent, self._levels = whole, parent, list(levels)
         self._own = levels[-1][order]
-        self._nodes = whole.tree.place[self._own]
+        self._nodes, self.prior = whole.tree.place[self._own], np.zeros(order.size)
+
+    @cached_property
+    def counted(self) -> "LevelCounts":
+        """The same counts, which are drawn themselves."""
+        made = copy(self)
+        made.draws_shares = False
+        return made
 
     @cached_property
     def counts(self) -> CountLaws:
@@ -82,13 +95,9 @@ class LevelCounts:
         a, b = mean * total, np.maximum(1 - mean, _SMALLEST) * total
         return grouped(a, b, masses, counts.astype(np.float64), b, row)
 
-    def sample(self, size: int, rng: Generator) -> Floats:
-        """Draws of the probabilities, shape `(size, k)`."""
-        return self._drawn(size, rng)[1]
-
-    def sample_counts(self, size: int, rng: Generator) -> Integers:
-        """Draws of the counts, shape `(size, k)`."""
-        return self._drawn(size, rng)[0]
+    def sample(self, size: int, rng: Generator) -> Any:
+        """Draws of the probabilities, or of the counts alone, shape `(size, k)`."""
+        return self._drawn(size, rng)[1 if self.draws_shares else 0]
 
     def _drawn(self, size: int, rng: Generator) -> tuple[Integers, Floats]:
         """Draws of the counts and of the probabilities, which are the same for every level that is
@@ -119,24 +128,12 @@ class LevelCounts:
             shares[level] = shares[within] * _within(concentration, within, own)
         return drawn[self._nodes], shares[self._own]
 
-    def merged(self, groups: Groups) -> "SharesDrawn":
-        """Draws of groups."""
-        return self._as_drawn.merged(groups)
-
-    def given(self, categories: Sequence[int]) -> "SharesDrawn":
-        """Draws of some categories among themselves."""
-        return self._as_drawn.given(categories)
-
-    def cumulative(self, ends: Integers) -> BetaMixtures:
-        """Draws of the first categories together."""
-        return self._as_drawn.cumulative(ends)
-
     def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Floats:
         """Draws of the probabilities of groups, some of those that are kept."""
-        return np.asarray(self._as_drawn.sample_sums(groups, size, rng))
+        return np.asarray(self.drawn.sample_sums(groups, size, rng))
 
     @cached_property
-    def _as_drawn(self) -> "SharesDrawn":
+    def drawn(self) -> "SharesDrawn":
         number = min(max(_KEPT // self._own.size, _FEWEST_DRAWS), _DRAWS)
         counts, shares = self._drawn(number, np.random.default_rng(0))
         return SharesDrawn(shares, Drawn(counts, np.zeros(counts.shape[1])))
@@ -147,29 +144,22 @@ class SharesDrawn(Drawn):
     the same draws.
     """
 
-    rows: Any  # real numbers
+    draws_shares = True
+    _counted: Listed
 
     def __init__(self, shares: Any, counted: Listed) -> None:
         super().__init__(shares, np.zeros(shares.shape[1]))
-        self.counted = counted
+        self._counted = counted
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
         """Mixtures of Betas, one for every few draws that are next to each other."""
         shares = (self.rows / self.rows.sum(axis=1, keepdims=True)).T
-        k, draws = shares.shape
-        group = np.argsort(np.argsort(shares, axis=1), axis=1) * _COMPONENTS // draws
-        narrow = 1 / _SMALLEST
-        a, b = (np.maximum(each, _SMALLEST) * narrow for each in (shares, 1 - shares))
-        weights, owner = np.full(a.size, 1 / draws), np.repeat(np.arange(k), draws)
-        return BetaMixtures.grouped(a.ravel(), b.ravel(), weights, group.ravel(), owner)
+        a, b = (np.maximum(each, _SMALLEST) / _SMALLEST for each in (shares, 1 - shares))
+        return mixtures_of_draws(a, b)
 
-    def merged(self, groups: Groups) -> "SharesDrawn":
-        return SharesDrawn(summed(self.rows, groups), self.counted.merged(groups))
-
-    def given(self, categories: Sequence[int]) -> "SharesDrawn":
-        some = list(categories)
-        return SharesDrawn(self.rows[:, some], self.counted.given(some))
+    def _of(self, part: Callable[[Any], Any]) -> "SharesDrawn":
+        return SharesDrawn(part(self.rows), self._counted._of(part))
 
 
 def _within(concentration: Floats, family: Integers, rng: Generator) -> Floats:

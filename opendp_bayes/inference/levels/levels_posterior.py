@@ -1,29 +1,26 @@
 """One posterior of tables at several levels, whose answers add up."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
 from opendp_bayes.display import notebook
 from opendp_bayes.display.as_table import figure, table
 from opendp_bayes.display.sheet import Sheet
-from opendp_bayes.inference.answers.mixture_posterior import MixturePosterior
-from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
-from opendp_bayes.inference.engines.true_counts import TrueCounts
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
 from opendp_bayes.inference.levels.concentrations import with_learned_concentrations
-from opendp_bayes.inference.levels.level_counts import LevelCounts, SharesDrawn
+from opendp_bayes.inference.levels.level_counts import LevelCounts
 from opendp_bayes.inference.levels.nested_tables import NestedTables
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level
-from opendp_bayes.release_format.data import Label, ReleasedData
-from opendp_bayes.release_format.labels import absent, place_of
+from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.release_format.labels import ByLabel
 
 _INDENT = "\u2003"  # kept by HTML
 _ADD_UP = "Posterior means of the true counts, which add up from level to level."
 
 
-class LevelPosterior(MixturePosterior):
+class LevelPosterior(NoiseAwarePosterior):
     """The posterior of the probabilities and the true counts of one level, given the releases of
     all levels: it answers what the posterior of one release does.
 
@@ -32,55 +29,22 @@ class LevelPosterior(MixturePosterior):
     the other levels: their rows add up.
     """
 
-    _true_counts: Any
-
-    def __init__(self, categories: tuple[Label, ...], true_counts: Any) -> None:
-        super().__init__(categories, (0.0,) * len(categories), true_counts)
-
-    @property
-    def counts(self) -> CountsPosterior:
-        """The posterior of the true counts, whole numbers that add up to those of other levels."""
-        if isinstance(self._true_counts, SharesDrawn):
-            counted = self._true_counts.counted
-            return CountsPosterior(self.categories, counted.counts, counted.sample)
-        return CountsPosterior(
-            self.categories, self._true_counts.counts, self._true_counts.sample_counts
-        )
-
-    @property
-    def size(self) -> NumberPosterior:
-        """The posterior of the number of records; a certainty where that is public."""
-        counts = self.counts
-        law = self._true_counts.size
-        if isinstance(self._true_counts, SharesDrawn):
-            law = self._true_counts.counted.size
-        return NumberPosterior(
-            "records", law, lambda size, rng: counts._draw(size, rng).sum(axis=1)
-        )
-
-    def _shares(self, counts: Any, prior: Floats, rng: np.random.Generator) -> Floats:
-        """Probabilities, which stand for the counts here."""
-        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
-
-    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
-        """No category is without a prior: moments are those of the mixture."""
-        return float(mixture.b.min())
-
-    def _made(
-        self, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]
-    ) -> "LevelPosterior":
-        return LevelPosterior(categories, true_counts)
-
     def __repr__(self) -> str:
         return f"LevelPosterior({{{self._estimates()}}})"
 
 
-class LevelsPosterior(Mapping[str, LevelPosterior]):
+class LevelsPosterior(ByLabel[str, LevelPosterior]):
     """One posterior of the same records at several levels: a mapping from the name of each release
     to the `LevelPosterior` of its categories.
 
     Every level agrees with every other, in the means and in each draw. Made by `Survey.posterior`
     where questions are nested.
+
+    Parameters
+    ----------
+    releases : of the same records, of which each one's categories are sums of those of the finest.
+    parts : by name, for each cell of the finest, the place of the category of the release that the
+        cell is a part of, shape `(cells,)`.
 
     Attributes
     ----------
@@ -93,11 +57,11 @@ class LevelsPosterior(Mapping[str, LevelPosterior]):
 
     def __init__(
         self,
-        tables: NestedTables,
-        categories: Mapping[str, tuple[Label, ...]],
+        releases: Mapping[str, ReleasedData],
+        parts: Mapping[str, Integers],
     ) -> None:
-        self.names = tuple(tables.places)
-        self._tables = tables
+        self._tables = tables = NestedTables.of(releases, parts)
+        self.names = tuple(releases)
         self._whole, learned = with_learned_concentrations(
             tables.parent, tables.level, tables.looks, tables.size, tables.highest
         )
@@ -105,19 +69,16 @@ class LevelsPosterior(Mapping[str, LevelPosterior]):
         self.concentrations = {
             name: float(learned[last - tables.places[name][0]]) for name in self.names
         }
-        self._levels = {name: self._level(name, labels) for name, labels in categories.items()}
-
-    def _level(self, name: str, labels: tuple[Label, ...]) -> LevelPosterior:
-        level, order = self._tables.places[name]
-        known = LevelCounts(
-            self._whole, self._tables.parent, self._tables.levels[: level + 1], order
-        )
-        return LevelPosterior(labels, known)
+        levels = []
+        for name, (level, order) in tables.places.items():
+            known = LevelCounts(self._whole, tables.parent, tables.levels[: level + 1], order)
+            levels.append((name, LevelPosterior(releases[name], known)))
+        super().__init__(levels, ("level", "levels"))
 
     @property
     def size(self) -> NumberPosterior:
         """The posterior of the number of records; a certainty where that is public."""
-        return self._levels[self.names[0]].size
+        return self[self.names[0]].size
 
     @property
     def log_evidence(self) -> float:
@@ -156,12 +117,14 @@ class LevelsPosterior(Mapping[str, LevelPosterior]):
         """
         places, above = self._tables.places, self._tables.parent.tolist()
         names = {places[name][0]: name for name in reversed(self.names)}  # one of several looks
-        parts: dict[int, list[tuple[int, tuple[int, str, int]]]] = {}
+        path: dict[int, tuple[int, ...]] = {len(above) - 1: ()}  # of places, from the root down
+        rows = []
         for depth, name in sorted(names.items()):
             numbers = self._tables.levels[depth][places[name][1]]
             for place, number in enumerate(numbers.tolist()):
-                parts.setdefault(above[number], []).append((number, (depth - 1, name, place)))
-        return list(_indented(parts, len(above) - 1))
+                path[number] = (*path[above[number]], place)
+                rows.append((path[number], (depth - 1, name, place)))
+        return [row for _, row in sorted(rows)]
 
     def sheet(self, level: float = 0.95) -> Sheet:
         """One table of all levels: below each category, indented, those that are parts of it, with
@@ -196,41 +159,6 @@ class LevelsPosterior(Mapping[str, LevelPosterior]):
         seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
         return {name: one.sample(size, seed) for name, one in self.items()}
 
-    def __getitem__(self, name: str) -> LevelPosterior:
-        place = place_of(name, self.names)
-        if place is None:
-            raise absent(name, self.names, ("level", "levels"))
-        return self._levels[self.names[place]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
     def __repr__(self) -> str:
         levels = ", ".join(f"{name}: {len(one.categories)}" for name, one in self.items())
         return f"LevelsPosterior({levels} categories)"
-
-
-def _indented(
-    parts: Mapping[int, list[tuple[int, tuple[int, str, int]]]], number: int
-) -> Iterator[tuple[int, str, int]]:
-    """Rows of the parts of a count, each before those of its own parts."""
-    for part, row in parts.get(number, ()):
-        yield row
-        yield from _indented(parts, part)
-
-
-def levels_posterior(
-    releases: Mapping[str, ReleasedData], parts: Mapping[str, Integers]
-) -> LevelsPosterior:
-    """The posterior of releases of the same records, of which each one's categories are sums of
-    those of the finest.
-
-    `parts[name]` is, for each cell of the finest, the place of the category of the release that the
-    cell is a part of, shape `(cells,)`.
-    """
-    tables = NestedTables.of(releases, parts)
-    categories = {name: tuple(release.categories) for name, release in releases.items()}
-    return LevelsPosterior(tables, categories)

@@ -36,11 +36,8 @@ class NestedCounts:
     def __init__(self, weights: Weights, highest: int, near: "NestedCounts | None" = None) -> None:
         self.weights, self.tree, self._highest = weights, weights.tree, highest
         if near is None:
-            windows = starting_windows(weights, highest)
-            self._tilt = windows.tilt
-            self._set(windows.low, windows.high)
+            self._set(*starting_windows(weights, highest))
         else:
-            self._tilt = near._tilt
             self._set(near.low, near.low + near.sizes - 1)
         for _ in range(_MOST_PASSES):
             self._up()
@@ -71,7 +68,7 @@ class NestedCounts:
                 first = self.low[nodes] - self.low[one] - self.low[other]
                 laws = self._rows(self._inside, one), self._rows(self._inside, other)
                 number = int(self.sizes[nodes].max())
-                self._keep(nodes, log_sums(*laws, first, number, self._tilt[nodes].copy()))
+                self._keep(nodes, log_sums(*laws, first, number, np.zeros(nodes.size)))
 
     def _keep(self, nodes: Integers, log_sum: Floats) -> None:
         """Keep laws with the weights of their own nodes."""
@@ -106,7 +103,7 @@ class NestedCounts:
             rest = self._rows(self._inside, other)[:, ::-1]
             first = self.low[own] - self.low[nodes] + self.low[other] + rest.shape[1] - 1
             number = int(self.sizes[own].max())
-            yield own, log_sums(above, rest, first, number, -self._tilt[nodes])
+            yield own, log_sums(above, rest, first, number, np.zeros(nodes.size))
 
     def _widened(self) -> bool:
         """Make windows wider that lose something; False where there is none."""

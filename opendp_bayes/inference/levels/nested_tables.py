@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opendp_bayes.inference.levels.weights import Look
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise, likelihood_of
+from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.release_format.data import ReleasedData
 
@@ -65,9 +65,8 @@ class NestedTables:
         looks = []
         for name in names:
             at, order = level_of[name]
-            looks.append(Look(numbers[at][order], _noise_of(name, releases[name])))
-        found = {name: level_of[name] for name in releases}
-        places = {name: (len(distinct) - at, order) for name, (at, order) in found.items()}
+            looks.append(Look(numbers[at][order], noise_of(name, releases[name])))
+        places = {name: (len(distinct) - level_of[name][0], level_of[name][1]) for name in releases}
         size = next((one.size for one in releases.values() if one.size is not None), None)
         return cls(parent, tuple(numbers[::-1]), places, tuple(looks), size)
 
@@ -106,13 +105,3 @@ def are_a_chain(parts: Sequence[Integers]) -> bool:
     """True if of any two partitions one is finer than the other."""
     ordered = sorted(parts, key=lambda part: -int(part.max()))
     return all(nests(one, other) for one, other in itertools.pairwise(ordered))
-
-
-def _noise_of(name: str, release: ReleasedData) -> IndependentNoise:
-    found = likelihood_of(release.setting, release.drawn)
-    if not isinstance(found, IndependentNoise):
-        raise ValueError(
-            f"tables[{name!r}]: was made by {release.mechanism.name!r}; must have independent noise"
-            " on its counts, as LaplaceParameters and GaussianParameters draw."
-        )
-    return found

@@ -33,31 +33,24 @@ class Tree:
         """Make the tree of counts with their parents, shape `(m,)`, which have larger numbers; the
         last is the root, of parent -1.
         """
-        number = parent.size
-        children: list[list[int]] = [[] for _ in range(number)]
-        place = np.empty(number, dtype=np.int64)
-        left: list[int] = []
-        right: list[int] = []
-        family: list[int] = []
+        children: list[list[int]] = [[] for _ in range(parent.size)]
+        place = np.empty(parent.size, dtype=np.int64)
+        nodes: list[tuple[int, int, int]] = []  # left, right, family
         for count, above in enumerate(parent.tolist()):
-            nodes = children[count]
-            if not nodes:
-                left.append(-1)
-                right.append(-1)
-                family.append(-1)
-                nodes = [len(left) - 1]
-            while len(nodes) > 1:
-                pairs = []
-                for one, other in zip(nodes[::2], nodes[1::2], strict=False):
-                    left.append(one)
-                    right.append(other)
-                    family.append(count)
-                    pairs.append(len(left) - 1)
-                nodes = pairs + nodes[2 * len(pairs) :]
-            place[count] = nodes[0]
+            parts = children[count]
+            if not parts:
+                parts = [len(nodes)]
+                nodes.append((-1, -1, -1))
+            while len(parts) > 1:
+                pairs = list(zip(parts[::2], parts[1::2], strict=False))
+                sums = list(range(len(nodes), len(nodes) + len(pairs)))
+                nodes += [(one, other, count) for one, other in pairs]
+                parts = sums + parts[2 * len(pairs) :]
+            place[count] = parts[0]
             if above >= 0:
-                children[above].append(nodes[0])
-        return cls(*(np.array(each, dtype=np.int64) for each in (left, right, place, family)))
+                children[above].append(parts[0])
+        left, right, family = np.array(nodes, dtype=np.int64).T.copy()
+        return cls(left, right, place, family)
 
     @property
     def nodes(self) -> int:

@@ -1,10 +1,8 @@
-"""Ranges of counts that a posterior leaves, and tilts that put sums there, to begin with.
+"""Ranges of counts that a posterior leaves, to begin with.
 
 Every leaf's tilted law is taken for a normal law, and so is every weight of an inner node. Then
 means and variances go up and down the tree, leaves get new tilts, and so on (`docs/levels.md`).
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,19 +26,12 @@ _SMALLEST = 1e-9
 _BENT = 0.8
 
 
-@dataclass(frozen=True, eq=False)
-class Windows:
-    """Counts `low..high` of every node, and the tilt of its children's sum; shapes `(nodes,)`."""
-
-    low: Integers
-    high: Integers
-    tilt: Floats
-
-
-def starting_windows(weights: Weights, highest: int) -> Windows:
-    """Find windows for the counts on a tree, none of which is above `highest`."""
+def starting_windows(weights: Weights, highest: int) -> tuple[Integers, Integers]:
+    """Find the first and the last count of the window of every node, none above `highest`; shapes
+    `(nodes,)`.
+    """
     tree = weights.tree
-    mean, variance, tilt = _normal_laws(weights, highest)
+    mean, variance = _normal_laws(weights, highest)
     deviation = np.sqrt(variance)
     skewed = np.where(mean < _SKEW * deviation, _REACH + _MORE, _REACH)
     low = np.floor(mean - _REACH * deviation - 3)
@@ -55,7 +46,7 @@ def starting_windows(weights: Weights, highest: int) -> Windows:
             low[:-1] = np.maximum(low - more, 0)[:-1]
             high[:-1] = np.minimum(high + more, highest)[:-1]
             found = fitted(tree, low, high)
-    return Windows(*found, tilt)
+    return found
 
 
 def fitted(tree: Tree, low: Integers, high: Integers) -> tuple[Integers, Integers]:
@@ -78,8 +69,8 @@ def fitted(tree: Tree, low: Integers, high: Integers) -> tuple[Integers, Integer
     return low, high
 
 
-def _normal_laws(weights: Weights, highest: int) -> tuple[Floats, Floats, Floats]:
-    """Means and variances of all counts, about, and the tilts of sums; shapes `(nodes,)`."""
+def _normal_laws(weights: Weights, highest: int) -> tuple[Floats, Floats]:
+    """Means and variances of all counts, about; shapes `(nodes,)`."""
     tree = weights.tree
     leaves = np.flatnonzero(tree.is_leaf)
     grid, logs = _grid(weights, leaves, highest)
@@ -89,7 +80,9 @@ def _normal_laws(weights: Weights, highest: int) -> tuple[Floats, Floats, Floats
     for _ in range(_MOST_STEPS):
         own_mean, own_variance = _moments(grid, logs, tilt)
         mean[leaves], variance[leaves] = own_mean - tilt * own_variance, own_variance
-        center = tree.summed(_spread_over(tree, leaves, own_mean))
+        sums = np.zeros(tree.nodes)
+        sums[leaves] = own_mean
+        center = tree.summed(sums)
         slope, bend = _slopes(weights, center, spread, variance)
         found, spread = _smoothed(weights, mean, variance, center, slope, bend)
         nearer = np.clip(found[leaves], own_mean / 4, 4 * own_mean + 4 * np.sqrt(own_variance) + 1)
@@ -102,25 +95,7 @@ def _normal_laws(weights: Weights, highest: int) -> tuple[Floats, Floats, Floats
         off = np.abs(step) * deviation
         if off.max() < _SETTLED:
             break
-    return _with_tilts(tree, leaves, tilt, slope, found, spread)
-
-
-def _with_tilts(
-    tree: Tree, leaves: Integers, tilt: Floats, slope: Floats, mean: Floats, spread: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Tilts of the sums at inner nodes: those of leaves less the slopes between."""
-    tilts = np.zeros(tree.nodes)
-    handed = _spread_over(tree, leaves, tilt)
-    for nodes in tree.rounds:
-        tilts[nodes] = handed[tree.left[nodes]]
-        handed[nodes] = tilts[nodes] - slope[nodes]
-    return np.maximum(mean, 0), spread, tilts
-
-
-def _spread_over(tree: Tree, leaves: Integers, values: Floats) -> Floats:
-    found = np.zeros(tree.nodes)
-    found[leaves] = values
-    return found
+    return np.maximum(found, 0), spread
 
 
 def _grid(weights: Weights, leaves: Integers, highest: int) -> tuple[Floats, Floats]:
@@ -129,9 +104,9 @@ def _grid(weights: Weights, leaves: Integers, highest: int) -> tuple[Floats, Flo
     """
     steps = np.unique(np.floor(_GROWTH ** np.arange(np.log(highest + 2) / np.log(_GROWTH) + 1)))
     anchors = [(np.zeros(leaves.size, dtype=np.int64), np.concatenate([[0], steps]))]
-    for law, drawn in zip(weights.laws, weights.drawn_of(leaves), strict=True):
+    for law, drawn in zip(weights.laws, weights.drawn, strict=True):
         near = steps[steps < _GROWTH * law.reach(_DEPTH) + 2]
-        anchors.append((drawn, np.concatenate([-near, [0], near])))
+        anchors.append((drawn[leaves], np.concatenate([-near, [0], near])))
     points = np.concatenate(
         [np.clip(anchor, 0, highest)[:, None] + away for anchor, away in anchors], axis=1
     )

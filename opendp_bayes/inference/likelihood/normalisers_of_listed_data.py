@@ -17,7 +17,7 @@ from opendp_bayes.inference.likelihood.normalisers_of_two_categories import NO_C
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.simplex import candidate_sums, candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.laws import ExponentialWeights
+from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips
 
 #: Data sets of which every one has its functions computed, and of more, how many have.
 _ALL, _SPREAD_NODES = 4000, 1500
@@ -30,14 +30,14 @@ _POOL = 20_000
 
 
 @lru_cache(maxsize=8)
-def coin_tables(scale: float, size: int, prior: tuple[float, ...]) -> Floats:
+def coin_tables(law: Flips, size: int, prior: tuple[float, ...]) -> Floats:
     """Logarithms of the power sums of coins at every data set, in lexicographic order."""
-    return _tabulated(size, np.array(prior), partial(_log_sums, scale))
+    return _tabulated(size, np.array(prior), partial(_log_sums, law.scale))
 
 
-def coin_sums_at(rows: Integers, scale: float, size: int, prior: Floats) -> Floats:
+def coin_sums_at(rows: Integers, law: Flips, size: int, prior: tuple[float, ...]) -> Floats:
     """Logarithms of the power sums of coins at some data sets, none interpolated."""
-    return _values_at(rows, size, prior, partial(_log_sums, scale))
+    return _values_at(rows, size, np.array(prior), partial(_log_sums, law.scale))
 
 
 def _log_sums(scale: float, row: int, distances: Floats) -> Floats:
@@ -51,16 +51,21 @@ def _log_sums(scale: float, row: int, distances: Floats) -> Floats:
 
 
 @lru_cache(maxsize=8)
-def tables(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tuple[Floats, Floats]:
-    """`ln w` and `ln Z` of every data set, in lexicographic order."""
+def tables(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> Floats:
+    """`ln w` and `ln Z` of every data set, in lexicographic order, shape `(data sets, 2)`."""
     alpha = np.array(prior)
     log_widths = np.log(law.widths.widths_at(candidates(size, alpha.size), alpha))
-    return log_widths, _tabulated(size, alpha, partial(_log_normaliser, log_widths), log_widths)
+    found = _tabulated(size, alpha, partial(_log_normaliser, log_widths), log_widths)
+    return np.column_stack([log_widths, found])
 
 
-def normalisers_at(rows: Integers, log_widths: Floats, size: int, prior: Floats) -> Floats:
-    """`ln Z` of some data sets, not interpolated, given the `ln w` of all."""
-    return _values_at(rows, size, prior, partial(_log_normaliser, log_widths))
+def normalisers_at(
+    rows: Integers, law: ExponentialWeights, size: int, prior: tuple[float, ...]
+) -> Floats:
+    """`ln w` and `ln Z` of some data sets, not interpolated."""
+    log_widths = tables(law, size, prior)[:, 0]
+    found = _values_at(rows, size, np.array(prior), partial(_log_normaliser, log_widths))
+    return np.column_stack([log_widths[rows], found])
 
 
 def _log_normaliser(log_widths: Floats, row: int, distances: Floats) -> float:

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from opendp_bayes.inference.laws.count_cells import graded_edges
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.laws import ExponentialWeights
+from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips
 
 
 def _logarithm_by_powers() -> tuple[Floats, Floats]:
@@ -48,8 +48,8 @@ def _akima(at: Floats, values: Floats) -> Any:
 
 
 @lru_cache(maxsize=64)
-def curves(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tuple[Any, Any]:
-    """`ln w` and `ln Z` for two categories, as functions of `position`.
+def curves(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> Any:
+    """`ln w` and `ln Z` for two categories, as a function of `position`; shape `(..., 2)`.
 
     Nodes are evenly spaced in that coordinate. A smooth sensitivity has kinks, and the normaliser
     bends where the width does, so an interval is halved where a curve misses its middle.
@@ -81,12 +81,11 @@ def curves(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> tupl
         nodes, values = np.append(nodes, middles), np.vstack([values, there])
         order = np.argsort(nodes)
         nodes, values = nodes[order], values[order]
-    place = position(nodes, size)
-    return _akima(place, values[:, 0]), _akima(place, values[:, 1])
+    return _akima(position(nodes, size), values)
 
 
 @lru_cache(maxsize=64)
-def coin_curves(scale: float, size: int, prior: tuple[float, ...]) -> Any:
+def coin_curves(law: Flips, size: int, prior: tuple[float, ...]) -> Any:
     """`ln S_m` of the coins of all candidates but x, for two categories, as a function of
     `position`; shape `(..., len(POWERS))`.
     """
@@ -95,7 +94,9 @@ def coin_curves(scale: float, size: int, prior: tuple[float, ...]) -> Any:
     for count in nodes.tolist():
         centres, lengths, distances = _cells_around(count, size, np.array(prior))
         others = np.where(centres == count, 0, lengths)
-        values.append(logsumexp(-np.multiply.outer(POWERS, distances) / scale, b=others, axis=1))
+        values.append(
+            logsumexp(-np.multiply.outer(POWERS, distances) / law.scale, b=others, axis=1)
+        )
     return _akima(position(nodes, size), np.maximum(values, NO_COINS))
 
 

@@ -7,18 +7,20 @@ functions of the counts are interpolated; `docs/posterior.md` states the error a
 it.
 """
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from opendp_bayes.inference.likelihood.normalisers_of_listed_data import (
     coin_sums_at,
     coin_tables,
+    most_probable,
     normalisers_at,
     tables,
 )
@@ -36,13 +38,14 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, IntegerNoise
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.permute_and_flip import flip_quadrature
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.release_format.data import ReleasedData
 
 #: Data sets of three or more categories up to which they are listed for an exponential mechanism.
 LARGEST_LIST = 200_000
 #: Data sets up to which the `log_pmf` of a mechanism that states no law is called for each.
 _LARGEST_CALLS = 2_000
 #: The largest scale of noise on the counts, which keeps sums of draws within machine integers.
-_LARGEST_SCALE = 1e12
+_WITHIN_INTEGERS = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,19 +71,24 @@ class IndependentNoise:
 
 
 @dataclass(frozen=True, eq=False)
-class Weighing:
-    """`exp(-H(posterior(x), released) / w(x)) / Z(x)`, of which the normaliser `Z(x)` is a sum over
-    all candidates.
+class OverCandidates(ABC):
+    """Likelihood of what a mechanism has `drawn` that weighs all candidates by the Hellinger
+    distances of their posteriors: it follows from sums over them, which are functions of the data
+    set. These are curves for two categories, and for more, tables of all data sets.
     """
 
-    law: ExponentialWeights
-    released: Integers
+    drawn: Integers
     prior: Floats
+    law: Any
 
     @property
     def size(self) -> int:
         """Number of records."""
-        return int(self.released.sum())
+        return int(self.drawn.sum())
+
+    def distances(self, counts: Integers) -> Floats:
+        """Hellinger distances of posteriors from the released one, shape `(m,)`."""
+        return distances(counts, self.drawn, self.prior)
 
     def log_likelihood(self, counts: Integers) -> Floats:
         """Log-likelihood of every row of `counts`, shape `(m, k)`; for two categories, or as few
@@ -88,28 +96,42 @@ class Weighing:
         """
         key = self.law, self.size, tuple(self.prior.tolist())
         if self.prior.size == 2:
-            place = position(counts[:, 0], self.size)
-            log_width, log_normaliser = (curve(place) for curve in curves(*key))
-        else:
-            rank = ranks(counts, self.size)
-            log_width, log_normaliser = (table[rank] for table in tables(*key))
-        return -self.distances(counts) * np.exp(-log_width) - log_normaliser
+            return self._given(self._curves(*key)(position(counts[:, 0], self.size)), counts)
+        return self._given(self._tables(*key)[ranks(counts, self.size)], counts)
 
     def computed(self, counts: Integers) -> Floats:
         """Log-likelihood of some of the data sets that can be listed, without interpolation."""
-        rank = ranks(counts, self.size)
-        log_widths = tables(self.law, self.size, tuple(self.prior.tolist()))[0]
-        log_normaliser = normalisers_at(rank, log_widths, self.size, self.prior)
-        exponents = self.distances(counts) * np.exp(-log_widths[rank])
-        return -exponents - log_normaliser
+        prior = tuple(self.prior.tolist())
+        return self._given(self._at(ranks(counts, self.size), self.law, self.size, prior), counts)
 
-    def distances(self, counts: Integers) -> Floats:
-        """Hellinger distances of posteriors from the released one, shape `(m,)`."""
-        return distances(counts, self.released, self.prior)
+    #: The sums, shape `(m, functions)`: of two categories, of all data sets, and of some of these.
+    _curves: ClassVar[Callable[..., Any]]
+    _tables: ClassVar[Callable[..., Floats]]
+    _at: ClassVar[Callable[..., Floats]]
+
+    @abstractmethod
+    def _given(self, sums: Floats, counts: Integers) -> Floats:
+        """Log-likelihood of rows of counts whose sums are known."""
 
 
 @dataclass(frozen=True, eq=False)
-class Flipping:
+class Weighing(OverCandidates):
+    """`exp(-H(posterior(x), released) / w(x)) / Z(x)`, of which the normaliser `Z(x)` is a sum over
+    all candidates.
+    """
+
+    law: ExponentialWeights
+    _curves = staticmethod(curves)
+    _tables = staticmethod(tables)
+    _at = staticmethod(normalisers_at)
+
+    def _given(self, sums: Floats, counts: Integers) -> Floats:
+        log_width, log_normaliser = sums.T
+        return -self.distances(counts) * np.exp(-log_width) - log_normaliser
+
+
+@dataclass(frozen=True, eq=False)
+class Flipping(OverCandidates):
     """Permute-and-flip: `p_r` times the integral over t from 0 to 1 of `prod_{s != r} (1 - t p_s)`,
     `p_s = exp(-H(posterior(x), s) / scale)`.
 
@@ -117,29 +139,14 @@ class Flipping:
     `ln prod (1 - t p_s) = -sum_m t^m S_m / m`, of which the later terms are an integral over m.
     """
 
-    scale: float
-    released: Integers
-    prior: Floats
+    law: Flips
+    _curves = staticmethod(coin_curves)
+    _tables = staticmethod(coin_tables)
+    _at = staticmethod(coin_sums_at)
 
-    def log_likelihood(self, counts: Integers) -> Floats:
-        """Log-likelihood of every row of `counts`, shape `(m, k)`; for two categories, or as few
-        data sets as can be listed.
-        """
-        size, key = int(self.released.sum()), tuple(self.prior.tolist())
-        if self.prior.size == 2:
-            log_sums = coin_curves(self.scale, size, key)(position(counts[:, 0], size))
-        else:
-            log_sums = coin_tables(self.scale, size, key)[ranks(counts, size)]
-        return self._from_sums(counts, np.exp(log_sums))
-
-    def computed(self, counts: Integers) -> Floats:
-        """Log-likelihood of some of the data sets that can be listed, without interpolation."""
-        size = int(self.released.sum())
-        log_sums = coin_sums_at(ranks(counts, size), self.scale, size, self.prior)
-        return self._from_sums(counts, np.exp(log_sums))
-
-    def _from_sums(self, counts: Integers, sums: Floats) -> Floats:
-        exponents = distances(counts, self.released, self.prior) / self.scale
+    def _given(self, sums: Floats, counts: Integers) -> Floats:
+        sums = np.exp(sums)
+        exponents = self.distances(counts) / self.law.scale
         coins = np.exp(-exponents)
         points, weights, ends = flip_quadrature(sums[:, 0])
         terms = POWER_WEIGHTS * sums * ends[:, None] ** POWERS
@@ -155,7 +162,7 @@ class Flipping:
 class Tabulated:
     """A likelihood that the mechanism computes itself, for rows of counts of shape `(m, k)`."""
 
-    released: Integers
+    drawn: Integers
     log_likelihood: Callable[[Integers], Floats]
 
 
@@ -172,6 +179,19 @@ def likelihood_of(setting: Setting, drawn: ArrayLike) -> Likelihood:
     if setting.law is None:
         return _tabulated_likelihood(setting, drawn)
     return _of_law(setting.law, setting, drawn)
+
+
+def noise_of(name: str, release: ReleasedData) -> IndependentNoise:
+    """What was drawn for the table of a name, with its noise. Raises `ValueError` where that is not
+    noise on each count.
+    """
+    found = likelihood_of(release.setting, release.drawn)
+    if not isinstance(found, IndependentNoise):
+        raise ValueError(
+            f"tables[{name!r}]: was made by {release.mechanism.name!r}; must have independent noise"
+            " on its counts, as LaplaceParameters and GaussianParameters draw."
+        )
+    return found
 
 
 def _tabulated_likelihood(setting: Setting, released: Integers) -> Tabulated:
@@ -219,6 +239,29 @@ def _tabulated_likelihood(setting: Setting, released: Integers) -> Tabulated:
     return Tabulated(released, log_likelihood)
 
 
+def log_likelihoods(
+    likelihoods: Sequence[Likelihood], counts: Integers, log_prior: Floats
+) -> Floats:
+    """The log-likelihood of all releases together at every data set, in lexicographic order, shape
+    `(data sets, k)`.
+
+    Where it is interpolated in tables, it is computed at the data sets that are most probable given
+    all releases and what they weigh without them, `log_prior`; what it is off by there, in the
+    mean, is taken off the others.
+    """
+    found = [one.log_likelihood(counts) for one in likelihoods]
+    log_weights = log_prior + np.sum(found, axis=0)
+    probable = most_probable(log_weights)
+    if probable.size and counts.shape[1] > 2:
+        share = softmax(log_weights[probable])
+        for one, values in zip(likelihoods, found, strict=True):
+            if isinstance(one, OverCandidates):
+                computed = one.computed(counts[probable])
+                values -= share @ (values[probable] - computed)
+                values[probable] = computed
+    return np.asarray(np.sum(found, axis=0))
+
+
 @singledispatch
 def _of_law(law: Any, setting: Setting, drawn: Integers) -> Likelihood:
     raise TypeError(f"law={law!r}: has no likelihood; add a handler for its family.")
@@ -243,7 +286,7 @@ def _(law: SimplexNoise, setting: Setting, drawn: Integers) -> Likelihood:
 @_of_law.register
 def _(law: ExponentialWeights, setting: Setting, drawn: Integers) -> Likelihood:
     _check_counts(drawn, setting.size)
-    return Weighing(law, drawn, setting.prior_array)
+    return Weighing(drawn, setting.prior_array, law)
 
 
 @_of_law.register
@@ -251,14 +294,14 @@ def _(law: Flips, setting: Setting, drawn: Integers) -> Likelihood:
     _check_counts(drawn, setting.size)
     if drawn.size > 2 and number_of_candidates(int(drawn.sum()), drawn.size) > LARGEST_LIST:
         # So many coins that all products are exponentials: their sum is what matters.
-        return Weighing(law.limit, drawn, setting.prior_array)
-    return Flipping(law.scale, drawn, setting.prior_array)
+        return Weighing(drawn, setting.prior_array, law.limit)
+    return Flipping(drawn, setting.prior_array, law)
 
 
 def _check_scale(scale: float) -> None:
-    if scale > _LARGEST_SCALE:
+    if scale > _WITHIN_INTEGERS:
         raise ValueError(
-            f"scale={scale!r}: must be at most {_LARGEST_SCALE:.0e} records; noise of a larger"
+            f"scale={scale!r}: must be at most {_WITHIN_INTEGERS:.0e} records; noise of a larger"
             " scale leaves nothing to learn from a release."
         )
 

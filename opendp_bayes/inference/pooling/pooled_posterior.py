@@ -1,15 +1,14 @@
 """The posteriors of groups that borrow strength from each other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from opendp_bayes.inference.answers.mixture_posterior import MixturePosterior
-from opendp_bayes.inference.engines.merged import Groups, summed
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.inference.sampling.markov_chain import Chains
 from opendp_bayes.mathematics.all_but_one import all_but_one
@@ -24,12 +23,11 @@ class Concentrations(Chains):
     They stand for the counts and the prior of other posteriors, and their own prior is 0.
     """
 
-    chains: Any  # real numbers, as are the rows
-    rows: Any
+    _counted: Listed
 
     def __init__(self, concentrations: Any, counted: Listed) -> None:
         super().__init__(concentrations, np.zeros(concentrations.shape[-1]))
-        self.counted = counted
+        self._counted = counted
 
     @classmethod
     def of(cls, alike: Floats, counts: Integers) -> "Concentrations":
@@ -46,14 +44,11 @@ class Concentrations(Chains):
             mixtures.append(grouped(a, b, weights, a, b, np.zeros(draws, dtype=np.int64))[0])
         return BetaMixtures.joined(mixtures)
 
-    def merged(self, groups: Groups) -> "Concentrations":
-        return Concentrations(summed(self.chains, groups), self.counted.merged(groups))
-
-    def given(self, categories: Sequence[int]) -> "Concentrations":
-        return Concentrations(self.chains[..., list(categories)], self.counted.given(categories))
+    def _of(self, part: Callable[[Any], Any]) -> "Concentrations":
+        return Concentrations(part(self.chains), self._counted._of(part))
 
 
-class PooledPosterior(MixturePosterior):
+class PooledPosterior(NoiseAwarePosterior):
     """The posterior of the category probabilities of one group, from draws of what they depend on:
     a mixture of Dirichlets, one for each draw. It answers what the posterior of a release does.
 
@@ -67,20 +62,22 @@ class PooledPosterior(MixturePosterior):
     _true_counts: Concentrations
 
     def __init__(self, categories: tuple[Label, ...], concentrations: Concentrations) -> None:
-        super().__init__(categories, (0.0,) * len(categories), concentrations)
+        super().__init__(cast(Any, None), concentrations, categories)
 
     @property
     def concentration(self) -> Floats:
         return np.asarray(self._true_counts.rows)
 
-    @property
-    def _counted(self) -> Listed:
-        return self._true_counts.counted
-
     def _made(
-        self, true_counts: TrueCounts, categories: tuple[Label, ...], prior: tuple[float, ...]
+        self,
+        true_counts: TrueCounts,
+        categories: tuple[Label, ...],
+        axes: tuple[str, ...] = (),
     ) -> "PooledPosterior":
         return PooledPosterior(categories, cast(Concentrations, true_counts))
+
+    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
+        return 0.0
 
     def __repr__(self) -> str:
         return f"PooledPosterior({{{self._estimates()}}})"

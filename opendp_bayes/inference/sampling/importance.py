@@ -9,8 +9,9 @@ sampling".
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -74,19 +75,10 @@ class Weighted(Listed):
         ess = float(1 / (self.weights**2).sum())
         self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts))
 
-    @property
-    def independent(self) -> float:
-        return float(self.diagnostics.ess.min())
-
-    def _of(self, counts: Integers, prior: Floats) -> "Weighted":
+    def _of(self, part: Callable[[Any], Any]) -> "Weighted":
+        made = Weighted(part(self.rows), self._log_weights, part(self.prior))
         found = self.diagnostics
-        made = Weighted(counts, self._log_weights, prior)
-        return made.checked(found.log_error, found.disagreement)
-
-    def checked(self, log_error: float, disagreement: float) -> "Weighted":
-        """Note in the diagnostics what checks of the draws say; returns the draws."""
-        self.diagnostics = replace(self.diagnostics, log_error=log_error, disagreement=disagreement)
-        return self
+        return made.noting(log_error=found.log_error, disagreement=found.disagreement)
 
 
 class Proposals:
@@ -120,17 +112,10 @@ class Proposals:
 
     def draw(self, numbers: Integers, rng: Generator) -> Integers:
         """So many draws from each law, shape `(sum of numbers, k)`."""
-        first = [
-            dirichlet_multinomial(self._size, prior, int(number), rng)
-            for prior, number in zip(self._priors, numbers[:2], strict=True)
-        ]
-        return np.concatenate(
-            first
-            + [
-                sampler.draw(int(number))
-                for sampler, number in zip(chain(*self._samplers), numbers[2:], strict=True)
-            ]
-        )
+        wanted = iter(numbers.tolist())
+        found = [dirichlet_multinomial(self._size, a, next(wanted), rng) for a in self._priors]
+        found += [sampler.draw(next(wanted)) for sampler in chain(*self._samplers)]
+        return np.concatenate(found)
 
     def log_densities(self, counts: Integers) -> Floats:
         """Log-probability of every row of `counts` under every law, shape `(m, len(self))`."""
@@ -152,39 +137,23 @@ def by_importance(
     """Draws until they have the wanted effective sample size, at most `_MOST_DRAWS`;
     `log_likelihood` takes rows of counts, shape `(m, k)`.
     """
-    prior = proposals.prior
-    shares = np.full(len(proposals), 1 / len(proposals))
     drawn = np.zeros(len(proposals), dtype=np.int64)
-    counts, log_posterior, log_densities = (
-        np.empty((0, prior.size), dtype=np.int64),
-        np.empty(0),
-        np.empty((0, len(proposals))),
-    )
-    number = _FIRST_DRAWS
+    shares, number = np.full(len(proposals), 1 / len(proposals)), _FIRST_DRAWS
+    kept = []
     while True:
         numbers = np.ceil(number * shares).astype(np.int64)
-        new = proposals.draw(numbers, rng)
         drawn += numbers
-        counts, log_densities = (
-            np.concatenate([counts, new]),
-            np.concatenate([log_densities, proposals.log_densities(new)]),
-        )
-        log_posterior = np.append(
-            log_posterior, log_likelihood(new) + log_densities[len(log_posterior) :, 0]
-        )
+        new = proposals.draw(numbers, rng)
+        kept.append((new, log_likelihood(new), proposals.log_densities(new)))
+        counts, log_likelihoods, log_densities = map(np.concatenate, zip(*kept, strict=True))
         # All draws together are from the mixture of the laws in the numbers drawn.
         log_mixture = special.logsumexp(log_densities, axis=1, b=drawn)
-        result = Weighted(counts, log_posterior - log_mixture, prior)
-        ess = result.diagnostics.ess[0]
+        log_weights = log_likelihoods + log_densities[:, 0] - log_mixture
+        result = Weighted(counts, log_weights, proposals.prior)
+        ess = result.independent
         if ess >= effective or len(counts) >= _MOST_DRAWS:
             return result
-        shares = (1 - _EVEN) * (
-            result.weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))
-        ) + _EVEN / len(proposals)
-        number = math.ceil(
-            min(
-                max(1.2 * (effective / ess - 1) * len(counts), _FIRST_DRAWS),
-                len(counts),
-                _MOST_DRAWS - len(counts),
-            )
-        )
+        found = result.weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))
+        shares = (1 - _EVEN) * found + _EVEN / len(proposals)
+        lacking = max(1.2 * (effective / ess - 1) * len(counts), _FIRST_DRAWS)
+        number = math.ceil(min(lacking, len(counts), _MOST_DRAWS - len(counts)))

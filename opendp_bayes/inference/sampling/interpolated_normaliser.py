@@ -48,7 +48,7 @@ def by_interpolation(
 
     The error that is stated is that of the last interpolation, at draws which it was not made of.
     """
-    widths, released = likelihood.law.widths, likelihood.released
+    widths, released = likelihood.law.widths, likelihood.drawn
     proposals = Proposals(released[None], prior, widths.width(released, prior))
     normaliser = over_prior(widths, likelihood.size, tuple(prior.tolist()))
 
@@ -67,8 +67,8 @@ def by_interpolation(
         trial = normaliser.tested(found, rng)
         if enough and trial.error <= _ERROR:
             break
-    differs = disagreement(found, found.independent, log_likelihood, released, prior, rng)
-    return found.checked(trial.error, differs)
+    differs = disagreement(found, found.independent, log_likelihood, released, rng)
+    return found.noting(log_error=trial.error, disagreement=differs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,20 +90,14 @@ class LogNormaliser:
     """
 
     def __init__(
-        self,
-        widths: Widths,
-        prior: Floats,
-        counts: Integers,
-        values: Floats | None = None,
+        self, widths: Widths, prior: Floats, counts: Integers, values: Floats | None = None
     ) -> None:
         self._widths, self._prior, self._counts = widths, prior, counts
         self._log_widths = np.log(widths.widths_at(counts, prior))
         self._values = self._estimates(counts, self._log_widths) if values is None else values
         place = self._coordinates(counts, self._log_widths)
-        self._centre, self._spread = (
-            place.mean(axis=0),
-            np.maximum(place.std(axis=0), np.finfo(np.float64).eps),
-        )
+        self._centre = place.mean(axis=0)
+        self._spread = np.maximum(place.std(axis=0), np.finfo(np.float64).eps)
         difference = self._values - self._closed_form(counts, self._log_widths)
         self._spline = scipy.interpolate.RBFInterpolator(
             self._standardised(place), difference, kernel="linear", smoothing=_SMOOTHING
@@ -129,12 +123,9 @@ class LogNormaliser:
 
     def refined(self, trial: Trial) -> "LogNormaliser":
         """A new interpolation, of the estimates so far and those of the trial."""
-        return LogNormaliser(
-            self._widths,
-            self._prior,
-            np.vstack([self._counts, trial.counts]),
-            np.append(self._values, trial.values),
-        )
+        counts = np.vstack([self._counts, trial.counts])
+        values = np.append(self._values, trial.values)
+        return LogNormaliser(self._widths, self._prior, counts, values)
 
     def _estimates(self, counts: Integers, log_widths: Floats) -> Floats:
         samplers = (
@@ -146,12 +137,10 @@ class LogNormaliser:
     def _closed_form(self, counts: Integers, log_widths: Floats) -> Floats:
         size, exponents = int(counts[0].sum()), np.exp(-log_widths)
         blocks = [slice(first, first + _BLOCK) for first in range(0, len(counts), _BLOCK)]
-        return np.concatenate(
-            [
-                np.logaddexp(*floor_and_peak(size, self._prior + counts[block], exponents[block]))
-                for block in blocks
-            ]
+        each = (
+            floor_and_peak(size, self._prior + counts[block], exponents[block]) for block in blocks
         )
+        return np.concatenate([np.logaddexp(floor, peak) for floor, peak in each])
 
     def _coordinates(self, counts: Integers, log_widths: Floats) -> Floats:
         # The power spreads small counts out, where the function bends.

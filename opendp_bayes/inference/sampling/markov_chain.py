@@ -6,8 +6,9 @@ is; `docs/posterior.md` says why. What is kept are the counts after every move.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy
@@ -79,7 +80,7 @@ class Diagnostics(Shown):
 class Chains(Listed):
     """Counts drawn by Markov chains, shape `(chains, draws, k)`."""
 
-    def __init__(self, chains: Integers, prior: Floats) -> None:
+    def __init__(self, chains: Any, prior: Floats) -> None:
         rows = chains.reshape(-1, prior.size)
         super().__init__(rows, np.zeros(len(rows)), prior)
         self.chains = chains
@@ -87,22 +88,13 @@ class Chains(Listed):
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """Diagnostics of the expected probabilities."""
-        expected = self._prior + self.chains
+        expected = self.prior + self.chains
         expected = expected / expected.sum(axis=-1, keepdims=True)
         return Diagnostics.of(expected)
 
-    @property
-    def independent(self) -> float:
-        return float(self.diagnostics.ess.min())
-
-    def _of(self, counts: Integers, prior: Floats) -> "Chains":
-        made = Chains(counts.reshape(*self.chains.shape[:2], prior.size), prior)
-        return made.seconded(self.diagnostics.disagreement)
-
-    def seconded(self, disagreement: float | None) -> "Chains":
-        """Note in the diagnostics what a second look says; returns the chains."""
-        self.diagnostics = replace(self.diagnostics, disagreement=disagreement)
-        return self
+    def _of(self, part: Callable[[Any], Any]) -> "Chains":
+        made = Chains(part(self.chains), part(self.prior))
+        return made.noting(disagreement=self.diagnostics.disagreement)
 
 
 def run(kernel: Kernel, start: Integers, prior: Floats, effective: int, rng: Generator) -> Chains:
@@ -129,7 +121,7 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
 
     Raises `ValueError` if a chain finds no data set that the release is possible for.
     """
-    size = int(likelihood.released.sum())
+    size = int(likelihood.drawn.sum())
     start = dirichlet_multinomial(size, prior, _CHAINS, rng)
     known, from_prior = likelihood.log_likelihood(start), False  # at the current counts
 
@@ -153,12 +145,12 @@ def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Gen
     chains = run(move, start, prior, effective, rng)
     if np.any(known == -np.inf):
         raise ValueError(
-            f"counts={likelihood.released.tolist()}: the mechanism's log_likelihood is -inf"
+            f"counts={likelihood.drawn.tolist()}: the mechanism's log_likelihood is -inf"
             " wherever a chain has been. Check it, or use fewer categories or records."
         )
-    released, worth = likelihood.released, chains.independent
-    differs = disagreement(chains, worth, likelihood.log_likelihood, released, prior, rng)
-    return chains.seconded(differs)
+    of, drawn = likelihood.log_likelihood, likelihood.drawn
+    differs = disagreement(chains, chains.independent, of, drawn, rng)
+    return chains.noting(disagreement=differs)
 
 
 def _some_moved(counts: Integers, size: int, rng: Generator) -> Integers:

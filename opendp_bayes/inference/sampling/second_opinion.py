@@ -14,6 +14,7 @@ from opendp_bayes.inference.engines.true_counts import Generator, Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.sampling.importance import Proposals, Weighted, by_importance
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.zero_sum import nearest_counts
 
 #: Effective draws of the second look, and below which it says nothing.
 _LOOKS, _FEWEST = 1000, 50
@@ -30,32 +31,32 @@ def disagreement(
     ess: float,
     log_likelihood: LogLikelihood,
     released: Integers,
-    prior: Floats,
     rng: Generator,
 ) -> float:
     """By how many standard errors the mean probability of a category differs, at most, between
     draws that are worth `ess` independent ones and those of the second look; 0 where it is worth
     too few itself.
     """
-    top = climbed(log_likelihood, starts(found, released, prior), prior)
+    top = climbed(log_likelihood, starts(found, released), found.prior)
     # About the release as well, where the posterior may have a narrower peak than at its top.
-    proposals = Proposals(np.unique([top, released], axis=0), prior, 1.0)
+    proposals = Proposals(np.unique([top, released], axis=0), found.prior, 1.0)
     second = by_importance(log_likelihood, proposals, min(_LOOKS, int(ess)), rng)
     other = float(second.diagnostics.ess[0])
     if other < _FEWEST:
         return 0.0
-    means, squares = zip(expected(found, ess, prior), expected(second, other, prior), strict=True)
+    means, squares = zip(expected(found, ess), expected(second, other), strict=True)
     return float(np.max(np.abs(means[0] - means[1]) / np.sqrt(squares[0] + squares[1])))
 
 
-def expected(rows: Listed | Weighted, ess: float, prior: Floats) -> tuple[Floats, Floats]:
+def expected(rows: Listed | Weighted, ess: float) -> tuple[Floats, Floats]:
     """Mean, over rows of counts, of the expected probabilities given them, and its squared standard
     error.
 
     Of weighted draws that is a sum over the draws themselves: where the heavy ones are far out, it
     is more than the effective sample size says.
     """
-    share = (prior + rows.rows) / (prior + rows.rows).sum(axis=1, keepdims=True)
+    concentration = rows.prior + rows.rows
+    share = concentration / concentration.sum(axis=1, keepdims=True)
     mean = rows.weights @ share
     square = (share - mean) ** 2
     if isinstance(rows, Weighted):
@@ -63,13 +64,14 @@ def expected(rows: Listed | Weighted, ess: float, prior: Floats) -> tuple[Floats
     return mean, rows.weights @ square / ess + 1e-18
 
 
-def starts(found: Listed, released: Integers, prior: Floats) -> Integers:
+def starts(found: Listed, released: Integers) -> Integers:
     """Data sets to climb from, shape `(m, k)`."""
-    size = int(released.sum())
+    size, prior = int(released.sum()), found.prior
     best = found.rows[np.argmax(found.weights)]
     likely = np.argsort(-prior)[:_CORNERS]
     corners = size * np.eye(prior.size, dtype=np.int64)[likely]
-    return np.vstack([released, best, _rounded(prior / prior.sum(), size), corners])
+    mean = nearest_counts(np.floor(prior / prior.sum() * size).astype(np.int64), size)
+    return np.vstack([released, best, mean, corners])
 
 
 def climbed(log_likelihood: LogLikelihood, starts: Integers, prior: Floats) -> Integers:
@@ -101,10 +103,3 @@ def climbed(log_likelihood: LogLikelihood, starts: Integers, prior: Floats) -> I
         place = np.where(better[:, None], tried[rows, best], place)
         tops = np.where(better, heights[rows, best], tops)
     return np.asarray(place[np.argmax(tops)])
-
-
-def _rounded(shares: Floats, size: int) -> Integers:
-    """Counts of the sum `size` near shares of it."""
-    counts = np.floor(shares * size).astype(np.int64)
-    counts[np.argmax(counts)] += size - counts.sum()
-    return counts

@@ -27,7 +27,7 @@ _FIRST_RUN, _DOUBLINGS, _MOST_KEPT = 64, 5, 256
 #: independent draws together.
 MET = 1.08
 #: Of tables that have settled: the largest R-hat and the fewest effective draws of a count.
-LARGEST_R_HAT, FEWEST_EFFECTIVE = 1.1, 100
+SETTLED_R_HAT, SETTLED_EFFECTIVE = 1.1, 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:
         concentration = model.concentrations[np.stack(chosen[after], axis=1)]
         found = ConsistentDraws(model, tables, concentration, done)
         settled = found.have_met(margins, MET, effective)
-        if settled and found.have_met(measured, LARGEST_R_HAT, FEWEST_EFFECTIVE):
+        if settled and found.have_met(measured, SETTLED_R_HAT, SETTLED_EFFECTIVE):
             break
         if len(kept) >= _MOST_KEPT:
             kept, chosen, every = kept[1::2], chosen[1::2], 2 * every

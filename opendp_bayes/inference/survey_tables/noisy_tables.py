@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise, likelihood_of
+from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.inference.survey_tables.junction_tree import Scope, check_cliques
 from opendp_bayes.inference.survey_tables.tables import NoisyTable
 from opendp_bayes.release_format.combination import (
@@ -120,12 +120,7 @@ def _look(
             f"tables[{name!r}]: has {release.k} cells of {math.prod(shape)} combinations of labels;"
             " every combination needs one, so ask without cells=."
         )
-    likelihood = likelihood_of(release.setting, release.drawn)
-    if not isinstance(likelihood, IndependentNoise):
-        raise ValueError(
-            f"tables[{name!r}]: was made by {release.mechanism.name!r}; must have independent noise"
-            " on its counts, as LaplaceParameters and GaussianParameters draw."
-        )
+    likelihood = noise_of(name, release)
     places = {v: places_of(labels[v]) for v in order}
     drawn, noised = np.empty(release.k), np.empty(release.k, dtype=bool)
     for at, cell in enumerate(release.categories):

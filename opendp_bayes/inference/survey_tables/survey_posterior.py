@@ -18,8 +18,8 @@ from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.survey_tables.agreeing_shares import rounded_tables
 from opendp_bayes.inference.survey_tables.consistent_draws import (
-    FEWEST_EFFECTIVE,
-    LARGEST_R_HAT,
+    SETTLED_EFFECTIVE,
+    SETTLED_R_HAT,
     ConsistentDraws,
 )
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
@@ -87,7 +87,7 @@ class SurveyPosterior:
         return tuple(
             names
             for names, r_hat in self.rhat.items()
-            if r_hat > LARGEST_R_HAT or self.effective_draws[names] < FEWEST_EFFECTIVE
+            if r_hat > SETTLED_R_HAT or self.effective_draws[names] < SETTLED_EFFECTIVE
         )
 
     @property

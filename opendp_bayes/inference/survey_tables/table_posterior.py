@@ -17,7 +17,7 @@ from opendp_bayes.inference.answers.ordered import (
 )
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantity, checked
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior
-from opendp_bayes.inference.engines.merged import Groups, summed
+from opendp_bayes.inference.engines.true_counts import Groups, summed
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics, r_hat_and_ess
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
