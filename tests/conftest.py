@@ -52,8 +52,8 @@ def short_chains() -> Iterator[None]:
             patch.setattr(pooled_draws, name, value)
         patch.setattr(pooled_release, "_FEWEST_EFFECTIVE", 0)
         patch.setattr(pooled_release, "_LARGEST_R_HAT", math.inf)
-        patch.setattr(consistent_draws, "_FIRST_RUN", 8)
-        patch.setattr(consistent_draws, "MET", math.inf)
+        for name, value in {"_FIRST_RUN": 8, "_DOUBLINGS": 3, "MET": math.inf}.items():
+            patch.setattr(consistent_draws, name, value)
         for module in (learned_counts, noise_aware, consistent_draws, survey_posterior):
             patch.setattr(module, "LARGEST_R_HAT", math.inf)
             patch.setattr(module, "FEWEST_EFFECTIVE", 1)

@@ -208,4 +208,4 @@ def test_more_units_than_stated_are_noticed(name, monkeypatch):
     unit, neighbour, last, public = NEIGHBOURS[name]
     more = (unit, lambda *given: neighbour(*given[:2], 6 * given[2]), last, public)
     monkeypatch.setitem(NEIGHBOURS, name, more)
-    assert any(moved > stated for moved, stated in moves(name, 25))
+    assert any(moved > stated for moved, stated in moves(name, 12))
