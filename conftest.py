@@ -12,6 +12,7 @@ from typing import Any
 import opendp.context
 import opendp.prelude as dp
 import pytest
+from hypothesis import HealthCheck, settings
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.parsers.rest import DocTestParser
@@ -21,6 +22,10 @@ dp.enable_features("contrib", "honest-but-curious")
 # A shell ignores Ctrl-C for what a script runs in the background, and what that starts inherits it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How fast examples are made and run says how busy the machine is.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # What is imported and collected stays; each search for garbage would look at all of it again.
 gc.disable()

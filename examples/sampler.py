@@ -28,14 +28,14 @@ def main() -> None:
         return float(log_likelihood(theta) + np.log(theta).sum())
 
     rng = np.random.default_rng(SEED)
-    start = np.array([0.6, 0.3]) + 0.05 * rng.normal(size=(16, 2))
+    start = np.array([0.6, 0.3]) + 0.05 * rng.normal(size=(12, 2))
     print(f"{'':26}{'for':>16}{'undecided':>16}{'against':>16}")
     show("opendp-bayes", release.posterior.mean(), release.posterior.std())
     for name, ordered in (("emcee, the same model", False), ("emcee, in order", True)):
-        sampler = emcee.EnsembleSampler(16, 2, log_density, args=[ordered])
+        sampler = emcee.EnsembleSampler(12, 2, log_density, args=[ordered])
         sampler.random_state = np.random.RandomState(SEED).get_state()
-        sampler.run_mcmc(start, 400)
-        free = sampler.get_chain(discard=100, flat=True)
+        sampler.run_mcmc(start, 250)
+        free = sampler.get_chain(discard=50, flat=True)
         exponents = np.column_stack([free, np.zeros(len(free))])
         theta = np.exp(exponents - np.logaddexp.reduce(exponents, axis=1, keepdims=True))
         show(name, theta.mean(axis=0), theta.std(axis=0))

@@ -1,5 +1,6 @@
 """Fixtures for more than one folder of tests."""
 
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -31,3 +32,29 @@ def coarse_errors() -> Iterator[None]:
         automatic._score.cache_clear()
         yield
     automatic._score.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def short_chains() -> Iterator[None]:
+    """Learned priors, pooled groups and posteriors of surveys from a tenth of the sweeps, taken for
+    enough, for modules that show and save what chains find and do not measure it.
+    """
+    from opendp_bayes.inference import noise_aware
+    from opendp_bayes.inference.learned import learned_counts
+    from opendp_bayes.inference.pooling import pooled_draws
+    from opendp_bayes.inference.survey_tables import consistent_draws, survey_posterior
+    from opendp_bayes.results import pooled_release
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learned_counts, "_DROPPED", 20)
+        patch.setattr(learned_counts, "_RUNS", ((math.inf, 80, 0),))
+        for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2, "_MET": math.inf}.items():
+            patch.setattr(pooled_draws, name, value)
+        patch.setattr(pooled_release, "_FEWEST_EFFECTIVE", 0)
+        patch.setattr(pooled_release, "_LARGEST_R_HAT", math.inf)
+        for name, value in {"_FIRST_RUN": 8, "_DOUBLINGS": 3, "MET": math.inf}.items():
+            patch.setattr(consistent_draws, name, value)
+        for module in (learned_counts, noise_aware, consistent_draws, survey_posterior):
+            patch.setattr(module, "LARGEST_R_HAT", math.inf)
+            patch.setattr(module, "FEWEST_EFFECTIVE", 1)
+        yield

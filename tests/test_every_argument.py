@@ -6,7 +6,6 @@ stated too, with its reason. A public function or an argument without a row fail
 
 import inspect
 
-import numpy as np
 import pytest
 
 import opendp_bayes as ob
@@ -15,9 +14,7 @@ from opendp_bayes.inference.answers.comparison import Comparison
 from opendp_bayes.inference.answers.ordered import QuantilePosterior
 from opendp_bayes.inference.answers.quantities import CategoryPosterior, Quantity
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
-from opendp_bayes.inference.pooling import pooled_draws
 from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
-from opendp_bayes.results import pooled_release as pooled_results
 from opendp_bayes.results.pooled_release import Pooled
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check
 from tests.helpers.argument_rows_of_constructors import CONSTRUCTORS, QUERIES
@@ -31,13 +28,9 @@ ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *SURVEYS, *CONSTRUCTORS, *QUERIES]
 
 
 @pytest.fixture(autouse=True)
-def _quick(coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick(coarse_errors: None, short_chains: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw less: no direction here depends on the last per cent."""
     monkeypatch.setattr(answers, "DRAWS", 4000)
-    for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2, "_MET": np.inf}.items():
-        monkeypatch.setattr(pooled_draws, name, value)
-    for name, limit in {"_FEWEST_EFFECTIVE": 0, "_LARGEST_R_HAT": np.inf}.items():
-        monkeypatch.setattr(pooled_results, name, limit)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

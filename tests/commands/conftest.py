@@ -6,8 +6,10 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _plain_terminal(coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same output wherever the tests run, in which no error is measured."""
+def _plain_terminal(
+    coarse_errors: None, short_chains: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same output wherever the tests run, in which no error and no chain is measured."""
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setenv("COLUMNS", "150")
 

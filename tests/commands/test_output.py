@@ -17,6 +17,7 @@ from opendp_bayes.commands import files, output
 from opendp_bayes.framework.context import PosteriorQuery
 from opendp_bayes.results.release import Release
 from tests.helpers.command_line import run
+from tests.helpers.sweeps import some_of
 
 RELEASE = ("--column", "vote", "--categories", "a,b", "--epsilon", "1", "--unmatched", "drop")
 
@@ -251,7 +252,7 @@ def test_a_plan_that_cannot_be_printed_ends_with_a_message() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
-@pytest.mark.parametrize("asked", ["--version", "--help", "plan --help", ""])
+@pytest.mark.parametrize("asked", some_of(["--version", "--help", "plan --help", ""], 2))
 def test_help_and_the_version_that_cannot_be_printed_end_with_a_message(asked: str) -> None:
     with open("/dev/full", "w") as full:
         ended = process(*asked.split(), stdout=full)

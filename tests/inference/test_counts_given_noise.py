@@ -111,18 +111,25 @@ def rescaled(setting):
     return replace(setting, looks=(replace(look, scale=1.1 * look.scale),))
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+MANY = {
+    "dense": (100, 5000, 10.0, True, lambda setting: Dense(setting, direct=False)),
+    "private": (100, 5000, 10.0, False, Private),
+    "dense and private": (20, 500, 8.0, False, lambda setting: Dense(setting, 1500)),
+    "many records": (20, 10**6, 500.0, True, Public),
+}
+#: Both laws, and every reference but the longest; the others take as long again.
+QUICK = {("dense", "laplace"), ("dense and private", "laplace"), ("many records", "gaussian")}
+
+
 @pytest.mark.parametrize(
-    ("k", "size", "scale", "public", "way"),
+    ("name", "law"),
     [
-        (100, 5000, 10.0, True, lambda setting: Dense(setting, direct=False)),
-        pytest.param(100, 5000, 10.0, False, Private, marks=pytest.mark.slow),
-        (20, 500, 8.0, False, lambda setting: Dense(setting, 1500)),
-        (20, 10**6, 500.0, True, Public),
+        pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
+        for one in itertools.product(MANY, ["laplace", "gaussian"])
     ],
-    ids=["dense", "private", "dense and private", "many records"],
 )
-def test_many_categories(law, k, size, scale, public, way):
+def test_many_categories(name, law):
+    k, size, scale, public, way = MANY[name]
     setting = wide(k, size, scale, law)
     setting = setting if public else replace(setting, size=None)
     found, right = envelope.posterior(setting), way(setting)

@@ -98,11 +98,8 @@ def test_simultaneous_intervals_hold_all_at_once(three):
         assert share == pytest.approx(
             level, abs=STANDARD_ERRORS * np.sqrt(2 * level * (1 - level) / 40_000)
         )
-        pointwise = (
-            ((draws >= three.interval(level)[0]) & (draws <= three.interval(level)[1]))
-            .all(axis=1)
-            .mean()
-        )
+        lower, upper = three.interval(level)
+        pointwise = ((draws >= lower) & (draws <= upper)).all(axis=1).mean()
         assert pointwise < level - 0.05  # negative control: the intervals of each category alone
 
 

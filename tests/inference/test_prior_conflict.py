@@ -69,8 +69,21 @@ def test_a_sparse_table_of_a_private_number_gives_one():
     assert "prior='learned'" in message
 
 
-@pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN])
-@pytest.mark.parametrize("asked", [lambda p: p.size, lambda p: p.counts, lambda p: p[0]])
+ASKED_FIRST = [lambda p: p.size, lambda p: p.counts, lambda p: p[0]]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "asked"),
+    [
+        (LAPLACE, ASKED_FIRST[0]),
+        (GAUSSIAN, ASKED_FIRST[1]),
+        (LAPLACE, ASKED_FIRST[2]),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in zip((GAUSSIAN, LAPLACE, GAUSSIAN), ASKED_FIRST, strict=True)
+        ),
+    ],
+)
 def test_whatever_is_asked_first_warns_once(mechanism, asked):
     posterior = ob.noise_aware_posterior(sparse(k=400, mechanism=mechanism))
     with pytest.warns(UserWarning, match=LEARNED):

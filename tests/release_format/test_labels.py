@@ -204,6 +204,7 @@ def test_a_picture_of_a_table_has_a_row_for_each():
     pyplot.close(axes.figure)
 
 
+@pytest.mark.usefixtures("short_chains")
 def test_groups_of_a_table_of_different_types_stay_apart():
     pooled = TABLE.pooled("region", effective_draws=20)
     assert pooled[1].mean()[0] > 0.6 > pooled[True].mean()[0]

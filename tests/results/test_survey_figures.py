@@ -9,7 +9,7 @@ import pytest
 import opendp_bayes as ob
 from tests.results.test_survey import GROUPS, SURVEY, TABLE, VOTE
 
-pytestmark = pytest.mark.usefixtures("pictures")
+pytestmark = pytest.mark.usefixtures("pictures", "short_chains")
 
 
 def drawn(ax):

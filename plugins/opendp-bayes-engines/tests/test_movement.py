@@ -62,14 +62,27 @@ def distance(one: Any, other: Any) -> int:
     return int(np.abs(one - other).sum())
 
 
-@pytest.mark.parametrize("engine", [*ON_DUCKDB, "dask", "polars", "ibis on polars"])
-@settings(
-    max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
-)
-@given(condition=conditions(2), value=texts(2), limit=st.integers(1, 3), at=st.integers(0, 39))
-def test_a_unit_moves_what_the_map_says(
-    engine: str, condition: Said, value: Said, limit: int, at: int
-) -> None:
+#: Random settings of each engine, some and more. DuckDB is under three of them, and slowest.
+SOME = {**dict.fromkeys(ON_DUCKDB, 2), "dask": 4, "polars": 4, "ibis on polars": 4}
+MORE = [pytest.param(engine, 8, marks=pytest.mark.slow) for engine in SOME]
+
+
+@pytest.mark.parametrize(("engine", "examples"), [*SOME.items(), *MORE])
+def test_a_unit_moves_what_the_map_says(engine: str, examples: int) -> None:
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    @given(condition=conditions(2), value=texts(2), limit=st.integers(1, 3), at=st.integers(0, 39))
+    def moves(condition: Said, value: Said, limit: int, at: int) -> None:
+        moves_what_the_map_says(engine, condition, value, limit, at)
+
+    moves()
+
+
+def moves_what_the_map_says(engine: str, condition: Said, value: Said, limit: int, at: int) -> None:
     schema = held(ROWS.lazy())[1]
     assume(read(condition.expr, schema, "condition").reads)
 

@@ -65,7 +65,7 @@ def counts(engine: str, frame: pl.DataFrame, limit: int, request: Any) -> list[i
 
 def _tiny(engine: str, often: int) -> Iterator[tuple[dict[int | None, Rows], int]]:
     """Every so many pairs of owners, none of them with the same limit only."""
-    every = {"polars": 43, "duckdb": 43}.get(engine, 247) // often
+    every = {"polars": 43, "duckdb": 97}.get(engine, 247) // often
     cases = product(OWNED, OWNED, (1, 2))
     for at, (one, other, limit) in enumerate(cases):
         if at % every == 0:

@@ -1,0 +1,8 @@
+"""What chains find is shown and saved here, not measured."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick(coarse_errors: None, short_chains: None) -> None:
+    """For every module of the folder."""
