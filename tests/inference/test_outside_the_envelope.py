@@ -91,6 +91,18 @@ def test_draws_that_no_counts_give_are_refused(name):
         noise_aware_posterior(laplace(*settings))
 
 
+@pytest.mark.parametrize("name", [name for name in OUTSIDE | IMPOSSIBLE if "entry" not in name])
+def test_a_learned_prior_and_tables_of_the_same_records_have_such_bounds_too(name):
+    *settings, message = (OUTSIDE | IMPOSSIBLE)[name]
+    release = laplace(*settings)
+    with pytest.raises(ValueError, match=message):
+        noise_aware_posterior(release, prior="learned")
+    if name == "a scale":  # which tables do not bound
+        return
+    with pytest.raises(ValueError, match=rf"tables\['first'\]: {message}"):
+        combine({"first": release, "other": release}, records="same", draws_may_agree=True)
+
+
 @pytest.mark.parametrize("name", INSIDE)
 def test_at_the_bounds_there_is_a_posterior(name):
     release = laplace(*INSIDE[name])

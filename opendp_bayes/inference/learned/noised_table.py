@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opendp_bayes.inference.likelihood.envelope import check_same_records
+from opendp_bayes.inference.likelihood.envelope import check_bounds, check_same_records
 from opendp_bayes.inference.likelihood.of_counts import IndependentNoise, likelihood_of
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import nearest_counts
@@ -87,9 +87,12 @@ class NoisedTable:
 def table_of(releases: Sequence[ReleasedData], size: int | None) -> NoisedTable:
     """The table of `size` records that releases were drawn from.
 
-    Raises `ValueError` where a draw is not noise on counts, or contradicts another.
+    Raises `ValueError` where a draw is not noise on counts, is out of the bounds of
+    `docs/limits.md`, or contradicts another.
     """
     looks = [_look(release) for release in releases]
+    for look in looks:
+        check_bounds(look, size)
     check_same_records(looks)
     return NoisedTable(looks, size, _variables(releases[0]))
 

@@ -19,6 +19,7 @@ LARGEST_SCALE = 1e6
 MOST_CATEGORIES = 10_000
 #: Noise is taken to be possible if its probability is at least `exp(-_IMPOSSIBLE)` of that of 0.
 _IMPOSSIBLE = 700.0
+_REMAINS = "release.plug_in takes the released counts as they are"
 
 
 def check_envelope(noisy: IndependentNoise, prior: Floats, size: int | None) -> None:
@@ -33,30 +34,39 @@ def check_envelope(noisy: IndependentNoise, prior: Floats, size: int | None) -> 
     Raises `ValueError` with the argument that is out of its bounds. A release outside of them is as
     private as any other, and its plug-in estimates remain.
     """
-    remains = "release.plug_in takes the released counts as they are"
-    if prior.size > MOST_CATEGORIES:
-        raise ValueError(
-            f"categories: are {prior.size}, and a posterior given noise on the counts is known for"
-            f" at most {MOST_CATEGORIES}; merge some before the release, or {remains}."
-        )
     for entry in (float(prior.min()), float(prior.max())):
         if not SMALLEST_PRIOR <= entry <= LARGEST_PRIOR:
             raise ValueError(
                 f"prior: has the entry {entry:g}, and a posterior given noise on the counts is"
                 f" known for entries from {SMALLEST_PRIOR:g} to {LARGEST_PRIOR:g}; give a prior"
-                f" within them, or {remains}."
+                f" within them, or {_REMAINS}."
             )
+    check_bounds(noisy, size)
+
+
+def check_bounds(noisy: IndependentNoise, size: int | None) -> None:
+    """Check the bounds that hold whatever the prior is, also where it is learned."""
+    if noisy.drawn.size > MOST_CATEGORIES:
+        raise ValueError(
+            f"categories: are {noisy.drawn.size}, and a posterior given noise on the counts is"
+            f" known for at most {MOST_CATEGORIES}; merge some before the release, or {_REMAINS}."
+        )
     if noisy.noise.scale > LARGEST_SCALE:
         raise ValueError(
             f"scale: is {noisy.noise.scale:g} records on a count, and a posterior is known up to"
-            f" {LARGEST_SCALE:g}; spend more of the privacy budget on the release, or {remains}."
+            f" {LARGEST_SCALE:g}; spend more of the privacy budget on the release, or {_REMAINS}."
         )
+    check_drawn(noisy, size)
+
+
+def check_drawn(noisy: IndependentNoise, size: int | None) -> None:
+    """Check that some counts of at most `MOST_RECORDS` records can have been drawn."""
     number = math.fsum(noisy.drawn.tolist()) if size is None else size
     if number > MOST_RECORDS:
         what = "drawn: sums to" if size is None else "size: is"
         raise ValueError(
             f"{what} {number:.10g} records, and a posterior given noise on the counts is known for"
-            f" at most {MOST_RECORDS:g}; release a sample or parts of the records, or {remains}."
+            f" at most {MOST_RECORDS:g}; release a sample or parts of the records, or {_REMAINS}."
         )
     _check_possible(noisy, size)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opendp_bayes.inference.likelihood.envelope import check_drawn
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.inference.survey_tables.junction_tree import Scope, check_cliques
 from opendp_bayes.inference.survey_tables.tables import NoisyTable
@@ -69,13 +70,21 @@ class NoisyTables:
 
 
 def check_tables(releases: list[tuple[str, ReleasedData]], draws_may_agree: bool) -> None:
-    """Raise `ValueError` for releases that cannot be of the same records, or are given twice."""
+    """Raise `ValueError` for releases that cannot be of the same records, or are given twice, and
+    for counts that cannot have been drawn.
+    """
     by_name = {f"tables[{name!r}]": release for name, release in releases}
     for name, release in by_name.items():
         check_whole(name, release)
     check_same_records(by_name)
     if not draws_may_agree:
         check_given_once(by_name)
+    for name, release in releases:
+        noisy = noise_of(name, release)
+        try:
+            check_drawn(noisy, release.size)
+        except ValueError as error:
+            raise ValueError(f"tables[{name!r}]: {error}") from None
 
 
 def _check_not_merged(releases: list[tuple[str, ReleasedData]]) -> None:
