@@ -18,6 +18,7 @@ from opendp_bayes.inference.engines.true_counts import TrueCounts
 from opendp_bayes.inference.laws.beta_differences import BetaDifferences
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
+from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.protocol import is_lawful
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import Label, ReleasedData, Value
@@ -170,7 +171,12 @@ class NoiseAwarePosterior(MixturePosterior):
         behind = [independent_draws(each._true_counts) for each in (self, other)]
         laws = BetaDifferences(self._marginals, other._marginals)
         draws = 1 / sum(1 / each for each in behind) if np.inf not in behind else min(behind)
-        return Comparison(self.categories, laws, draws, self.sample, other.sample)
+
+        def sample(size: int, seed: int | None) -> Floats:
+            seeds = np.random.SeedSequence(seed).generate_state(2).tolist()
+            return self.sample(size, seeds[0]) - other.sample(size, seeds[1])
+
+        return Comparison(self.categories, laws, draws, sample)
 
     def __repr__(self) -> str:
         how = "exact"
