@@ -156,6 +156,25 @@ SURVEYS = [
         vary("second", ("a", "b"), LARGER),
     ),
     *rows(
+        TablePosterior.ratio,
+        {"self": TABLE, "first": ("a", "a"), "second": ("b", "b")},
+        lambda found: found.mean(),
+        vary("first", ("a", "b"), SMALLER),
+        vary("second", ("a", "b"), LARGER),
+    ),
+    *rows(
+        TablePosterior.odds,
+        {"self": TABLE, "label": ("a", "a")},
+        lambda found: found.mean(),
+        vary("label", ("a", "b"), SMALLER),
+    ),
+    *rows(
+        TablePosterior.compare,
+        {"self": SURVEY.marginal("x"), "other": SURVEY.conditional("x", y="a")},
+        first_mean,
+        vary("other", SURVEY.conditional("x", y="b"), LARGER),
+    ),
+    *rows(
         TablePosterior.quantity,
         {"self": TABLE, "function": lambda p: p["a", "a"]},
         lambda found: found.mean(),

@@ -131,8 +131,10 @@ def test_numbers_of_a_table() -> None:
     np.testing.assert_allclose(table.cdf(upper), 0.95, atol=1e-3)
     difference = table.difference("left", "none")
     assert difference.mean() == pytest.approx(table.mean()[0] - table.mean()[2])
-    odds, least = table.quantity(lambda p: p["left"] / (1 - p["left"])), table.interval()[0][0]
+    odds, least = table.odds("left"), table.interval()[0][0]
     assert odds.interval()[0] == pytest.approx(least / (1 - least), rel=0.01)
+    ratio, draws = table.ratio("left", "none"), table.sample(10**5, seed=1)
+    assert ratio.mean() == pytest.approx((draws[:, 0] / draws[:, 2]).mean(), rel=0.01)
     total = table.quantity(lambda x: x["left"] + x["right"] + x["none"], of="counts")
     assert (total.mean(), total.std()) == (SIZE, 0)
     assert table.diagnostics.ess.min() > 300
@@ -144,6 +146,35 @@ def test_numbers_of_a_table() -> None:
         ("age", "vote"): (7, 6),
         ("age", "region"): (7, 6),
     }
+
+
+def test_compares_tables_of_one_survey_draw_by_draw() -> None:
+    found = posterior()
+    compared = found.conditional("vote", age=True).compare(found.conditional("vote", age=False))
+
+    def difference(p: Any) -> Any:
+        votes = [sum(p[age, vote] for vote in LABELS["vote"]) for age in (True, False)]
+        return p[True, "left"] / votes[0] - p[False, "left"] / votes[1]
+
+    quantity = found.marginal("age", "vote").quantity(difference)
+    assert compared.mean()[0] == pytest.approx(quantity.mean())
+    np.testing.assert_allclose(
+        [end[0] for end in compared.interval(0.8)], quantity.interval(0.8), rtol=1e-9
+    )
+    assert compared.probability[0] == pytest.approx(quantity.probability().value)
+    assert compared.standard_error[0] == pytest.approx(quantity.probability().standard_error, rel=1)
+    assert compared.cdf([-1.0, 1.0]).tolist() == [[0] * 3, [1] * 3]
+    assert compared.sample(5, seed=1).sum(axis=1) == pytest.approx(np.zeros(5))
+    assert np.all(found.marginal("vote").compare(found.marginal("vote")).std() == 0)
+
+
+def test_compares_tables_of_two_surveys_as_independent() -> None:
+    table, other = posterior().marginal("vote"), posterior(None).marginal("vote")
+    compared = table.compare(other)
+    np.testing.assert_allclose(compared.mean(), table.mean() - other.mean(), atol=1e-3)
+    np.testing.assert_allclose(compared.std(), np.hypot(table.std(), other.std()), rtol=0.1)
+    with pytest.raises(ValueError, match=r"other: has the categories \(True, False\), not"):
+        table.compare(posterior().marginal("age"))
 
 
 def test_populations_have_the_tables_of_a_draw() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from opendp_bayes.inference.sampling.markov_chain import r_hat_and_ess
 from opendp_bayes.inference.survey_tables.agreeing_shares import rounded_tables
@@ -21,7 +22,7 @@ from opendp_bayes.mechanisms.integer_noise import (
     FlooredLaplace,
     IntegerNoise,
 )
-from tests.helpers.every_survey import SmallSurvey, margin, posterior
+from tests.helpers.every_survey import SmallSurvey, margin, posterior, weighed
 
 #: Standard errors by which a mean over the chains may differ from the exact one. A normal variable
 #: is farther away with probability 5e-7; effective draws that are overstated by a fifth make it
@@ -139,7 +140,7 @@ def test_a_learned_concentration_is_the_mixture_over_its_grid() -> None:
         one = replace(survey, concentration=float(concentration))
         rows, p = posterior(one, drawn, LARGEST)
         means.append(p @ margin(rows, survey.levels, (0, 1)))
-        log_evidence.append(evidence(one, drawn))
+        log_evidence.append(logsumexp(weighed(one, drawn, LARGEST)[1]))
     weights = np.exp(np.array(log_evidence) + learning.log_prior_of_concentrations)
     weights /= weights.sum()
     found, effective = np.log(draws.concentration), r_hat_and_ess(np.log(draws.concentration))[1]
@@ -151,21 +152,6 @@ def test_a_learned_concentration_is_the_mixture_over_its_grid() -> None:
     assert counts is not None
     error = counts.reshape(-1, 4).std(axis=0) / np.sqrt(draws.settled([(0, 1)])[0, 1][1])
     assert np.all(np.abs(counts.mean(axis=(0, 1)) - weights @ np.array(means)) < FARTHEST * error)
-
-
-def evidence(survey: SmallSurvey, drawn: list[Any]) -> float:
-    """The log-probability of what was drawn: the ratio of likelihood times prior to posterior, at
-    the data set that has the largest posterior probability.
-    """
-    rows, p = posterior(survey, drawn, LARGEST)
-    _, prior = posterior(replace(survey, scopes=(), noise=()), [], LARGEST)
-    at = int(np.argmax(p))
-    tables = [margin(rows[[at]], survey.levels, scope)[0] for scope in survey.scopes]
-    log_noise = sum(
-        noise.log_mass(y - table).sum()
-        for noise, y, table in zip(survey.noise, drawn, tables, strict=True)
-    )
-    return float(np.log(prior[at]) + log_noise - np.log(p[at]))
 
 
 @pytest.mark.parametrize("size", [40, None])

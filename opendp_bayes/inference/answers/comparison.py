@@ -1,15 +1,15 @@
 """Differences of two posteriors, and probabilities with the error of their simulation."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.sheet import Sheet
-from opendp_bayes.inference.laws.beta_differences import BetaDifferences
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import Label
 
@@ -21,13 +21,49 @@ class Probability(NamedTuple):
     standard_error: float
 
 
-#: Draws of the probabilities of all categories, from how many and a seed.
-_Sample = Callable[[int, int | None], Floats]
+class Differences(Protocol):
+    """Laws of several differences."""
+
+    def mean(self) -> Floats:
+        """Expected differences, shape `(k,)`."""
+        ...
+
+    def std(self) -> Floats:
+        """Standard deviations, shape `(k,)`."""
+        ...
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        """Probability of being at most values of shape `(..., 1)`; shape `(..., k)`."""
+        ...
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """Ends of equal-tailed intervals, two arrays of shape `(k,)`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnDifferences:
+    """Laws of differences of which there are draws, shape `(draws, k)`."""
+
+    drawn: Floats
+
+    def mean(self) -> Floats:
+        return np.asarray(self.drawn.mean(axis=0))
+
+    def std(self) -> Floats:
+        return np.asarray(self.drawn.std(axis=0))
+
+    def cdf(self, values: ArrayLike) -> Floats:
+        at_most = self.drawn <= np.asarray(values)[..., None, :]
+        return np.asarray(at_most.mean(axis=-2))
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        lower, upper = np.quantile(self.drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        return lower, upper
 
 
 class Comparison(Shown):
-    """The difference of the category probabilities of two releases, first minus second: of
-    independent data, so that the difference of each category follows from its two posteriors.
+    """The difference of the category probabilities of two posteriors, first minus second.
 
     Attributes
     ----------
@@ -37,14 +73,12 @@ class Comparison(Shown):
     def __init__(
         self,
         categories: tuple[Label, ...],
-        laws: BetaDifferences,
+        laws: Differences,
         draws: float,
-        first: _Sample,
-        second: _Sample,
+        sample: Callable[[int, int | None], Floats],
     ) -> None:
         self.categories = categories
-        self._laws, self._draws = laws, draws
-        self._first, self._second = first, second
+        self._laws, self._draws, self._sample = laws, draws, sample
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
@@ -76,8 +110,7 @@ class Comparison(Shown):
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
         """Draws of all differences together, shape `(size, k)`. A `seed` makes them repeatable."""
-        seeds = np.random.SeedSequence(seed).generate_state(2).tolist()
-        return self._first(size, seeds[0]) - self._second(size, seeds[1])
+        return self._sample(size, seed)
 
     def sheet(self) -> Sheet:
         """A row for each category, with 95 % intervals."""

@@ -500,7 +500,12 @@ class NoiseAwarePosterior:
         behind = [each._true_counts.independent for each in (self, other)]
         laws = BetaDifferences(self._marginals, other._marginals)
         draws = 1 / sum(1 / each for each in behind) if np.inf not in behind else min(behind)
-        return Comparison(self.categories, laws, draws, self.sample, other.sample)
+
+        def sample(size: int, seed: int | None) -> Floats:
+            seeds = np.random.SeedSequence(seed).generate_state(2).tolist()
+            return self.sample(size, seeds[0]) - other.sample(size, seeds[1])
+
+        return Comparison(self.categories, laws, draws, sample)
 
     @property
     def _counted(self) -> TrueCounts:

@@ -123,7 +123,8 @@ class SurveyPosterior:
         scope = self._places(variables)
         counts = self._draws.counts(scope)
         theta = self._theta(scope)
-        return TablePosterior(variables, self._cells(scope), self._measured(scope), theta, counts)
+        cells, measured = self._cells(scope), self._measured(scope)
+        return TablePosterior(variables, cells, measured, theta, counts, self)
 
     def agreeing_means(self, *sets: Sequence[str], decimals: int) -> list[Floats]:
         """Posterior means of tables of sets of variables, in the order given, rounded so that they
@@ -167,7 +168,7 @@ class SurveyPosterior:
         part = part / part.sum(axis=-1, keepdims=True)
         measured = self._measured(scope)
         return TablePosterior(
-            variables, cells, measured, part, None if counts is None else among(counts)
+            variables, cells, measured, part, None if counts is None else among(counts), self
         )
 
     def sample(self, size: int, seed: int | None = None) -> dict[Names, Floats]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes.inference.answers.by_label import CATEGORIES, position_of
+from opendp_bayes.inference.answers.comparison import Comparison, DrawnDifferences
 from opendp_bayes.inference.answers.ordered import (
     OrderedShares,
     QuantilePosterior,
@@ -22,7 +23,7 @@ from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics, r_hat_and_ess
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
 from opendp_bayes.release_format.data import Label
-from opendp_bayes.release_format.labels import ByLabel
+from opendp_bayes.release_format.labels import ByLabel, are_same
 
 
 class TablePosterior:
@@ -45,8 +46,10 @@ class TablePosterior:
         measured: bool,
         theta: Floats,
         counts: Integers | None,
+        survey: object = None,
     ) -> None:
         self.axes, self.categories, self.measured = axes, categories, measured
+        self._survey = survey  # tables of one are drawn together
         self._chains, self._counts = theta, counts
         self._theta = theta.reshape(-1, theta.shape[-1])
 
@@ -106,6 +109,43 @@ class TablePosterior:
         """
         one, other = (position_of(label, self.categories) for label in (first, second))
         return self._quantity(lambda theta: theta[:, one] - theta[:, other], f"{first} - {second}")
+
+    def ratio(self, first: Label, second: Label) -> Quantity:
+        """The probability of one category over that of another. Raises `KeyError` for what is
+        none.
+        """
+        one, other = (position_of(label, self.categories) for label in (first, second))
+        return self._quantity(lambda theta: theta[:, one] / theta[:, other], f"{first} / {second}")
+
+    def odds(self, label: Label) -> Quantity:
+        """The odds of one category, `θ / (1 - θ)`. Raises `KeyError` for what is none."""
+        at = position_of(label, self.categories)
+        return self._quantity(lambda theta: theta[:, at] / (1 - theta[:, at]), f"odds of {label}")
+
+    def compare(self, other: "TablePosterior") -> Comparison:
+        """The difference of the probabilities of each category, this table's minus the other's.
+
+        Of one `SurveyPosterior`, as votes given one party and given another, they are drawn
+        together; tables of two are taken for those of independent data. Raises `ValueError` if
+        the two do not have the same categories in the same order.
+        """
+        if not are_same(self.categories, other.categories):
+            raise ValueError(
+                f"other: has the categories {other.categories}, not {self.categories}; compare"
+                " tables of the same categories."
+            )
+        if self._survey is not None and self._survey is other._survey:
+            together = self._chains - other._chains
+            drawn, draws = together.reshape(self._theta.shape), Diagnostics.of(together).ess.min()
+        else:
+            number = max(len(self._theta), len(other._theta))
+            drawn = self.sample(number, 0) - other.sample(number, 1)
+            draws = 1 / sum(1 / each.diagnostics.ess.min() for each in (self, other))
+
+        def sample(size: int, seed: int | None) -> Floats:
+            return drawn[_picked(len(drawn), size, seed)]
+
+        return Comparison(self.categories, DrawnDifferences(drawn), float(draws), sample)
 
     def quantile(self, level: float, *, edges: ArrayLike | None = None) -> QuantilePosterior:
         """A quantile of one ordered variable, 0.5 for the median: the first category up to which
