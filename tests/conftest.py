@@ -54,7 +54,10 @@ def short_chains() -> Iterator[None]:
         patch.setattr(pooled_release, "_LARGEST_R_HAT", math.inf)
         for name, value in {"_FIRST_RUN": 8, "_DOUBLINGS": 3, "MET": math.inf}.items():
             patch.setattr(consistent_draws, name, value)
-        for module in (learned_counts, noise_aware, consistent_draws, survey_posterior):
+        for module in (learned_counts, noise_aware):
             patch.setattr(module, "LARGEST_R_HAT", math.inf)
             patch.setattr(module, "FEWEST_EFFECTIVE", 1)
+        for module in (consistent_draws, survey_posterior):
+            patch.setattr(module, "SETTLED_R_HAT", math.inf)
+            patch.setattr(module, "SETTLED_EFFECTIVE", 1)
         yield
