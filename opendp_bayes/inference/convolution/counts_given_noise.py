@@ -135,7 +135,7 @@ class CountsGivenNoise:
         self, parts: list[PartOfTotal], nodes: Integers, alpha: Floats, others: Floats
     ) -> tuple[CountLaws, BetaMixtures]:
         """The laws of nodes of the trees of all parts, and of their probabilities."""
-        own = [part.sums.inside.composite(nodes) for part in parts]
+        own = [part.sums.laws.composite(nodes) for part in parts]
         bins = Bins(others, np.min([p.deviations(nodes, alpha, others) for p in parts], axis=0))
         beside = [part.beside(nodes, bins) for part in parts]
         scale = np.array([each.log_scale for each in beside])
@@ -162,7 +162,7 @@ class CountsGivenNoise:
         self, parts: list[PartOfTotal], nodes: Integers, beside: list[Beside], own: list[SumLaws]
     ) -> Cells:
         """Cells that begin wherever the weight of a node may have a peak."""
-        shapes = [part.sums.inside.shape.of(nodes) for part in parts]
+        shapes = [part.sums.laws.shape.of(nodes) for part in parts]
         low = np.min([shape.low for shape in shapes], axis=0)
         high = np.max([shape.high for shape in shapes], axis=0)
         place, single = np.full(self._first.size, -1), nodes < self._first.size
@@ -299,9 +299,9 @@ class CountsGivenNoise:
         beside = [part.beside(node, bins) for part in parts]
         times = np.bincount(self._row[inside], minlength=self._first.size)
         known = [part.windows.log_sum(times, self._origin) for part in parts]
-        shapes = [part.sums.inside.shape.of(node) for part in parts]
+        shapes = [part.sums.laws.shape.of(node) for part in parts]
         seeds = [rest.seeds(shape) for rest, shape in zip(beside, shapes, strict=True)]
-        seeds += [part.sums.inside.composite(node).seeds() for part in parts]
+        seeds += [part.sums.laws.composite(node).seeds() for part in parts]
         lowest = max(min(float(shape.low[0]) for shape in shapes), 0.0)
         highest = max(float(shape.high[0]) for shape in shapes)
         ends = np.floor(np.clip(np.concatenate(seeds, axis=None), lowest, highest))

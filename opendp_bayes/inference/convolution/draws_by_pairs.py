@@ -29,8 +29,8 @@ class DrawsByPairs:
     """
 
     def __init__(self, sums: SumsByPairs, wanted: Sequence[int]) -> None:
-        self._plan, self._shape = sums.plan, sums.inside.shape
-        self._inside, self._wanted = sums.inside, np.array(wanted)
+        self._plan, self._shape = sums.plan, sums.laws.shape
+        self._laws, self._wanted = sums.laws, np.array(wanted)
         self._alone: dict[int, SumLaws] = {}
         self._below: dict[int, list[int]] = {node: [node] for node in wanted}
         self._peaks: dict[int, float] = {}
@@ -111,7 +111,7 @@ class DrawsByPairs:
         start = np.cumsum(length) - length
         row = np.repeat(np.arange(nodes.size), length)
         counts = (np.arange(row.size) - start[row] + low[row]).astype(np.float64)
-        weights = self._inside.composite(nodes).density(row, counts) if nodes.size else counts
+        weights = self._laws.composite(nodes).density(row, counts) if nodes.size else counts
         every = zip(nodes.tolist(), low.tolist(), start.tolist(), length.tolist(), strict=True)
         return {node: (first, np.cumsum(weights[at : at + n])) for node, first, at, n in every}
 
@@ -124,7 +124,7 @@ class DrawsByPairs:
     def _proposals(self) -> CountLaws:
         """The laws of the wanted nodes of many values, in cells."""
         nodes = np.array(list(self._place))
-        laws = self._inside.composite(nodes)
+        laws = self._laws.composite(nodes)
         return CountLaws.of(self._cells(nodes, laws), lambda *where: _log(laws.density(*where)))
 
     def _log_peak(self, node: int) -> float:
@@ -141,7 +141,7 @@ class DrawsByPairs:
         seeds = laws.seeds()
         place = np.full(self._plan.nodes, -1)
         place[nodes] = np.arange(nodes.size)
-        counts = self._inside.windows.cells
+        counts = self._laws.windows.cells
         own = place[: self._plan.leaves][counts.category]
         row = np.append(np.repeat(np.arange(nodes.size), seeds.shape[1]), own[own >= 0])
         first = np.append(seeds.ravel(), counts.first[own >= 0].astype(np.float64))
@@ -172,7 +172,7 @@ class DrawsByPairs:
 
     def _law(self, node: int) -> SumLaws:
         if node not in self._alone:
-            self._alone[node] = self._inside.composite(np.array([node]), alone=True)
+            self._alone[node] = self._laws.composite(np.array([node]), alone=True)
         return self._alone[node]
 
     def _log_density(self, node: int, sums: Floats) -> Floats:

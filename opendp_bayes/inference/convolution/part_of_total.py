@@ -72,7 +72,7 @@ class PartOfTotal:
 
     @cached_property
     def _whole(self) -> SumLaws:
-        return self.sums.inside.composite(np.array([self.plan.root]))
+        return self.sums.laws.composite(np.array([self.plan.root]))
 
     def log_size(self, sizes: Floats) -> Floats:
         """Logarithms of the weights of numbers of records, without those of the counts' tilt."""
@@ -96,7 +96,7 @@ class PartOfTotal:
         if total.all or total.is_point:
             points = total.seeds[(total.seeds >= self._ends[0]) & (total.seeds <= self._ends[1])]
             return Cells(np.zeros_like(points), points, points)
-        shape, root = self.sums.inside.shape, self.plan.root
+        shape, root = self.sums.laws.shape, self.plan.root
         lowest = int(max(self._ends[0], shape.low[root]))
         highest = int(max(min(self._ends[1], shape.high[root]), lowest))
         mean, deviation = shape.mean[root], np.sqrt(shape.variance[root])
@@ -126,7 +126,7 @@ class PartOfTotal:
         """About the deviations of the logits of nodes' probabilities; `alpha` and `others` are
         the priors of theirs and of all other categories.
         """
-        shape, root = self.sums.inside.shape, self.plan.root
+        shape, root = self.sums.laws.shape, self.plan.root
         a, b = alpha + shape.mean[nodes], np.maximum(shape.mean[root] - shape.mean[nodes], 0.0)
         rest = np.maximum(shape.variance[root] - shape.variance[nodes], 0.0)
         b += others
@@ -139,7 +139,7 @@ class PartOfTotal:
         rests = self.sums.rests(nodes)
         if self.total.is_point or self.total.all or self._is_narrow(int(rests.whole.step.max())):
             return Listed(rests, *self.listed, bins)
-        return Smooth(self, rests, self.sums.inside.shape.of(nodes), bins)
+        return Smooth(self, rests, self.sums.laws.shape.of(nodes), bins)
 
     def _is_narrow(self, step: int) -> bool:
         """True if the weights of numbers of records are too narrow or too bent for a step."""

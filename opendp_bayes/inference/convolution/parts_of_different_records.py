@@ -8,8 +8,7 @@ import numpy as np
 import scipy
 from scipy import special
 
-from opendp_bayes.inference.convolution.count_tables import moments
-from opendp_bayes.inference.convolution.dense_tables import Convolved
+from opendp_bayes.inference.convolution.dense_tables import Axes, Convolved, moments
 from opendp_bayes.inference.convolution.looks import (
     NoisyDataSet,
     Window,
@@ -53,7 +52,12 @@ def of_public(looks: Sequence[NoisyDataSet], sizes: list[int], prior: Floats) ->
         # Sums of data sets with the same probabilities go together, almost as one.
         step = np.linalg.solve(covariance + 1e-6 * np.eye(off.size), wanted - mean)
         tilt = tilt + step / max(1.0, np.abs(step).max(), np.abs(off).max() / _FARTHEST)
-    return Convolved(counts, logs, tilt, concentration, sizes)
+
+    def log_weight(numbers: Axes) -> Floats:
+        right = [number == size for number, size in zip(numbers, sizes, strict=True)]
+        return np.where(np.logical_and.reduce(np.broadcast_arrays(*right)), 0.0, -np.inf)
+
+    return Convolved(counts, logs, tilt, concentration, log_weight)
 
 
 def of_private(
@@ -155,9 +159,7 @@ class _Shared:
             ]
             windows = [row for row, _ in found]
             if windows == known:
-                return Convolved(
-                    counts, logs, tilt, self._concentration, None, self._log_weight_of_number
-                )
+                return Convolved(counts, logs, tilt, self._concentration, self._log_weight)
             known, counts, logs = windows, [], []
             for place, alpha in prior:
                 sums, log_table = self._table(place, alpha, windows[place], found[place][1], tilt)
@@ -208,6 +210,7 @@ class _Shared:
         slope = special.digamma(number + 2) - special.digamma(self._concentration + number)
         return float(slope)
 
-    def _log_weight_of_number(self, number: Floats) -> Floats:
-        log_weight = special.gammaln(number + 2) - special.gammaln(self._concentration + number)
-        return np.asarray(log_weight)
+    def _log_weight(self, numbers: Axes) -> Floats:
+        """Logarithms of the weights of numbers of records."""
+        log_weight = special.gammaln(numbers[0] + 2.0)
+        return np.asarray(log_weight - special.gammaln(self._concentration + numbers[0]))
