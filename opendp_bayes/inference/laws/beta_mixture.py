@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from opendp_bayes.inference.laws.negligible import beta_squares, matters
+from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.log_space import logistic
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -18,8 +19,8 @@ _NEGLIGIBLE = 1e-17
 #: Entries of one block of values times components; bounds the memory of an evaluation.
 _LARGEST_BLOCK = 1 << 21
 _LARGEST_LOGIT = 745.0  # that of the smallest float above 0 is larger than its negative
-#: How close a quantile is, relative to its probability, and the most steps to it.
-_TOLERANCE, _MOST_STEPS = 1e-10, 200
+#: How close a quantile is, relative to its probability.
+_TOLERANCE = 1e-10
 _SMALLEST = float(np.finfo(float).tiny)
 
 
@@ -197,30 +198,21 @@ class BetaMixtures:
         return np.concatenate(parts).reshape(values.shape)
 
     def _lower_logit(self, wanted: Floats) -> Floats:
-        """Logits of the quantiles of probabilities up to 1/2, shape `(m,)`: Newton's steps on the
-        logarithm of the probability, kept in a bracket; minus infinity below every float.
+        """Logits of the quantiles of probabilities up to 1/2, shape `(m,)`, by the logarithm of the
+        probability; minus infinity below every float.
         """
-        low, high = np.full(self.m, -_LARGEST_LOGIT), np.full(self.m, _LARGEST_LOGIT)
-        logit = self._start(wanted)
-        found = np.where(wanted <= 0, -np.inf, np.nan)
         active = np.flatnonzero(wanted > 0)
-        for _ in range(_MOST_STEPS):
-            if not active.size:
-                break
-            part, place = self.chosen(active) if active.size < self.m else self, logit[active]
-            cdf, slope = part._cdf_and_slope(place)
-            goal = wanted[active]
-            low[active] = np.where(cdf <= goal, place, low[active])
-            high[active] = np.where(cdf >= goal, place, high[active])
-            narrow = high[active] - low[active] <= 1e-15 * np.maximum(np.abs(place), 1)
-            done = (np.abs(cdf - goal) <= _TOLERANCE * goal) | narrow
+        found, goal = np.full(self.m, -np.inf), wanted[active]
+
+        def above(logit: Floats, which: Integers) -> tuple[Floats, Floats]:
+            rows = active[which]
+            part = self.chosen(rows) if rows.size < self.m else self
+            cdf, slope = part._cdf_and_slope(logit)
             with np.errstate(all="ignore"):
-                step = place - np.log(cdf / goal) * cdf / slope
-            inside = (step > low[active]) & (step < high[active])
-            logit[active] = np.where(inside, step, (low[active] + high[active]) / 2)
-            found[active[done]] = place[done]
-            active = active[~done]
-        found[active] = logit[active]  # to the rounding of the cumulative probability
+                return np.log(cdf / goal[which]), slope / cdf
+
+        start, ends = self._start(wanted)[active], (-_LARGEST_LOGIT, _LARGEST_LOGIT)
+        found[active] = increasing_roots(above, start, *ends, _TOLERANCE)
         return np.where(found <= 1 - _LARGEST_LOGIT, -np.inf, found)
 
     def _start(self, wanted: Floats) -> Floats:
