@@ -16,7 +16,7 @@ from scipy import special
 from opendp_bayes.inference.convolution.draws_by_pairs import DrawsByPairs
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
-from opendp_bayes.inference.convolution.part_of_total import Beside, PartOfTotal
+from opendp_bayes.inference.convolution.part_of_total import Beside, Completions, PartOfTotal
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws
 from opendp_bayes.inference.convolution.tilts import Tilts
@@ -42,7 +42,6 @@ _DEPTH = 23.0
 #: Of the laws of counts, cells that hold less than `exp(-_SEEN)` are left out; over others the
 #: logarithm changes by so much.
 _SEEN, _CHANGE = 32.0, 1.0
-_SMALLEST = float(np.finfo(float).tiny)
 #: Sums that should agree are warned about where they differ by this share.
 _DISAGREE = 1e-3
 #: Weights of sums of some categories are tabulated up to so many sums.
@@ -203,16 +202,20 @@ class CountsGivenNoise:
         top = max(each.log_scale for each in beside)
         found = []
         for laws, rest in zip(own, beside, strict=True):
-            known = rest.completions(row, nodes)
+            part = rest.completions(row, nodes)
             scale = np.exp(rest.log_scale - top) * laws.density(row, nodes)
-            weight = known.weight * scale[known.point]
-            found.append((known.point, weight, known.mean, known.variance))
-        point, weight, mean, variance = _united(found, row, bins)
-        weight *= (masses / np.maximum(np.bincount(point, weight, nodes.size), 1e-300))[point]
+            found.append(replace(part, weight=part.weight * scale[part.point]))
+        known = Completions.joined(found)
+        if len(found) > 1:  # parts of all tilts that are alike together
+            known = known.binned(bins.of(row[known.point], np.maximum(known.mean, 0)))
+        point, weight = known.point, known.weight
+        weight = (
+            weight * (masses / np.maximum(np.bincount(point, weight, nodes.size), 1e-300))[point]
+        )
         seen = weight > 0
-        point, weight, left = point[seen], weight[seen], np.maximum(mean[seen], 0)
+        point, weight, left = point[seen], weight[seen], np.maximum(known.mean[seen], 0)
         a, row = a[point], row[point]
-        a, b = matched(a, others[row] + left, variance[seen])
+        a, b = matched(a, others[row] + left, known.variance[seen])
         return grouped(a, b, weight, a - alpha[row], b - others[row], row)
 
     @cached_property
@@ -395,25 +398,6 @@ def _check_agree(parts: list[PartOfTotal], log_sums: Floats) -> None:
             "the posterior given noise on the counts may be less exact than the 1e-3 that is"
             f" stated: sums that should agree differ by a share of {off:.2g}.",
         )
-
-
-def _united(
-    found: list[tuple[Integers, Floats, Floats, Floats]], row: Integers, known: Bins
-) -> tuple[Integers, Floats, Floats, Floats]:
-    """Parts of what completes each point, those of all tilts that are alike together."""
-    point, weight, mean, variance = (np.concatenate(each) for each in zip(*found, strict=True))
-    if len(found) == 1:
-        return point, weight, mean, variance
-    bins = known.of(row[point], np.maximum(mean, 0))
-    key = point * (int(bins.max()) + 1) + bins
-    used = np.flatnonzero(np.bincount(key))
-    place = np.zeros(used[-1] + 1, dtype=np.int64)
-    place[used] = np.arange(used.size)
-    place = place[key]
-    whole = np.maximum(np.bincount(place, weight), _SMALLEST)
-    middle = np.bincount(place, weight * mean) / whole
-    spread = np.bincount(place, weight * (variance + (mean - middle[place]) ** 2)) / whole
-    return used // (int(bins.max()) + 1), whole, middle, spread
 
 
 def _total(categories: Categories, size: int | None, size_prior: Any) -> Total:

@@ -13,7 +13,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Half of the counts are drawn again while this share of them is kept, so many times at once.
 _KEPT, _TRIALS = 0.005, 400
-#: How far the laws of which proposals are drawn may be below the true ones, in logarithms.
+#: How far the largest density that is found may be below the true one, in logarithms.
 _SLACK = 0.05
 #: Counts that are drawn at once, and sums whose laws are computed at once.
 _BLOCK, _ROWS = 1 << 22, 256
@@ -90,15 +90,7 @@ class DrawsByPairs:
         if table is not None:
             first, running = table
             return first + np.searchsorted(running, rng.random(draws) * running[-1], side="right")
-        drawn, waiting = np.empty(draws, dtype=np.int64), np.arange(draws)
-        while waiting.size:
-            law = np.full(waiting.size, self._place[node])
-            counts, log_proposed = self._proposals.draw(law, rng)
-            log_weight = self._log_density(node, counts.astype(np.float64))
-            kept = np.log1p(-rng.random(law.size)) <= log_weight - log_proposed - _SLACK
-            drawn[waiting[kept]] = counts[kept]
-            waiting = waiting[~kept]
-        return drawn
+        return self._laws_in_cells.draw(np.full(draws, self._place[node]), rng)[0]
 
     @cached_property
     def _tables(self) -> dict[int, tuple[int, Floats]]:
@@ -121,7 +113,7 @@ class DrawsByPairs:
         return {node: place for place, node in enumerate(long)}
 
     @cached_property
-    def _proposals(self) -> CountLaws:
+    def _laws_in_cells(self) -> CountLaws:
         """The laws of the wanted nodes of many values, in cells."""
         nodes = np.array(list(self._place))
         laws = self._laws.composite(nodes)

@@ -36,6 +36,8 @@ _NEGLIGIBLE = 1e-13
 _CLOSE_STEPS = 16
 #: How much the logarithm of a weight may bend in a step.
 _BEND = 0.15
+_SMALLEST = float(np.finfo(float).tiny)
+_FIELDS = ("point", "weight", "mean", "variance")
 
 
 class PartOfTotal:
@@ -181,6 +183,26 @@ class Completions:
     mean: Floats
     variance: Floats
 
+    @classmethod
+    def joined(cls, several: "list[Completions]") -> "Completions":
+        """Put several lists together."""
+        return cls(*(np.concatenate([getattr(x, name) for x in several]) for name in _FIELDS))
+
+    def binned(self, bins: Integers) -> "Completions":
+        """Make one part of those that complete the same count and are in the same bin."""
+        number = int(bins.max(initial=0)) + 1
+        key = self.point * number + bins
+        used = np.flatnonzero(np.bincount(key))
+        place = np.zeros(used.max(initial=0) + 1, dtype=np.int64)
+        place[used] = np.arange(used.size)
+        place = place[key]
+        weight = np.maximum(np.bincount(place, self.weight), _SMALLEST)
+        mean = np.bincount(place, self.weight * self.mean) / weight
+        squares = self.variance + (self.mean - mean[place]) ** 2
+        return Completions(
+            used // number, weight, mean, np.bincount(place, self.weight * squares) / weight
+        )
+
 
 class Beside(ABC):
     """Weights of counts, summed over the records in the other categories and all numbers of
@@ -240,15 +262,10 @@ class Listed(Beside):
             rest, weights = self.pairs(row[part], counts[part])
             seen = weights > _NEGLIGIBLE * weights.sum(axis=1, keepdims=True)
             point = np.nonzero(seen)[0]
-            rest, weights = rest[seen], weights[seen]
-            bins = self._bins.of(row[part][point], rest)
-            key = point * (int(bins.max(initial=0)) + 1) + bins
-            _, first, place = np.unique(key, return_index=True, return_inverse=True)
-            weight = np.bincount(place, weights)
-            mean = np.bincount(place, weights * rest) / weight
-            variance = np.bincount(place, weights * (rest - mean[place]) ** 2) / weight
-            found.append((point[first] + part.start, weight, mean, variance))
-        return Completions(*(np.concatenate(each) for each in zip(*found, strict=True)))
+            rest, point = rest[seen], point + part.start
+            known = Completions(point, weights[seen], rest, np.zeros(rest.size))
+            found.append(known.binned(self._bins.of(row[point], rest)))
+        return Completions.joined(found)
 
     def _blocks(self, size: int) -> list[slice]:
         block = max(1, _BLOCK // self._sizes.size)
@@ -342,7 +359,7 @@ class Smooth(Beside):
         least = 1e-10 * (close.sum(axis=1) + np.maximum(sum(far[::3]), 0.0))
         point, near = np.nonzero(close > least[:, None])
         sums = self._near.sums[row[point], near]
-        found = [(point, close[point, near], sums, np.zeros(sums.size))]
+        found = [Completions(point, close[point, near], sums, np.zeros(sums.size))]
         for place in range(len(far) // 3):
             weight, first, second = far[3 * place : 3 * place + 3]
             seen = np.flatnonzero(weight > least)
@@ -350,8 +367,8 @@ class Smooth(Beside):
             unit = self._units[row[seen], place]
             mean = self._centres[row[seen], place] + unit * first / weight
             variance = unit**2 * np.maximum(second / weight - (first / weight) ** 2, 0.0)
-            found.append((seen, weight, mean, variance))
-        return Completions(*(np.concatenate(each) for each in zip(*found, strict=True)))
+            found.append(Completions(seen, weight, mean, variance))
+        return Completions.joined(found)
 
 
 def _correlated(factors: Floats, weights: Floats) -> Floats:
