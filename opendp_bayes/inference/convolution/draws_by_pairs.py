@@ -73,7 +73,7 @@ class DrawsByPairs:
 
     def _sides(self, node: int) -> tuple[int, int]:
         """The two nodes that a sum is of, the narrower one first."""
-        first, second = self._plan.children(node)
+        first, second = self._plan.pairs[node - self._plan.leaves]
         variance = self._shape.variance
         return (second, first) if variance[first] > variance[second] else (first, second)
 

@@ -350,7 +350,7 @@ class SumsByPairs:
         self._beside = np.where(self._parent == plan.root, self._sibling, plan.nodes + every)
         shape = Shape.of_counts(windows).extended(2 * plan.nodes)
         for level in levels:
-            first, second = self._children(level)
+            first, second = plan.children(level)
             shape.put(level, shape.of(first).plus(shape.of(second)))
         longest = max(_SHARE * highest, 1.0) / _STEP
         shape = replace(shape, narrow=np.minimum(shape.narrow, longest))
@@ -365,7 +365,7 @@ class SumsByPairs:
         shape.put(every, inside)
         self.laws = LawTable(windows, shape, plan.leaves)
         for level in levels:
-            self.laws.add(level, *self._children(level))
+            self.laws.add(level, *plan.children(level))
 
     def rests(self, nodes: Integers) -> SumLaws:
         """The laws of the sums of all but each node, of which none is the root."""
@@ -387,7 +387,3 @@ class SumsByPairs:
         """
         nodes = np.flatnonzero(np.isin(self._parent, level[level != self.plan.root]))
         return nodes, self._beside[self._parent[nodes]], self._sibling[nodes]
-
-    def _children(self, nodes: Integers) -> tuple[Integers, Integers]:
-        pairs = np.array([self.plan.children(node) for node in nodes.tolist()])
-        return pairs[:, 0], pairs[:, 1]

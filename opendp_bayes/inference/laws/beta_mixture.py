@@ -1,7 +1,7 @@
 """Mixtures of Beta distributions: what the probabilities of categories are, given a release."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -104,12 +104,12 @@ class BetaMixtures:
 
     def mean(self) -> Floats:
         """Expected values, shape `(m,)`."""
-        return self._sums(self.weights * (self.a / (self.a + self.b)))
+        return self._parts.sums(self.weights * (self.a / (self.a + self.b)))
 
     def variance(self) -> Floats:
         """Variances, those within the components plus those of their means, shape `(m,)`."""
-        squares = beta_squares(self.a, self.b, self.weights, self._owner)
-        return self._sums(self.weights * squares)
+        squares = beta_squares(self.a, self.b, self.weights, self._parts.owner)
+        return self._parts.sums(self.weights * squares)
 
     def cdf(self, values: ArrayLike) -> Floats:
         """P(θ <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
@@ -141,13 +141,13 @@ class BetaMixtures:
         """
         wanted = np.asarray(probabilities, dtype=np.float64)
         wanted = np.broadcast_to(wanted, (*wanted.shape[:-1], self.m))
-        logits = np.empty(wanted.shape)
+        logits, mirrored = np.empty(wanted.shape), replace(self, a=self.b, b=self.a)
         for place in np.ndindex(wanted.shape[:-1]):
             row = wanted[place]
             below = np.flatnonzero(row <= 0.5)
             above = np.flatnonzero(row > 0.5)
             logits[place][below] = self.chosen(below)._lower_logit(row[below])
-            logits[place][above] = -self.chosen(above)._mirrored()._lower_logit(1 - row[above])
+            logits[place][above] = -mirrored.chosen(above)._lower_logit(1 - row[above])
         return logistic(logits), logistic(-logits)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
@@ -177,24 +177,14 @@ class BetaMixtures:
     def _parts(self) -> Segments:
         return Segments(self.start)
 
-    @property
-    def _owner(self) -> Integers:
-        return self._parts.owner
-
-    def _sums(self, values: Floats) -> Floats:
-        return self._parts.sums(values)
-
-    def _mirrored(self) -> "BetaMixtures":
-        return BetaMixtures(self.b, self.a, self.weights, self.start)
-
     def _mixed(self, function: special.betainc, values: ArrayLike) -> Floats:
         values = np.asarray(values, dtype=np.float64)
         values = np.broadcast_to(values, (*values.shape[:-1], self.m))
         flat, block = values.reshape(-1, self.m), max(1, _LARGEST_BLOCK // self.a.size)
         parts = [np.empty((0, self.m))]
         for start in range(0, len(flat), block):
-            each = function(self.a, self.b, flat[start : start + block][:, self._owner])
-            parts.append(self._sums(each * self.weights))
+            each = function(self.a, self.b, flat[start : start + block][:, self._parts.owner])
+            parts.append(self._parts.sums(each * self.weights))
         return np.concatenate(parts).reshape(values.shape)
 
     def _lower_logit(self, wanted: Floats) -> Floats:
@@ -217,7 +207,7 @@ class BetaMixtures:
 
     def _start(self, wanted: Floats) -> Floats:
         """Quantiles of normal distributions with the same means and variances, as logits."""
-        mean, other = self.mean(), self._sums(self.weights * (self.b / (self.a + self.b)))
+        mean, other = self.mean(), self._parts.sums(self.weights * (self.b / (self.a + self.b)))
         with np.errstate(all="ignore"):
             deviation = np.sqrt(self.variance()) * special.ndtri(np.maximum(wanted, 1e-300))
             start = np.log(np.maximum(mean + deviation, mean / 100))
@@ -226,14 +216,14 @@ class BetaMixtures:
 
     def _cdf_and_slope(self, logit: Floats) -> tuple[Floats, Floats]:
         """At one logit for each mixture, and the derivative with respect to the logit."""
-        value, rest = logistic(logit)[self._owner], logistic(-logit)[self._owner]
+        value, rest = logistic(logit)[self._parts.owner], logistic(-logit)[self._parts.owner]
         cdf = special.betainc(self.a, self.b, value)
         near = rest < 1e-3  # where the value rounds to 1 its complement keeps its digits
         cdf[near] = 1 - special.betainc(self.b[near], self.a[near], rest[near])
         log_value, log_rest = -np.logaddexp(0, -logit), -np.logaddexp(0, logit)
-        log_slope = self.a * log_value[self._owner] + self.b * log_rest[self._owner]
+        log_slope = self.a * log_value[self._parts.owner] + self.b * log_rest[self._parts.owner]
         slope = np.exp(np.minimum(log_slope - special.betaln(self.a, self.b), 700))
-        return self._sums(self.weights * cdf), self._sums(self.weights * slope)
+        return self._parts.sums(self.weights * cdf), self._parts.sums(self.weights * slope)
 
 
 def _outwards(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
