@@ -1,6 +1,5 @@
 """Counts whose sum is public, or private and near where one tilt puts it."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -134,7 +133,7 @@ class PartOfTotal:
         b += others
         return np.sqrt(1 / a + 1 / b + shape.variance[nodes] / a**2 + rest / b**2)
 
-    def beside(self, nodes: Integers, bins: Bins) -> "Beside":
+    def beside(self, nodes: Integers, bins: Bins) -> "Listed | Smooth":
         """Choose how to sum over the records beside the counts of some nodes, which are told apart
         in bins.
         """
@@ -204,32 +203,12 @@ class Completions:
         )
 
 
-class Beside(ABC):
-    """Weights of counts, summed over the records in the other categories and all numbers of
-    records.
-
-    `narrow`, shape `(rows,)`, is the least that a deviation within these weights can be; one number
-    of records alone does not blur what is narrow.
-    """
-
-    log_scale: float
-    narrow: Floats | float = np.inf
-
-    @abstractmethod
-    def seeds(self, shape: Shape) -> Floats:
-        """Counts between which there is no narrow peak, for each row; shape `(rows, m)`."""
-
-    @abstractmethod
-    def weights(self, row: Integers, counts: Floats) -> Floats:
-        """The weight of what completes each count, elementwise, over `exp(log_scale)`."""
-
-    @abstractmethod
-    def completions(self, row: Integers, counts: Floats) -> Completions:
-        """Records in the other categories beside each count, in parts of similar ones."""
-
-
-class Listed(Beside):
+class Listed:
     """`sum_j weight_j rest(n_j - x)` over listed numbers of records."""
+
+    #: The least that a deviation within these weights can be, for each row; one number of records
+    #: alone does not blur what is narrow.
+    narrow: Floats | float = np.inf
 
     def __init__(self, rests: SumLaws, sizes: Floats, log_weights: Floats, bins: Bins) -> None:
         self._bins, self.log_scale = bins, float(log_weights.max())
@@ -239,6 +218,7 @@ class Listed(Beside):
         self._weights = np.exp(log_weights - self.log_scale)
 
     def seeds(self, shape: Shape) -> Floats:
+        """Counts between which there is no narrow peak, for each row; shape `(rows, m)`."""
         own = self._rests.seeds()
         some = np.unique(np.quantile(self._sizes, [0, 0.25, 0.5, 0.75, 1]).round())
         return np.concatenate([size - own for size in some], axis=1)
@@ -251,12 +231,14 @@ class Listed(Beside):
         return left, self._weights * density
 
     def weights(self, row: Integers, counts: Floats) -> Floats:
+        """The weight of what completes each count, elementwise, over `exp(log_scale)`."""
         found = np.empty(counts.shape)
         for part in self._blocks(counts.size):
             found[part] = self.pairs(row[part], counts[part])[1].sum(axis=1)
         return found
 
     def completions(self, row: Integers, counts: Floats) -> Completions:
+        """Records in the other categories beside each count, in parts of similar ones."""
         found = []
         for part in self._blocks(counts.size):
             rest, weights = self.pairs(row[part], counts[part])
@@ -272,10 +254,12 @@ class Listed(Beside):
         return [slice(start, start + block) for start in range(0, size, block)]
 
 
-class Smooth(Beside):
+class Smooth:
     """`sum_r rest(r) weight(x + r)`, each bin of r apart: on lattices with the steps of the rest,
-    but one by one where these steps are too long to tell small r apart.
+    but one by one where these steps are too long to tell small r apart. Answers what `Listed` does.
     """
+
+    narrow = np.inf
 
     def __init__(self, part: PartOfTotal, rests: SumLaws, shape: Shape, bins: Bins) -> None:
         self._part, self.log_scale = part, float(part.listed[1].max())
@@ -369,6 +353,9 @@ class Smooth(Beside):
             variance = unit**2 * np.maximum(second / weight - (first / weight) ** 2, 0.0)
             found.append(Completions(seen, weight, mean, variance))
         return Completions.joined(found)
+
+
+Beside = Listed | Smooth
 
 
 def _correlated(factors: Floats, weights: Floats) -> Floats:
