@@ -41,7 +41,7 @@ def test_what_completes_counts(kind, law):
     bins = Bins(PRIOR.sum() - PRIOR, np.full(4, 0.3))
     rests = made.sums.rests(np.arange(4))
     if kind is Smooth:
-        found = Smooth(made, rests, made.sums.inside.shape.of(np.arange(4)), bins)
+        found = Smooth(made, rests, made.sums.laws.shape.of(np.arange(4)), bins)
     else:
         found = Listed(rests, *made.listed, bins)
     counts = np.arange(150.0)

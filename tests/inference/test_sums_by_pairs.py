@@ -44,7 +44,7 @@ def distance(found, right):
 def test_the_sum_of_all_and_of_all_but_each(law, drawn, prior):
     made, laws, last = sums(law, drawn, prior)
     row, counts = np.zeros(last + 1, dtype=int), np.arange(last + 1.0)
-    whole = made.inside.composite(np.array([made.plan.root])).density(row, counts)
+    whole = made.laws.composite(np.array([made.plan.root])).density(row, counts)
     assert distance(whole, convolved(laws, last)) < 1e-4
     for i in range(4):
         rest = made.rests(np.array([i])).density(row, counts)
@@ -56,7 +56,7 @@ def test_the_sum_of_all_and_of_all_but_each(law, drawn, prior):
 def test_far_tails_keep_their_digits_relative_to_the_largest():
     made, laws, last = sums(*CASES[1])
     row, counts = np.zeros(last + 1, dtype=int), np.arange(last + 1.0)
-    whole = made.inside.composite(np.array([made.plan.root])).density(row, counts)
+    whole = made.laws.composite(np.array([made.plan.root])).density(row, counts)
     right = convolved(laws, last)
     seen = right > 1e-9 * right.max()
     assert whole[seen] == pytest.approx(right[seen], rel=1e-4)

@@ -16,7 +16,7 @@ from scipy import special
 from opendp_bayes.inference.convolution.draws_by_pairs import DrawsByPairs
 from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
-from opendp_bayes.inference.convolution.part_of_total import Beside, PartOfTotal
+from opendp_bayes.inference.convolution.part_of_total import Beside, Completions, PartOfTotal
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws
 from opendp_bayes.inference.convolution.tilts import Tilts
@@ -43,7 +43,6 @@ _DEPTH = 23.0
 #: Of the laws of counts, cells that hold less than `exp(-_SEEN)` are left out; over others the
 #: logarithm changes by so much.
 _SEEN, _CHANGE = 32.0, 1.0
-_SMALLEST = float(np.finfo(float).tiny)
 #: Sums that should agree are warned about where they differ by this share.
 _DISAGREE = 1e-3
 #: Weights of sums of some categories are tabulated up to so many sums.
@@ -136,7 +135,7 @@ class CountsGivenNoise(ByLaws):
         self, parts: list[PartOfTotal], nodes: Integers, alpha: Floats, others: Floats
     ) -> tuple[CountLaws, BetaMixtures]:
         """The laws of nodes of the trees of all parts, and of their probabilities."""
-        own = [part.sums.inside.composite(nodes) for part in parts]
+        own = [part.sums.laws.composite(nodes) for part in parts]
         bins = Bins(others, np.min([p.deviations(nodes, alpha, others) for p in parts], axis=0))
         beside = [part.beside(nodes, bins) for part in parts]
         scale = np.array([each.log_scale for each in beside])
@@ -163,7 +162,7 @@ class CountsGivenNoise(ByLaws):
         self, parts: list[PartOfTotal], nodes: Integers, beside: list[Beside], own: list[SumLaws]
     ) -> Cells:
         """Cells that begin wherever the weight of a node may have a peak."""
-        shapes = [part.sums.inside.shape.of(nodes) for part in parts]
+        shapes = [part.sums.laws.shape.of(nodes) for part in parts]
         low = np.min([shape.low for shape in shapes], axis=0)
         high = np.max([shape.high for shape in shapes], axis=0)
         place, single = np.full(self._first.size, -1), nodes < self._first.size
@@ -204,16 +203,20 @@ class CountsGivenNoise(ByLaws):
         top = max(each.log_scale for each in beside)
         found = []
         for laws, rest in zip(own, beside, strict=True):
-            known = rest.completions(row, nodes)
+            part = rest.completions(row, nodes)
             scale = np.exp(rest.log_scale - top) * laws.density(row, nodes)
-            weight = known.weight * scale[known.point]
-            found.append((known.point, weight, known.mean, known.variance))
-        point, weight, mean, variance = _united(found, row, bins)
-        weight *= (masses / np.maximum(np.bincount(point, weight, nodes.size), 1e-300))[point]
+            found.append(replace(part, weight=part.weight * scale[part.point]))
+        known = Completions.joined(found)
+        if len(found) > 1:  # parts of all tilts that are alike together
+            known = known.binned(bins.of(row[known.point], np.maximum(known.mean, 0)))
+        point, weight = known.point, known.weight
+        weight = (
+            weight * (masses / np.maximum(np.bincount(point, weight, nodes.size), 1e-300))[point]
+        )
         seen = weight > 0
-        point, weight, left = point[seen], weight[seen], np.maximum(mean[seen], 0)
+        point, weight, left = point[seen], weight[seen], np.maximum(known.mean[seen], 0)
         a, row = a[point], row[point]
-        a, b = matched(a, others[row] + left, variance[seen])
+        a, b = matched(a, others[row] + left, known.variance[seen])
         return grouped(a, b, weight, a - alpha[row], b - others[row], row)
 
     @cached_property
@@ -288,9 +291,9 @@ class CountsGivenNoise(ByLaws):
         beside = [part.beside(node, bins) for part in parts]
         times = np.bincount(self._row[inside], minlength=self._first.size)
         known = [part.windows.log_sum(times, self._origin) for part in parts]
-        shapes = [part.sums.inside.shape.of(node) for part in parts]
+        shapes = [part.sums.laws.shape.of(node) for part in parts]
         seeds = [rest.seeds(shape) for rest, shape in zip(beside, shapes, strict=True)]
-        seeds += [part.sums.inside.composite(node).seeds() for part in parts]
+        seeds += [part.sums.laws.composite(node).seeds() for part in parts]
         lowest = max(min(float(shape.low[0]) for shape in shapes), 0.0)
         highest = max(float(shape.high[0]) for shape in shapes)
         ends = np.floor(np.clip(np.concatenate(seeds, axis=None), lowest, highest))
@@ -384,25 +387,6 @@ def _check_agree(parts: list[PartOfTotal], log_sums: Floats) -> None:
             "the posterior given noise on the counts may be less exact than the 1e-3 that is"
             f" stated: sums that should agree differ by a share of {off:.2g}.",
         )
-
-
-def _united(
-    found: list[tuple[Integers, Floats, Floats, Floats]], row: Integers, known: Bins
-) -> tuple[Integers, Floats, Floats, Floats]:
-    """Parts of what completes each point, those of all tilts that are alike together."""
-    point, weight, mean, variance = (np.concatenate(each) for each in zip(*found, strict=True))
-    if len(found) == 1:
-        return point, weight, mean, variance
-    bins = known.of(row[point], np.maximum(mean, 0))
-    key = point * (int(bins.max()) + 1) + bins
-    used = np.flatnonzero(np.bincount(key))
-    place = np.zeros(used[-1] + 1, dtype=np.int64)
-    place[used] = np.arange(used.size)
-    place = place[key]
-    whole = np.maximum(np.bincount(place, weight), _SMALLEST)
-    middle = np.bincount(place, weight * mean) / whole
-    spread = np.bincount(place, weight * (variance + (mean - middle[place]) ** 2)) / whole
-    return used // (int(bins.max()) + 1), whole, middle, spread
 
 
 def _total(categories: Categories, size: int | None, size_prior: Any) -> Total:

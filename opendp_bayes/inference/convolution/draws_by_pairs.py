@@ -13,7 +13,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Half of the counts are drawn again while this share of them is kept, so many times at once.
 _KEPT, _TRIALS = 0.005, 400
-#: How far the laws of which proposals are drawn may be below the true ones, in logarithms.
+#: How far the largest density that is found may be below the true one, in logarithms.
 _SLACK = 0.05
 #: Counts that are drawn at once, and sums whose laws are computed at once.
 _BLOCK, _ROWS = 1 << 22, 256
@@ -29,8 +29,8 @@ class DrawsByPairs:
     """
 
     def __init__(self, sums: SumsByPairs, wanted: Sequence[int]) -> None:
-        self._plan, self._shape = sums.plan, sums.inside.shape
-        self._inside, self._wanted = sums.inside, np.array(wanted)
+        self._plan, self._shape = sums.plan, sums.laws.shape
+        self._laws, self._wanted = sums.laws, np.array(wanted)
         self._alone: dict[int, SumLaws] = {}
         self._below: dict[int, list[int]] = {node: [node] for node in wanted}
         self._peaks: dict[int, float] = {}
@@ -73,7 +73,7 @@ class DrawsByPairs:
 
     def _sides(self, node: int) -> tuple[int, int]:
         """The two nodes that a sum is of, the narrower one first."""
-        first, second = self._plan.children(node)
+        first, second = self._plan.pairs[node - self._plan.leaves]
         variance = self._shape.variance
         return (second, first) if variance[first] > variance[second] else (first, second)
 
@@ -90,15 +90,7 @@ class DrawsByPairs:
         if table is not None:
             first, running = table
             return first + np.searchsorted(running, rng.random(draws) * running[-1], side="right")
-        drawn, waiting = np.empty(draws, dtype=np.int64), np.arange(draws)
-        while waiting.size:
-            law = np.full(waiting.size, self._place[node])
-            counts, log_proposed = self._proposals.draw(law, rng)
-            log_weight = self._log_density(node, counts.astype(np.float64))
-            kept = np.log1p(-rng.random(law.size)) <= log_weight - log_proposed - _SLACK
-            drawn[waiting[kept]] = counts[kept]
-            waiting = waiting[~kept]
-        return drawn
+        return self._laws_in_cells.draw(np.full(draws, self._place[node]), rng)[0]
 
     @cached_property
     def _tables(self) -> dict[int, tuple[int, Floats]]:
@@ -111,7 +103,7 @@ class DrawsByPairs:
         start = np.cumsum(length) - length
         row = np.repeat(np.arange(nodes.size), length)
         counts = (np.arange(row.size) - start[row] + low[row]).astype(np.float64)
-        weights = self._inside.composite(nodes).density(row, counts) if nodes.size else counts
+        weights = self._laws.composite(nodes).density(row, counts) if nodes.size else counts
         every = zip(nodes.tolist(), low.tolist(), start.tolist(), length.tolist(), strict=True)
         return {node: (first, np.cumsum(weights[at : at + n])) for node, first, at, n in every}
 
@@ -121,10 +113,10 @@ class DrawsByPairs:
         return {node: place for place, node in enumerate(long)}
 
     @cached_property
-    def _proposals(self) -> CountLaws:
+    def _laws_in_cells(self) -> CountLaws:
         """The laws of the wanted nodes of many values, in cells."""
         nodes = np.array(list(self._place))
-        laws = self._inside.composite(nodes)
+        laws = self._laws.composite(nodes)
         return CountLaws.of(self._cells(nodes, laws), lambda *where: _log(laws.density(*where)))
 
     def _log_peak(self, node: int) -> float:
@@ -141,7 +133,7 @@ class DrawsByPairs:
         seeds = laws.seeds()
         place = np.full(self._plan.nodes, -1)
         place[nodes] = np.arange(nodes.size)
-        counts = self._inside.windows.cells
+        counts = self._laws.windows.cells
         own = place[: self._plan.leaves][counts.category]
         row = np.append(np.repeat(np.arange(nodes.size), seeds.shape[1]), own[own >= 0])
         first = np.append(seeds.ravel(), counts.first[own >= 0].astype(np.float64))
@@ -172,7 +164,7 @@ class DrawsByPairs:
 
     def _law(self, node: int) -> SumLaws:
         if node not in self._alone:
-            self._alone[node] = self._inside.composite(np.array([node]), alone=True)
+            self._alone[node] = self._laws.composite(np.array([node]), alone=True)
         return self._alone[node]
 
     def _log_density(self, node: int, sums: Floats) -> Floats:

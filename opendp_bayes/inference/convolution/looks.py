@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.convolution.count_tables import check_entries
 from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -17,8 +16,19 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 _DEPTH, _LEAST = 25.0, 30.0
 #: Points of a grid on which the weights at the ends are looked at, at most, of all data sets.
 _GRID = 1 << 12
+#: Entries of all tables that are transformed.
+_LARGEST = 1 << 25
 
 Window = tuple[int, int]
+
+
+def check_entries(entries: float) -> None:
+    """Raise `ValueError` where tables of so many entries take too long."""
+    if entries > _LARGEST:
+        raise ValueError(
+            f"releases: the tables of their counts take {entries:.2g} entries together, more than"
+            f" {_LARGEST:.2g}. Combine fewer releases, or releases of less noise."
+        )
 
 
 @dataclass(frozen=True, eq=False)

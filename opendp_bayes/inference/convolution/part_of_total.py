@@ -1,6 +1,5 @@
 """Counts whose sum is public, or private and near where one tilt puts it."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -36,6 +35,8 @@ _NEGLIGIBLE = 1e-13
 _CLOSE_STEPS = 16
 #: How much the logarithm of a weight may bend in a step.
 _BEND = 0.15
+_SMALLEST = float(np.finfo(float).tiny)
+_FIELDS = ("point", "weight", "mean", "variance")
 
 
 class PartOfTotal:
@@ -72,7 +73,7 @@ class PartOfTotal:
 
     @cached_property
     def _whole(self) -> SumLaws:
-        return self.sums.inside.composite(np.array([self.plan.root]))
+        return self.sums.laws.composite(np.array([self.plan.root]))
 
     def log_size(self, sizes: Floats) -> Floats:
         """Logarithms of the weights of numbers of records, without those of the counts' tilt."""
@@ -96,7 +97,7 @@ class PartOfTotal:
         if total.all or total.is_point:
             points = total.seeds[(total.seeds >= self._ends[0]) & (total.seeds <= self._ends[1])]
             return Cells(np.zeros_like(points), points, points)
-        shape, root = self.sums.inside.shape, self.plan.root
+        shape, root = self.sums.laws.shape, self.plan.root
         lowest = int(max(self._ends[0], shape.low[root]))
         highest = int(max(min(self._ends[1], shape.high[root]), lowest))
         mean, deviation = shape.mean[root], np.sqrt(shape.variance[root])
@@ -126,20 +127,20 @@ class PartOfTotal:
         """About the deviations of the logits of nodes' probabilities; `alpha` and `others` are
         the priors of theirs and of all other categories.
         """
-        shape, root = self.sums.inside.shape, self.plan.root
+        shape, root = self.sums.laws.shape, self.plan.root
         a, b = alpha + shape.mean[nodes], np.maximum(shape.mean[root] - shape.mean[nodes], 0.0)
         rest = np.maximum(shape.variance[root] - shape.variance[nodes], 0.0)
         b += others
         return np.sqrt(1 / a + 1 / b + shape.variance[nodes] / a**2 + rest / b**2)
 
-    def beside(self, nodes: Integers, bins: Bins) -> "Beside":
+    def beside(self, nodes: Integers, bins: Bins) -> "Listed | Smooth":
         """Choose how to sum over the records beside the counts of some nodes, which are told apart
         in bins.
         """
         rests = self.sums.rests(nodes)
         if self.total.is_point or self.total.all or self._is_narrow(int(rests.whole.step.max())):
             return Listed(rests, *self.listed, bins)
-        return Smooth(self, rests, self.sums.inside.shape.of(nodes), bins)
+        return Smooth(self, rests, self.sums.laws.shape.of(nodes), bins)
 
     def _is_narrow(self, step: int) -> bool:
         """True if the weights of numbers of records are too narrow or too bent for a step."""
@@ -181,33 +182,33 @@ class Completions:
     mean: Floats
     variance: Floats
 
+    @classmethod
+    def joined(cls, several: "list[Completions]") -> "Completions":
+        """Put several lists together."""
+        return cls(*(np.concatenate([getattr(x, name) for x in several]) for name in _FIELDS))
 
-class Beside(ABC):
-    """Weights of counts, summed over the records in the other categories and all numbers of
-    records.
-
-    `narrow`, shape `(rows,)`, is the least that a deviation within these weights can be; one number
-    of records alone does not blur what is narrow.
-    """
-
-    log_scale: float
-    narrow: Floats | float = np.inf
-
-    @abstractmethod
-    def seeds(self, shape: Shape) -> Floats:
-        """Counts between which there is no narrow peak, for each row; shape `(rows, m)`."""
-
-    @abstractmethod
-    def weights(self, row: Integers, counts: Floats) -> Floats:
-        """The weight of what completes each count, elementwise, over `exp(log_scale)`."""
-
-    @abstractmethod
-    def completions(self, row: Integers, counts: Floats) -> Completions:
-        """Records in the other categories beside each count, in parts of similar ones."""
+    def binned(self, bins: Integers) -> "Completions":
+        """Make one part of those that complete the same count and are in the same bin."""
+        number = int(bins.max(initial=0)) + 1
+        key = self.point * number + bins
+        used = np.flatnonzero(np.bincount(key))
+        place = np.zeros(used.max(initial=0) + 1, dtype=np.int64)
+        place[used] = np.arange(used.size)
+        place = place[key]
+        weight = np.maximum(np.bincount(place, self.weight), _SMALLEST)
+        mean = np.bincount(place, self.weight * self.mean) / weight
+        squares = self.variance + (self.mean - mean[place]) ** 2
+        return Completions(
+            used // number, weight, mean, np.bincount(place, self.weight * squares) / weight
+        )
 
 
-class Listed(Beside):
+class Listed:
     """`sum_j weight_j rest(n_j - x)` over listed numbers of records."""
+
+    #: The least that a deviation within these weights can be, for each row; one number of records
+    #: alone does not blur what is narrow.
+    narrow: Floats | float = np.inf
 
     def __init__(self, rests: SumLaws, sizes: Floats, log_weights: Floats, bins: Bins) -> None:
         self._bins, self.log_scale = bins, float(log_weights.max())
@@ -217,6 +218,7 @@ class Listed(Beside):
         self._weights = np.exp(log_weights - self.log_scale)
 
     def seeds(self, shape: Shape) -> Floats:
+        """Counts between which there is no narrow peak, for each row; shape `(rows, m)`."""
         own = self._rests.seeds()
         some = np.unique(np.quantile(self._sizes, [0, 0.25, 0.5, 0.75, 1]).round())
         return np.concatenate([size - own for size in some], axis=1)
@@ -229,36 +231,35 @@ class Listed(Beside):
         return left, self._weights * density
 
     def weights(self, row: Integers, counts: Floats) -> Floats:
+        """The weight of what completes each count, elementwise, over `exp(log_scale)`."""
         found = np.empty(counts.shape)
         for part in self._blocks(counts.size):
             found[part] = self.pairs(row[part], counts[part])[1].sum(axis=1)
         return found
 
     def completions(self, row: Integers, counts: Floats) -> Completions:
+        """Records in the other categories beside each count, in parts of similar ones."""
         found = []
         for part in self._blocks(counts.size):
             rest, weights = self.pairs(row[part], counts[part])
             seen = weights > _NEGLIGIBLE * weights.sum(axis=1, keepdims=True)
             point = np.nonzero(seen)[0]
-            rest, weights = rest[seen], weights[seen]
-            bins = self._bins.of(row[part][point], rest)
-            key = point * (int(bins.max(initial=0)) + 1) + bins
-            _, first, place = np.unique(key, return_index=True, return_inverse=True)
-            weight = np.bincount(place, weights)
-            mean = np.bincount(place, weights * rest) / weight
-            variance = np.bincount(place, weights * (rest - mean[place]) ** 2) / weight
-            found.append((point[first] + part.start, weight, mean, variance))
-        return Completions(*(np.concatenate(each) for each in zip(*found, strict=True)))
+            rest, point = rest[seen], point + part.start
+            known = Completions(point, weights[seen], rest, np.zeros(rest.size))
+            found.append(known.binned(self._bins.of(row[point], rest)))
+        return Completions.joined(found)
 
     def _blocks(self, size: int) -> list[slice]:
         block = max(1, _BLOCK // self._sizes.size)
         return [slice(start, start + block) for start in range(0, size, block)]
 
 
-class Smooth(Beside):
+class Smooth:
     """`sum_r rest(r) weight(x + r)`, each bin of r apart: on lattices with the steps of the rest,
-    but one by one where these steps are too long to tell small r apart.
+    but one by one where these steps are too long to tell small r apart. Answers what `Listed` does.
     """
+
+    narrow = np.inf
 
     def __init__(self, part: PartOfTotal, rests: SumLaws, shape: Shape, bins: Bins) -> None:
         self._part, self.log_scale = part, float(part.listed[1].max())
@@ -342,7 +343,7 @@ class Smooth(Beside):
         least = 1e-10 * (close.sum(axis=1) + np.maximum(sum(far[::3]), 0.0))
         point, near = np.nonzero(close > least[:, None])
         sums = self._near.sums[row[point], near]
-        found = [(point, close[point, near], sums, np.zeros(sums.size))]
+        found = [Completions(point, close[point, near], sums, np.zeros(sums.size))]
         for place in range(len(far) // 3):
             weight, first, second = far[3 * place : 3 * place + 3]
             seen = np.flatnonzero(weight > least)
@@ -350,8 +351,11 @@ class Smooth(Beside):
             unit = self._units[row[seen], place]
             mean = self._centres[row[seen], place] + unit * first / weight
             variance = unit**2 * np.maximum(second / weight - (first / weight) ** 2, 0.0)
-            found.append((seen, weight, mean, variance))
-        return Completions(*(np.concatenate(each) for each in zip(*found, strict=True)))
+            found.append(Completions(seen, weight, mean, variance))
+        return Completions.joined(found)
+
+
+Beside = Listed | Smooth
 
 
 def _correlated(factors: Floats, weights: Floats) -> Floats:

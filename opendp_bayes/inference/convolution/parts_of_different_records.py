@@ -3,13 +3,13 @@ of records, some of private ones for each share of the first release in all reco
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
 from scipy import special
 
-from opendp_bayes.inference.convolution.count_tables import moments
-from opendp_bayes.inference.convolution.dense_tables import Convolved
+from opendp_bayes.inference.convolution.dense_tables import Axes, Convolved, moments
 from opendp_bayes.inference.convolution.looks import (
     NoisyDataSet,
     Window,
@@ -53,7 +53,12 @@ def of_public(looks: Sequence[NoisyDataSet], sizes: list[int], prior: Floats) ->
         # Sums of data sets with the same probabilities go together, almost as one.
         step = np.linalg.solve(covariance + 1e-6 * np.eye(off.size), wanted - mean)
         tilt = tilt + step / max(1.0, np.abs(step).max(), np.abs(off).max() / _FARTHEST)
-    return Convolved(counts, logs, tilt, concentration, sizes)
+
+    def log_weight(numbers: Axes) -> Floats:
+        right = [number == size for number, size in zip(numbers, sizes, strict=True)]
+        return np.where(np.logical_and.reduce(np.broadcast_arrays(*right)), 0.0, -np.inf)
+
+    return Convolved(counts, logs, tilt, concentration, log_weight)
 
 
 def of_private(
@@ -65,16 +70,19 @@ def of_private(
     guesses = [float(np.maximum(look.noise.drawn, 0).sum()) + 1 for look in (first, second)]
     start = np.log(guesses[0] / guesses[1])
     reach = sum(float(look.noise.noise.reach(_FAR)) for look in (first, second))
-    found: dict[int, list[tuple[Convolved, float]]] = {}
+    parts: list[Convolved] = []
+    heights: list[float] = []
     # The narrowest that the share can be, given the largest number of records.
     step = _STEP * 2 / np.sqrt(sum(guesses) + reach * np.sqrt(prior.size) + 4)
 
     def at(place: int) -> float:
         logit = start + step * place
-        log_share, log_rest = -np.logaddexp(0, -logit), -np.logaddexp(0, logit)
-        parts = _Shared((first, second), prior, float(log_share), float(log_rest)).parts()
-        found[place] = [(part, part.log_evidence + log_share + log_rest) for part in parts]
-        return float(special.logsumexp([height for _, height in found[place]]))
+        logs = -np.logaddexp(0, [-logit, logit])
+        new = _Shared((first, second), prior, logs).parts()
+        more = [part.log_evidence + float(logs.sum()) for part in new]
+        parts.extend(new)
+        heights.extend(more)
+        return float(special.logsumexp(more))
 
     best = at(0)
     for direction in (-1, 1):
@@ -82,31 +90,25 @@ def of_private(
         while height > best - _FAR and abs(place) < _MOST_POINTS:
             height = at(place)
             best, place = max(best, height), place + direction
-    every = [pair for pairs in found.values() for pair in pairs]
-    heights = np.array([height for _, height in every])
-    kept = heights > heights.max() - _FAR
-    parts = [part for (part, _), keep in zip(every, kept, strict=True) if keep]
-    return parts, special.softmax(heights[kept])
+    weights = np.array(heights)
+    kept = np.flatnonzero(weights > weights.max() - _FAR)
+    return [parts[place] for place in kept.tolist()], special.softmax(weights[kept])
 
 
+@dataclass(frozen=True, eq=False)
 class _Shared:
     """The counts of two data sets together, given the share of the first in all records.
 
     The number n of records has the weight `(n + 1)! / Γ(A + n)`, A the sum of the prior. Where that
     falls steeply, the numbers that matter are far from those of the weights of the counts alone,
     which are tilted to put the sum there.
+
+    `log_shares` are the logarithms of the shares of both.
     """
 
-    def __init__(
-        self,
-        looks: tuple[NoisyDataSet, NoisyDataSet],
-        prior: Floats,
-        log_share: float,
-        log_rest: float,
-    ) -> None:
-        self._looks, self._prior = looks, prior
-        self._rates, self._concentration = np.array([log_share, log_rest]), float(prior.sum())
-        self._windows = [[look.window(place) for look in looks] for place in range(prior.size)]
+    looks: tuple[NoisyDataSet, NoisyDataSet]
+    prior: Floats
+    log_shares: Floats
 
     def parts(self) -> list[Convolved]:
         """Convolve with as many tilts as it takes to hold all numbers of records that matter."""
@@ -142,22 +144,21 @@ class _Shared:
         """Convolve with the tilt that puts the number of records on average at the goal, or without
         a goal where its weight has the slope of the tilt.
         """
-        prior, windows = list(enumerate(self._prior.tolist())), self._windows
-        guess = sum(look.middle(place) for place, _ in prior for look in self._looks)
+        prior = list(enumerate(self.prior.tolist()))
+        windows = [[look.window(place) for look in self.looks] for place, _ in prior]
+        guess = sum(look.middle(place) for place, _ in prior for look in self.looks)
         tilt = np.minimum([self._slope(guess)], 0.0)
         known: list[list[Window]] = []
         counts: list[list[Integers]] = []
         logs: list[Floats] = []
         while True:
             found = [
-                widened(self._looks, place, alpha, self._rates + tilt, windows[place])
+                widened(self.looks, place, alpha, self.log_shares + tilt, windows[place])
                 for place, alpha in prior
             ]
             windows = [row for row, _ in found]
             if windows == known:
-                return Convolved(
-                    counts, logs, tilt, self._concentration, None, self._log_weight_of_number
-                )
+                return Convolved(counts, logs, tilt, float(self.prior.sum()), self._log_weight)
             known, counts, logs = windows, [], []
             for place, alpha in prior:
                 sums, log_table = self._table(place, alpha, windows[place], found[place][1], tilt)
@@ -173,7 +174,7 @@ class _Shared:
         # A common factor theta^s for the sums s keeps the larger weights where they matter.
         rate = float(special.digamma(alpha + peak) + tilt[0])
         parts = []
-        for look, own_rate, counts in zip(self._looks, self._rates, (one, two), strict=True):
+        for look, own_rate, counts in zip(self.looks, self.log_shares, (one, two), strict=True):
             parts.append(look.log_weights(category, counts) + (own_rate + rate) * counts)
         left, right = parts
         top = left.max() + right.max()
@@ -205,9 +206,9 @@ class _Shared:
 
     def _slope(self, number: float) -> float:
         """Slope of the logarithm of the weight of a number of records."""
-        slope = special.digamma(number + 2) - special.digamma(self._concentration + number)
-        return float(slope)
+        return float(special.digamma(number + 2) - special.digamma(self.prior.sum() + number))
 
-    def _log_weight_of_number(self, number: Floats) -> Floats:
-        log_weight = special.gammaln(number + 2) - special.gammaln(self._concentration + number)
-        return np.asarray(log_weight)
+    def _log_weight(self, numbers: Axes) -> Floats:
+        """Logarithms of the weights of numbers of records."""
+        log_weight = special.gammaln(numbers[0] + 2.0)
+        return np.asarray(log_weight - special.gammaln(self.prior.sum() + numbers[0]))

@@ -50,23 +50,22 @@ class PlanOfSums:
         """Number of nodes."""
         return self.leaves + len(self.pairs)
 
-    def children(self, node: int) -> tuple[int, int]:
-        """The two nodes that a sum is of."""
-        return self.pairs[node - self.leaves]
+    def children(self, nodes: Integers) -> tuple[Integers, Integers]:
+        """The two nodes that each of some sums is of."""
+        first, second = np.array(self.pairs)[nodes - self.leaves].T
+        return first, second
 
     def levels(self) -> list[Integers]:
         """The sums, such that each list needs only leaves and the lists before it."""
         level = np.zeros(self.nodes, dtype=np.int64)
-        for node in range(self.leaves, self.nodes):
-            first, second = self.children(node)
+        for node, (first, second) in enumerate(self.pairs, start=self.leaves):
             level[node] = 1 + max(level[first], level[second])
         return [np.flatnonzero(level == depth) for depth in range(1, int(level.max()) + 1)]
 
     def parents(self) -> tuple[Integers, Integers]:
         """Parent and sibling of every node, -1 for the root's."""
         parent, sibling = np.full(self.nodes, -1), np.full(self.nodes, -1)
-        for node in range(self.leaves, self.nodes):
-            first, second = self.children(node)
+        for node, (first, second) in enumerate(self.pairs, start=self.leaves):
             parent[first] = parent[second] = node
             sibling[first], sibling[second] = second, first
         return parent, sibling

@@ -180,21 +180,23 @@ class SumLaws:
 
 
 class LawTable:
-    """Laws of the nodes of a plan, sums of which are put in one level after another."""
+    """Laws of nodes, of which the first are single counts; sums are put in one level after another.
 
-    def __init__(self, windows: Windows, shape: Shape, count: Integers) -> None:
-        self.windows, self.shape, self.count = windows, shape, count
+    `shape` is that of all nodes.
+    """
+
+    def __init__(self, windows: Windows, shape: Shape, leaves: int) -> None:
+        self.windows, self.shape, self._singles = windows, shape, leaves
         self._rows: dict[int, Row] = {}
         self._near: dict[tuple[int, int], Floats] = {}
         self._leaves: dict[tuple[int, int, int], Floats] = {}
 
-    def add(self, nodes: Integers, first: "_Laws", second: "_Laws") -> None:
-        """Put in the laws of sums, whose shapes are known."""
-        (one, left), (two, right) = first, second
+    def add(self, nodes: Integers, left: Integers, right: Integers) -> None:
+        """Put in the laws of sums of two nodes each."""
         step = self.shape.of(nodes).step
         origin, points = self.shape.of(nodes).lattice(step)
         for some in _alike(points):
-            law = added(one.on(left[some], step[some]), two.on(right[some], step[some]))
+            law = added(self.on(left[some], step[some]), self.on(right[some], step[some]))
             law = law.on(origin[some], step[some], int(points[some].max()))
             for node, row, size in zip(
                 nodes[some].tolist(), law.separate(), points[some].tolist(), strict=True
@@ -202,7 +204,7 @@ class LawTable:
                 self._rows[node] = row[0], row[1], row[2][:size]
         for fine, close in self._zooms(nodes):
             some = np.flatnonzero(close)
-            law = added(one.close(left[some], fine), two.close(right[some], fine))
+            law = added(self.close(left[some], fine), self.close(right[some], fine))
             for node, masses in zip(nodes[some].tolist(), law.masses, strict=True):
                 self._near[fine, node] = masses[:_ZOOM]
 
@@ -214,15 +216,6 @@ class LawTable:
             if np.any(close):
                 yield fine, close
             fine *= _COARSER
-
-    def copy(self, node: int, other: "LawTable", same: int) -> None:
-        """Put in a law of another table."""
-        self.count[node] = other.count[same]
-        if self.count[node] < 0:
-            self._rows[node] = other._rows[same]
-            for (fine, known), masses in list(other._near.items()):
-                if known == same:
-                    self._near[fine, node] = masses
 
     def on(self, nodes: Integers, step: Integers) -> Lattices:
         """The laws on lattices with these steps, where they have anything."""
@@ -248,7 +241,7 @@ class LawTable:
         """
         step = self.shape.of(nodes).step
         origin, points = self.shape.of(nodes).lattice(step)
-        count = self.count[nodes]
+        count = np.where(nodes < self._singles, nodes, -1)
         rows = [self._rows.get(node, _NO_LAW) for node in nodes.tolist()]
         single = np.flatnonzero(count >= 0) if alone else count[:0]
         for some in _alike(points[single]):
@@ -265,14 +258,13 @@ class LawTable:
         return SumLaws(Lattices.gathered(rows), near, count, self.windows)
 
     def _on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
-        single = self.count[nodes]
-        alone = single >= 0
+        alone = nodes < self._singles
         if np.all(alone):
-            return self._counts_on(single, origin, step, points)
+            return self._counts_on(nodes, origin, step, points)
         sums = self._sums_on(nodes[~alone], origin[~alone], step[~alone], points)
         if not np.any(alone):
             return sums
-        counts = self._counts_on(single[alone], origin[alone], step[alone], points)
+        counts = self._counts_on(nodes[alone], origin[alone], step[alone], points)
         masses = np.empty((nodes.size, points))
         masses[~alone], masses[alone] = sums.masses, counts.masses
         return Lattices(origin, step, masses)
@@ -336,9 +328,6 @@ class LawTable:
         return Lattices(origin, step, made.masses[:, :points])
 
 
-_Laws = tuple[LawTable, Integers]
-
-
 def _alike(points: Integers) -> Iterator[Integers]:
     """Places of rows of nearly the same length."""
     size = np.ceil(np.log2(points))
@@ -354,60 +343,47 @@ class SumsByPairs:
 
     def __init__(self, windows: Windows, plan: PlanOfSums, lowest: float, highest: float) -> None:
         self.plan = plan
-        self._lowest, self._highest = lowest, highest
         self._parent, self._sibling = plan.parents()
-        count = np.where(np.arange(plan.nodes) < plan.leaves, np.arange(plan.nodes), -1)
-        shape = Shape.of_counts(windows).extended(plan.nodes)
-        longest = max(_SHARE * highest, 1.0) / _STEP
-        levels = plan.levels()
-        children = [self._children(level) for level in levels]
-        for level, (first, second) in zip(levels, children, strict=True):
+        every, levels = np.arange(plan.nodes), plan.levels()
+        # What is beside a child of the root is its sibling; beside others there are sums of their
+        # own, with numbers from that of the nodes on.
+        self._beside = np.where(self._parent == plan.root, self._sibling, plan.nodes + every)
+        shape = Shape.of_counts(windows).extended(2 * plan.nodes)
+        for level in levels:
+            first, second = plan.children(level)
             shape.put(level, shape.of(first).plus(shape.of(second)))
+        longest = max(_SHARE * highest, 1.0) / _STEP
         shape = replace(shape, narrow=np.minimum(shape.narrow, longest))
-        low, high = self._ends_of_rests(shape)
-        self.inside = LawTable(windows, shape.within(lowest - high, self._highest - low), count)
-        for level, (first, second) in zip(levels, children, strict=True):
-            self.inside.add(level, (self.inside, first), (self.inside, second))
+        for level in reversed(levels):
+            nodes, above, sibling = self._below(level)
+            shape.put(plan.nodes + nodes, shape.of(above).plus(shape.of(sibling)))
+        rest = shape.of(self._beside)
+        inside = shape.of(every).within(lowest - rest.high, highest - rest.low)
+        rest = rest.within(lowest - inside.high, highest - inside.low)
+        own = np.flatnonzero(self._parent != plan.root)
+        shape.put(plan.nodes + own, rest.of(own))
+        shape.put(every, inside)
+        self.laws = LawTable(windows, shape, plan.leaves)
+        for level in levels:
+            self.laws.add(level, *plan.children(level))
 
     def rests(self, nodes: Integers) -> SumLaws:
         """The laws of the sums of all but each node, of which none is the root."""
-        root, inside = self.plan.root, self.inside
-        wanted = set[int]()
-        for node in nodes.tolist():
-            while node != root and node not in wanted:
-                wanted.add(node)
-                node = int(self._parent[node])
-        shape = inside.shape.extended(self.plan.nodes)
-        outside = LawTable(inside.windows, shape, np.full(self.plan.nodes, -1))
-        level = np.array([node for node in wanted if self._parent[node] == root])
-        shape.put(level, inside.shape.of(self._sibling[level]))
-        for node in level.tolist():
-            outside.copy(node, inside, int(self._sibling[node]))
-        while True:
-            above = set(level.tolist())
-            below = sorted(node for node in wanted if int(self._parent[node]) in above)
-            if not below:
-                return outside.composite(nodes, alone=True)
-            level = np.array(below)
-            parent, sibling = self._parent[level], self._sibling[level]
-            both = shape.of(parent).plus(inside.shape.of(sibling))
-            lowest = self._lowest - inside.shape.high[level]
-            shape.put(level, both.within(lowest, self._highest - inside.shape.low[level]))
-            outside.add(level, (outside, parent), (inside, sibling))
-
-    def _ends_of_rests(self, shape: Shape) -> tuple[Floats, Floats]:
-        """The least and the most that is beside each node of these shapes."""
-        root, rest = self.plan.root, shape.extended(0)
-        for end in (rest.low, rest.high):
-            end[root] = 0.0
-        beside = np.flatnonzero(self._parent == root)
-        rest.put(beside, shape.of(self._sibling[beside]))
+        wanted = np.zeros(self.plan.nodes, dtype=np.bool_)
+        above = nodes
+        while above.size:
+            wanted[above] = True
+            above = np.setdiff1d(self._parent[above], self.plan.root)
         for level in reversed(self.plan.levels()):
-            nodes = np.flatnonzero(np.isin(self._parent, level[level != root]))
-            above, sibling = rest.of(self._parent[nodes]), shape.of(self._sibling[nodes])
-            rest.put(nodes, above.plus(sibling))
-        return rest.low, rest.high
+            below, beside, sibling = self._below(level)
+            some = wanted[below]
+            if np.any(some):
+                self.laws.add(self.plan.nodes + below[some], beside[some], sibling[some])
+        return self.laws.composite(self._beside[nodes], alone=True)
 
-    def _children(self, nodes: Integers) -> tuple[Integers, Integers]:
-        pairs = np.array([self.plan.children(node) for node in nodes.tolist()])
-        return pairs[:, 0], pairs[:, 1]
+    def _below(self, level: Integers) -> tuple[Integers, Integers, Integers]:
+        """Nodes that have a parent in a level that is not the root, what is beside this, and their
+        siblings.
+        """
+        nodes = np.flatnonzero(np.isin(self._parent, level[level != self.plan.root]))
+        return nodes, self._beside[self._parent[nodes]], self._sibling[nodes]

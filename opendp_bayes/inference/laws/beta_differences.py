@@ -8,16 +8,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.log_space import logistic
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Points of a table. They lie around places where the density of a component has fallen so far.
-_POINTS, _FALLEN = 96, np.array([0.7, 3.0, 8.0, 21.0])
+_POINTS, _FALLEN = 192, np.array([0.7, 3.0, 8.0, 21.0])
 #: Components of less weight have no points of their own.
 _LEAST = 1e-12
-#: How close a quantile is in probability, and the most steps to it.
-_TOLERANCE, _MOST_STEPS = 1e-9, 100
+#: How close a quantile is in probability.
+_TOLERANCE = 1e-9
 #: Differences nearer to each other are one.
 _ROUNDING = 2e-15
 
@@ -51,26 +52,14 @@ class BetaDifferences:
         return np.array([self._cdf(row, every)[0] for row in flat]).reshape(values.shape)
 
     def quantile(self, probability: float) -> Floats:
-        """Inverse of `cdf` at one probability, shape `(m,)`: Newton's steps in a bracket."""
-        low, high = np.full(self.first.m, -1.0), np.ones(self.first.m)
-        place = np.clip(self.mean() + special.ndtri(probability) * self.std(), -1.0, 1.0)
-        active = np.arange(self.first.m)
-        for _ in range(_MOST_STEPS):
-            here = place[active]
-            cdf, slope = self._cdf(here, active)
-            low[active] = np.where(cdf <= probability, here, low[active])
-            high[active] = np.where(cdf >= probability, here, high[active])
-            narrow = high[active] - low[active] <= _ROUNDING / 2
-            done = (np.abs(cdf - probability) <= _TOLERANCE) | narrow
-            with np.errstate(all="ignore"):
-                step = here - (cdf - probability) / slope
-            inside = (step > low[active]) & (step < high[active])
-            middle = (low[active] + high[active]) / 2
-            place[active] = np.where(done, here, np.where(inside, step, middle))
-            active = active[~done]
-            if not active.size:
-                break
-        return place
+        """Inverse of `cdf` at one probability, shape `(m,)`."""
+
+        def above(values: Floats, laws: Integers) -> tuple[Floats, Floats]:
+            cdf, slope = self._cdf(values, laws)
+            return cdf - probability, slope
+
+        start = np.clip(self.mean() + special.ndtri(probability) * self.std(), -1.0, 1.0)
+        return increasing_roots(above, start, -1.0, 1.0, _TOLERANCE)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """Ends of the equal-tailed intervals of probability `level`, rounded outwards, two arrays
@@ -89,8 +78,8 @@ class BetaDifferences:
     def _cdf(self, values: Floats, laws: Integers) -> tuple[Floats, Floats]:
         """At one value for each of some laws, and the derivative."""
         sign, narrow, wide = self._sides
-        logits, weights = narrow.nodes
-        logits, weights, shift = logits[:, laws], weights[:, laws], sign[laws] * values
+        logits, weights = narrow.logits[:, laws], narrow.nodes[:, laws]
+        shift = sign[laws] * values
         place = logistic(logits) + shift
         inside = (shift == 0) | ((place > 0) & (place < 1))
         with np.errstate(all="ignore"):
@@ -105,13 +94,12 @@ class BetaDifferences:
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """Densities of logits, their derivatives and cumulative probabilities at points of each of `m`
-    mixtures; shapes `(points, m)`.
+    """Densities of logits and cumulative probabilities at points of each of `m` mixtures, of which
+    every second one is in the middle of its neighbours; shapes `(points, m)`.
     """
 
     logits: Floats
     density: Floats
-    bend: Floats
     below: Floats
 
     @classmethod
@@ -126,16 +114,20 @@ class _Tables:
             each = mixtures.weights * np.exp(log_each - log_beta)
             density[row] = parts.sums(each)
             bend[row] = parts.sums(each * (mixtures.a - total * value[parts.owner]))
-        length = np.diff(logits, axis=0)
-        mass = length / 2 * (density[1:] + density[:-1]) - length**2 / 12 * np.diff(bend, axis=0)
-        below = np.cumsum(np.maximum(mass, 0.0), axis=0)
-        below = np.concatenate([np.zeros((1, mixtures.m)), below])
+        # A density is a cubic from one point to the next.
+        length, fall = np.diff(logits, axis=0), -np.diff(bend, axis=0)
+        middle = np.maximum((density[1:] + density[:-1]) / 2 + length / 8 * fall, 0.0)
+        mass = np.maximum(length * ((density[1:] + density[:-1]) / 2 + length / 12 * fall), 0.0)
+        below = np.concatenate([np.zeros((1, mixtures.m)), np.cumsum(mass, axis=0)])
+        half = length / 24 * (5 * density[:-1] + 8 * middle - density[1:])
+        half = below[:-1] + np.clip(half, 0.0, mass)
+        logits = _alternating(logits, (logits[1:] + logits[:-1]) / 2)
         whole = below[-1]
-        return cls(logits, density / whole, bend / whole, below / whole)
+        return cls(logits, _alternating(density, middle) / whole, _alternating(below, half) / whole)
 
     def or_else(self, other: "_Tables", chosen: NDArray[np.bool_]) -> "_Tables":
         """The chosen laws of these, and the rest of others."""
-        names = ("logits", "density", "bend", "below")
+        names = ("logits", "density", "below")
         pairs = [(getattr(self, name), getattr(other, name)) for name in names]
         return _Tables(*(np.where(chosen, own, theirs) for own, theirs in pairs))
 
@@ -147,42 +139,31 @@ class _Tables:
         return logistic(self.logits[upper, laws]) - logistic(self.logits[lower, laws])
 
     @cached_property
-    def nodes(self) -> tuple[Floats, Floats]:
-        """Points with weights of which sums are expectations: the ends and middles of all cells."""
-        length = np.diff(self.logits, axis=0)
-        middle = (self.density[1:] + self.density[:-1]) / 2
-        middle = np.maximum(middle - length / 8 * np.diff(self.bend, axis=0), 0.0)
-        ends = np.zeros_like(self.logits)
-        ends[:-1] += length / 6 * self.density[:-1]
-        ends[1:] += length / 6 * self.density[1:]
-        weights = np.concatenate([ends, 4 * length / 6 * middle])
-        places = np.concatenate([self.logits, (self.logits[1:] + self.logits[:-1]) / 2])
-        return places, weights / weights.sum(axis=0)
-
-    @cached_property
-    def _keys(self) -> Floats:
-        """All points in one ascending sequence: those of law i around `i * _span`."""
-        return (self.logits + self._span * np.arange(self.logits.shape[1])).T.ravel()
-
-    @cached_property
-    def _span(self) -> float:
-        return float(2.1 * np.max(np.abs(self.logits)) + 1.0)
+    def nodes(self) -> Floats:
+        """Weights of the points with which sums are expectations, by Simpson's rule."""
+        length = np.diff(self.logits[::2], axis=0)
+        factor = np.zeros_like(self.logits)
+        factor[:-1:2] += length / 6
+        factor[2::2] += length / 6
+        factor[1::2] = 4 * length / 6
+        weights = factor * self.density
+        return weights / weights.sum(axis=0)
 
     def read(self, logits: Floats, laws: Integers) -> tuple[Floats, Floats]:
-        """Cumulative probabilities and densities at logits of shape `(..., laws)`."""
-        points = len(self.logits)
-        near = np.clip(logits, self.logits[0, laws], self.logits[-1, laws]) + self._span * laws
-        found = np.searchsorted(self._keys, near, side="right") - 1 - points * laws
-        cell = np.clip(found, 0, points - 2)
-        start, end = self.logits[cell, laws], self.logits[cell + 1, laws]
-        length = end - start
-        share = np.clip((logits - start) / np.maximum(length, 1e-300), 0.0, 1.0)
-        low, high = self.below[cell, laws], self.below[cell + 1, laws]
-        left, right = self.density[cell, laws], self.density[cell + 1, laws]
-        rest = 1 - share
-        below = low * rest**2 * (1 + 2 * share) + high * share**2 * (3 - 2 * share)
-        below += length * share * rest * (left * rest - right * share)
-        return np.clip(below, low, high), left * rest + right * share
+        """Cumulative probabilities and densities at logits of shape `(points, laws)`."""
+        below, density = np.empty(logits.shape), np.empty(logits.shape)
+        for column, law in enumerate(laws.tolist()):
+            own, at = self.logits[:, law], logits[:, column]
+            below[:, column] = np.interp(at, own, self.below[:, law])
+            density[:, column] = np.interp(at, own, self.density[:, law])
+        return below, density
+
+
+def _alternating(values: Floats, middles: Floats) -> Floats:
+    """Rows with others between them."""
+    found = np.empty((len(values) + len(middles), values.shape[1]))
+    found[::2], found[1::2] = values, middles
+    return found
 
 
 def _points(mixtures: BetaMixtures) -> Floats:

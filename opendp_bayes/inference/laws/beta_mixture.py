@@ -1,7 +1,7 @@
 """Mixtures of Beta distributions: what the probabilities of categories are, given a release."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from opendp_bayes.inference.laws.negligible import beta_squares, matters
+from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.log_space import logistic
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -18,8 +19,8 @@ _NEGLIGIBLE = 1e-17
 #: Entries of one block of values times components; bounds the memory of an evaluation.
 _LARGEST_BLOCK = 1 << 21
 _LARGEST_LOGIT = 745.0  # that of the smallest float above 0 is larger than its negative
-#: How close a quantile is, relative to its probability, and the most steps to it.
-_TOLERANCE, _MOST_STEPS = 1e-10, 200
+#: How close a quantile is, relative to its probability.
+_TOLERANCE = 1e-10
 _SMALLEST = float(np.finfo(float).tiny)
 
 
@@ -103,12 +104,12 @@ class BetaMixtures:
 
     def mean(self) -> Floats:
         """Expected values, shape `(m,)`."""
-        return self._sums(self.weights * (self.a / (self.a + self.b)))
+        return self._parts.sums(self.weights * (self.a / (self.a + self.b)))
 
     def variance(self) -> Floats:
         """Variances, those within the components plus those of their means, shape `(m,)`."""
-        squares = beta_squares(self.a, self.b, self.weights, self._owner)
-        return self._sums(self.weights * squares)
+        squares = beta_squares(self.a, self.b, self.weights, self._parts.owner)
+        return self._parts.sums(self.weights * squares)
 
     def cdf(self, values: ArrayLike) -> Floats:
         """P(θ <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
@@ -140,13 +141,13 @@ class BetaMixtures:
         """
         wanted = np.asarray(probabilities, dtype=np.float64)
         wanted = np.broadcast_to(wanted, (*wanted.shape[:-1], self.m))
-        logits = np.empty(wanted.shape)
+        logits, mirrored = np.empty(wanted.shape), replace(self, a=self.b, b=self.a)
         for place in np.ndindex(wanted.shape[:-1]):
             row = wanted[place]
             below = np.flatnonzero(row <= 0.5)
             above = np.flatnonzero(row > 0.5)
             logits[place][below] = self.chosen(below)._lower_logit(row[below])
-            logits[place][above] = -self.chosen(above)._mirrored()._lower_logit(1 - row[above])
+            logits[place][above] = -mirrored.chosen(above)._lower_logit(1 - row[above])
         return logistic(logits), logistic(-logits)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
@@ -176,56 +177,37 @@ class BetaMixtures:
     def _parts(self) -> Segments:
         return Segments(self.start)
 
-    @property
-    def _owner(self) -> Integers:
-        return self._parts.owner
-
-    def _sums(self, values: Floats) -> Floats:
-        return self._parts.sums(values)
-
-    def _mirrored(self) -> "BetaMixtures":
-        return BetaMixtures(self.b, self.a, self.weights, self.start)
-
     def _mixed(self, function: special.betainc, values: ArrayLike) -> Floats:
         values = np.asarray(values, dtype=np.float64)
         values = np.broadcast_to(values, (*values.shape[:-1], self.m))
         flat, block = values.reshape(-1, self.m), max(1, _LARGEST_BLOCK // self.a.size)
         parts = [np.empty((0, self.m))]
         for start in range(0, len(flat), block):
-            each = function(self.a, self.b, flat[start : start + block][:, self._owner])
-            parts.append(self._sums(each * self.weights))
+            each = function(self.a, self.b, flat[start : start + block][:, self._parts.owner])
+            parts.append(self._parts.sums(each * self.weights))
         return np.concatenate(parts).reshape(values.shape)
 
     def _lower_logit(self, wanted: Floats) -> Floats:
-        """Logits of the quantiles of probabilities up to 1/2, shape `(m,)`: Newton's steps on the
-        logarithm of the probability, kept in a bracket; minus infinity below every float.
+        """Logits of the quantiles of probabilities up to 1/2, shape `(m,)`, by the logarithm of the
+        probability; minus infinity below every float.
         """
-        low, high = np.full(self.m, -_LARGEST_LOGIT), np.full(self.m, _LARGEST_LOGIT)
-        logit = self._start(wanted)
-        found = np.where(wanted <= 0, -np.inf, np.nan)
         active = np.flatnonzero(wanted > 0)
-        for _ in range(_MOST_STEPS):
-            if not active.size:
-                break
-            part, place = self.chosen(active) if active.size < self.m else self, logit[active]
-            cdf, slope = part._cdf_and_slope(place)
-            goal = wanted[active]
-            low[active] = np.where(cdf <= goal, place, low[active])
-            high[active] = np.where(cdf >= goal, place, high[active])
-            narrow = high[active] - low[active] <= 1e-15 * np.maximum(np.abs(place), 1)
-            done = (np.abs(cdf - goal) <= _TOLERANCE * goal) | narrow
+        found, goal = np.full(self.m, -np.inf), wanted[active]
+
+        def above(logit: Floats, which: Integers) -> tuple[Floats, Floats]:
+            rows = active[which]
+            part = self.chosen(rows) if rows.size < self.m else self
+            cdf, slope = part._cdf_and_slope(logit)
             with np.errstate(all="ignore"):
-                step = place - np.log(cdf / goal) * cdf / slope
-            inside = (step > low[active]) & (step < high[active])
-            logit[active] = np.where(inside, step, (low[active] + high[active]) / 2)
-            found[active[done]] = place[done]
-            active = active[~done]
-        found[active] = logit[active]  # to the rounding of the cumulative probability
+                return np.log(cdf / goal[which]), slope / cdf
+
+        start, ends = self._start(wanted)[active], (-_LARGEST_LOGIT, _LARGEST_LOGIT)
+        found[active] = increasing_roots(above, start, *ends, _TOLERANCE)
         return np.where(found <= 1 - _LARGEST_LOGIT, -np.inf, found)
 
     def _start(self, wanted: Floats) -> Floats:
         """Quantiles of normal distributions with the same means and variances, as logits."""
-        mean, other = self.mean(), self._sums(self.weights * (self.b / (self.a + self.b)))
+        mean, other = self.mean(), self._parts.sums(self.weights * (self.b / (self.a + self.b)))
         with np.errstate(all="ignore"):
             deviation = np.sqrt(self.variance()) * special.ndtri(np.maximum(wanted, 1e-300))
             start = np.log(np.maximum(mean + deviation, mean / 100))
@@ -234,14 +216,14 @@ class BetaMixtures:
 
     def _cdf_and_slope(self, logit: Floats) -> tuple[Floats, Floats]:
         """At one logit for each mixture, and the derivative with respect to the logit."""
-        value, rest = logistic(logit)[self._owner], logistic(-logit)[self._owner]
+        value, rest = logistic(logit)[self._parts.owner], logistic(-logit)[self._parts.owner]
         cdf = special.betainc(self.a, self.b, value)
         near = rest < 1e-3  # where the value rounds to 1 its complement keeps its digits
         cdf[near] = 1 - special.betainc(self.b[near], self.a[near], rest[near])
         log_value, log_rest = -np.logaddexp(0, -logit), -np.logaddexp(0, logit)
-        log_slope = self.a * log_value[self._owner] + self.b * log_rest[self._owner]
+        log_slope = self.a * log_value[self._parts.owner] + self.b * log_rest[self._parts.owner]
         slope = np.exp(np.minimum(log_slope - special.betaln(self.a, self.b), 700))
-        return self._sums(self.weights * cdf), self._sums(self.weights * slope)
+        return self._parts.sums(self.weights * cdf), self._parts.sums(self.weights * slope)
 
 
 def _outwards(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:

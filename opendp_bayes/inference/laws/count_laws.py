@@ -77,10 +77,6 @@ class CountLaws:
         return Segments.of(self.cells.category)
 
     @property
-    def _start(self) -> Integers:
-        return self._parts.start
-
-    @property
     def m(self) -> int:
         """Number of laws."""
         return len(self._parts)
@@ -98,17 +94,17 @@ class CountLaws:
         """Probability of each cell and those of its law below it."""
         mass = self.masses.sum(axis=1)
         running = np.cumsum(mass)
-        return running - np.append(0.0, running)[self._start[:-1]][self.cells.category]
+        return running - np.append(0.0, running)[self._parts.start[:-1]][self.cells.category]
 
     def mean(self) -> Floats:
         """Expected counts, shape `(m,)`."""
-        return self._sums(self.masses * (self.cells.nodes - self._middle)) + self._middles
+        first = self.cells.nodes[self._parts.start[:-1], 0]
+        return first + self._sums(self.masses * (self.cells.nodes - self._of_cells(first)))
 
     def std(self) -> Floats:
         """Standard deviations, shape `(m,)`."""
-        away = self.cells.nodes - self._middle
-        mean = self._sums(self.masses * away)[self.cells.category][:, None]
-        return np.asarray(np.sqrt(self._sums(self.masses * (away - mean) ** 2)))
+        away = self.cells.nodes - self._of_cells(self.mean())
+        return np.asarray(np.sqrt(self._sums(self.masses * away**2)))
 
     def cdf(self, values: ArrayLike) -> Floats:
         """P(x <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
@@ -118,7 +114,7 @@ class CountLaws:
         # All laws in one ascending sequence of whole numbers: law i from i * _SPAN on.
         key = np.arange(self.m) * _SPAN + np.clip(values, 0, _SPAN - 1).astype(np.int64)
         cell = np.searchsorted(self.cells.category * _SPAN + first, key, side="right") - 1
-        cell = np.maximum(cell, self._start[:-1])
+        cell = np.maximum(cell, self._parts.start[:-1])
         share = (values - first[cell] + 1) / self.cells.length[cell]
         inside = _risen(self._slope[cell], np.clip(share, 0, 1))
         return np.clip(self._up_to[cell] - mass[cell] * (1 - inside), 0.0, 1.0)
@@ -143,12 +139,12 @@ class CountLaws:
 
     def _placed(self, laws: Integers, level: Floats) -> tuple[Integers, Floats]:
         """The counts at levels of the laws' cumulative probabilities, and their log-probability."""
-        end = self._start[laws + 1] - 1
+        end = self._parts.start[laws + 1] - 1
         level = level * self._up_to[end]  # the last is 1 but for rounding
         # All laws in one ascending sequence: law i from i to i + 1, then corrected within the law.
         key = self.cells.category + np.minimum(self._up_to, 1.0)
         cell = np.searchsorted(key, laws + level * (1 - 1e-15))
-        cell = np.clip(cell, self._start[laws], end)
+        cell = np.clip(cell, self._parts.start[laws], end)
         mass, slope = self.masses.sum(axis=1)[cell], self._slope[cell]
         cell_share = 1 - (self._up_to[cell] - level) / np.maximum(mass, 1e-300)
         length = self.cells.length[cell]
@@ -158,13 +154,9 @@ class CountLaws:
         log_mass = np.log(np.maximum(mass, 1e-300)) + np.log(np.maximum(each, 1e-300))
         return self.cells.first[cell] + offset.astype(np.int64), log_mass
 
-    @cached_property
-    def _middles(self) -> Floats:
-        return self.cells.nodes[self._start[:-1], 0]
-
-    @property
-    def _middle(self) -> Floats:
-        return self._middles[self.cells.category][:, None]
+    def _of_cells(self, values: Floats) -> Floats:
+        """Values of the laws for each of their cells, shape `(cells, 1)`."""
+        return values[self.cells.category][:, None]
 
     def _sums(self, values: Floats) -> Floats:
         return self._parts.sums(values.sum(axis=1))

@@ -1,0 +1,53 @@
+"""Roots of increasing functions, many at once: quantiles of laws that have densities."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: The most steps to a root, and how near the ends of a bracket are, relative to numbers above 1.
+_MOST_STEPS, _ROUNDING = 200, 1e-15
+
+
+def increasing_roots(
+    function: Callable[[Floats, Integers], tuple[Floats, Floats]],
+    start: Floats,
+    low: float,
+    high: float,
+    tolerance: float,
+) -> Floats:
+    """Find where each of some increasing functions is 0, or nearest to it between two bounds, by
+    Newton's steps in a bracket.
+
+    Parameters
+    ----------
+    function : values and derivatives of some of the functions, from one place for each of these and
+        their numbers; minus infinity is a value.
+    start : where the search begins, shape `(m,)`, which is that of the result.
+    tolerance : a value as close to 0 is as good as 0.
+
+    >>> def powers(places, which):
+    ...     return places ** (which + 2) - 2, (which + 2) * places ** (which + 1)
+    >>> increasing_roots(powers, np.ones(2), 0.0, 2.0, 1e-12).round(6).tolist()
+    [1.414214, 1.259921]
+    """
+    place = np.array(start, dtype=np.float64)
+    lower, upper = np.full(place.shape, low), np.full(place.shape, high)
+    active = np.arange(place.size)
+    for _ in range(_MOST_STEPS):
+        here = place[active]
+        value, slope = function(here, active)
+        lower[active] = np.where(value <= 0, here, lower[active])
+        upper[active] = np.where(value >= 0, here, upper[active])
+        left, right = lower[active], upper[active]
+        with np.errstate(all="ignore"):
+            step = here - value / slope
+        step = np.where((step > left) & (step < right), step, (left + right) / 2)
+        done = np.abs(value) <= tolerance
+        done |= right - left <= _ROUNDING * np.maximum(np.abs(here), 1)
+        place[active] = np.where(done, here, step)
+        active = active[~done]
+        if not active.size:
+            break
+    return place

@@ -1,0 +1,36 @@
+"""Roots of increasing functions, many at once."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from opendp_bayes.mathematics.increasing_roots import increasing_roots
+
+LEVELS = np.array([1e-9, 0.03, 0.5, 0.97])
+
+
+def below(places, which):
+    return stats.norm.cdf(places) - LEVELS[which], stats.norm.pdf(places)
+
+
+@pytest.mark.parametrize("start", [-30.0, 0.0, 7.0])
+def test_quantiles_from_anywhere(start):
+    """Also from where a density underflows and Newton's step is infinite."""
+    found = increasing_roots(below, np.full(4, start), -40.0, 40.0, 1e-15)
+    assert found == pytest.approx(stats.norm.ppf(LEVELS), abs=1e-5)
+    rough = increasing_roots(below, np.full(4, start), -40.0, 40.0, 0.2)
+    assert rough != pytest.approx(stats.norm.ppf(LEVELS), abs=1e-2)
+
+
+def test_a_step_is_found_though_no_value_is_near_0():
+    def step(places, _which):
+        return np.where(places < 0.3, -np.inf, 1.0), np.zeros(places.size)
+
+    assert increasing_roots(step, np.zeros(1), -1.0, 1.0, 1e-9) == pytest.approx([0.3], abs=1e-14)
+
+
+def test_what_is_below_0_everywhere_ends_at_the_upper_bound():
+    def negative(places, _which):
+        return places - 5, np.ones(places.size)
+
+    assert increasing_roots(negative, np.zeros(1), -1.0, 1.0, 1e-9) == pytest.approx([1.0])
