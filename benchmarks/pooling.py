@@ -22,12 +22,29 @@ LEAST, MOST = 5, 50
 RELEASES = 5
 #: Groups, categories and releases where the model itself makes the data.
 OWN_GROUPS, OWN_LABELS, OWN_RELEASES = 40, ("a", "b", "c", "d"), 20
+#: Few groups of few categories: how many, and the size of all but one, where one has `LEAST`.
+FEW_GROUPS, FEW_LABELS, LARGE = 20, ("a", "b", "c"), 100
 
 
 def simulated(rng: Any) -> tuple[Any, Any]:
     """Probabilities of every group, and counts."""
     theta = rng.dirichlet(KAPPA * rng.dirichlet(np.full(len(LABELS), 5.0)), GROUPS)
     sizes = rng.integers(LEAST, MOST + 1, GROUPS)
+    return theta, counted(sizes, theta, rng)
+
+
+def few(rng: Any) -> tuple[Any, Any]:
+    """Simulate few groups of few categories, as large as in `simulated`."""
+    return of_sizes(rng.integers(LEAST, MOST + 1, FEW_GROUPS), rng)
+
+
+def one_small(rng: Any) -> tuple[Any, Any]:
+    """Simulate few groups, the last of which is far smaller than the others."""
+    return of_sizes(np.append(np.full(FEW_GROUPS - 1, LARGE), LEAST), rng)
+
+
+def of_sizes(sizes: Any, rng: Any) -> tuple[Any, Any]:
+    theta = rng.dirichlet(KAPPA * rng.dirichlet(np.full(len(FEW_LABELS), 5.0)), sizes.size)
     return theta, counted(sizes, theta, rng)
 
 
@@ -112,6 +129,7 @@ def worth(kind: Any, labels: Any, epsilon: float, make: Any, releases: int) -> l
         f"{pooled.mean():.4f}",
         f"{alone.mean():.4f}",
         f"{np.sum(pooled < alone)} of {releases}",
+        f"{np.sum(pooled < learned)} of {releases}",
         f"{held.mean():.0f} %, {held.min():.0f} to {held.max():.0f}",
         f"{spent.min():.0f} to {spent.max():.0f}",
         f"{learned.mean():.4f}",
@@ -129,6 +147,13 @@ def main() -> None:
         for name, kind in (("groups, n private", of_groups), ("table, n public", of_table))
         for epsilon in (1.0, 0.5, 0.1)
     ]
+    for name, epsilon, make in (
+        (f"{FEW_GROUPS} groups", 1.0, few),
+        (f"{FEW_GROUPS} groups", 0.1, few),
+        (f"{FEW_GROUPS - 1} of {LARGE}, one of {LEAST}", 1.0, one_small),
+    ):
+        row = worth(of_groups, FEW_LABELS, epsilon, make, OWN_RELEASES)
+        rows.append([name, f"{epsilon:g}", *row])
     own = worth(of_table, OWN_LABELS, 0.1, of_the_model, OWN_RELEASES)
     table(
         "Groups that borrow strength",
@@ -138,6 +163,7 @@ def main() -> None:
             "pooled",
             "alone",
             "better in",
+            "than learned in",
             "held",
             "time, s",
             "learned",
@@ -153,8 +179,9 @@ def main() -> None:
         " intervals hold them; learned are the conditional probabilities of the joint table under a"
         " learned prior. Laplace noise for groups, K-norm noise for the table. Time on the"
         " processor (wanted: 30 s), the fewest effective draws of ln κ and the entries of m, and"
-        f" the largest R-hat. In the last row κ, m and the sizes of {OWN_GROUPS} groups are drawn"
-        f" from the default priors, anew for each of {OWN_RELEASES} releases of"
+        f" the largest R-hat. Three rows are of {FEW_GROUPS} groups of {len(FEW_LABELS)} categories"
+        f" in {OWN_RELEASES} releases. In the last row κ, m and the sizes of {OWN_GROUPS} groups"
+        f" are drawn from the default priors, anew for each of {OWN_RELEASES} releases of"
         f" {len(OWN_LABELS)} categories.",
     )
 
