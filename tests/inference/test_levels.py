@@ -535,3 +535,8 @@ def test_a_second_look_is_not_a_second_row() -> None:
     given = tables(900)
     found = LevelsPosterior(given | {"again": given["county"]}, PARTS | {"again": PARTS["county"]})
     assert len(found.sheet().tables[0].bodies[0].rows) == 2 + 3 + LEAVES
+
+
+def test_levels_are_given_by_name() -> None:
+    with pytest.raises(TypeError, match="releases, parts: must be mappings from the names of lev"):
+        LevelsPosterior(ob.Release, PARTS)  # type: ignore[arg-type]

@@ -46,6 +46,8 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
     parts : by name, for each cell of the finest, the place of the category of the release that the
         cell is a part of, shape `(cells,)`.
 
+    Raises `TypeError` unless both are mappings by name.
+
     Attributes
     ----------
     names : of the levels, as the releases were named.
@@ -60,6 +62,11 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
         releases: Mapping[str, ReleasedData],
         parts: Mapping[str, Integers],
     ) -> None:
+        if not isinstance(releases, Mapping) or not isinstance(parts, Mapping):
+            raise TypeError(
+                "releases, parts: must be mappings from the names of levels, as `Survey.posterior`"
+                " gives them."
+            )
         self._tables = tables = NestedTables.of(releases, parts)
         self.names = tuple(releases)
         self._whole, learned = with_learned_concentrations(
