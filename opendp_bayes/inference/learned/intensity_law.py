@@ -28,7 +28,7 @@ STEP, SHAPE = 0.1, 100.0
 #: The least number of steps by which all components can be shifted to others.
 UNIT = 10
 #: How far the location may be from the origin, in steps.
-REACH = 60
+REACH = 120
 #: The lowest point, that of an empty cell, and its share of `base`; the mass of the prior of w.
 _LOWEST, _EMPTY, _MASS = -75, 0.15, 4.0
 #: Counts up to this have a class each; larger ones share classes that grow by so much.
