@@ -253,6 +253,16 @@ def test_probabilities_of_a_count_sum_to_one_at_every_location():
     assert np.exp(few).sum(axis=1) == pytest.approx(1.0, abs=1e-3)
 
 
+def test_chains_start_where_components_reach_every_count():
+    of = table([10**7, 3, 0, 8], DiscreteLaplace(2.0), (2, 2))
+    law, margins = IntensityLaw(np.log(5.0), of.largest), margins_of(of.variables, ())
+    Sweeps(of, law, margins, 2, np.random.default_rng(0)).sweep()
+    at_the_origin = Sweeps(of, law, margins, 2, np.random.default_rng(0))
+    at_the_origin.location *= 0
+    with pytest.raises(RuntimeWarning, match="invalid value"):
+        at_the_origin.sweep()
+
+
 def exact_masses(of, x, points):
     """P(drawn, x | point) of the first cell, by all counts x, a row for each mean."""
     odds = SHAPE / (SHAPE + np.exp(STEP * np.atleast_1d(points)[:, None]))

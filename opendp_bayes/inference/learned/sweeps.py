@@ -76,6 +76,13 @@ class Sweeps:
         ]
         self.tau = [np.full(chains, 12) for _ in margins]
         self.location: Integers = np.zeros((chains, table.k), dtype=np.int64)
+        if margins:  # so that no cell is further off than components reach
+            level, number = margins[0].level, margins[0].number
+            cells = np.maximum(np.bincount(level, minlength=number), 1)
+            means = np.bincount(level, self.counts[0], number) / cells
+            start = np.rint(np.log(np.maximum(means, table.scale)) / STEP) - law.origin
+            self.effects[0] += np.clip(start, -REACH, REACH).astype(np.int64)
+            self.location += self.effects[0][:, level]
 
     def sweep(self, times: int = 1) -> None:
         """Move everything, so many times."""
