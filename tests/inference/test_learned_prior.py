@@ -13,7 +13,8 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.inference.learned import learned_counts as module
-from opendp_bayes.inference.learned.intensity_law import STEP, UNIT, IntensityLaw
+from opendp_bayes.inference.learned.drawn_cells import DrawnCells
+from opendp_bayes.inference.learned.intensity_law import SHAPE, STEP, UNIT, IntensityLaw
 from opendp_bayes.inference.learned.margins import SCALES, handed_down, margins_of, nested
 from opendp_bayes.inference.learned.sweeps import Sweeps
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
@@ -247,8 +248,71 @@ def test_shifted_locations_leave_the_prior(ordered):
 def test_probabilities_of_a_count_sum_to_one_at_every_location():
     law = IntensityLaw(np.log(4.0), 100)
     weights = law.prior_weights(2, np.random.default_rng(0))
-    few = IntensityLaw(np.log(4.0), 100_000).log_masses(weights, np.arange(120), -50, -20)
+    larger = IntensityLaw(np.log(4.0), 100_000)
+    few = larger.log_masses(larger.evidence(), np.arange(120), weights, -50, -20)
     assert np.exp(few).sum(axis=1) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_chains_start_where_components_reach_every_count():
+    of = table([10**7, 3, 0, 8], DiscreteLaplace(2.0), (2, 2))
+    law, margins = IntensityLaw(np.log(5.0), of.largest), margins_of(of.variables, ())
+    Sweeps(of, law, margins, 2, np.random.default_rng(0)).sweep()
+    at_the_origin = Sweeps(of, law, margins, 2, np.random.default_rng(0))
+    at_the_origin.location *= 0
+    with pytest.raises(RuntimeWarning, match="invalid value"):
+        at_the_origin.sweep()
+
+
+def exact_masses(of, x, points):
+    """P(drawn, x | point) of the first cell, by all counts x, a row for each mean."""
+    odds = SHAPE / (SHAPE + np.exp(STEP * np.atleast_1d(points)[:, None]))
+    noise = np.exp(of.log_noise(x[None, None], np.array([0])))[0, 0]
+    return stats.nbinom.pmf(x, SHAPE, odds) * noise
+
+
+@pytest.mark.parametrize(
+    ("of", "other", "error"),
+    [
+        (TWO_LOOKS, ONE_LOOK, 1e-6),
+        (table([90, -3, 90], DiscreteLaplace(2.0), (3,)), ONE_LOOK, 1e-6),
+        *(
+            (table([y], noise(300.0), (1,)), table([y], noise(390.0), (1,)), 0.02)
+            for noise in (DiscreteLaplace, DiscreteGaussian)
+            for y in (-500, 100, 4000)
+        ),
+    ],
+)
+def test_what_was_drawn_is_as_likely_as_by_all_counts(of, other, error):
+    """Where many counts share a node, two in a hundred of the largest likelihood at most, and
+    more for noise that is 30 % wider.
+    """
+    law = IntensityLaw(np.log(40.0), of.largest)
+    masses = exact_masses(of, np.arange(of.largest + 1), law.points).sum(axis=1)
+    exact = masses / masses.max()
+    far = []
+    for each in (of, other):
+        cells = DrawnCells(each, law)
+        found = law.evidence(cells.of_classes(law)).masses[cells.kind[0]]
+        far.append(np.abs(found - exact).max())
+    assert far[0] < error
+    assert far[1] > 1.2 * error
+
+
+@pytest.mark.parametrize(("y", "scale", "point"), [(-2, 2.0, 4), (150, 3.0, 48), (900, 300.0, 62)])
+def test_counts_are_drawn_given_points(y, scale, point):
+    """The p-value of the cumulative probabilities at 1e-6; four points on, they differ."""
+    of, rng = table([y], DiscreteLaplace(scale), (1,)), np.random.default_rng(2)
+    law = IntensityLaw(np.log(40.0), of.largest)
+    x = np.arange(of.largest + 1)
+
+    def p_value(exact):
+        cumulative = np.append(0.0, np.cumsum(exact_masses(of, x, exact)))
+        cumulative /= cumulative[-1]
+        drawn = DrawnCells(of, law).counts(np.full((4000, 1), point), rng)[:, 0]
+        return stats.kstest(rng.uniform(cumulative[drawn], cumulative[drawn + 1]), "uniform").pvalue
+
+    assert p_value(point) > FALSE_ALARM
+    assert p_value(point + 4) < FALSE_ALARM
 
 
 def test_answers_agree_with_its_own_draws(posterior):

@@ -15,6 +15,7 @@ the count and the point is a Gamma law again.
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +28,7 @@ STEP, SHAPE = 0.1, 100.0
 #: The least number of steps by which all components can be shifted to others.
 UNIT = 10
 #: How far the location may be from the origin, in steps.
-REACH = 60
+REACH = 120
 #: The lowest point, that of an empty cell, and its share of `base`; the mass of the prior of w.
 _LOWEST, _EMPTY, _MASS = -75, 0.15, 4.0
 #: Counts up to this have a class each; larger ones share classes that grow by so much.
@@ -42,6 +43,19 @@ _LEAST, _TINY = 1e-12, np.float32(1e-37)
 _SLOW = 1e-18
 
 
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Likelihoods of the points of the lattice of ln λ, a row for each kind of cell.
+
+    `masses`, shape `(kinds, points)`, and `empty`, that of an empty cell, shape `(kinds,)`, are up
+    to a factor `exp(log_top)` of each row.
+    """
+
+    masses: NDArray[np.float32]
+    empty: NDArray[np.float32]
+    log_top: NDArray[np.float32]
+
+
 class IntensityLaw:
     """Intensities on a lattice, the components of their law, and the probabilities of counts.
 
@@ -50,9 +64,9 @@ class IntensityLaw:
     origin : logarithm of a typical intensity.
     largest : the largest count that is possible.
 
-    Counts fall into classes: one for each small count, then one for every 2 %. `kernels`, shape
-    `(j, g)`, are the components but the empty one on the lattice of ln γ, of which `first` is the
-    first point in steps; `base`, shape `(j + 1,)`, begins with the empty one.
+    Counts fall into classes: one for each small count, then one for every 2 %, with `values`.
+    `kernels`, shape `(j, g)`, are the components but the empty one on the lattice of ln γ, of which
+    `first` is the first point in steps; `base`, shape `(j + 1,)`, begins with the empty one.
     """
 
     def __init__(self, origin: float, largest: int) -> None:
@@ -72,23 +86,33 @@ class IntensityLaw:
         density = special.expit(centres) * special.expit(-centres)
         shares = density / np.where(spread > 0.2, self._wide, 51)
         self.base = np.concatenate([[_EMPTY], (1 - _EMPTY) * shares / shares.sum()])
-        classes = math.floor(self.place(largest)) + 2
-        index = np.arange(classes)
-        values = np.where(
+        index = np.arange(math.floor(self.place(largest)) + 2)
+        self.values = np.where(
             index <= _DENSE, index, _DENSE * np.exp(_GROWTH * np.maximum(index - _DENSE, 0))
         )
         highest = math.ceil(math.log(1.5 * (largest + 5)) / STEP)
         points = np.arange(_LOWEST, highest + 1)
-        log_pmf = _log_negative_binomial(values[:, None], np.exp(STEP * points))
-        self.log_top = log_pmf.max(axis=1)
-        pmf = _without_tails(np.exp(log_pmf - self.log_top[:, None])).astype(np.float32)
+        log_p = _log_negative_binomial(self.values[:, None], np.exp(STEP * points))
+        self._log_top = log_p.max(axis=1, keepdims=True)
+        self._pmf = np.exp(log_p - self._log_top)
         #: Points of the lattice from that of the lowest location and γ on; those beyond the ends
         #: stand for the ends.
         self.points = np.clip(
             np.arange(self.origin - REACH + self.first, self.origin + REACH + 91), _LOWEST, highest
         )
-        self.pmf = np.ascontiguousarray(pmf[:, self.points - _LOWEST])
-        self.empty = pmf[:, 0]
+
+    def evidence(self, shares: Floats | None = None) -> Evidence:
+        """Likelihoods by the class of a count, or by what has the probability `shares`, shape
+        `(kinds, classes)`, given each class.
+        """
+        masses, log_top = self._pmf, self._log_top
+        if shares is not None:
+            masses = shares @ (np.exp(log_top) * masses)
+            top = masses.max(axis=1, keepdims=True)
+            masses, log_top = masses / top, np.log(top)
+        masses = _without_tails(masses).astype(np.float32)
+        on_points = np.ascontiguousarray(masses[:, self.points - _LOWEST])
+        return Evidence(on_points, masses[:, 0], log_top[:, 0].astype(np.float32))
 
     @property
     def gammas(self) -> int:
@@ -98,13 +122,13 @@ class IntensityLaw:
     def place(self, counts: ArrayLike) -> Floats:
         """The classes of counts, not rounded."""
         counts = np.asarray(counts, dtype=np.float64)
+        if counts.max() <= _DENSE:
+            return counts
         beyond = np.log(np.maximum(counts, _DENSE) / _DENSE) / _GROWTH
         return np.minimum(counts, _DENSE) + beyond
 
     def classes(self, counts: Integers) -> Integers:
         """The nearest classes of counts."""
-        if counts.max() <= _DENSE:
-            return counts
         return np.rint(self.place(counts)).astype(np.int64)
 
     def density(self, weights: Floats) -> Floats:
@@ -122,22 +146,22 @@ class IntensityLaw:
         return np.asarray(np.sqrt(density @ ln_gamma**2 - mean**2))
 
     def log_masses(
-        self, weights: Floats, classes: Integers, lowest: int, highest: int
+        self, evidence: Evidence, kinds: Integers, weights: Floats, lowest: int, highest: int
     ) -> NDArray[np.float32]:
-        """`ln P(count | location)` of some classes at the locations from `lowest` to `highest`
-        steps off the origin; shape `(chains, classes, locations)`.
+        """`ln P(evidence | location)` of some kinds of cells at the locations from `lowest` to
+        `highest` steps off the origin; shape `(chains, kinds, locations)`.
         """
         locations, density = highest - lowest + 1, self.density(weights)
         start = lowest + REACH
-        part = self.pmf[classes, start : start + self.gammas + locations - 1]
+        part = evidence.masses[kinds, start : start + self.gammas + locations - 1]
         found = np.empty((len(weights), len(part), locations), dtype=np.float32)
         for chain, masses in enumerate(_without_tails(density).astype(np.float32)):
             padded = np.pad(masses, locations - 1)
             windows = np.lib.stride_tricks.sliding_window_view(padded, locations)[:, ::-1]
             found[chain] = part @ windows
-            found[chain] += np.float32(weights[chain, 0]) * self.empty[classes, None]
+            found[chain] += np.float32(weights[chain, 0]) * evidence.empty[kinds, None]
         np.log(found + _TINY, out=found)
-        found += self.log_top[classes, None].astype(np.float32)
+        found += evidence.log_top[kinds, None]
         return found
 
     def prior_weights(self, chains: int, rng: np.random.Generator) -> Floats:
@@ -188,9 +212,18 @@ def _without_tails(masses: Floats) -> Floats:
     return np.where(masses < _SLOW, 0.0, masses)
 
 
+def log_choose(counts: Floats | Integers) -> Floats:
+    """Logarithm of what does not depend on the mean of a negative binomial law of `SHAPE`."""
+    whole = special.gammaln(counts + SHAPE) - special.gammaln(SHAPE)
+    return np.asarray(whole - special.gammaln(counts + 1.0))
+
+
+def log_odds(means: Floats) -> Floats:
+    """Logarithm of the factor by which each record changes the probability."""
+    return np.asarray(np.log(means) - np.log(SHAPE + means))
+
+
 def _log_negative_binomial(counts: Floats, means: Floats) -> Floats:
     """`ln P(count)` of a Poisson law whose mean has a Gamma law of `SHAPE` and a mean."""
-    log_choose = special.gammaln(counts + SHAPE) - special.gammaln(counts + 1)
-    log_choose = log_choose - special.gammaln(SHAPE)
-    total = np.log(SHAPE + means)
-    return log_choose + SHAPE * (math.log(SHAPE) - total) + counts * (np.log(means) - total)
+    none = SHAPE * (math.log(SHAPE) - np.log(SHAPE + means))
+    return log_choose(counts) + none + counts * log_odds(means)

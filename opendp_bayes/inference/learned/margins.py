@@ -16,13 +16,16 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import one_of
 from opendp_bayes.inference.learned.intensity_law import STEP
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Places that an effect may move to at once, its own among them, and how far apart they may be.
+#: Places that an effect may move to at once, its own among them, how far apart they may be, and the
+#: farthest of them.
 WIDTH, _SPACINGS = 17, (1, 4)
+FARTHEST = (WIDTH - 1) * max(_SPACINGS)
 #: Scales of effects, the logarithms of their prior masses, and of the sums that normalise a law of
 #: that scale on the lattice.
 SCALES = np.exp(np.linspace(-3.3, 1.3, 24))
@@ -62,11 +65,14 @@ class Margin:
         present, start = np.unique(np.sort(self.level), return_index=True)
         return np.argsort(self.level, kind="stable"), start, present
 
-    def totals(self, values: Floats) -> Floats:
-        """Sums over the cells of each level of values of shape `(chains, k, ...)`."""
+    def totals(self, values: NDArray[np.float32], places: Integers, steps: Integers) -> Floats:
+        """Sums over the cells of each level of the values that are at the cells' `places`, shape
+        `(chains, k)`, and each of their level's `steps` on; shaped as these are.
+        """
         order, start, present = self._sorted
-        found = np.zeros((len(values), self.number, *values.shape[2:]))
-        found[:, present] = np.add.reduceat(values[:, order], start, axis=1)
+        at = places[:, order, None] + np.take(steps, self.level[order], axis=1)
+        found = np.zeros(steps.shape)
+        found[:, present] = np.add.reduceat(np.take(values, at), start, axis=1)
         return found
 
     def steps_from(self, shape: tuple[int, int], rng: np.random.Generator) -> Integers:

@@ -1,8 +1,8 @@
 """Markov chains of the learned prior. A sweep moves, in turn,
 
-1. the true counts, given weights and effects: each to one of 11 equally spaced places around it,
-   of a random spacing; with a public number of records, two cells exchange records: first any
-   two, then two whose draws are alike, as many may go from one to the other at once;
+1. the true counts, where the number of records is public: two cells exchange records, first any
+   two, then two whose draws are alike, as many may go from one to the other at once. Where it is
+   private, counts are summed over (`drawn_cells`);
 2. the weights of components: pairs divide theirs anew, cells integrated out; then each cell's
    component, and all weights given these; all locations go up while the components go down, or the
    other way round;
@@ -21,14 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import one_of
+from opendp_bayes.inference.learned.drawn_cells import DrawnCells, columns
 from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, UNIT, IntensityLaw
-from opendp_bayes.inference.learned.margins import Margin, exchanged, handed_down, nested
+from opendp_bayes.inference.learned.margins import FARTHEST, Margin, exchanged, handed_down, nested
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Ratio of the spacings between which the counts' steps choose, of which each is tried in every
-#: sweep on average; and places of a step, its own among them.
-_SPACING, _PLACES = 8, 11
+#: Ratio of the spacings between which the counts' steps choose; how often each of these is tried in
+#: a sweep, on average; and places of a step, its own among them.
+_SPACING, _ROUNDS, _PLACES = 8, 3, 11
 _IMPOSSIBLE, _TINY = -1e30, 1e-300
 #: Pairs of components that have less than this together are left as they are.
 _MATTERS = 1e-3
@@ -62,6 +63,8 @@ class Sweeps:
         rng: np.random.Generator,
     ) -> None:
         self._table, self._law, self._margins, self._rng = table, law, margins, rng
+        self._drawn = DrawnCells(table, law) if table.size is None else None
+        self._evidence = law.evidence(None if self._drawn is None else self._drawn.of_classes(law))
         self._nested = nested(margins)
         self._chain = np.arange(chains)[:, None]
         reach = max(min(2 * table.scale, law.largest) / _PLACES, 1.0)
@@ -73,18 +76,32 @@ class Sweeps:
         ]
         self.tau = [np.full(chains, 12) for _ in margins]
         self.location: Integers = np.zeros((chains, table.k), dtype=np.int64)
+        if margins:  # so that no cell is further off than components reach
+            level, number = margins[0].level, margins[0].number
+            cells = np.maximum(np.bincount(level, minlength=number), 1)
+            means = np.bincount(level, self.counts[0], number) / cells
+            start = np.rint(np.log(np.maximum(means, table.scale)) / STEP) - law.origin
+            self.effects[0] += np.clip(start, -REACH, REACH).astype(np.int64)
+            self.location += self.effects[0][:, level]
 
     def sweep(self, times: int = 1) -> None:
         """Move everything, so many times."""
         for _ in range(times):
-            reached = self._reached_classes()
-            self._tabulate(reached, int(self.location.min()), int(self.location.max()))
-            for _ in range(self._spacings):
-                self._move_counts()
+            if self._drawn is None:
+                self._tabulate(self._reached_classes(), 0)
+                for _ in range(_ROUNDS * self._spacings):
+                    for order in self._table.orders(self._rng):
+                        self._exchange(order[:-1:2], order[1::2])
             self._move_weights()
             if self._margins:
-                self._tabulate(np.unique(self._law.classes(self.counts)), -REACH, REACH)
+                self._tabulate(np.unique(self._kinds()), FARTHEST * len(self._margins))
                 self._move_effects()
+
+    def _kinds(self) -> Integers:
+        """Rows of the evidence of each cell, shape `(chains, k)`."""
+        if self._drawn is None:
+            return self._law.classes(self.counts)
+        return np.broadcast_to(self._drawn.kind, self.location.shape)
 
     def drawn(self) -> Draw:
         """State of the chains, with a point of ln γ drawn for each cell."""
@@ -92,10 +109,13 @@ class Sweeps:
         p = np.empty((rows.number.size, law.gammas + 1))
         p[:, :-1] = rows.windows * law.density(self.weights)[rows.chain]
         p[:, -1] = self.weights[rows.chain, 0] * rows.empty
-        points = self._column(p, rows.of_cell)
+        points = columns(p, rows.of_cell, self._rng)
         empty = points == law.gammas
         places = law.points[np.where(empty, 0, points + self.location + REACH)]
-        intensity = np.exp(STEP * np.where(empty, law.points[0], places))
+        places = np.where(empty, law.points[0], places)
+        if self._drawn is not None:
+            self.counts = self._drawn.counts(places, self._rng)
+        intensity = np.exp(STEP * places)
         scale = intensity / (intensity + SHAPE)
         tau = np.array(self.tau, dtype=np.int64).T.reshape(len(self.counts), len(self.tau))
         mean = (SHAPE + self.counts) * scale
@@ -104,48 +124,44 @@ class Sweeps:
     def _reached_classes(self) -> Integers:
         """The classes of all counts that the moves of one sweep may come to, and the next ones."""
         step = (_PLACES - 1) * _SPACING ** (self._spacings - 1)
-        far = step * self._spacings * (1 if self._table.size is None else 2)
+        far = 2 * step * _ROUNDS * self._spacings
         ends = np.clip([self.counts - far, self.counts + far], 0, self._law.largest)
         first, last = self._law.place(ends).astype(np.int64)
-        begun = np.bincount(first.ravel(), minlength=len(self._law.pmf))
-        ended = np.bincount(last.ravel() + 2, minlength=len(self._law.pmf))
+        begun = np.bincount(first.ravel(), minlength=self._law.values.size)
+        ended = np.bincount(last.ravel() + 2, minlength=self._law.values.size)
         return np.flatnonzero(np.cumsum(begun) > np.cumsum(ended)[: begun.size])
 
-    def _tabulate(self, classes: Integers, lowest: int, highest: int) -> None:
-        """`ln P(count | location)` of some classes at the locations from `lowest` to `highest`."""
-        masses = self._law.log_masses(self.weights, classes, lowest, highest)
-        self._lowest, self._locations = lowest, masses.shape[2]
-        self._row_of = np.zeros(len(self._law.pmf), dtype=np.int64)
-        self._row_of[classes] = np.arange(classes.size)
-        self._row = self._chain * classes.size
+    def _tabulate(self, kinds: Integers, steps: int) -> None:
+        """`ln P(evidence | location)` of some kinds at all locations that cells come to in so many
+        steps, or that are tried; those beyond `REACH` are impossible.
+        """
+        first = max(int(self.location.min()) - steps, -REACH - FARTHEST)
+        last = min(int(self.location.max()) + steps, REACH + FARTHEST)
+        lowest, highest = max(first, -REACH), min(last, REACH)
+        masses = self._law.log_masses(self._evidence, kinds, self.weights, lowest, highest)
+        if lowest > first or highest < last:
+            ends = ((0, 0), (0, 0), (lowest - first, last - highest))
+            masses = np.pad(masses, ends, constant_values=_IMPOSSIBLE)
+        self._lowest, self._locations = first, masses.shape[2]
+        self._row_of = np.zeros(self._evidence.empty.size, dtype=np.int64)
+        self._row_of[kinds] = np.arange(kinds.size)
+        self._row = self._chain * kinds.size
         self._flat = masses.reshape(-1)
 
-    def _log_mass(self, counts: Integers, cells: Integers | slice) -> Floats:
+    def _log_mass(self, counts: Integers, cells: Integers) -> Floats:
         """`ln P(count | location)` of candidates for the counts of some cells, shape `(chains,
         cells, candidates)`; linear in between classes.
         """
-        place = self._law.place(np.clip(counts, 0, self._law.largest))
+        possible = np.clip(counts, 0, self._law.largest)
+        place = self._law.place(possible)
         below = place.astype(np.int64)
-        at = (self._row[..., None] + self._row_of[below]) * self._locations
-        at += self.location[:, cells, None] - self._lowest
-        found = self._flat[at]
+        start = self._row * self._locations + self.location[:, cells] - self._lowest
+        at = start[..., None] + self._row_of[below] * self._locations
+        found = np.take(self._flat, at)
         part = place - below
         if part.any():
-            found = found + part * (self._flat[at + self._locations] - found)
-        impossible = (counts < 0) | (counts > self._law.largest)
-        return np.where(impossible, _IMPOSSIBLE, found)
-
-    def _move_counts(self) -> None:
-        """Move all counts, or exchange records between pairs of cells."""
-        if self._table.size is None:
-            every = slice(None)
-            steps = self._steps(self.counts.shape)
-            candidates = self.counts[..., None] + steps
-            log_p = self._table.log_noise(candidates, every) + self._log_mass(candidates, every)
-            self.counts = _chosen(candidates, log_p, self._rng)
-            return
-        for order in self._table.orders(self._rng):
-            self._exchange(order[:-1:2], order[1::2])
+            found = found + part * (np.take(self._flat, at + self._locations) - found)
+        return np.where(possible == counts, found, _IMPOSSIBLE)
 
     def _exchange(self, ones: Integers, others: Integers) -> None:
         """Exchange records between each of some cells and another."""
@@ -170,15 +186,15 @@ class Sweeps:
         """Likelihoods of cells, with one row for those of a chain that agree in class and
         location.
         """
-        law, locations = self._law, 2 * REACH + 1
-        key = self._chain * len(law.pmf) + law.classes(self.counts)
+        evidence, locations = self._evidence, 2 * REACH + 1
+        key = self._chain * evidence.empty.size + self._kinds()
         key = key * locations + self.location + REACH
         rows, of_cell, number = np.unique(key, return_inverse=True, return_counts=True)
         rest, location = np.divmod(rows, locations)
-        chain, row_class = np.divmod(rest, len(law.pmf))
-        windows = np.lib.stride_tricks.sliding_window_view(law.pmf, law.gammas, axis=1)
-        found = windows[row_class, location]
-        return _Rows(chain, found, law.empty[row_class], number, of_cell.reshape(key.shape))
+        chain, kind = np.divmod(rest, evidence.empty.size)
+        every = np.lib.stride_tricks.sliding_window_view(evidence.masses, self._law.gammas, axis=1)
+        found = every[kind, location]
+        return _Rows(chain, found, evidence.empty[kind], number, of_cell.reshape(key.shape))
 
     def _move_weights(self) -> None:
         """Draw a component for each cell, and the weights given all of them, after pairs of
@@ -187,7 +203,7 @@ class Sweeps:
         law, rows = self._law, self._rows()
         likelihood = np.concatenate([rows.empty[:, None], rows.windows @ law.kernels32.T], axis=1)
         self._share_anew(likelihood, rows)
-        component = self._column(likelihood * self.weights[rows.chain], rows.of_cell)
+        component = columns(likelihood * self.weights[rows.chain], rows.of_cell, self._rng)
         number = self.weights.shape[1]
         place = (self._chain * number + component).ravel()
         cells = np.bincount(place, minlength=self.weights.size).reshape(self.weights.shape)
@@ -242,26 +258,15 @@ class Sweeps:
             self.weights[:, one] += change
             self.weights[:, other] -= change
 
-    def _column(self, p: Floats, of_cell: Integers) -> Integers:
-        """A column for each cell, drawn in proportion to the entries of its row."""
-        p = np.cumsum(p, axis=1, dtype=np.float64)
-        p /= p[:, -1:]
-        p += np.arange(len(p))[:, None]
-        found = np.searchsorted(p.reshape(-1), of_cell + self._rng.random(of_cell.shape))
-        return np.clip(found - of_cell * p.shape[1], 0, p.shape[1] - 1)
-
     def _move_effects(self) -> None:
         """Move the effects of all margins, their scales, and what two margins share."""
-        rng, classes = self._rng, self._law.classes(self.counts)
-        row = (self._row + self._row_of[classes]) * self._locations + REACH
+        rng = self._rng
+        row = (self._row + self._row_of[self._kinds()]) * self._locations - self._lowest
         for at, margin in enumerate(self._margins):
             effects, tau = self.effects[at], self.tau[at]
             steps = margin.steps_from(effects.shape, rng)
-            places = self.location[..., None] + steps[:, margin.level]
-            inside = np.abs(places) <= REACH
-            log_p = np.where(inside, self._flat[row[..., None] + places * inside], _IMPOSSIBLE)
-            places = effects[..., None] + steps
-            moved, self.tau[at] = margin.moved(places, margin.totals(log_p), tau, rng)
+            totals = margin.totals(self._flat, row + self.location, steps)
+            moved, self.tau[at] = margin.moved(effects[..., None] + steps, totals, tau, rng)
             self.location = self.location + (moved - effects)[:, margin.level]
             self.effects[at] = moved
         for first, second in pairwise(range(len(self._margins))):
@@ -289,8 +294,3 @@ class _Rows:
     empty: NDArray[np.float32]
     number: Integers
     of_cell: Integers
-
-
-def _chosen(candidates: Integers, log_p: Floats, rng: np.random.Generator) -> Integers:
-    place = one_of(log_p, rng)[..., None]
-    return np.take_along_axis(candidates, place, axis=-1)[..., 0]
