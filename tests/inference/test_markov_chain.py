@@ -113,3 +113,8 @@ def test_diagnostics_of_constant_chains():
     assert r_hat_and_ess(np.ones((4, 10))) == (1.0, 40.0)
     apart = r_hat_and_ess(np.repeat(np.arange(4.0)[:, None], 10, axis=1))
     assert apart[0] == np.inf
+
+
+def test_chains_that_stay_apart_have_not_met_however_they_are_rounded():
+    counts = np.random.default_rng(0).integers(40, size=(16, 1))
+    assert r_hat_and_ess(np.repeat(counts, 101, axis=1))[0] == np.inf

@@ -27,6 +27,8 @@ Kernel = Callable[[Integers, Generator], Integers]
 
 #: Chains are trusted up to this R-hat, and from so many effective draws on.
 LARGEST_R_HAT, FEWEST_EFFECTIVE = 1.05, 100
+#: A variance of normal scores that rounding makes of equal ones.
+_ROUNDING = 1e-24
 _CHAINS = 64
 #: Moves of every chain in the first run. A run is doubled until it has the wanted effective draws,
 #: at most so many times.
@@ -195,8 +197,8 @@ def _normal_scores(values: Floats) -> Floats:
 def _r_hat(values: Floats) -> float:
     within = np.mean(np.var(values, axis=1, ddof=1))
     between = np.var(np.mean(values, axis=1), ddof=1)
-    if within == 0:
-        return float("inf") if between > 0 else 1.0
+    if within < _ROUNDING:
+        return float("inf") if between > _ROUNDING else 1.0
     length = values.shape[1]
     return float(np.sqrt((length - 1) / length + between / within))
 
