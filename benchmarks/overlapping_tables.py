@@ -19,7 +19,7 @@ from statsmodels.datasets import anes96
 import opendp_bayes as ob
 
 #: Releases of the regression, and records and copies of each.
-RUNS, RECORDS, COPIES = 60, 2000, 20
+RUNS, RECORDS, COPIES = 250, 2000, 20
 TRUE = np.array([0.0, 1.0, 0.0])
 #: Ten variables of the American National Election Study of 1996, in up to 12 classes.
 CLASSES = {"popul": (0, 1, 10, 50, 200, 1000), "income": range(1, 25, 2), "age": range(18, 90, 9)}

@@ -19,8 +19,9 @@ from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_std
 
 #: Counts whose weights under the prior are looked up.
 _TABULATED = 4096
-#: Concentrations that are tried where it is learned, for each cell of the largest clique.
-LEARNED = 0.05 * 2.0 ** (np.arange(21) / 2)
+#: Concentrations that are tried where it is learned, for each cell of the largest clique: no more
+#: than those of a prior that says little, since a strong one draws even tables to the middle.
+LEARNED = 0.05 * 2.0 ** (np.arange(11) / 2)
 
 
 @dataclass(frozen=True, eq=False)
