@@ -65,7 +65,7 @@ class RandomSurvey:
         if not self.learned:
             return [self.survey], np.ones(1)
         largest = max(2 ** len(clique) for clique in self.survey.cliques)
-        each = 0.05 * 2 ** (np.arange(21) / 2)
+        each = 0.05 * 2 ** (np.arange(11) / 2)
         log_prior = np.log(each / 0.5) - 2 * np.log1p(each / 0.5)  # log-logistic, in steps of ln
         surveys = [replace(self.survey, concentration=float(largest * one)) for one in each]
         return surveys, softmax(log_prior)
