@@ -13,7 +13,6 @@ from scipy import special
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.noise_aware import is_quick, noise_aware_posterior
-from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import ReleasedData
 
@@ -124,7 +123,7 @@ def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estim
     return estimate_of(release.posterior, level)
 
 
-def estimate_of(posterior: NoiseAwarePosterior | TablePosterior, level: float) -> Estimate:
+def estimate_of(posterior: NoiseAwarePosterior, level: float) -> Estimate:
     """Estimate from a posterior, with intervals of probability `level`."""
     return Estimate(posterior.mean(), posterior.std(), *posterior.interval(level))
 

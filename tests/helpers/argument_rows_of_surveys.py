@@ -169,6 +169,18 @@ SURVEYS = [
         vary("label", ("a", "b"), SMALLER),
     ),
     *rows(
+        of_variables(TablePosterior.marginal),
+        {"self": TABLE, "variables": ["x"]},
+        first_mean,
+        vary("variables", ["y"], LARGER),
+    ),
+    *rows(
+        of_variables(TablePosterior.conditional),
+        {"self": TABLE, "variables": ["x"], "y": "a"},
+        first_mean,
+        vary("variables", ["y"], REFUSED),
+    ),
+    *rows(
         TablePosterior.compare,
         {"self": SURVEY.marginal("x"), "other": SURVEY.conditional("x", y="a")},
         first_mean,

@@ -20,7 +20,7 @@ from opendp_bayes import (
 )
 from opendp_bayes.inference.answers.ordered import OrderedShares, quantiles_of
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
-from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
+from opendp_bayes.inference.survey_tables.table_posterior import TableDraws, TablePosterior
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from tests.helpers import brute_force
 from tests.helpers.releases import promise
@@ -209,7 +209,8 @@ def test_of_a_learned_prior_and_of_different_records(release):
 def test_of_a_table_of_a_survey():
     rng = np.random.default_rng(4)
     theta = rng.dirichlet([3.0, 2.0, 1.0, 4.0], (4, 500))
-    table = TablePosterior(("income",), ("a", "b", "c", "d"), True, theta, None)
+    one = TableDraws(theta)
+    table = TablePosterior(None, one, ("a", "b", "c", "d"), ("income",), {}, True)
     for level in LEVELS:
         found = table.quantile(level, edges=[0, 1, 2, 3, 4])
         flat = np.cumsum(theta.reshape(-1, 4), axis=1)
@@ -219,7 +220,7 @@ def test_of_a_table_of_a_survey():
         of_draws = [np.interp(level, np.append(0.0, row), range(5)) for row in flat]
         assert found.value.mean() == pytest.approx(np.mean(of_draws), abs=1e-9)
         assert 1000 < found.value.draws <= 2000
-    joint = TablePosterior(("x", "y"), (("a", "b"), ("a", "c")), True, theta[..., :2], None)
+    joint = TablePosterior(None, one, tuple("abcd"), ("x", "y"), {}, True)
     with pytest.raises(ValueError, match=r"axes=\['x', 'y'\]"):
         joint.quantile(0.5)
 

@@ -13,6 +13,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.inference.survey_tables import consistent_draws
+from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import promise
 
 LABELS: dict[str, tuple[Any, ...]] = {
@@ -128,7 +129,7 @@ def test_numbers_of_a_table() -> None:
     table = posterior().marginal("vote")
     lower, upper = table.interval(0.9)
     assert np.all((lower < table.mean()) & (table.mean() < upper))
-    np.testing.assert_allclose(table.cdf(upper), 0.95, atol=1e-3)
+    np.testing.assert_allclose(np.diag(table.cdf(upper)), 0.95, atol=1e-3)
     difference = table.difference("left", "none")
     assert difference.mean() == pytest.approx(table.mean()[0] - table.mean()[2])
     odds, least = table.odds("left"), table.interval()[0][0]
@@ -146,6 +147,156 @@ def test_numbers_of_a_table() -> None:
         ("age", "vote"): (7, 6),
         ("age", "region"): (7, 6),
     }
+
+
+def answers_of(p: Any) -> dict[str, Any]:
+    """For every public member of a posterior what it says of the votes, as functions of the table,
+    and the same of its draws p, shape `(draws, 3)`, with how far apart they may be.
+    """
+    left, right, none = p.T
+    among = left / (left + none)
+    value = [np.interp(0.3, [0.0, *np.cumsum(row)], range(4)) for row in p]
+    near = np.mean(abs(p - p.mean(axis=0)) < 0.01, axis=0) / 0.02
+    return {
+        "mean": (lambda t: t.mean(), p.mean(axis=0), 1e-12),
+        "std": (lambda t: t.std(), p.std(axis=0), 1e-12),
+        # A density by draws has a relative error of 0.1, root mean square.
+        "pdf": (lambda t: np.diag(t.pdf(p.mean(axis=0))) / near, np.ones(3), 0.35),
+        "cdf": (lambda t: t.cdf(0.3), np.mean(p <= 0.3, axis=0), 0.005),
+        "interval": (lambda t: t.interval(0.9), np.quantile(p, [0.05, 0.95], axis=0), 5e-4),
+        "sample": (lambda t: np.sort(t.sample(len(p), 1), axis=0), np.sort(p, axis=0), 1e-12),
+        # Counts of a draw have a deviation of 500 at most, means of 6144 of them one of 6.4.
+        "predictive": (lambda t: t.predictive(10**6, len(p), 1).mean(0), 1e6 * p.mean(0), 50),
+        "merged": (lambda t: t.merged({"x": ["left", "none"]}).std()[0], (left + none).std(), 1e-9),
+        "given": (lambda t: t.given(["left", "none"]).std()[0], among.std(), 1e-9),
+        "dirichlet": (lambda t: t.dirichlet() / t.dirichlet().sum(), p.mean(axis=0), 0.005),
+        "probability": (lambda t: t.probability(lambda q: q[0] > q[2])[0], (left > none).mean(), 0),
+        "difference": (lambda t: t.difference("left", "none").std(), (left - none).std(), 1e-9),
+        "ratio": (lambda t: t.ratio("left", "none").mean(), (left / none).mean(), 1e-3),
+        "odds": (lambda t: t.odds("left").mean(), (left / (1 - left)).mean(), 1e-3),
+        "cumulative": (lambda t: t.cumulative()["right"].std(), (left + right).std(), 1e-9),
+        "quantile": (
+            lambda t: t.quantile(0.3).probabilities,
+            [(left >= 0.3).mean(), (left < 0.3).mean(), 0],
+            1e-12,
+        ),
+        "quantiles": (
+            lambda t: t.quantiles([0.3], edges=[0, 1, 2, 3])[0.3].value.interval(),
+            np.quantile(value, [0.025, 0.975]),
+            1e-9,
+        ),
+        "quantity": (lambda t: t.quantity(lambda q: q["left"] ** 2).mean(), (left**2).mean(), 1e-9),
+    }
+
+
+#: What is no function of the draws of these probabilities.
+OTHERS: dict[str, Any] = {
+    "categories": lambda t: t.categories == ("left", "right", "none"),
+    "axes": lambda t: t.axes == ("vote",),
+    "prior": lambda t: t.prior == (0.0,) * 3,
+    "release": lambda t: not hasattr(t, "release"),
+    "learned": lambda t: math.isclose(
+        t.learned["concentration"].mean(), posterior().concentration.mean()
+    ),
+    "diagnostics": lambda t: t.diagnostics.categories == t.categories,
+    "counts": lambda t: np.all(abs(t.counts.mean() - SIZE * t.mean()) < 1),
+    "size": lambda t: (t.size.mean(), t.size.std()) == (SIZE, 0),
+    "marginal": lambda t: np.array_equal(t.marginal("vote").mean(), t.mean()),
+    "conditional": lambda t: np.array_equal(
+        posterior().marginal("vote", "age").conditional("vote", age=True).mean(),
+        posterior().conditional("vote", age=True).mean(),
+    ),
+    "compare": lambda t: np.all(t.compare(t).std() == 0),
+}
+
+
+def test_a_table_answers_what_every_posterior_does() -> None:
+    found = posterior()
+    table = found.marginal("vote")
+    draws = found._theta(found._places(["vote"])).reshape(-1, 3)
+    public = {name for name in vars(ob.NoiseAwarePosterior) if not name.startswith("_")}
+    of_draws = answers_of(draws)
+    assert public - {"to_arviz"} <= of_draws.keys() | OTHERS.keys()
+    for name, (said, expected, apart) in of_draws.items():
+        np.testing.assert_allclose(said(table), expected, rtol=0, atol=apart, err_msg=name)
+    for name, holds in OTHERS.items():
+        assert holds(table), name
+    left = table["left"]
+    assert (left.label, left.mean()) == ("left", pytest.approx(draws[:, 0].mean()))
+
+
+def test_arviz_has_the_chains() -> None:
+    arviz_or_skip()
+    table = posterior().marginal("vote")
+    theta = table.to_arviz().posterior["theta"]
+    assert theta.shape[:2] == posterior()._draws.shape
+    np.testing.assert_allclose(theta.mean(("chain", "draw")), table.mean(), rtol=1e-12)
+
+
+def test_answers_of_other_draws_are_seen() -> None:
+    """Of the same draws with the categories moved on every answer differs."""
+    found = posterior()
+    draws = found._theta(found._places(["vote"])).reshape(-1, 3)[:, [1, 2, 0]]
+    for said, expected, apart in answers_of(draws).values():
+        assert not np.allclose(said(found.marginal("vote")), expected, rtol=0, atol=apart)
+
+
+def test_tables_made_of_a_table() -> None:
+    """They are those of the survey, also where the table itself is implied and they are not."""
+    found = posterior()
+    whole = found.marginal("vote", "age", "region")
+    for made, own in (
+        (whole.marginal("age", "vote"), found.marginal("age", "vote")),
+        (whole.conditional("vote", age=True), found.conditional("vote", age=True)),
+        (whole.conditional(region=2), found.conditional("vote", "age", region=2)),
+        (
+            found.conditional("vote", "age", region=2).conditional("vote", age=False),
+            found.conditional("vote", region=2, age=False),
+        ),
+    ):
+        assert (made.axes, made.measured) == (own.axes, own.measured)
+        np.testing.assert_array_equal(made.mean(), own.mean())
+    votes = whole.merged(
+        {vote: [cell for cell in whole.categories if cell[0] == vote] for vote in LABELS["vote"]}
+    )
+    np.testing.assert_allclose(votes.std(), found.marginal("vote").std(), rtol=1e-9)
+    assert np.all(votes.compare(found.marginal("vote")).std() < 1e-12)
+    left = found.marginal("age", "vote").given([(True, "left"), (True, "right")])
+    among = found.conditional("vote", age=True).given(["left", "right"])
+    np.testing.assert_allclose(left.std(), among.std(), rtol=1e-9)
+    np.testing.assert_allclose(left.counts.mean(), among.counts.mean())
+    assert left.size.mean() == pytest.approx(among.size.mean())
+
+
+def test_numbers_of_draws_are_no_more_than_there_are() -> None:
+    table = posterior().marginal("vote")
+    rows, effective = len(table._true_counts.rows), table.diagnostics.ess.min()
+    all_of_them, some = (table.quantity(lambda q: q["left"], draws=draws) for draws in (rows, 100))
+    assert all_of_them.draws == pytest.approx(min(effective, rows))
+    assert 98 < some.draws <= 100
+    assert table.quantity(lambda q: q["left"]).draws == all_of_them.draws
+
+
+def test_the_concentration_is_a_certainty_where_it_was_given() -> None:
+    found = ob.survey_posterior({"vote": release("vote")}, concentration=2, effective_draws=20)
+    concentration = found.marginal("vote").learned["concentration"]
+    assert (concentration.mean(), concentration.std()) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda t: t.release, AttributeError, "release: a table of a survey rests on all of its"),
+        (lambda t: t.marginal("region"), ValueError, r"variables=\['region'\]: must be some of"),
+        (lambda t: t.conditional("vote", region=2), ValueError, "must be some of the variables"),
+        (lambda t: t.conditional(age=3), ValueError, "age=3: is not a value of it"),
+        (lambda t: t.merged({"x": t.categories[:2]}).marginal("age"), ValueError, "needs the post"),
+        (lambda t: posterior().marginal("vote", "region").size, ValueError, "no clique of the mo"),
+    ],
+)  # fmt: skip
+def test_refuses_what_a_table_has_not(ask: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ask(posterior().marginal("age", "vote"))
 
 
 def test_compares_tables_of_one_survey_draw_by_draw() -> None:
@@ -197,7 +348,7 @@ def test_new_records_have_the_probabilities_of_a_draw() -> None:
     found, number = posterior(), 200_000
     frame = found.synthetic(1, "predictive", size=number, seed=1)[0]
     row = found._copies(1, "predictive", number, 1)[0][0]
-    theta = found.marginal("vote", "region", "age")._theta[row]
+    theta = found.marginal("vote", "region", "age")._true_counts.rows[row]
     rows = frame.group_by("vote", "region", "age").len()
     counts = {row[:3]: row[3] for row in rows.rows()}
     cells = itertools.product(*(LABELS[name] for name in ("vote", "region", "age")))

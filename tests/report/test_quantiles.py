@@ -129,6 +129,22 @@ def test_a_result_of_its_own_has_quantiles_by_its_labels(
     )
 
 
+def test_quantiles_of_a_survey_are_among_the_listed_categories(
+    ages: pl.DataFrame, tmp_path: Path
+) -> None:
+    column = LEVELS.split("merge = 2")[0]
+    text = (
+        column.replace("[[results]]", "[columns.even]\nnulls = true\n[[results]]")
+        + 'ordered = ["age"]\n[[results]]\ncolumn = ["age", "even"]\n'
+    )
+    report = made(text, ages.with_columns(even=pl.col("age") % 2 == 0), tmp_path)
+    posterior: Any = report.posterior()
+    assert posterior.marginal("age").categories[-1] == "other"
+    median = posterior.marginal("age").given(list(range(7))).quantile(0.5).category
+    row = Page(rendered(report)).tables[1][3]
+    assert (row[0], row[2]) == ("Median", ["18", "30", "40", "50", "60", "70", "80"][median])
+
+
 def test_a_report_of_levels_is_read_again(levels: Report) -> None:
     again = Report.from_json(levels.to_json())
     assert again == levels

@@ -278,16 +278,17 @@ class NoiseAwarePosterior:
     def probability(
         self,
         event: Callable[[Floats], NDArray[np.bool_]],
-        draws: int = DRAWS,
+        draws: int | None = None,
         seed: int | None = 0,
     ) -> Probability:
-        """The posterior probability of an event, with its Monte Carlo standard error.
+        """The posterior probability of an event, with its Monte Carlo standard error: by 40 000
+        `draws`, or all of a table of a survey, unless others are asked for.
 
         `event` is a function of the probabilities, an array of shape `(k, draws)` so that
         `theta[0]` is the first category in every draw; it returns booleans of shape `(draws,)`, as
         `lambda theta: theta[0] > theta[1]` does. Raises `ValueError` if it returns anything else.
         """
-        draws = as_size(draws, "draws", "draws")
+        draws = self._number if draws is None else as_size(draws, "draws", "draws")
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
         checked(event(trial.T), _TRIAL, "event", "booleans")  # before the draws take long
         share = checked(event(self.sample(draws, seed).T), draws, "event", "booleans").mean()
@@ -307,8 +308,8 @@ class NoiseAwarePosterior:
             drawn = self._drawn_sums(groups, size, seed)
             return drawn[:, 0] - drawn[:, 1]
 
-        behind = self._effective(DRAWS, self._true_counts.merged(groups))
-        law = OfDifference(source, DRAWS, behind, seed, self._true_counts, places, rest)
+        behind = self._effective(self._number, self._true_counts.merged(groups))
+        law = OfDifference(source, self._number, behind, seed, self._true_counts, places, rest)
         return Quantity(f"{first} - {second}", law)
 
     def ratio(self, first: Label, second: Label) -> Quantity:
@@ -381,12 +382,8 @@ class NoiseAwarePosterior:
         more than the categories, and for the cells of a joint table.
         """
         check_one_variable(self.axes)
-
-        def at_least(ends: Integers, levels: Floats) -> Floats:
-            return 1 - self._true_counts.cumulative(ends).cdf(levels[:, None])
-
-        behind = self._effective(DRAWS, self._sums())
-        shares = OrderedShares(self.categories, at_least, self._drawn_sums, DRAWS, behind)
+        behind, at_least = self._effective(self._number, self._sums()), self._true_counts.at_least
+        shares = OrderedShares(self.categories, at_least, self._drawn_sums, self._number, behind)
         return quantiles_of(shares, levels, edges)
 
     def quantity(
@@ -395,10 +392,11 @@ class NoiseAwarePosterior:
         label: str = "quantity",
         *,
         of: Literal["probabilities", "counts"] = "probabilities",
-        draws: int = DRAWS,
+        draws: int | None = None,
         seed: int | None = 0,
     ) -> Quantity:
-        """Any function of the probabilities, or of the true counts, by draws.
+        """Any function of the probabilities, or of the true counts, by 40 000 `draws`, or by all of
+        a table of a survey, unless others are asked for.
 
         `function` takes a mapping from each category to its draws, shape `(draws,)`, and returns a
         number for each draw, as `lambda p: p["yes"] - 2 * p["no"]` does. It is tried on a few
@@ -406,18 +404,18 @@ class NoiseAwarePosterior:
         what is no category.
         """
         as_choice(of, "of", ("probabilities", "counts"))
-        number = as_size(draws, "draws", "draws")
+        number = self._number if draws is None else as_size(draws, "draws", "draws")
 
         def of_rows(rows: Floats | Integers) -> Floats:
             columns = ByLabel(zip(self.categories, rows.T, strict=True), CATEGORIES)
             return checked(function(columns), len(rows))
 
         def source(size: int, seed: int | None) -> Floats:
-            of_all = self.sample if of == "probabilities" else self.counts.sample
             return of_rows(of_all(size, seed))
 
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
         of_rows(trial if of == "probabilities" else np.rint(100 * trial).astype(np.int64))
+        of_all = self.sample if of == "probabilities" else self.counts.sample
         return Quantity(label, OfDraws(source, number, self._effective(number), seed))
 
     def marginal(self: N, *variables: str) -> N:
@@ -533,6 +531,11 @@ class NoiseAwarePosterior:
         """Counts of the first category and of all others."""
         return self._true_counts.merged([[0], [*range(1, len(self.categories))]])
 
+    @property
+    def _number(self) -> int:
+        """Draws behind what is estimated by simulation, where no number is asked for."""
+        return DRAWS
+
     def _effective(self, draws: int, of: TrueCounts | None = None) -> float:
         """Independent draws that `draws` draws, by default of single categories, are worth: no more
         than those that they are taken from, where the posterior is known by draws itself.
@@ -547,7 +550,7 @@ class NoiseAwarePosterior:
         k = len(self.categories)
         if k == 2:
             return level
-        number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), DRAWS)
+        number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), self._number)
         return pointwise_level(self._marginals, self.sample(number, seed=0), level)
 
     def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
@@ -557,8 +560,10 @@ class NoiseAwarePosterior:
         Every law gives every data set some probability. A mechanism that states none may not, and
         the mixture says what there is; so it does where draws of shares stand for the prior.
         """
+        if self._true_counts.draws_shares:
+            return float(mixture.b.min())
         of = self.release.releases if isinstance(self.release, Combination) else (self.release,)
-        if self._true_counts.draws_shares or not all(is_lawful(each.mechanism) for each in of):
+        if not all(is_lawful(each.mechanism) for each in of):
             return float(mixture.b.min())
         return float(sum(self.prior[place] for place in places))
 

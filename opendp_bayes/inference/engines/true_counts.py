@@ -25,6 +25,8 @@ L = TypeVar("L", bound="Listed")
 
 #: Components of the mixture that the probability of a category is by draws of it.
 _COMPONENTS = 128
+#: Of draws of the probability itself, and the least part of the largest variance that each has.
+_COMPONENTS_OF_SHARES, _NARROWEST = 64, 1e-14
 #: Positions of the categories of each group.
 Groups = Sequence[Sequence[int]]
 
@@ -103,6 +105,10 @@ class TrueCounts(ABC):
         each from 1 to k - 1.
         """
 
+    def at_least(self, ends: Integers, levels: Floats) -> Floats:
+        """The probability that they hold at least each level, shape `(levels, ends)`."""
+        return 1 - self.cumulative(ends).cdf(levels[:, None])
+
 
 class Listed(TrueCounts):
     """Every data set, shape `(c, k)`, with its weight, or draws of them."""
@@ -114,8 +120,11 @@ class Listed(TrueCounts):
     @cached_property
     def probabilities(self) -> BetaMixtures:
         """The mixtures of `Beta(alpha_i + x_i, A - alpha_i + n - x_i)` over rows of counts x of sum
-        n, with components in cells of the count and of the rest.
+        n, with components in cells of the count and of the rest; or those of drawn probabilities.
         """
+        if self.draws_shares:
+            shares = self.rows / self.rows.sum(axis=1, keepdims=True)
+            return BetaMixtures.joined([_mixture_of_shares(each) for each in shares.T])
         mixtures, sizes = [], self.rows.sum(axis=1)
         for own, alpha in zip(self.rows.T, self.prior, strict=True):
             rest = sizes - own
@@ -203,6 +212,25 @@ def mixtures_of_draws(a: Floats, b: Floats) -> BetaMixtures:
     group = rank * min(_COMPONENTS, draws) // draws
     weights, owner = np.full(a.size, 1 / draws), np.repeat(np.arange(k), draws)
     return BetaMixtures.grouped(a.ravel(), b.ravel(), weights, group.ravel(), owner)
+
+
+def _mixture_of_shares(shares: Floats) -> BetaMixture:
+    """The mixture of draws of one probability, shape `(draws,)`, with their mean and variance, of
+    one component for every few that are next to each other.
+
+    All are cut twice, the second time between the cuts of the first, so that the density of both
+    together has no waves.
+    """
+    draws, ascending = shares.size, np.tile(np.sort(shares), 2)
+    width = draws / _COMPONENTS_OF_SHARES
+    cuts = (np.arange(_COMPONENTS_OF_SHARES) * width).astype(np.int64)
+    cuts = np.unique([*cuts, draws, *(cuts + draws + int(width / 2))])
+    sizes = np.diff(cuts, append=2 * draws)
+    mean = np.clip(np.add.reduceat(ascending, cuts) / sizes, _NARROWEST, 1 - _NARROWEST)
+    variance = np.add.reduceat((ascending - np.repeat(mean, sizes)) ** 2, cuts) / sizes
+    spread = mean * (1 - mean)
+    total = np.maximum(spread / np.maximum(variance, _NARROWEST * spread) - 1, 1e-6)
+    return BetaMixture(mean * total, (1 - mean) * total, sizes / (2 * draws))
 
 
 def summed(values: Any, groups: Groups) -> Any:

@@ -14,7 +14,6 @@ from opendp_bayes.inference.engines.true_counts import (
     Generator,
     Groups,
     Listed,
-    mixtures_of_draws,
 )
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import Cells
@@ -150,13 +149,6 @@ class SharesDrawn(Drawn):
     def __init__(self, shares: Any, counted: Listed) -> None:
         super().__init__(shares, np.zeros(shares.shape[1]))
         self._counted = counted
-
-    @cached_property
-    def probabilities(self) -> BetaMixtures:
-        """Mixtures of Betas, one for every few draws that are next to each other."""
-        shares = (self.rows / self.rows.sum(axis=1, keepdims=True)).T
-        a, b = (np.maximum(each, _SMALLEST) / _SMALLEST for each in (shares, 1 - shares))
-        return mixtures_of_draws(a, b)
 
     def _of(self, part: Callable[[Any], Any]) -> "SharesDrawn":
         return SharesDrawn(part(self.rows), self._counted._of(part))

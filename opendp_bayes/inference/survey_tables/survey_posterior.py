@@ -1,6 +1,6 @@
 """One posterior of all tables of the same records."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -15,7 +15,6 @@ from opendp_bayes.inference.answers.joint_table import (
     positions_among,
 )
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
-from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.survey_tables.agreeing_shares import rounded_tables
 from opendp_bayes.inference.survey_tables.consistent_draws import (
     SETTLED_EFFECTIVE,
@@ -31,7 +30,7 @@ from opendp_bayes.inference.survey_tables.probabilities_of_cliques import (
 )
 from opendp_bayes.inference.survey_tables.records import matched_records, new_tables
 from opendp_bayes.inference.survey_tables.synthetic_frames import frame_of
-from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
+from opendp_bayes.inference.survey_tables.table_posterior import TableDraws, TablePosterior
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_size
 from opendp_bayes.release_format.data import Label, Value
 
@@ -101,11 +100,7 @@ class SurveyPosterior:
     @cached_property
     def size(self) -> NumberPosterior:
         """The posterior of the number of records; a certainty where that is public."""
-        rows = self._draws.size.reshape(-1)
-        law = CountLaws.of_rows(rows[:, None], np.full(rows.size, 1 / rows.size))
-        return NumberPosterior(
-            "records", law, lambda size, rng: rows[rng.integers(rows.size, size=size)]
-        )
+        return self.marginal(self.variables[0]).size
 
     @property
     def concentration(self) -> Floats:
@@ -120,11 +115,7 @@ class SurveyPosterior:
 
         Raises `ValueError` for what is no variable, or given twice.
         """
-        scope = self._places(variables)
-        counts = self._draws.counts(scope)
-        theta = self._theta(scope)
-        cells, measured = self._cells(scope), self._measured(scope)
-        return TablePosterior(variables, cells, measured, theta, counts, self)
+        return self._table(variables, {})
 
     def agreeing_means(self, *sets: Sequence[str], decimals: int) -> list[Floats]:
         """Posterior means of tables of sets of variables, in the order given, rounded so that they
@@ -154,22 +145,19 @@ class SurveyPosterior:
         given themselves.
         """
         check_others(given, variables)
-        scope = (*self._places(given, "given"), *self._places(variables))
-        shape = [len(self.categories[name]) for name in given]
-        at = [place_among(v, value, self.categories[v]) for v, value in given.items()]
-        inside = int(np.ravel_multi_index(at, shape))
-        theta, counts = self._theta(scope), self._draws.counts(scope)
-        cells = self._cells(scope[len(given) :])
+        return self._table(variables, given)
 
-        def among(values: Any) -> Any:
-            return values.reshape(*values.shape[:2], -1, len(cells))[:, :, inside]
-
-        part = among(theta)
-        part = part / part.sum(axis=-1, keepdims=True)
-        measured = self._measured(scope)
-        return TablePosterior(
-            variables, cells, measured, part, None if counts is None else among(counts), self
-        )
+    def _table(self, variables: Names, given: Mapping[str, Value]) -> TablePosterior:
+        """The table of some variables given any others or none."""
+        scope = (*(self._places(given, "given") if given else ()), *self._places(variables))
+        cells, names = self._cells(scope[len(given) :]), (*given, *variables)
+        draws = TableDraws(self._theta(scope), self._draws.counts(scope), names)
+        if given:
+            shape = [len(self.categories[name]) for name in given]
+            at = [place_among(v, value, self.categories[v]) for v, value in given.items()]
+            first = int(np.ravel_multi_index(at, shape)) * len(cells)
+            draws = draws._of(lambda values: values[..., first : first + len(cells)])
+        return TablePosterior(self, draws, cells, variables, given, self._measured(scope))
 
     def sample(self, size: int, seed: int | None = None) -> dict[Names, Floats]:
         """Draws of the probabilities of every clique's table together, arrays of shape `(size,

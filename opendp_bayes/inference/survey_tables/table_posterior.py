@@ -1,231 +1,158 @@
 """The posterior of a table of some variables of a survey, by draws."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from opendp_bayes.inference.answers.by_label import CATEGORIES, position_of
 from opendp_bayes.inference.answers.comparison import Comparison, DrawnDifferences
-from opendp_bayes.inference.answers.ordered import (
-    OrderedShares,
-    QuantilePosterior,
-    Quantiles,
-    check_one_variable,
-    quantiles_of,
-)
-from opendp_bayes.inference.answers.quantities import OfDraws, Quantity, checked
-from opendp_bayes.inference.answers.whole_numbers import CountsPosterior
-from opendp_bayes.inference.engines.true_counts import Groups, summed
-from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.sampling.markov_chain import Diagnostics, r_hat_and_ess
-from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
-from opendp_bayes.release_format.data import Label
-from opendp_bayes.release_format.labels import ByLabel, are_same
+from opendp_bayes.inference.answers.joint_table import positions_among
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
+from opendp_bayes.inference.engines.true_counts import Generator, TrueCounts
+from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
+from opendp_bayes.mathematics.validation import Floats, Integers, as_size
+from opendp_bayes.release_format.data import Label, Value
 
 
-class TablePosterior:
+class TablePosterior(NoiseAwarePosterior):
     """The posterior of the probabilities of a table, or of those within some values of others, and
     of the counts behind them: draws from Markov chains, the same as those of the survey's other
     tables, so that all agree.
 
+    It answers what a `NoiseAwarePosterior` answers, by all draws that there are. The prior is that
+    of whole cliques, so that `prior` holds zeros; there is no one `release` that it is given.
+
     Attributes
     ----------
-    axes : the variables.
+    axes : the variables; empty where `merged` or `given` made it.
     categories : the values of the variable, or tuples with a value of each of several.
     measured : True where a released table holds all variables that are asked for, those given
         included; False where the answer follows from what the model assumes besides.
     """
 
+    _true_counts: "TableDraws"
+
     def __init__(
         self,
-        axes: tuple[str, ...],
+        survey: Any,
+        draws: "TableDraws",
         categories: tuple[Label, ...],
+        axes: tuple[str, ...],
+        given: Mapping[str, Value],
         measured: bool,
-        theta: Floats,
-        counts: Integers | None,
-        survey: object = None,
     ) -> None:
         self.axes, self.categories, self.measured = axes, categories, measured
-        self._survey = survey  # tables of one are drawn together
-        self._chains, self._counts = theta, counts
-        self._theta = theta.reshape(-1, theta.shape[-1])
-
-    def mean(self) -> Floats:
-        """Posterior means, shape `(k,)`."""
-        return np.asarray(self._theta.mean(axis=0))
-
-    def std(self) -> Floats:
-        """Posterior standard deviations, shape `(k,)`."""
-        return np.asarray(self._theta.std(axis=0))
-
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Lower and upper ends of equal-tailed credible intervals of probability `level`, two
-        arrays of shape `(k,)`. Raises `ValueError` unless `0 < level < 1`.
-        """
-        level = as_level(level)
-        lower, upper = np.quantile(self._theta, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return lower, upper
-
-    def cdf(self, values: ArrayLike) -> Floats:
-        """Posterior probability of being at most the values, of shape `(k,)` or one for all."""
-        return np.asarray((self._theta <= np.asarray(values)).mean(axis=0))
-
-    def sample(self, size: int, seed: int | None = None) -> Floats:
-        """Draws of the probabilities, shape `(size, k)`, picked at random from those of the chains.
-        A `seed` makes them repeatable.
-        """
-        return self._theta[_picked(len(self._theta), size, seed)]
+        self._survey, self._given = survey, given  # tables of one are drawn together
+        self._true_counts, self._before = draws, None
 
     @property
-    def diagnostics(self) -> Diagnostics:
-        """R-hat and effective draws of each probability."""
-        return replace(Diagnostics.of(self._chains), categories=self.categories)
+    def release(self) -> NoReturn:  # type: ignore[override]
+        """Raises `AttributeError`: a table rests on all releases of the survey."""
+        raise AttributeError("release: a table of a survey rests on all of its releases.")
 
     @property
-    def counts(self) -> CountsPosterior:
-        """The posterior of the true counts. Raises `ValueError` for variables that no clique of the
-        model holds, whose counts only whole records tell: `SurveyPosterior.synthetic`.
+    def learned(self) -> Quantities:
+        """The posterior of the `concentration` of every table's prior, which may be a certainty."""
+        values = self._survey.concentration
+        draws = TableDraws(values.reshape(*self._true_counts.chains.shape[:2], 1))
+        law = OfDraws(lambda *of: draws.source(*of)[:, 0], values.size, draws.independent, 0)
+        return Quantities([("concentration", Quantity("concentration", law))])
+
+    def marginal(self, *variables: str) -> "TablePosterior":
+        """The table of some of the variables, which `SurveyPosterior.marginal` has too."""
+        positions_among(self.axes, variables)
+        return self._survey._table(variables, self._given)
+
+    def conditional(self, /, *variables: str, **given: Value) -> "TablePosterior":
+        """The table of some of the variables, by default of all others, where those `given` have
+        such values; `SurveyPosterior.conditional` has it too.
         """
-        if self._counts is None:
-            raise ValueError(
-                f"variables={list(self.axes)!r}: no clique of the model holds them together, so"
-                " that the tables leave their counts open; count them in"
-                " synthetic(kind='population')."
-            )
-        rows = self._counts.reshape(-1, self._counts.shape[-1])
+        names = variables or tuple(name for name in self.axes if name not in given)
+        positions_among(self.axes, (*names, *given))
+        return self._survey.conditional(*names, **self._given, **given)
 
-        def drawn(size: int, rng: np.random.Generator) -> Integers:
-            return np.asarray(rows[rng.integers(len(rows), size=size)])
-
-        laws = CountLaws.of_rows(rows, np.full(len(rows), 1 / len(rows)))
-        return CountsPosterior(self.categories, laws, drawn)
-
-    def difference(self, first: Label, second: Label) -> Quantity:
-        """The probability of one category minus that of another. Raises `KeyError` for what is
-        none.
-        """
-        one, other = (position_of(label, self.categories) for label in (first, second))
-        return self._quantity(lambda theta: theta[:, one] - theta[:, other], f"{first} - {second}")
-
-    def ratio(self, first: Label, second: Label) -> Quantity:
-        """The probability of one category over that of another. Raises `KeyError` for what is
-        none.
-        """
-        one, other = (position_of(label, self.categories) for label in (first, second))
-        return self._quantity(lambda theta: theta[:, one] / theta[:, other], f"{first} / {second}")
-
-    def odds(self, label: Label) -> Quantity:
-        """The odds of one category, `θ / (1 - θ)`. Raises `KeyError` for what is none."""
-        at = position_of(label, self.categories)
-        return self._quantity(lambda theta: theta[:, at] / (1 - theta[:, at]), f"odds of {label}")
-
-    def compare(self, other: "TablePosterior") -> Comparison:
+    def compare(self, other: NoiseAwarePosterior) -> Comparison:
         """The difference of the probabilities of each category, this table's minus the other's.
 
         Of one `SurveyPosterior`, as votes given one party and given another, they are drawn
-        together; tables of two are taken for those of independent data. Raises `ValueError` if
-        the two do not have the same categories in the same order.
+        together; any others are taken for those of independent data. Raises `ValueError` if the
+        two do not have the same categories in the same order.
         """
-        if not are_same(self.categories, other.categories):
-            raise ValueError(
-                f"other: has the categories {other.categories}, not {self.categories}; compare"
-                " tables of the same categories."
-            )
-        if self._survey is not None and self._survey is other._survey:
-            together = self._chains - other._chains
-            drawn, draws = together.reshape(self._theta.shape), Diagnostics.of(together).ess.min()
-        else:
-            number = max(len(self._theta), len(other._theta))
-            drawn = self.sample(number, 0) - other.sample(number, 1)
-            draws = 1 / sum(1 / each.diagnostics.ess.min() for each in (self, other))
+        apart = super().compare(other)
+        if not isinstance(other, TablePosterior) or other._survey is not self._survey:
+            return apart
+        draws = TableDraws(self._true_counts.chains - other._true_counts.chains)
+        laws = DrawnDifferences(draws.rows)
+        return Comparison(self.categories, laws, draws.independent, draws.source)
 
-        def sample(size: int, seed: int | None) -> Floats:
-            return drawn[_picked(len(drawn), size, seed)]
+    def _made(
+        self, true_counts: TrueCounts, categories: tuple[Label, ...], axes: tuple[str, ...] = ()
+    ) -> "TablePosterior":
+        draws: Any = true_counts
+        return TablePosterior(self._survey, draws, categories, axes, self._given, self.measured)
 
-        return Comparison(self.categories, DrawnDifferences(drawn), float(draws), sample)
+    @property
+    def _number(self) -> int:
+        return len(self._true_counts.rows)
 
-    def quantile(self, level: float, *, edges: ArrayLike | None = None) -> QuantilePosterior:
-        """A quantile of one ordered variable, 0.5 for the median: the first category up to which
-        the probabilities sum to at least `level`, with the part of the draws in which it is each.
-
-        Parameters
-        ----------
-        level : between 0 and 1.
-        edges : the ends of the bins that the categories are, `k + 1` rising numbers; the quantile
-            then has a `value` in their units, with the records of a bin spread evenly within it.
-
-        The order is that of `categories`. Raises `ValueError`/`TypeError` for another level, for
-        edges that do not rise or are not one more than the categories, and for several variables.
-        """
-        return self.quantiles([level], edges=edges)[level]
-
-    def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
-        """Several quantiles at once, by their `levels`, all different and between 0 and 1; with
-        `edges`, the `k + 1` rising ends of the bins, each has a `value` in their units.
-
-        Raises `ValueError`/`TypeError` for other levels, for edges that do not rise or are not one
-        more than the categories, and for several variables.
-        """
-        check_one_variable(self.axes)
-        upto = np.cumsum(self._theta, axis=1)
-        upto[:, -1] = 1.0
-
-        def at_least(ends: Integers, levels: Floats) -> Floats:
-            return np.stack([(upto[:, ends - 1] >= level).mean(axis=0) for level in levels])
-
-        def drawn(groups: Groups, size: int, seed: int | None) -> Floats:
-            rows: Any = self._theta[_picked(len(self._theta), size, seed)]
-            return np.asarray(summed(rows, groups), dtype=np.float64)
-
-        draws = min(float(self.diagnostics.ess.min()), len(self._theta))
-        shares = OrderedShares(self.categories, at_least, drawn, len(self._theta), draws)
-        return quantiles_of(shares, levels, edges)
-
-    def quantity(
-        self,
-        function: Callable[[Mapping[Label, Floats]], ArrayLike],
-        label: str = "quantity",
-        *,
-        of: Literal["probabilities", "counts"] = "probabilities",
-    ) -> Quantity:
-        """Any function of the probabilities, or of the true counts.
-
-        `function` takes a mapping from each category to its draws, shape `(draws,)`, and returns a
-        number for each draw, as `lambda p: p["yes"] - 2 * p["no"]` does. Raises `ValueError` if it
-        returns anything else, and `KeyError` if it asks for what is no category.
-        """
-        as_choice(of, "of", ("probabilities", "counts"))
-
-        def of_rows(rows: NDArray[np.float64]) -> Floats:
-            columns = ByLabel(zip(self.categories, rows.T, strict=True), CATEGORIES)
-            return checked(function(columns), len(rows))
-
-        return self._quantity(of_rows, label, counted=of == "counts")
-
-    def _quantity(
-        self, function: Callable[[Floats], Floats], label: str, counted: bool = False
-    ) -> Quantity:
-        if counted:
-            _ = self.counts  # refuses what is not known
-        chains: Any = self._counts if counted else self._chains
-        values = function(chains.reshape(-1, chains.shape[-1]))
-        effective = r_hat_and_ess(values.reshape(chains.shape[:2]) * 1.0)[1]
-
-        def source(size: int, seed: int | None) -> Floats:
-            return values[_picked(len(values), size, seed)]
-
-        return Quantity(label, OfDraws(source, len(values), effective, 0))
+    def _effective(self, draws: int, of: TrueCounts | None = None) -> float:
+        behind = (self._true_counts if of is None else of).independent
+        # No row is drawn twice before each was drawn.
+        return 1 / (1 / behind + max(1 / draws - 1 / self._number, 0))
 
     def __repr__(self) -> str:
-        rows = zip(self.categories, self.mean(), self.std(), strict=True)
-        estimates = ", ".join(f"{label!r}: {mean:.4g} ± {std:.2g}" for label, mean, std in rows)
-        return f"TablePosterior({{{estimates}}}, {'measured' if self.measured else 'implied'})"
+        return (
+            f"TablePosterior({{{self._estimates()}}}, {'measured' if self.measured else 'implied'})"
+        )
 
 
-def _picked(rows: int, size: int, seed: int | None) -> Integers:
-    """Rows in random order, each once as far as there are enough."""
-    rng, size = np.random.default_rng(seed), as_size(size, of="draws")
-    return rng.permutation(rows)[:size] if size <= rows else rng.integers(rows, size=size)
+class TableDraws(Chains):
+    """Draws of the probabilities of a table, shape `(chains, draws, k)`, and of its counts, which
+    are None where no clique of the model holds its `variables`.
+    """
+
+    draws_shares = True
+
+    def __init__(self, shares: Any, counts: Any = None, variables: tuple[str, ...] = ()) -> None:
+        super().__init__(shares, np.zeros(shares.shape[-1]))
+        self._counts, self._variables = counts, variables
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """Diagnostics of the draws themselves."""
+        return Diagnostics.of(self.chains)
+
+    @property
+    def independent(self) -> float:
+        return min(super().independent, len(self.rows))
+
+    @property
+    def counted(self) -> "TableDraws":
+        """The counts alone. Raises `ValueError` where they are not known."""
+        if self._counts is None:
+            raise ValueError(
+                f"variables={list(self._variables)!r}: no clique of the model holds them together,"
+                " so that the tables leave their counts open; count them in"
+                " synthetic(kind='population') of the survey's posterior."
+            )
+        return TableDraws(self._counts)
+
+    def at_least(self, ends: Integers, levels: Floats) -> Floats:
+        upto = np.cumsum(self.rows, axis=1)[:, ends - 1]
+        return np.stack([(upto >= level).mean(axis=0) for level in levels])
+
+    def sample(self, size: int, rng: Generator) -> Any:
+        """Rows in random order, each once as far as there are enough."""
+        n = len(self.rows)
+        return self.rows[rng.permutation(n)[:size] if size <= n else rng.integers(n, size=size)]
+
+    def source(self, size: int, seed: int | None) -> Floats:
+        """Draws of a seed."""
+        return np.asarray(self.sample(as_size(size, of="draws"), np.random.default_rng(seed)))
+
+    def _of(self, part: Callable[[Any], Any]) -> "TableDraws":
+        shares, counts = part(self.chains), self._counts
+        own = None if counts is None else part(counts)
+        return TableDraws(shares / shares.sum(axis=-1, keepdims=True), own, self._variables)
