@@ -157,7 +157,7 @@ class Listed(TrueCounts):
         return BetaMixtures.joined(each)
 
     def _of(self, part: Callable[[Any], Any]) -> "Listed":
-        """The same of what `part` makes of arrays whose last axis is the categories'."""
+        """Counts of what `part` makes of arrays whose last axis is the categories'."""
         return Listed(part(self.rows), self._log_weights, part(self.prior))
 
     def noting(self: L, **found: float | None) -> L:

@@ -55,7 +55,7 @@ class LevelCounts(ByDraws):
 
     @cached_property
     def counted(self) -> "LevelCounts":
-        """The same counts, which are drawn themselves."""
+        """These counts, which are drawn themselves."""
         made = copy(self)
         made.draws_shares = False
         return made

@@ -182,7 +182,7 @@ def likelihood_of(setting: Setting, drawn: ArrayLike) -> Likelihood:
 
 
 def noise_of(name: str, release: ReleasedData) -> IndependentNoise:
-    """What was drawn for the table of a name, with its noise. Raises `ValueError` where that is not
+    """Draw for the table of a name, with its noise. Raises `ValueError` where that is not
     noise on each count.
     """
     found = likelihood_of(release.setting, release.drawn)
