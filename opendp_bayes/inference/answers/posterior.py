@@ -490,11 +490,7 @@ class NoiseAwarePosterior:
 
         Raises `ValueError` if the two do not have the same categories in the same order.
         """
-        if not are_same(self.categories, other.categories):
-            raise ValueError(
-                f"other: has the categories {other.categories}, not"
-                f" {self.categories}; compare posteriors of the same categories."
-            )
+        self._check_alike(other)
         behind = [each._true_counts.independent for each in (self, other)]
         laws = BetaDifferences(self._marginals, other._marginals)
         draws = 1 / sum(1 / each for each in behind) if np.inf not in behind else min(behind)
@@ -504,6 +500,13 @@ class NoiseAwarePosterior:
             return self.sample(size, seeds[0]) - other.sample(size, seeds[1])
 
         return Comparison(self.categories, laws, draws, sample)
+
+    def _check_alike(self, other: "NoiseAwarePosterior") -> None:
+        if not are_same(self.categories, other.categories):
+            raise ValueError(
+                f"other: has the categories {other.categories}, not"
+                f" {self.categories}; compare posteriors of the same categories."
+            )
 
     @property
     def _counted(self) -> TrueCounts:

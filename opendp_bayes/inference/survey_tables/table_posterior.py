@@ -80,9 +80,9 @@ class TablePosterior(NoiseAwarePosterior):
         together; any others are taken for those of independent data. Raises `ValueError` if the
         two do not have the same categories in the same order.
         """
-        apart = super().compare(other)
         if not isinstance(other, TablePosterior) or other._survey is not self._survey:
-            return apart
+            return super().compare(other)
+        self._check_alike(other)
         draws = TableDraws(self._true_counts.chains - other._true_counts.chains)
         laws = DrawnDifferences(draws.rows)
         return Comparison(self.categories, laws, draws.independent, draws.source)
