@@ -20,7 +20,7 @@ from opendp_bayes.inference.levels.concentrations import with_learned_concentrat
 from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.tree import Tree
 from opendp_bayes.inference.levels.weights import Look, Weights
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -74,13 +74,13 @@ def errors(scale: float) -> None:
         parent, level, looks, true = regular(BRANCHES, scale, RECORDS, rng)
         law, root = DiscreteGaussian(scale), parent.size - 1
         total = true[-1] + law.simulate((1,), rng)
-        looks.append(Look(np.array([root]), IndependentNoise(total, law, (True,))))
+        looks.append(Look(np.array([root]), DrawnCounts.of(total, law)))
         counts, _ = with_learned_concentrations(parent, level, looks, None, 2 * RECORDS)
         rows = {"one posterior": of_levels(counts, sizes[:-1], true, rng)}
         flat = np.concatenate(sums(np.ones(len(leaves))))
         plain = NestedCounts(Weights(Tree.of(parent), parent, flat, looks, None), 2 * RECORDS)
         rows["one prior for all levels"] = of_levels(plain, sizes[:-1], true, rng)
-        drawn = np.concatenate([look.noise.drawn for look in looks])
+        drawn = np.concatenate([look.noisy.drawn for look in looks])
         fit = sums(covariance @ (design.T @ drawn) / scale**2)
         rows["least squares"] = of_estimates(fit, known, true)
         leaf = looks[0].noise.drawn
@@ -89,7 +89,8 @@ def errors(scale: float) -> None:
         half = DiscreteGaussian(scale / 2)
         whole = true[0] + half.simulate(leaf.shape, rng)
         rows["leaves only, summed"] = of_estimates(sums(whole), [x / 2 for x in root_of], true)
-        alone = sums(CountsGivenNoise(whole, np.ones(leaf.size), half).counts.mean())
+        alone = CountsGivenNoise([DrawnCounts.of(whole, half)], np.ones(leaf.size))
+        alone = sums(alone.counts.mean())
         rows["leaves only, prior 1"] = of_estimates(alone, [np.nan] * 4, true)
         for name, values in rows.items():
             found.setdefault(name, []).append(values)

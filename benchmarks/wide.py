@@ -8,6 +8,7 @@ import numpy as np
 from reporting import table
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
 
 #: Concentrations of the law of the probabilities: counts about alike, and very unequal ones.
@@ -43,7 +44,8 @@ def posterior(k: int, size: int, made: Setting) -> CountsGivenNoise:
     noise = rng.laplace if isinstance(made.law, DiscreteLaplace) else rng.normal
     counts = rng.multinomial(size, rng.dirichlet(np.full(k, made.concentration)))
     drawn = counts + np.rint(noise(0, made.law.scale, k)).astype(np.int64)
-    return CountsGivenNoise(drawn, np.full(k, 0.5), made.law, size=None if made.private else size)
+    noisy = DrawnCounts.of(drawn, made.law)
+    return CountsGivenNoise([noisy], np.full(k, 0.5), size=None if made.private else size)
 
 
 def seconds(function: Callable[[], Any]) -> str:

@@ -13,9 +13,9 @@ from opendp_bayes.inference.convolution.different_records import Union
 from opendp_bayes.inference.convolution.looks import NoisyDataSet
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_envelope, check_same_records
 from opendp_bayes.inference.likelihood.of_counts import (
-    IndependentNoise,
     Likelihood,
     likelihood_of,
     log_likelihoods,
@@ -115,14 +115,14 @@ def combine(
     concentration = np.array(combination.prior)
     likelihoods = [likelihood_of(one.setting, one.drawn) for one in combination.releases]
     for one, likelihood in zip(combination.releases, likelihoods, strict=True):
-        if isinstance(likelihood, IndependentNoise):
+        if isinstance(likelihood, DrawnCounts):
             check_envelope(likelihood, concentration, one.size)
     of_records = _of_same if records == "same" else _of_different
     return NoiseAwarePosterior(combination, of_records(combination, likelihoods, concentration))
 
 
 def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> TrueCounts:
-    check_same_records([one for one in likelihoods if isinstance(one, IndependentNoise)])
+    check_same_records([one for one in likelihoods if isinstance(one, DrawnCounts)])
     found = exact_counts(likelihoods, prior, combination.size)
     if found is None:
         raise ValueError(_refused(combination, "the data sets cannot be listed"))
@@ -133,11 +133,9 @@ def _of_different(
     combination: Combination, likelihoods: list[Likelihood], prior: Floats
 ) -> TrueCounts:
     sizes = [one.size for one in combination.releases]
-    if all(isinstance(one, IndependentNoise) for one in likelihoods):
+    if all(isinstance(one, DrawnCounts) for one in likelihoods):
         pairs = zip(likelihoods, sizes, strict=True)
-        looks = [
-            NoisyDataSet(one, size) for one, size in pairs if isinstance(one, IndependentNoise)
-        ]
+        looks = [NoisyDataSet(one, size) for one, size in pairs if isinstance(one, DrawnCounts)]
         if None in sizes and (len(set(map(type, sizes))) > 1 or len(looks) > 2):
             raise ValueError(
                 f"releases: have the numbers of records {sizes}; of different records, two releases"

@@ -15,9 +15,9 @@ from scipy import special
 from scipy.fft import next_fast_len
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
-    IndependentNoise,
     Likelihood,
     likelihood_of,
     log_likelihoods,
@@ -125,7 +125,7 @@ def _summed(given: Likelihood, release: ReleasedData) -> "_Listed | _Public | _P
     """Sum the true counts out: `moments(theta)` are `ln L(θ)`, and the mean of the true counts
     given θ and what was drawn, shape `(k,)`.
     """
-    if not isinstance(given, IndependentNoise):
+    if not isinstance(given, DrawnCounts):
         if release.size is None:
             raise ValueError(
                 f"mechanism={release.mechanism.name!r}: with a private number of records, a"
@@ -162,10 +162,9 @@ class _Listed:
         return float(value), np.exp(log_terms - value) @ self._counts
 
 
-def _log_factors(given: IndependentNoise, counts: Integers) -> Floats:
+def _log_factors(given: DrawnCounts, counts: Integers) -> Floats:
     """`ln P(drawn_i | x) - ln x!` of every category and count, shape `(k, counts)`."""
-    factors = [given.log_factor(i, counts) for i in range(given.drawn.size)]
-    return np.array(factors) - special.gammaln(counts + 1)
+    return given.log_mass(counts, (slice(None), None)) - special.gammaln(counts + 1)
 
 
 def _tilted(log_factors: Floats, rates: Floats) -> tuple[Floats, Floats]:
@@ -186,7 +185,7 @@ class _Public:
     The factors are tilted, by `exp(λ x)`, so that the coefficient is one of the largest.
     """
 
-    def __init__(self, given: IndependentNoise, size: int) -> None:
+    def __init__(self, given: DrawnCounts, size: int) -> None:
         self._size, self._values = size, np.arange(size + 1)
         self._log_factors = _log_factors(given, self._values)
         self._length = next_fast_len(given.drawn.size * size + 1, real=True)
@@ -235,7 +234,7 @@ class _Private:
     is the mass of a Poisson count with noise: `n! = integral of t^n exp(-t)`.
     """
 
-    def __init__(self, given: IndependentNoise) -> None:
+    def __init__(self, given: DrawnCounts) -> None:
         self._given = given
         reach = given.noise.reach(_DEPTH)
         self._highest = int(np.maximum(given.drawn, 0).max()) + reach

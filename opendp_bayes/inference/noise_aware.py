@@ -12,21 +12,21 @@ from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.prior_conflict import warn_of_conflict
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.learned.learned_counts import learned_counts
 from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_envelope
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
-    IndependentNoise,
     Likelihood,
     Tabulated,
     Weighing,
     likelihood_of,
     log_likelihoods,
+    noise_of,
 )
 from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
 from opendp_bayes.inference.sampling.markov_chain import (
@@ -69,7 +69,8 @@ def noise_aware_posterior(
         their effects are smooth. Of a release of one column, one name of any kind. By default
         `release.ordered`.
     size_prior : where the number of records is private, its prior: a frozen discrete distribution
-        of scipy, such as `scipy.stats.poisson(1000)`. By default every number is equally probable.
+        of scipy without gaps, such as `scipy.stats.poisson(1000)`. By default every number is
+        equally probable.
     effective_draws : the effective sample size of Markov chains or weighted draws, where they are
         needed; the chains of a learned prior have a length of their own.
     seed : of those draws. Exponential mechanisms for three or more categories draw from the
@@ -218,7 +219,7 @@ def _work(release: ReleasedData) -> float:
     if release.whole is not None:
         return release.k
     likelihood = likelihood_of(release.setting, release.drawn)
-    if isinstance(likelihood, IndependentNoise):
+    if isinstance(likelihood, DrawnCounts):
         check_envelope(likelihood, np.array(release.prior), release.size)
         return release.k
     listed = release.size is not None and release.k == 2 and not isinstance(likelihood, Tabulated)
@@ -234,7 +235,7 @@ def _true_counts(
         likelihood = likelihood_of(release.setting, release.drawn)
     else:
         likelihood, size = _likelihood_of_group(release, group), group
-    if isinstance(likelihood, IndependentNoise) and size != 0:
+    if isinstance(likelihood, DrawnCounts) and size != 0:
         check_envelope(likelihood, prior, size)
     exact = exact_counts([likelihood], prior, size, size_prior)
     if exact is not None:
@@ -259,15 +260,9 @@ def exact_counts(
     k = prior.size
     if size == 0:
         return Listed(np.zeros((1, k), dtype=np.int64), np.zeros(1), prior)
-    noisy = [one for one in likelihoods if isinstance(one, IndependentNoise)]
+    noisy = [one for one in likelihoods if isinstance(one, DrawnCounts)]
     if len(noisy) == len(likelihoods):
-        if len(noisy) > 1:
-            looks = [Categories(one.drawn, np.array(one.noised), prior, one.noise) for one in noisy]
-            return CountsGivenNoise.of_looks(looks, size)
-        drawn, noise, noised = noisy[0].drawn, noisy[0].noise, noisy[0].noised
-        return CountsGivenNoise(
-            drawn, prior, noise, noised=noised, size=size, size_prior=size_prior
-        )
+        return CountsGivenNoise(noisy, prior, size=size, size_prior=size_prior)
     if size is None:
         return None
     if k == 2:
@@ -285,17 +280,11 @@ def exact_counts(
     return Listed(counts, log_prior + log_likelihoods(likelihoods, counts, log_prior), prior)
 
 
-def _likelihood_of_group(release: ReleasedData, size: int) -> IndependentNoise:
+def _likelihood_of_group(release: ReleasedData, size: int) -> DrawnCounts:
     """The likelihood of a group with a public number of records. The noise of its counts is that of
     the table, whose other counts say nothing more of them.
     """
     whole = release.whole
     assert whole is not None  # noqa: S101  # of which it is a group
-    likelihood = likelihood_of(whole.setting, whole.drawn)
-    if not isinstance(likelihood, IndependentNoise):
-        raise ValueError(
-            f"group_size={size}: is used with noise on the counts only, not with"
-            f" {whole.mechanism.name!r}."
-        )
-    noised = likelihood.noised[release.start : release.start + release.k]
-    return IndependentNoise(np.array(release.drawn), likelihood.noise, noised)
+    noisy = noise_of(f"group_size={size}", whole)
+    return noisy.chosen(slice(release.start, release.start + release.k))

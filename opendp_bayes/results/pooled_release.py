@@ -50,7 +50,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
 
     def __init__(self, of: PooledGroups, promise: Promise, a: Floats, counts: Integers) -> None:
         self.promise = promise
-        self._groups, self.categories, self.drawn = of.keys, of.categories, of.drawn
+        self._groups, self.categories, self.drawn = of.keys, of.categories, of.noisy.drawn
         self._a, self._counts = a, counts
         every = a.reshape(-1, a.shape[-1])
         self.kappa = every.sum(axis=1)

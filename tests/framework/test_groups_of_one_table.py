@@ -295,7 +295,7 @@ def test_sizes_that_are_refused():
     exponential = replace(drawn_by(ob.HellingerExponential(0.4)), drawn=((2, 0), (1, 2)))
     with pytest.raises(ValueError, match="noise on the counts only, such as KNormParameters"):
         exponential.with_sizes(SIZES)
-    with pytest.raises(ValueError, match="group_size=3: is used with noise on the counts only"):
+    with pytest.raises(ValueError, match=r"group_size=3: was made by .*needs noise on the counts"):
         ob.noise_aware_posterior(replace(exponential["south"], group_size=3))
     private = context({"contributions": 1}, ROWS).query().group_by("region")
     released = ob.posterior(private, "vote", keys=KEYS, nulls="no").release()

@@ -11,6 +11,7 @@ from opendp_bayes.inference.answers.comparison import Comparison
 from opendp_bayes.inference.answers.ordered import QuantilePosterior
 from opendp_bayes.inference.answers.quantities import CategoryPosterior, Quantity
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.pooled_release import Pooled
@@ -72,7 +73,9 @@ GROUPS = ob.GroupedRelease(
     (1, 2), ((9, 1), (2, 3)), ("a", "b"), (1.0, 1.0), PRIVATE.mechanism, promise(None)
 )
 COUNTS = np.array([[9, 1], [2, 3]])
-NOISY = PooledGroups((1, 2), ("a", "b"), COUNTS, COUNTS > 0, DiscreteLaplace(1.0), None)
+NOISY = PooledGroups(
+    (1, 2), ("a", "b"), DrawnCounts.of(COUNTS, DiscreteLaplace(1.0), COUNTS > 0), None
+)
 POOLED = Pooled(NOISY, promise(None), np.full((4, 5, 2), 3.0), np.tile(COUNTS, (4, 5, 1, 1)))
 
 

@@ -8,9 +8,8 @@ import numpy as np
 from scipy import stats
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_envelope
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from tests.helpers.dense_counts import Dense
 from tests.helpers.far_counts import Private, Public
@@ -146,23 +145,13 @@ def _size_prior(rng, size):
 
 def posterior(setting):
     """The posterior of a setting; raises `ValueError` outside of the envelope."""
-    for look in setting.looks:
-        noisy = IndependentNoise(look.drawn, NOISE[look.law](look.scale), tuple(look.noised))
-        check_envelope(noisy, setting.prior, setting.size)
-    first = setting.looks[0]
-    if len(setting.looks) == 1:
-        known = {"noised": first.noised, "size": setting.size, "size_prior": setting.size_prior}
-        return CountsGivenNoise(first.drawn, setting.prior, NOISE[first.law](first.scale), **known)
     looks = [
-        Categories(
-            np.where(look.noised, look.drawn, 0),
-            look.noised,
-            setting.prior,
-            NOISE[look.law](look.scale),
-        )
+        DrawnCounts.of(look.drawn, NOISE[look.law](look.scale), look.noised)
         for look in setting.looks
     ]
-    return CountsGivenNoise.of_looks(looks, setting.size)
+    for look in looks:
+        check_envelope(look, setting.prior, setting.size)
+    return CountsGivenNoise(looks, setting.prior, size=setting.size, size_prior=setting.size_prior)
 
 
 def watched(setting, number=4):

@@ -9,7 +9,7 @@ from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, Int
 from opendp_bayes.inference.learned.margins import SCALES, margins_of
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.inference.learned.sweeps import Sweeps
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 
 
 def variables_of(shape):
@@ -20,7 +20,7 @@ def variables_of(shape):
 
 def table(drawn, noise, shape, size=None, noised=None):
     drawn = np.asarray(drawn)
-    looks = [IndependentNoise(drawn, noise, noised or (True,) * drawn.size)]
+    looks = [DrawnCounts.of(drawn, noise, noised or True)]
     return NoisedTable(looks, size, variables_of(shape))
 
 

@@ -9,7 +9,7 @@ from scipy import special
 from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.tree import Tree
 from opendp_bayes.inference.levels.weights import Look, Weights
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 
 _LAWS = (DiscreteLaplace, DiscreteGaussian, FlooredLaplace)
@@ -58,7 +58,7 @@ def random_case(rng: np.random.Generator) -> Case:
             noised = tuple((rng.random(values.size) < 0.8).tolist())
             drawn = values + law.simulate(values.shape, rng)
             numbers = start[level] + np.arange(values.size)
-            looks.append(Look(numbers, IndependentNoise(drawn, law, noised)))
+            looks.append(Look(numbers, DrawnCounts.of(drawn, law, noised)))
     public = rng.random() < 0.5
     highest = {2: 45, 3: 45, 4: 24, 5: 14}[sizes[0]]
     return Case(parent, prior, looks, size if public else None, size if public else highest)
@@ -96,7 +96,7 @@ def listed(case: Case) -> Listed:
             logs += special.gammaln(counts[:, part] + own) - special.gammaln(counts[:, part] + 1)
     for look in case.looks:
         for at, count in enumerate(look.counts):
-            logs += look.noise.log_factor(at, counts[:, count])
+            logs += look.noisy.log_mass(counts[:, count], at)
     evidence = float(special.logsumexp(logs))
     first, second = np.ones(counts.shape), np.ones(counts.shape)
     for count in range(parent.size - 2, -1, -1):
@@ -150,7 +150,7 @@ def regular(
     law, looks = DiscreteGaussian(scale), []
     for level, values in enumerate(true[:-1]):
         drawn = values + law.simulate(values.shape, rng)
-        noise = IndependentNoise(drawn, law, (True,) * values.size)
+        noise = DrawnCounts.of(drawn, law)
         looks.append(Look(start[level] + np.arange(values.size), noise))
     levels = np.repeat(np.arange(len(branches)), [values.size for values in true[:-1]])
     return parent, levels, looks, true

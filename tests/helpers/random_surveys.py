@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.sampling.markov_chain import r_hat_and_ess
 from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws, draw
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
@@ -164,7 +165,7 @@ def chains_for(
     """Draws of tables, and the posterior that they make."""
     survey, rng = found.survey, np.random.default_rng(seed)
     looks = tuple(
-        NoisyTable(scope, np.nan_to_num(y), noise, ~np.isnan(y))
+        NoisyTable(scope, DrawnCounts.of(np.nan_to_num(y), noise, ~np.isnan(y)))
         for scope, y, noise in zip(survey.scopes, found.drawn, survey.noise, strict=True)
     )
     concentration = None if found.learned else survey.concentration

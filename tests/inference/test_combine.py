@@ -17,7 +17,7 @@ from opendp_bayes import (
 )
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.noise_aware import exact_counts
 from opendp_bayes.release_format.combination import Combination
 from tests.helpers import oracles
@@ -220,10 +220,10 @@ def test_smooth_noise_has_its_mode_between_the_looks():
 
     prior, noised = np.array([0.3, 2.0]), (True, True)
     looks = [
-        IndependentNoise(np.array([30, 70]), DiscreteGaussian(3.0), noised),
-        IndependentNoise(np.array([40, 60]), DiscreteGaussian(3.0), noised),
+        DrawnCounts.of(np.array([30, 70]), DiscreteGaussian(3.0), noised),
+        DrawnCounts.of(np.array([40, 60]), DiscreteGaussian(3.0), noised),
     ]
-    mean = IndependentNoise(np.array([35, 65]), DiscreteGaussian(3.0 / 2**0.5), noised)
+    mean = DrawnCounts.of(np.array([35, 65]), DiscreteGaussian(3.0 / 2**0.5), noised)
     two, one = exact_counts(looks, prior, 100), exact_counts([mean], prior, 100)
     assert np.allclose(two.probabilities.mean(), one.probabilities.mean(), rtol=1e-9)
     assert np.allclose(two.probabilities.variance(), one.probabilities.variance(), rtol=1e-6)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling import counts_at_quantiles as module
-from opendp_bayes.inference.pooling.counts_at_quantiles import Looks, Standing
+from opendp_bayes.inference.pooling.counts_at_quantiles import Standing
 from opendp_bayes.inference.pooling.rising import Rising, Runs
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
@@ -21,7 +22,7 @@ A, OTHER = (
 def looks(counts, drawn=0, noised=False):
     """The same draws of every row."""
     noise = DiscreteLaplace(1.5)
-    return Looks(np.broadcast_to(drawn, counts.shape), np.broadcast_to(noised, counts.shape), noise)
+    return DrawnCounts.of(np.broadcast_to(drawn, counts.shape), noise, noised)
 
 
 def drawn(a, size, rng):

@@ -10,11 +10,11 @@ import pytest
 from scipy import special, stats
 
 from opendp_bayes.inference.convolution import sums_by_pairs, tilts
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from tests.helpers import envelope, oracles
 from tests.helpers.brute_force import EveryCount
 from tests.helpers.dense_counts import Dense
 from tests.helpers.far_counts import Private, Public
+from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.noised_counts import Look, Setting
 from tests.helpers.reference import Exact
@@ -69,10 +69,10 @@ def test_a_prior_of_the_number_of_records_whose_quantiles_scipy_finds_only_in_pa
     size_prior = stats.logser(0.999)
     with pytest.raises(RuntimeError):
         size_prior.ppf(0.898125)
-    found = CountsGivenNoise((3, 2), (1, 1), DiscreteLaplace(2.0), size_prior=size_prior)
+    found = given_noise((3, 2), (1, 1), DiscreteLaplace(2.0), size_prior=size_prior)
     shown = found.counts.mean().sum()
     assert shown == pytest.approx(found.size.mean()[0], rel=1e-3)
-    flat = CountsGivenNoise((3, 2), (1, 1), DiscreteLaplace(2.0))
+    flat = given_noise((3, 2), (1, 1), DiscreteLaplace(2.0))
     assert shown < flat.size.mean()[0]
 
 
@@ -151,12 +151,12 @@ def test_the_comparison_sees_a_scale_that_is_a_tenth_off():
 def test_a_sparse_prior_with_wide_noise():
     """An atom at 0 beside a hump far away."""
     prior, noise = (0.001,) * 3, DiscreteLaplace(6000.0)
-    found = CountsGivenNoise((40_000, 400_000, 560_000), prior, noise, size=10**6)
+    found = given_noise((40_000, 400_000, 560_000), prior, noise, size=10**6)
     assert np.sqrt(found.probabilities.variance()[0]) == pytest.approx(0.01001, abs=2e-5)
     assert found.counts.pmf([[0]])[0, 0] == pytest.approx(0.047, abs=1e-3)
     assert found.counts.mean().sum() == pytest.approx(10**6, abs=5)
     # Of a tenth of the prior, the odds of no record are ten times as large.
-    rare = CountsGivenNoise((40_000, 400_000, 560_000), (1e-4,) * 3, noise, size=10**6)
+    rare = given_noise((40_000, 400_000, 560_000), (1e-4,) * 3, noise, size=10**6)
     odds = [own / (1 - own) for own in (x.counts.pmf([[0]])[0, 0] for x in (found, rare))]
     assert odds[1] == pytest.approx(10 * odds[0], rel=0.02)
 
@@ -170,7 +170,7 @@ def test_noise_that_tells_nothing_leaves_the_prior(prior):
     """Laws that are much wider than the Betas of their counts have no steps."""
     size, levels, alpha = 20_000, np.linspace(0.002, 0.998, 333), np.array(prior)
     drawn = [size, *(0 for _ in prior[1:])]
-    found = CountsGivenNoise(drawn, prior, DiscreteGaussian(1e6), size=size).probabilities
+    found = given_noise(drawn, prior, DiscreteGaussian(1e6), size=size).probabilities
     at = stats.beta.ppf(levels[:, None], alpha, alpha.sum() - alpha)
     off = np.abs(found.cdf(at) - levels[:, None])
     assert off[(at > 1e-12) & (at < 1 - 1e-12)].max() <= ERROR
@@ -179,7 +179,7 @@ def test_noise_that_tells_nothing_leaves_the_prior(prior):
 
 def test_a_prior_of_the_number_of_records_against_the_draw():
     def std(size_prior):
-        found = CountsGivenNoise((30, 12), (1, 1), DiscreteLaplace(10.0), size_prior=size_prior)
+        found = given_noise((30, 12), (1, 1), DiscreteLaplace(10.0), size_prior=size_prior)
         return float(np.sqrt(found.probabilities.variance()[0])), found
 
     assert std(stats.poisson(2000))[0] == pytest.approx(0.283, abs=5e-4)
@@ -224,7 +224,7 @@ def test_groups_of_one_tree_are_those_of_trees_of_their_own(scale, size):
     rng, prior = np.random.default_rng(5), np.full(60, 0.3)
     counts = rng.multinomial(400_000, rng.dirichlet(prior))
     drawn = counts + np.rint(rng.laplace(0, scale, 60)).astype(np.int64)
-    found = CountsGivenNoise(drawn, prior, DiscreteLaplace(scale), size=size)
+    found = given_noise(drawn, prior, DiscreteLaplace(scale), size=size)
     groups = [list(range(9)), list(range(9, 40)), [40, 41], [41, 42]]
     for group, (law, theta) in zip(groups, found.together(groups), strict=True):
         ((own_law, own_theta),) = found.together([group])
@@ -243,11 +243,11 @@ def test_steps_as_long_as_a_smooth_sum_allows_change_nothing(size, monkeypatch):
     counts = rng.multinomial(40_000, rng.dirichlet(np.full(90, 2.0)))
     law, groups = DiscreteLaplace(30.0), [list(range(60)), [60], [61, 62]]
     drawn = counts + np.rint(rng.laplace(0, law.scale, 90)).astype(np.int64)
-    found = CountsGivenNoise(drawn, prior, law, size=size)
+    found = given_noise(drawn, prior, law, size=size)
     assert longest_step(found) > 1
     shown = [found.probabilities, *(theta._one for _, theta in found.together(groups))]
     monkeypatch.setattr(sums_by_pairs, "_STEP", 1e-9)
-    fine = CountsGivenNoise(drawn, prior, law, size=size)
+    fine = given_noise(drawn, prior, law, size=size)
     assert longest_step(fine) == 1
     right = [fine.probabilities, *(theta._one for _, theta in fine.together(groups))]
     for own, wanted in zip(shown, right, strict=True):
@@ -261,11 +261,11 @@ def test_steps_as_long_as_a_smooth_sum_allows_change_nothing(size, monkeypatch):
 def test_a_narrow_group_among_wide_categories(monkeypatch):
     """Two counts with a sparse prior among many that are wide."""
     prior, drawn = np.array([1e-3] * 3 + [1.0] * 20), np.array([0, 900, 40] + [1000] * 20)
-    found = CountsGivenNoise(drawn, prior, DiscreteLaplace(60.0), size=20_940)
+    found = given_noise(drawn, prior, DiscreteLaplace(60.0), size=20_940)
     assert longest_step(found) > 1
     together = found.together([[0, 2]])[0][0]
     monkeypatch.setattr(sums_by_pairs, "_STEP", 1e-9)
-    fine = CountsGivenNoise(drawn, prior, DiscreteLaplace(60.0), size=20_940)
+    fine = given_noise(drawn, prior, DiscreteLaplace(60.0), size=20_940)
     assert longest_step(fine) == 1
     at = np.array([[0], [1], [5], [60], [200]])
     assert together.cdf(at) == pytest.approx(fine.together([[0, 2]])[0][0].cdf(at), abs=ERROR)
@@ -274,7 +274,7 @@ def test_a_narrow_group_among_wide_categories(monkeypatch):
 def test_some_given_the_others_with_a_private_number_of_records():
     """The counts of some are what they are among all."""
     noise, drawn, prior = DiscreteLaplace(4.0), (20, 5, 0, 31), (1.0, 0.3, 0.01, 2.0)
-    found = CountsGivenNoise(drawn, prior, noise, size_prior=stats.poisson(70))
+    found = given_noise(drawn, prior, noise, size_prior=stats.poisson(70))
     some = found.given([0, 1, 2])
     at = np.arange(45)[:, None]
     assert some.counts.cdf(at) == pytest.approx(found.counts.cdf(at)[:, :3], abs=ERROR)
@@ -287,10 +287,10 @@ def test_log_evidence(size_prior):
     drawn, prior, law = (5, 9, -2), (0.5, 1.0, 2.0), DiscreteLaplace(1.5)
     constant = 3 * float(law.log_mass(0))
     if size_prior is None:
-        found = CountsGivenNoise(drawn, prior, law, size=12)
+        found = given_noise(drawn, prior, law, size=12)
         right = Exact("laplace", 1.5, drawn, prior, size=12)
     else:
-        found = CountsGivenNoise(drawn, prior, law, size_prior=size_prior)
+        found = given_noise(drawn, prior, law, size_prior=size_prior)
         right = Exact("laplace", 1.5, drawn, prior, sizes=size_prior.logpmf(np.arange(80)))
     expected = float(right.evidence.log().mid()) + constant
     assert found.log_evidence == pytest.approx(expected, abs=1e-4)
@@ -311,7 +311,7 @@ def test_draws_follow_the_posterior():
 def test_alike_categories_are_alike_and_wide_tables_add_up():
     rng = np.random.default_rng(0)
     drawn = np.tile(rng.integers(0, 60, 50), 4)
-    found = CountsGivenNoise(drawn, np.full(200, 0.5), DiscreteLaplace(3.0), size=6000)
+    found = given_noise(drawn, np.full(200, 0.5), DiscreteLaplace(3.0), size=6000)
     mean = found.counts.mean()
     assert mean.sum() == pytest.approx(6000, abs=ERROR * found.counts.std().sum())
     assert np.array_equal(mean[:50], mean[150:])
@@ -319,7 +319,7 @@ def test_alike_categories_are_alike_and_wide_tables_add_up():
 
 
 def test_no_records_leave_the_prior():
-    found = CountsGivenNoise((3, -4, 8), (1.0, 2.0, 3.0), DiscreteLaplace(1.0), size=0)
+    found = given_noise((3, -4, 8), (1.0, 2.0, 3.0), DiscreteLaplace(1.0), size=0)
     assert found.probabilities.mean() == pytest.approx([1 / 6, 1 / 3, 1 / 2])
     assert found.counts.mean().tolist() == [0, 0, 0]
     assert found.sample(5, np.random.default_rng(0)).tolist() == [[0, 0, 0]] * 5
@@ -328,15 +328,15 @@ def test_no_records_leave_the_prior():
 def test_a_private_number_of_records_that_nothing_bounds_is_refused(monkeypatch):
     noise, prior = DiscreteLaplace(1.0), (1.0, 1.0)
     with pytest.raises(ValueError, match="size_prior"):
-        CountsGivenNoise((3, 4), prior, noise, noised=(True, False))
+        given_noise((3, 4), prior, noise, noised=(True, False))
     with pytest.raises(ValueError, match="no number of records"):
-        CountsGivenNoise((3, 4), prior, noise, size_prior=stats.randint(-5, -1))
+        given_noise((3, 4), prior, noise, size_prior=stats.randint(-5, -1))
     gappy = stats.rv_discrete(values=([1, 5 * 10**6], [0.5, 0.5]))
     with pytest.raises(ValueError, match="gaps"):
-        CountsGivenNoise((3, 5 * 10**6), prior, noise, size_prior=gappy)
+        given_noise((3, 5 * 10**6), prior, noise, size_prior=gappy)
     monkeypatch.setattr(tilts, "_MOST_TILTS", 5)
     with pytest.raises(ValueError, match="concentration"):
-        CountsGivenNoise((10**7, 10**7), (1e6, 1e6), DiscreteLaplace(1e6))
+        given_noise((10**7, 10**7), (1e6, 1e6), DiscreteLaplace(1e6))
 
 
 @pytest.mark.slow
@@ -366,7 +366,7 @@ def test_a_group_is_the_same_sum_in_every_tilt():
     rng = np.random.default_rng(1)
     noise, k = DiscreteLaplace(2.0), 40
     drawn = rng.multinomial(60, rng.dirichlet(np.ones(k))) + noise.simulate((k,), rng)
-    counts = CountsGivenNoise(drawn, np.ones(k), noise)
+    counts = given_noise(drawn, np.ones(k), noise)
     assert len(counts._tilts) > 2
     groups = [range(end) for end in (3, 7, 21, 38)]
     expected = [counts.counts.mean()[list(group)].sum() for group in groups]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from tests.helpers.brute_force import EveryCount
 from tests.helpers.dense_counts import Dense
 from tests.helpers.envelope import errors, posterior
+from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.noised_counts import Look, Setting
 
@@ -67,9 +67,7 @@ def test_two_looks_of_different_scales_with_a_prior_below_one():
 
 
 def test_two_counts_of_very_different_widths_among_many_records():
-    found = CountsGivenNoise(
-        [-36_000_000, 160_000_000], [1, 1], DiscreteLaplace(192.0), size=70_000_000
-    )
+    found = given_noise([-36_000_000, 160_000_000], [1, 1], DiscreteLaplace(192.0), size=70_000_000)
     # Both weights fall by `exp(-1 / 192)` for each record of the first count.
     assert found.counts.mean()[0] == pytest.approx(1 / np.expm1(2 / 192), rel=1e-3)
     assert found.counts.mean().sum() == pytest.approx(70_000_000)
@@ -77,7 +75,7 @@ def test_two_counts_of_very_different_widths_among_many_records():
 
 def test_a_sum_that_no_tilt_can_move_has_its_whole_weight():
     """Noise of so small a scale that every tilt has the same sum."""
-    found = CountsGivenNoise([114, 0, 0], [1, 1, 1], DiscreteGaussian(0.056))
+    found = given_noise([114, 0, 0], [1, 1, 1], DiscreteGaussian(0.056))
     # The prior of the only data set; the noise is certain.
     expected = -np.log(special.comb(116, 2, exact=True))
     assert found.log_evidence == pytest.approx(expected, abs=1e-6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.sweeps import some_of
 
@@ -39,7 +39,7 @@ SETTINGS = {
 def test_draws_have_the_marginals(name):
     drawn, prior, noise, size, size_prior = SETTINGS[name]
     rng = np.random.default_rng(0)
-    found = CountsGivenNoise(drawn, prior, noise, size=size, size_prior=size_prior)
+    found = given_noise(drawn, prior, noise, size=size, size_prior=size_prior)
     counts = found.sample(DRAWS if name == "alike" else FEWER_DRAWS, rng)
     assert counts.min() >= 0
     if size is not None:
@@ -52,6 +52,6 @@ def test_another_scale_is_noticed():
     """Negative control: noise that is a third wider."""
     drawn, prior, noise, size, _ = SETTINGS["alike"]
     rng = np.random.default_rng(0)
-    found = CountsGivenNoise(drawn, prior, noise, size=size)
-    wider = CountsGivenNoise(drawn, prior, DiscreteLaplace(2.7), size=size)
+    found = given_noise(drawn, prior, noise, size=size)
+    wider = given_noise(drawn, prior, DiscreteLaplace(2.7), size=size)
     assert p_values(found, wider.sample(DRAWS, rng), rng, [0]).min() < LEVEL

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from opendp_bayes.inference.convolution import draws_by_pairs
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.draws_by_pairs import DrawsByPairs
+from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.sweeps import some_of
 from tests.inference.test_sums_by_pairs import convolved, sums
@@ -44,7 +44,7 @@ def test_each_count_has_its_law_given_the_sum(way, law, total, monkeypatch):
 def test_nodes_that_are_wanted_more_than_once_come_in_their_order():
     """Of equal laws, which are one node: the sum of all is kept, and no two columns are one."""
     prior, noise = (1.0, 0.5, 1.0, 1.0, 0.5), DiscreteLaplace(3.0)
-    made = CountsGivenNoise((5, 9, 5, 5, 9), prior, noise, size=35)
+    made = given_noise((5, 9, 5, 5, 9), prior, noise, size=35)
     drawn = made.sample(DRAWS, np.random.default_rng(2))
     assert np.all(drawn.sum(axis=1) == 35)
     alike = np.abs(drawn[:, 0][:, None] - drawn[:, [2, 3]]).sum(axis=0)

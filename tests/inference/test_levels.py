@@ -10,7 +10,6 @@ import pytest
 from scipy import special, stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.levels.concentrations import (
     _ENOUGH,
     _slopes,
@@ -24,9 +23,10 @@ from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.nesting import nested_parts
 from opendp_bayes.inference.levels.tree import Tree
 from opendp_bayes.inference.levels.weights import Look, Weights
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers import oracles
+from tests.helpers.given_noise import given_noise
 from tests.helpers.nested_counts import largest_error, random_case, regular
 
 LEAVES = 12
@@ -37,7 +37,7 @@ REGIONS = np.array([0, 0, 1])[STATES]
 def flat(k: int, drawn: Any, law: Any, size: int | None, highest: int) -> NestedCounts:
     """Counts of one table."""
     parent = np.append(np.full(k, k), -1)
-    looks = [Look(np.arange(k), IndependentNoise(drawn, law, (True,) * k))]
+    looks = [Look(np.arange(k), DrawnCounts.of(drawn, law))]
     return NestedCounts(Weights(Tree.of(parent), parent, np.ones(k + 1), looks, size), highest)
 
 
@@ -144,8 +144,8 @@ def test_levels_that_are_far_from_each_other(law: Any) -> None:
     """Two counts and their sum, drawn fifty deviations apart."""
     parent, drawn = np.array([2, 2, -1]), np.array([300, 500])
     looks = [
-        Look(np.array([0, 1]), IndependentNoise(drawn, law, (True, True))),
-        Look(np.array([2]), IndependentNoise(np.array([900]), law, (True,))),
+        Look(np.array([0, 1]), DrawnCounts.of(drawn, law)),
+        Look(np.array([2]), DrawnCounts.of([900], law)),
     ]
     weights = Weights(Tree.of(parent), parent, np.array([1.5, 0.5, 0.0]), looks, None)
     found = NestedCounts(weights, 1200)
@@ -170,7 +170,7 @@ def test_one_table_agrees_with_the_engine_of_one_table(size: int | None, scale: 
     rng, law = np.random.default_rng(1), DiscreteGaussian(scale)
     true = rng.multinomial(2000, rng.dirichlet(np.ones(30)))
     drawn = true + law.simulate((30,), rng)
-    other = CountsGivenNoise(drawn, np.ones(30), law, size=size)
+    other = given_noise(drawn, np.ones(30), law, size=size)
     found = flat(30, drawn, law, size, 2000 if size else 4000)
     row, counts, masses = found.laws(found.tree.place[:30])
     mean = np.bincount(row, masses * counts)
@@ -209,8 +209,8 @@ def test_large_levels_tell_concentrations_from_whole_families() -> None:
     assert np.all(parents[:-1] > np.arange(parents.size - 1))
     kept = families[_ENOUGH : _ENOUGH + 450] > 0
     own = np.repeat(kept, 20)
-    assert np.array_equal(some[-1].noise.drawn, looks[-1].noise.drawn[own])
-    assert np.array_equal(some[0].noise.drawn, looks[0].noise.drawn)
+    assert np.array_equal(some[-1].noisy.drawn, looks[-1].noisy.drawn[own])
+    assert np.array_equal(some[0].noisy.drawn, looks[0].noisy.drawn)
     assert np.array_equal(np.concatenate([one.counts for one in some[::-1]]), np.arange(4480))
     assert np.array_equal(parents[4000:4450], 4450 + np.arange(450) // 15)
 
@@ -243,7 +243,7 @@ def places_of_the_truth(trees: int, size: int | None, assumed: float = 0.7) -> A
         for at, (values, law) in enumerate(zip(counts, laws, strict=True)):
             noise = law(2.0 + at)
             drawn = values + noise.simulate(values.shape, rng)
-            looked = IndependentNoise(drawn, noise, (True,) * values.size)
+            looked = DrawnCounts.of(drawn, noise)
             looks.append(Look(start[at] + np.arange(values.size), looked))
         prior = np.repeat([assumed, *own[-2::-1], 0.0], sizes[::-1])
         weights = Weights(Tree.of(parent), parent, prior, looks[: 4 if size is None else 3], size)
@@ -447,7 +447,9 @@ def test_other_mechanisms_are_refused() -> None:
         (400, 500), ("north", "south"), (1.0, 1.0), ob.HellingerExponential(0.1),
         given["state"].promise,
     )  # fmt: skip
-    with pytest.raises(ValueError, match=r"tables\['region'\]: was made by .* independent noise"):
+    with pytest.raises(
+        ValueError, match=r"tables\['region'\]: was made by .* needs noise on the counts"
+    ):
         LevelsPosterior(given, PARTS)
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import private
 from opendp_bayes.inference.convolution.part_of_total import Listed, PartOfTotal, Smooth
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.tilts import Fade, balanced
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins
+from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 LAST = 700
@@ -16,9 +16,9 @@ PRIOR = np.array([1.0, 0.1, 5.0, 0.5])
 
 
 def part(law, drawn, prior=PRIOR):
-    categories = Categories(np.array(drawn), np.ones(4, dtype=bool), prior, law)
+    categories = categories_of(drawn, prior, law)
     total = private(categories, None)
-    windows = balanced(categories, np.ones(4), total, 0.0, total.most_counts)
+    windows = balanced(categories, np.ones(4), total)
     origin = np.zeros(4, dtype=np.int64)
     row = np.arange(4)
     plan = PlanOfSums.of(row, np.sqrt(windows.variance))

@@ -8,6 +8,7 @@ import pytest
 from scipy import special, stats
 
 import opendp_bayes as ob
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling import pooled_draws as module
 from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
@@ -78,8 +79,8 @@ def simulated(seed, groups=6, k=3, scale=1.5, assumed=1.0):
         [rng.multinomial(n, t) for n, t in zip(rng.integers(0, 120, groups), theta, strict=True)]
     )
     drawn = counts + DiscreteLaplace(scale).simulate(counts.shape, rng)
-    noised, noise = np.ones(drawn.shape, dtype=bool), DiscreteLaplace(scale * assumed)
-    data = PooledGroups(tuple(range(groups)), tuple("abc"), drawn, noised, noise, None)
+    noisy = DrawnCounts.of(drawn, DiscreteLaplace(scale * assumed))
+    data = PooledGroups(tuple(range(groups)), tuple("abc"), noisy, None)
     return ranks(data, kappa, m, theta, rng)
 
 

@@ -9,6 +9,7 @@ import pytest
 from scipy import special, stats
 
 import opendp_bayes as ob
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling import counts_at_quantiles as beta_binomial
 from opendp_bayes.inference.pooling import pooled_draws as module
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
@@ -193,7 +194,7 @@ def simulated(seed, groups=6, k=3, size=300, scale=3.0, assumed=1.0):
     if assumed != 1.0:
         noise = DiscreteLaplace(scale * assumed)
     labels = tuple(range(groups)), tuple(range(k))
-    data = PooledGroups(*labels, drawn, np.ones(drawn.shape, dtype=bool), noise, size)
+    data = PooledGroups(*labels, DrawnCounts.of(drawn, noise), size)
     return ranks(data, kappa, m, theta, rng)
 
 

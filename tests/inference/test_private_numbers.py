@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.settings import deviations, exact, posterior, private_setting
 
@@ -20,7 +20,7 @@ def farthest_from_the_prior(prior, size_prior):
     """
     alpha = np.array(prior)
     drawn, noise = [10**6] * alpha.size, DiscreteGaussian(1e11)
-    found = CountsGivenNoise(drawn, prior, noise, size_prior=size_prior).probabilities
+    found = given_noise(drawn, prior, noise, size_prior=size_prior).probabilities
     at = stats.beta.ppf(LEVELS[:, None], alpha, alpha.sum() - alpha)
     off = np.abs(found.cdf(at) - LEVELS[:, None])
     return off[(at > 1e-290) & (at < 1 - 1e-12)].max()
@@ -109,5 +109,5 @@ def test_noise_that_tells_a_little_by_quadrature(name, noise, drawn, prior):
     ends = size_prior.ppf([1e-12, 1 - 1e-12]) if "geo" not in name else (1, 3e7)
     sizes = np.rint(np.linspace(*ends, 4001))
     share, right = by_quadrature(prior, noise, drawn, sizes, size_prior.logpmf(sizes))
-    found = CountsGivenNoise(drawn, prior, noise, size_prior=size_prior).probabilities[0]
+    found = given_noise(drawn, prior, noise, size_prior=size_prior).probabilities[0]
     assert np.abs(found.cdf(share) - right).max() <= ERROR

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.sums_by_pairs import SumsByPairs
 from opendp_bayes.inference.convolution.tilted_counts import Windows
+from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 CASES = [
@@ -18,8 +18,7 @@ CASES = [
 
 
 def sums(law, drawn, prior):
-    known = np.ones(len(drawn), dtype=bool)
-    categories = Categories(np.array(drawn), known, np.array(prior), law)
+    categories = categories_of(drawn, prior, law)
     last = int(2 * max(sum(drawn), 50))
     windows = Windows.of(categories, -1e-3, last)
     plan = PlanOfSums.of(np.arange(len(drawn)), np.sqrt(windows.variance))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.survey_tables.consistent_draws import draw
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
@@ -54,7 +55,7 @@ def places(shape: str, runs: int, noise: IntegerNoise, seed: int, narrowed: floa
         for scope in scopes:
             table = margin(counts[None], LEVELS, scope)[0]
             drawn = table + noise.simulate(table.shape, rng)
-            looks.append(NoisyTable(scope, drawn * 1.0, noise, np.ones(table.size, dtype=bool)))
+            looks.append(NoisyTable(scope, DrawnCounts.of(drawn, noise)))
         model = Model(LEVELS, looks, RECORDS, CONCENTRATION)
         noisy = NoisyTables(names, labels, tuple(looks), RECORDS)
         posterior = SurveyPosterior(noisy, draw(model, 50, rng), rng)

@@ -472,7 +472,7 @@ EXPONENTIAL = ob.Release(
         ({"vote": release("vote"), "again": release("vote")}, "is the same release as tables"),
         ({"x": replace(release("vote"), promise=promise(SIZE, truncated=True))}, "rows that were"),
         ({"x": GROUP}, r"tables\['x'\]: is one group of a table"),
-        ({"x": EXPONENTIAL}, "'hellinger_exponential'; must have independent noise"),
+        ({"x": EXPONENTIAL}, "'hellinger_exponential'; needs noise on the counts"),
         ({"x": ob.Release((3, 4, 5), (("a", 1), ("a", 2), ("b", 1)), (1.0,) * 3, OPEN,
                           promise(None), ("u", "v"))}, "has 3 cells of 4 combinations of labels"),
     ],

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.sampling.markov_chain import r_hat_and_ess
 from opendp_bayes.inference.survey_tables.agreeing_shares import rounded_tables
 from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws, draw
@@ -71,7 +72,7 @@ def case(name: str, size: int | None, seed: int) -> tuple[SmallSurvey, list[Any]
 
 def model_of(survey: SmallSurvey, drawn: list[Any]) -> Model:
     looks = [
-        NoisyTable(scope, y.astype(float), noise, np.ones(y.size, dtype=bool))
+        NoisyTable(scope, DrawnCounts.of(y, noise))
         for scope, y, noise in zip(survey.scopes, drawn, survey.noise, strict=True)
     ]
     return Model(survey.levels, looks, survey.size, survey.concentration)
@@ -159,11 +160,9 @@ def test_every_draw_agrees_with_itself_and_with_its_records(size: int | None) ->
     rng = np.random.default_rng(4)
     levels, scopes = (3, 4, 2, 5), [(0, 1), (1, 2), (2, 3), (0, 3), (1,)]
     looks = [
-        NoisyTable(
-            scope, rng.normal(6, 3, int(np.prod([levels[v] for v in scope]))).round(), noise, yes
-        )
+        NoisyTable(scope, DrawnCounts.of(rng.normal(6, 3, number).round(), noise))
         for scope, noise in zip(scopes, 2 * NOISES, strict=False)
-        for yes in [np.ones(int(np.prod([levels[v] for v in scope])), dtype=bool)]
+        for number in [int(np.prod([levels[v] for v in scope]))]
     ]
     model = Model(levels, looks, size, None)
     cliques = starting_tables(model, 8, rng)
@@ -240,7 +239,7 @@ def test_rounded_tables_agree() -> None:
     rng = np.random.default_rng(3)
     levels, scopes = (3, 4, 2, 5), [(0, 1), (1, 2), (1, 3), (2, 3)]
     looks = [
-        NoisyTable(scope, np.zeros(number), NOISES[0], np.ones(number, dtype=bool))
+        NoisyTable(scope, DrawnCounts.of(np.zeros(number), NOISES[0]))
         for scope in scopes
         for number in [int(np.prod([levels[v] for v in scope]))]
     ]

@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 from opendp_bayes.inference.convolution import part_of_total, sums_by_pairs, tilts
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import private
+from tests.helpers.given_noise import categories_of, given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 PRIORS = {
@@ -24,9 +23,7 @@ PRIORS = {
 @pytest.mark.parametrize("name", PRIORS)
 def test_weights_of_numbers_are_below_their_bounds(name, concentration):
     prior = np.full(2, concentration / 2)
-    noised = np.ones(2, dtype=bool)
-    drawn = np.array([900, 700])
-    total = private(Categories(drawn, noised, prior, DiscreteLaplace(300.0)), PRIORS[name])
+    total = private(categories_of([900, 700], prior, DiscreteLaplace(300.0)), PRIORS[name])
     rng = np.random.default_rng(0)
     for tilt in (-2.0, -1e-3, 0.0, 1e-3, 0.5):
         for _ in range(6):
@@ -41,7 +38,7 @@ def test_weights_of_numbers_are_below_their_bounds(name, concentration):
 
 @pytest.mark.parametrize(("scale", "several"), [(3.0, False), (300.0, True)])
 def test_as_many_tilts_as_the_number_of_records_needs(scale, several):
-    made = CountsGivenNoise([60, 20, 90, 40], [1.0, 0.1, 5.0, 0.5], DiscreteGaussian(scale))
+    made = given_noise([60, 20, 90, 40], [1.0, 0.1, 5.0, 0.5], DiscreteGaussian(scale))
     assert (len(made._parts) > 1) == several
 
 
@@ -55,7 +52,7 @@ def test_tilts_of_numbers_that_weigh_nothing_are_not_summed(monkeypatch):
 
     monkeypatch.setattr(part_of_total, "SumsByPairs", summed)
     prior = np.geomspace(1e-4, 1e6, 500)
-    found = CountsGivenNoise(np.zeros(500, dtype=int), prior, DiscreteLaplace(0.34))
+    found = given_noise(np.zeros(500, dtype=int), prior, DiscreteLaplace(0.34))
     assert len(made) <= 8
     assert found.size.mean()[0] < 5
 
@@ -65,7 +62,7 @@ def test_tilts_of_numbers_that_weigh_nothing_are_not_summed(monkeypatch):
 )
 def test_draws_below_0_under_a_huge_prior_make_the_number_geometric(scale):
     """All counts are above what was drawn, so that each record more costs `exp(-1 / scale)`."""
-    found = CountsGivenNoise([-5, -7, 0], [1e6] * 3, DiscreteLaplace(scale)).size
+    found = given_noise([-5, -7, 0], [1e6] * 3, DiscreteLaplace(scale)).size
     right = stats.geom(-np.expm1(-1 / scale), loc=-1)
     assert found.mean()[0] == pytest.approx(right.mean(), abs=1e-4 * scale)
     assert found.std()[0] == pytest.approx(right.std(), abs=1e-4 * scale)
@@ -86,7 +83,7 @@ def test_numbers_that_weigh_nothing_are_crossed_in_few_tilts(monkeypatch):
     monkeypatch.setattr(tilts.Windows, "of", classmethod(counted))
     number, prior = stats.geom(0.25, loc=-1), np.full(5, 1e5)
     drawn, noise = [9000, -4000, 2000, -2000, 0], DiscreteGaussian(9500.0)
-    found = CountsGivenNoise(drawn, prior, noise, size_prior=number).size
+    found = given_noise(drawn, prior, noise, size_prior=number).size
     assert len(made) < 150
     assert found.mean()[0] == pytest.approx(number.mean(), rel=1e-2)
     assert found.std()[0] == pytest.approx(number.std(), rel=1e-2)
@@ -100,7 +97,7 @@ def test_lattices_end_where_numbers_weigh_nothing(number, scale):
     drawn, size_prior = [-334_529, 532_028, 11_204], stats.geom(1 / number, loc=-1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = CountsGivenNoise(drawn, [0.002] * 3, DiscreteLaplace(scale), size_prior=size_prior)
+        found = given_noise(drawn, [0.002] * 3, DiscreteLaplace(scale), size_prior=size_prior)
         assert found.counts.mean().sum() == pytest.approx(found.size.mean()[0], rel=1e-4)
     assert found.probabilities.mean().sum() == pytest.approx(1, abs=1e-5)
 
@@ -115,17 +112,17 @@ def test_too_many_tilts_are_refused_before_anything_is_summed(drawn, monkeypatch
     with pytest.raises(
         ValueError, match=r"too large for this uncertain a private number.*narrower"
     ):
-        CountsGivenNoise(drawn, [1e5] * len(drawn), DiscreteLaplace(1e6))
+        given_noise(drawn, [1e5] * len(drawn), DiscreteLaplace(1e6))
 
 
 @pytest.mark.parametrize("size", [3060, 2500])
 def test_a_number_that_no_tilt_reaches_is_refused(size, monkeypatch):
     drawn, prior, noise = [60, 20, 900, 40], [1.0, 0.1, 5.0, 0.5], DiscreteLaplace(5.0)
-    found = CountsGivenNoise(drawn, prior, noise, size=size)
+    found = given_noise(drawn, prior, noise, size=size)
     assert found.counts.mean().sum() == pytest.approx(size)
     monkeypatch.setattr(tilts, "_OFF", 1e3)
     with pytest.raises(ValueError, match=rf"size: no law of {size} records.*check the size"):
-        CountsGivenNoise(drawn, prior, noise, size=size)
+        given_noise(drawn, prior, noise, size=size)
 
 
 def warned(size, most=6000):
@@ -133,7 +130,7 @@ def warned(size, most=6000):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         drawn, prior = [most, 20, 900, 40], [1.0, 0.1, 5.0, 0.5]
-        found = CountsGivenNoise(drawn, prior, DiscreteLaplace(5.0), size=size)
+        found = given_noise(drawn, prior, DiscreteLaplace(5.0), size=size)
         assert np.all(found.probabilities.mean() > 0)
         found.counts.mean()
     return sum("may be less exact than the 1e-3" in str(each.message) for each in said)

@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.number_of_records import private, public
 from opendp_bayes.inference.convolution.tilts import balanced
+from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteLaplace
 
 
 def known(drawn, scale=2.0, prior=1.0):
-    drawn = np.array(drawn)
-    noised = np.ones(drawn.size, dtype=bool)
-    return Categories(drawn, noised, np.full(drawn.size, prior), DiscreteLaplace(scale))
+    return categories_of(drawn, np.full(len(drawn), prior), DiscreteLaplace(scale))
 
 
 @pytest.mark.parametrize("scale", [2.0**-40, 0.5, 100.0, 1e9])
@@ -22,7 +20,7 @@ def test_the_mean_of_the_sum_is_put_at_a_public_size(scale, size):
     categories = known([30, 200, -5], scale)
     times = np.array([1, 1, 2])
     total = public(size, 4.0)
-    windows = balanced(categories, times, total, 0.0, total.most_counts)
+    windows = balanced(categories, times, total)
     deviation = max(np.sqrt(times @ windows.variance), 1e-3)
     assert abs(times @ windows.mean - size) <= 0.3 * deviation
 
@@ -35,7 +33,7 @@ def test_a_private_size_is_pulled_to_its_prior():
         (stats.randint(700, 800), 600, 800),
     ]:
         total = private(categories, prior)
-        windows = balanced(categories, times, total, 0.0, total.most_counts)
+        windows = balanced(categories, times, total)
         assert low < windows.mean.sum() < high
 
 
@@ -47,15 +45,20 @@ def test_weights_and_ranges_of_private_sizes():
     assert step == pytest.approx(np.log(52) - np.log(51 + 2))
     assert private(categories, None).lowest == 0
     assert private(categories, stats.randint(7, 8)).is_point
-    gappy = private(categories, stats.rv_discrete(values=([3, 40, 44], [0.2, 0.3, 0.5])))
-    assert gappy.all
-    assert gappy.seeds.tolist() == [3, 40, 44]
+
+
+@pytest.mark.parametrize("numbers", [[3, 40, 44], [3, 4, 5, 6, 7, 9], [7, 8, 10]])
+def test_a_prior_of_the_number_of_records_with_gaps_is_refused(numbers):
+    gappy = stats.rv_discrete(values=(numbers, np.full(len(numbers), 1 / len(numbers))))
+    with pytest.raises(ValueError, match="size_prior: has gaps"):
+        private(known([30, 12]), gappy)
+    whole = np.arange(3, 8)
+    without = stats.rv_discrete(values=(whole, np.full(5, 0.2)))
+    assert private(known([30, 12]), without).highest == 7
 
 
 def test_what_nothing_bounds_is_refused():
-    open_ended = Categories(
-        np.array([3, 0]), np.array([True, False]), np.ones(2), DiscreteLaplace(1.0)
-    )
+    open_ended = categories_of([3, 0], np.ones(2), DiscreteLaplace(1.0), [True, False])
     with pytest.raises(ValueError, match="size_prior"):
         private(open_ended, None)
     assert private(open_ended, stats.poisson(30)).highest < 200

@@ -1,18 +1,18 @@
 """Weights of counts, one category at a time."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from flint import arb, ctx
 
-from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.noised_categories import Categories, hardness
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising, log_rising_factorial
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 
 
 def categories(law, drawn=(5, -3, 10**6), prior=(0.001, 1.0, 3e7), noised=(True, True, True)):
-    return Categories(np.array(drawn), np.array(noised), np.array(prior), law)
+    return categories_of(drawn, prior, law, noised)
 
 
 @pytest.mark.parametrize("alpha", [1e-6, 0.3, 1.0, 2.5, 1e4, 1e8])
@@ -45,7 +45,7 @@ def test_weights_are_the_product_of_noise_and_prior(law):
     anchor, counts = np.array([4, 0, 7]), np.array([3, 0, 9, 30])
     category = np.array([0, 1, 0, 2])
     absolute = [
-        (law.log_mass(known.drawn[c] - x) if c < 2 else 0) + log_rising(x, known.prior[c])
+        (law.log_mass(known.looks[0].drawn[c] - x) if c < 2 else 0) + log_rising(x, known.prior[c])
         for c, x in zip(category, counts, strict=True)
     ]
     at_anchor = known.log_absolute(anchor)
@@ -63,16 +63,16 @@ def test_steps_where_a_gaussian_draw_is_far_away():
 
 
 def test_a_minute_scale_costs_as_much_as_any():
-    assert categories(DiscreteLaplace(2.0**-40)).hardness == pytest.approx(256 * 2.0**-40)
-    assert categories(DiscreteLaplace(0.1)).hardness == 1
+    assert hardness(DiscreteLaplace(2.0**-40)) == pytest.approx(256 * 2.0**-40)
+    assert hardness(DiscreteLaplace(0.1)) == 1
 
 
 def test_the_bend_of_all_looks_is_that_of_the_sum_of_their_logarithms():
     """Second derivatives add; a look with kinks counts only where none is smooth."""
 
     def bend(*laws):
-        first, *also = (categories(law) for law in laws)
-        return replace(first, also=tuple(also)).bend
+        looks = tuple(DrawnCounts.of([5], law) for law in laws)
+        return Categories(looks, np.ones(1)).bend
 
     assert bend(DiscreteGaussian(3.0), DiscreteGaussian(4.0)) == pytest.approx(2.4)
     assert bend(DiscreteGaussian(3.0), DiscreteLaplace(4.0)) == pytest.approx(3.0)

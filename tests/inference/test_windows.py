@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy import special
 
-from opendp_bayes.inference.convolution.noised_categories import Categories
 from opendp_bayes.inference.convolution.tilted_counts import Windows, modes
 from opendp_bayes.inference.laws.count_cells import Cells
+from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 
 def known(law, drawn, prior):
     drawn = np.array(drawn)
-    return Categories(drawn, np.ones(drawn.size, dtype=bool), np.array(prior, dtype=float), law)
+    return categories_of(drawn, prior, law)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 6, 7, 8, 9, 101, 1000])

@@ -10,6 +10,7 @@ from scipy import stats
 
 from opendp_bayes import GroupedRelease, LaplaceParameters
 from opendp_bayes.display import plain
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.pooled_release import Pooled
@@ -22,12 +23,12 @@ PRIVATE = LaplaceParameters(1.0, total="private")
 
 def pooled_of(groups: Any, drawn: Any, a: Any = None, made: Any = PROMISE) -> Pooled:
     """Of chains whose draws all have κ m = 3 for every category and the counts that were drawn."""
-    drawn = np.array(drawn)
+    noisy = DrawnCounts.of(drawn, DiscreteLaplace(1.0))
+    drawn = noisy.drawn
     labels = ("yes", "no", "$x^$", "d")[: drawn.shape[1]]
-    noised, noise = np.ones(drawn.shape, dtype=bool), DiscreteLaplace(1.0)
     a = np.full((4, 10, drawn.shape[1]), 3.0) if a is None else a
     counts = np.tile(np.maximum(drawn, 0), (*a.shape[:2], 1, 1))
-    return Pooled(PooledGroups(groups, labels, drawn, noised, noise, None), made, a, counts)
+    return Pooled(PooledGroups(groups, labels, noisy, None), made, a, counts)
 
 
 NORTH = pooled_of(("north", None), [[4, 0], [10, 90]])

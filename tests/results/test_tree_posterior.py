@@ -11,7 +11,7 @@ import opendp_bayes as ob
 from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.tree import Tree
 from opendp_bayes.inference.levels.weights import Look, Weights
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 
 dp.enable_features("contrib")
@@ -66,7 +66,7 @@ def test_it_is_the_posterior_of_every_count_of_the_tree() -> None:
     prior = np.repeat([*learned[:3], 0.0], [5, 3, 2, 1])
     law, own = DiscreteLaplace(4.0), [*noisy[-5:], *noisy[3:6], *noisy[1:3], noisy[0]]
     looks = [
-        Look(np.arange(a, b), IndependentNoise(np.array(own[a:b]), law, (True,) * (b - a)))
+        Look(np.arange(a, b), DrawnCounts.of(own[a:b], law))
         for a, b in itertools.pairwise([0, 5, 8, 10, 11])
     ]
     exact = NestedCounts(Weights(Tree.of(parent), parent, prior, looks, None), 400)

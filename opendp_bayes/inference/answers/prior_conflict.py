@@ -24,14 +24,13 @@ def warn_of_conflict(release: ReleasedData, true_counts: CountsGivenNoise) -> No
     With m cells, far is `4 + 3 / sqrt(m)` standard deviations of the noise. Counts are not below 0,
     and no sum is above a public number of records: what was drawn beyond is taken to be there.
     """
-    categories = true_counts.categories
-    drawn, noise, expected = categories.drawn, categories.noise, true_counts.counts.mean()
+    noisy, expected = true_counts.categories.looks[0], true_counts.counts.mean()
     worst, message = 1.0, ""
     for name, cells in _sums(release):
-        if not categories.noised[cells].all():
+        if not noisy.noised[cells].all():
             continue
-        total = float(drawn[cells].sum()) - cells.size * _mean(noise)
-        mean, width = float(expected[cells].sum()), typical_std(noise) * math.sqrt(cells.size)
+        total = float(noisy.drawn[cells].sum()) - cells.size * _mean(noisy.noise)
+        mean, width = float(expected[cells].sum()), typical_std(noisy.noise) * math.sqrt(cells.size)
         away = abs(mean - float(np.clip(total, 0, release.size))) / width
         if (excess := away / (_FAR + _FARTHER / math.sqrt(cells.size))) > worst:
             worst = excess

@@ -33,10 +33,10 @@ from opendp_bayes.inference.laws.mixtures_of_counts import (
     short_cells,
 )
 from opendp_bayes.inference.laws.refinement import cells_between, refined
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
 #: Tilts that weigh less than `exp(-_DEPTH)` are left out.
 _DEPTH = 23.0
@@ -52,15 +52,12 @@ _LONGEST_TABLE = 1 << 16
 class CountsGivenNoise(ByLaws):
     """The true counts and the probabilities of k >= 2 categories, given what was drawn.
 
-    The prior of the probabilities is Dirichlet; the counts are multinomial; `drawn` are the counts
-    and independent noise.
+    The prior of the probabilities is Dirichlet, and the counts are multinomial.
 
     Parameters
     ----------
-    drawn : counts with noise, integers of shape `(k,)`, which may be negative.
+    looks : the counts as they were drawn, once or several times, each time with noise of its own.
     prior : concentration of the Dirichlet prior, shape `(k,)`.
-    noise : law of the noise.
-    noised : which entries of `drawn` count, shape `(k,)`; by default all.
     size : the public number of records, which the true counts sum to; None if it is private.
     size_prior : of a private number, a frozen discrete distribution of scipy; by default every
         number is equally probable.
@@ -75,24 +72,20 @@ class CountsGivenNoise(ByLaws):
 
     def __init__(
         self,
-        drawn: ArrayLike,
+        looks: Sequence[DrawnCounts],
         prior: ArrayLike,
-        noise: IntegerNoise,
         *,
-        noised: ArrayLike | None = None,
         size: int | None = None,
         size_prior: Any = None,
     ) -> None:
-        known = np.ones(np.shape(drawn), dtype=bool) if noised is None else np.asarray(noised, bool)
-        drawn = np.where(known, np.asarray(drawn, dtype=np.int64), 0)
-        categories = Categories(drawn, known, np.asarray(prior, dtype=np.float64), noise)
-        self._set(categories, _total(categories, size, size_prior))
-
-    @classmethod
-    def of_looks(cls, looks: Sequence[Categories], size: int | None) -> "CountsGivenNoise":
-        """Make the posterior of counts that were drawn several times, each with its own noise."""
-        categories = replace(looks[0], also=tuple(looks[1:]))
-        return cls._of(categories, _total(categories, size, None))
+        # What was drawn without noise says nothing, and is alike.
+        known = [replace(look, drawn=np.where(look.noised, look.drawn, 0)) for look in looks]
+        categories = Categories(tuple(known), np.asarray(prior, dtype=np.float64))
+        if size is None:
+            total = private(categories, size_prior)
+        else:
+            total = public(size, float(categories.prior.sum()))
+        self._set(categories, total)
 
     @classmethod
     def _of(cls, categories: Categories, total: Total) -> "CountsGivenNoise":
@@ -106,7 +99,7 @@ class CountsGivenNoise(ByLaws):
         keys = zip(*(column.tolist() for column in categories.columns), strict=True)
         self._row = np.array([index.setdefault(key, len(index)) for key in keys])
         self._first = np.unique(self._row, return_index=True)[1]
-        self._origin = np.clip(categories.drawn[self._first], 0, total.highest)
+        self._origin = np.clip(categories.looks[0].drawn[self._first], 0, total.highest)
         self._times = np.bincount(self._row)
         rows = categories.chosen(self._first)
         self._tilts = Tilts(rows, self._times, self._origin, total).all()
@@ -237,11 +230,7 @@ class CountsGivenNoise(ByLaws):
         top = max(part.log_evidence for part in self._parts)
         every = [part.size_cells for part in self._parts]
         edges = np.unique(np.concatenate([np.append(c.first, c.last + 1) for c in every]))
-        if self._total.all:
-            starts = edges[np.isin(edges, self._total.seeds)]
-            cells = Cells(np.zeros_like(starts), starts, starts)
-        else:
-            cells = Cells(np.zeros_like(edges[1:]), edges[:-1], edges[1:] - 1)
+        cells = Cells(np.zeros_like(edges[1:]), edges[:-1], edges[1:] - 1)
 
         def log_weight(row: Integers, sizes: Floats) -> Floats:
             found = [part.log_total(row, sizes) - top for part in self._parts]
@@ -387,8 +376,3 @@ def _check_agree(parts: list[PartOfTotal], log_sums: Floats) -> None:
             "the posterior given noise on the counts may be less exact than the 1e-3 that is"
             f" stated: sums that should agree differ by a share of {off:.2g}.",
         )
-
-
-def _total(categories: Categories, size: int | None, size_prior: Any) -> Total:
-    concentration = float(categories.prior.sum())
-    return private(categories, size_prior) if size is None else public(size, concentration)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Noise less probable than `exp(-_DEPTH)` of the largest is left out, unless a prior asks for it:
@@ -35,7 +35,7 @@ def check_entries(entries: float) -> None:
 class NoisyDataSet:
     """Counts with noise, and their number where it is public."""
 
-    noise: IndependentNoise
+    noisy: DrawnCounts
     size: int | None
 
     @property
@@ -45,11 +45,11 @@ class NoisyDataSet:
 
     def middle(self, category: int) -> int:
         """The possible count that is nearest to what was drawn."""
-        return min(max(int(self.noise.drawn[category]), 0), self.highest)
+        return min(max(int(self.noisy.drawn[category]), 0), self.highest)
 
     def window(self, category: int) -> Window:
         """The least and the largest of the counts of a category that the noise leaves."""
-        look, k = self.noise, self.noise.drawn.size
+        look, k = self.noisy, self.noisy.drawn.size
         reach = look.noise.reach(_DEPTH)
         if not look.noised[category]:  # what the others leave
             reach = int(np.ceil(reach * np.sqrt(k - 1)))
@@ -58,7 +58,7 @@ class NoisyDataSet:
 
     def log_weights(self, category: int, counts: Integers) -> Floats:
         """Logarithms of `f(drawn - x) / x!`."""
-        return self.noise.log_factor(category, counts) - special.gammaln(counts + 1.0)
+        return self.noisy.log_mass(counts, category) - special.gammaln(counts + 1.0)
 
 
 def widened(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
@@ -18,23 +19,14 @@ _STEEPEST = 256.0
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """Draw, prior and noise of every category on its own; arrays of shape `(k,)`.
+    """Looks at the counts of k categories, and the prior of these, shape `(k,)`.
 
-    The weight of a count x is `f(drawn - x) Γ(x + prior) / x!`, f the law of the noise, without its
-    first factor where a category was not `noised`. Counts that were drawn `also` with other noise
-    have a factor for each draw; the priors of these are not used.
+    The weight of a count x is `Γ(x + prior) / x!` times `f(drawn - x)` for each look at which it
+    was noised, f the law of the noise.
     """
 
-    drawn: Integers
-    noised: NDArray[np.bool_]
+    looks: tuple[DrawnCounts, ...]
     prior: Floats
-    noise: IntegerNoise
-    also: "tuple[Categories, ...]" = ()
-
-    @property
-    def looks(self) -> "tuple[Categories, ...]":
-        """Every draw with the law of its noise."""
-        return (self, *self.also)
 
     @property
     def columns(self) -> list[NDArray[Any]]:
@@ -45,7 +37,7 @@ class Categories:
     @property
     def kinks(self) -> list[Integers]:
         """Counts at which a logarithm of noise is not smooth, arrays of shape `(k,)`."""
-        return [look.drawn - kink for look in self.looks for kink in look.noise.kinks]
+        return [kink for look in self.looks for kink in look.kinks]
 
     @property
     def bend(self) -> float:
@@ -62,10 +54,9 @@ class Categories:
         return int(self.prior.size)
 
     @cached_property
-    def hardness(self) -> float:
-        """The share of the noise's logarithm that is used: 1 but for minute scales."""
-        cost = -float(self.noise.log_ratio(0, 1))
-        return 1.0 if cost <= _STEEPEST else _STEEPEST / cost
+    def _used(self) -> list[tuple[float, DrawnCounts]]:
+        """Looks, each with the share of its logarithm that is used."""
+        return [(hardness(look.noise), look) for look in self.looks]
 
     def log_weight(self, category: Integers, counts: Floats | Integers, anchor: Integers) -> Floats:
         """The logarithm of the weight of each count of each category over that of the anchor, of
@@ -74,33 +65,29 @@ class Categories:
         start = anchor[category]
         alpha = self.prior[category]
         prior = log_rising(counts, alpha) - log_rising(anchor, self.prior)[category]
-        return self._log_ratio(category, start, start - counts) + prior
+        return self._log_ratio(category, start, counts - start) + prior
 
     def log_step(self, category: Integers, counts: Integers) -> Floats:
         """The logarithm of the ratio of the weights of `counts + 1` and `counts`."""
         prior = np.log1p((self.prior[category] - 1) / (counts + 1.0))
-        return self._log_ratio(category, counts, -1.0) + prior
+        return self._log_ratio(category, counts, 1.0) + prior
 
     def log_absolute(self, counts: Integers) -> Floats:
         """The logarithm of the weight of one count of each category, shape `(k,)`."""
-        noise = [look.hardness * look.log_noise(counts) for look in self.looks]
+        noise = [share * look.log_mass(counts) for share, look in self._used]
         return np.asarray(sum(noise, start=log_rising(counts, self.prior)))
-
-    def log_noise(self, counts: Integers) -> Floats:
-        """The logarithms of the probabilities of what was drawn, `also` left out, given counts of
-        shape `(..., k)`; 0 where a category was not noised.
-        """
-        return np.where(self.noised, self.noise.log_mass(self.drawn - counts), 0.0)
 
     def chosen(self, rows: Integers) -> "Categories":
         """Those of some categories."""
-        also = tuple(look.chosen(rows) for look in self.also)
-        return Categories(self.drawn[rows], self.noised[rows], self.prior[rows], self.noise, also)
+        return Categories(tuple(look.chosen(rows) for look in self.looks), self.prior[rows])
 
     def _log_ratio(self, category: Integers, start: Integers, step: ArrayLike) -> Floats:
-        """The logarithm of the ratio of the noise's probabilities at `start - step` and `start`."""
-        ratio = np.zeros(np.broadcast_shapes(np.shape(start), np.shape(step)))
-        for look in self.looks:
-            noise = look.hardness * look.noise.log_ratio(look.drawn[category] - start, step)
-            ratio = ratio + np.where(look.noised[category], noise, 0.0)
-        return ratio
+        """The logarithm of the ratio of the noise's probabilities at `start + step` and `start`."""
+        each = [share * look.log_ratio(start, step, category) for share, look in self._used]
+        return np.asarray(sum(each))
+
+
+def hardness(noise: IntegerNoise) -> float:
+    """The share of a noise's logarithm that is used: 1 but for minute scales."""
+    cost = -float(noise.log_ratio(0, 1))
+    return 1.0 if cost <= _STEEPEST else _STEEPEST / cost

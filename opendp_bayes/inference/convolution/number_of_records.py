@@ -17,8 +17,6 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 _UNLIKELY = 60.0
 #: The most records of a private number, above which its weights have too few digits.
 _LARGEST = 10**15
-#: The longest range of numbers that are looked at one by one for gaps in a prior.
-_LONGEST_RANGE = 10**6
 #: The weights of so many numbers are compared one by one to bound them.
 _FEW = 1 << 12
 #: What underflows has at most this logarithm.
@@ -32,16 +30,14 @@ class Total:
     """The number of records, from `lowest` to `highest`, with a weight of each.
 
     `log_weight` takes real numbers in this range, elementwise; `seeds` are numbers between which it
-    has no narrow peak, and where they are `all`, the only numbers that have a weight. Where
-    `lowest` is `highest` the number is public. `most(low, high, tilt)` is an upper bound of
-    `log_weight(N) - tilt N` from one number to another.
+    has no narrow peak. Where `lowest` is `highest` the number is public. `most(low, high, tilt)` is
+    an upper bound of `log_weight(N) - tilt N` from one number to another.
     """
 
     lowest: int
     highest: int
     log_weight: Callable[[Floats], Floats]
     seeds: Integers
-    all: bool = False
     most: Callable[[int, int, float], float] = lambda low, high, tilt: math.inf
 
     @property
@@ -95,7 +91,8 @@ def private(categories: Categories, size_prior: Any) -> Total:
     """A private number with a prior, a frozen discrete distribution of scipy or None for every
     number being equally probable.
 
-    Raises `ValueError` where nothing bounds the number, or only beyond 1e15.
+    Raises `ValueError` where nothing bounds the number, or only beyond 1e15, and for a prior with
+    gaps.
     """
     concentration = float(categories.prior.sum())
     highest = max(_highest(categories, size_prior), 0)
@@ -130,17 +127,13 @@ def private(categories: Categories, size_prior: Any) -> Total:
     if not positive.size:
         raise ValueError("size_prior: gives no number of records a probability above 0.")
     lowest, highest = int(positive[0]), int(positive[-1])
-    if positive.size == np.sum((near >= lowest) & (near <= highest)):
-        every = np.unique(np.clip(every, lowest, highest))
-        return Total(lowest, highest, log_weight, every, most=most)
-    if highest - lowest > _LONGEST_RANGE:
+    if positive.size < np.sum((near >= lowest) & (near <= highest)):
         raise ValueError(
-            "size_prior: has gaps in a range of more than 1e6 numbers; give a distribution whose "
-            "probabilities are positive between the ends of its support."
+            "size_prior: has gaps, numbers of probability 0 between others; give a distribution"
+            " whose probabilities are positive between the ends of its support."
         )
-    every = np.arange(lowest, highest + 1)
-    every = every[log_weight(every.astype(np.float64)) > NOTHING / 2]
-    return Total(lowest, highest, log_weight, every, all=True, most=most)
+    every = np.unique(np.clip(every, lowest, highest))
+    return Total(lowest, highest, log_weight, every, most)
 
 
 def _log_prior(size_prior: Any, sizes: Floats) -> Floats:
@@ -180,9 +173,9 @@ def _highest(categories: Categories, size_prior: Any) -> int:
     """
     highest = math.inf
     for look in categories.looks:
-        if np.all(look.noised):
+        if look.is_complete:
             asked = float(np.maximum(look.drawn, 0).sum(dtype=np.float64))
-            highest = min(highest, 2 * asked + look.k * look.noise.reach(_UNLIKELY))
+            highest = min(highest, 2 * asked + look.drawn.size * look.noise.reach(_UNLIKELY))
     if math.isinf(highest) and size_prior is not None:
         highest = float(size_prior.isf(1e-16))
     if size_prior is not None:

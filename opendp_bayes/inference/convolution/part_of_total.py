@@ -94,9 +94,8 @@ class PartOfTotal:
     def size_cells(self) -> Cells:
         """Cells of the number of records."""
         total = self.total
-        if total.all or total.is_point:
-            points = total.seeds[(total.seeds >= self._ends[0]) & (total.seeds <= self._ends[1])]
-            return Cells(np.zeros_like(points), points, points)
+        if total.is_point:
+            return Cells(np.zeros_like(total.seeds), total.seeds, total.seeds)
         shape, root = self.sums.laws.shape, self.plan.root
         lowest = int(max(self._ends[0], shape.low[root]))
         highest = int(max(min(self._ends[1], shape.high[root]), lowest))
@@ -138,7 +137,7 @@ class PartOfTotal:
         in bins.
         """
         rests = self.sums.rests(nodes)
-        if self.total.is_point or self.total.all or self._is_narrow(int(rests.whole.step.max())):
+        if self.total.is_point or self._is_narrow(int(rests.whole.step.max())):
             return Listed(rests, *self.listed, bins)
         return Smooth(self, rests, self.sums.laws.shape.of(nodes), bins)
 

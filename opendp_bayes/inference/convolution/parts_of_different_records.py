@@ -67,9 +67,9 @@ def of_private(
     """Parts of given shares p of the first release in all records, which are independent of each
     other: `n_1! n_2! / (n + 1)!` is the integral of `p^n_1 (1 - p)^n_2` over p.
     """
-    guesses = [float(np.maximum(look.noise.drawn, 0).sum()) + 1 for look in (first, second)]
+    guesses = [float(np.maximum(look.noisy.drawn, 0).sum()) + 1 for look in (first, second)]
     start = np.log(guesses[0] / guesses[1])
-    reach = sum(float(look.noise.noise.reach(_FAR)) for look in (first, second))
+    reach = sum(float(look.noisy.noise.reach(_FAR)) for look in (first, second))
     parts: list[Convolved] = []
     heights: list[float] = []
     # The narrowest that the share can be, given the largest number of records.

@@ -5,7 +5,7 @@ sums are probable, and a transform loses what is improbable.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -128,21 +128,16 @@ class Tilts:
 
         Raises `ValueError` where they are too many, or a number is not reached.
         """
-        if self.total.all:
-            return self._listed()
-        best = self.at(self.total, 0.0)
-        return [(best.windows, NO_FADE)] if self.total.is_point else self._covering(best)
-
-    def at(self, goal: Total, tilt: float) -> Tilted:
-        """The tilt, near another one, that puts the sum where some numbers are, about."""
-        windows = balanced(self.categories, self.times, goal, tilt, self.total.most_counts)
-        found = self._of(windows)
-        if goal.is_point and abs(found.mean - goal.lowest) > _REACHED * found.deviation:
+        best = self._of(balanced(self.categories, self.times, self.total))
+        if not self.total.is_point:
+            return self._covering(best)
+        size = self.total.lowest
+        if abs(best.mean - size) > _REACHED * best.deviation:
             raise ValueError(
-                f"size: no law of {goal.lowest} records is found that what was drawn leaves; check"
-                " the size and the scale of the noise."
+                f"size: no law of {size} records is found that what was drawn leaves; check the"
+                " size and the scale of the noise."
             )
-        return found
+        return [(best.windows, NO_FADE)]
 
     def _tilted(self, tilt: float) -> Tilted:
         if tilt not in self._known:
@@ -157,20 +152,6 @@ class Tilts:
         none = float(self.times @ windows.log_probability(rows, np.zeros(rows.size)))
         log_sum = windows.log_sum(self.times, self.origin)
         return Tilted(windows, mean, deviation, log_sum, none)
-
-    def _listed(self) -> list[tuple[Windows, Fade]]:
-        """Tilts that reach every number of records that has a weight, one after another."""
-        total, found, tilt, border = self.total, list[tuple[Windows, Fade]](), 0.0, -math.inf
-        numbers = total.seeds
-        while numbers.size:
-            self._check_number(len(found))
-            lowest = int(numbers[0])
-            made = self.at(replace(total, lowest=lowest, highest=lowest), tilt)
-            numbers = numbers[numbers > max(made.mean + _REACHED * made.deviation, lowest)]
-            end = float(numbers[0]) - 0.5 if numbers.size else math.inf
-            found.append((made.windows, Fade(border, border, end, end)))
-            tilt, border = made.windows.tilt, end
-        return found
 
     def _covering(self, best: Tilted) -> list[tuple[Windows, Fade]]:
         """Tilts on both sides of the best, until what is beyond weighs nothing."""
@@ -288,13 +269,11 @@ def _faded(found: list[Tilted], end: float) -> list[tuple[Tilted, Fade]]:
     ]
 
 
-def balanced(
-    categories: Categories, times: Integers, total: Total, tilt: float, last: int
-) -> Windows:
-    """Windows on `0..last`, tilted so that the mean of the sum is where the total is, about."""
-    low, high, step = -math.inf, math.inf, 0.0
+def balanced(categories: Categories, times: Integers, total: Total) -> Windows:
+    """Windows, tilted so that the mean of the sum is where the total is, about."""
+    tilt, low, high, step = 0.0, -math.inf, math.inf, 0.0
     for turn in range(_MOST_STEPS):
-        windows = Windows.of(categories, tilt, last)
+        windows = Windows.of(categories, tilt, total.most_counts)
         mean = float(times @ windows.mean)
         deviation = max(math.sqrt(times @ windows.variance), _SMALLEST_DEVIATION)
         pull = total.pull(tilt, mean, deviation)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_bounds, check_same_records
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise, likelihood_of
+from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.release_format.data import ReleasedData
@@ -31,7 +32,7 @@ class NoisedTable:
         `(k,)`; one variable for a table of one column.
     """
 
-    looks: Sequence[IndependentNoise]
+    looks: Sequence[DrawnCounts]
     size: int | None
     variables: dict[str, Integers] = field(default_factory=dict)
 
@@ -52,7 +53,7 @@ class NoisedTable:
         highest = max(min(reach), 1)
         if self.size is None:
             return highest
-        known = all(all(look.noised) for look in self.looks)
+        known = all(look.is_complete for look in self.looks)
         return min(highest, max(self.size, 1)) if known else self.size
 
     def start(self) -> Integers:
@@ -79,8 +80,7 @@ class NoisedTable:
         """
         found = np.zeros(counts.shape)
         for look in self.looks:
-            log_p = look.noise.log_mass(look.drawn[cells, None] - counts)
-            found += np.where(np.array(look.noised)[cells, None], log_p, 0.0)
+            found += look.log_mass(counts, (cells, None))
         return found
 
 
@@ -90,19 +90,13 @@ def table_of(releases: Sequence[ReleasedData], size: int | None) -> NoisedTable:
     Raises `ValueError` where a draw is not noise on counts, is out of the bounds of
     `docs/limits.md`, or contradicts another.
     """
-    looks = [_look(release) for release in releases]
-    for look in looks:
-        check_bounds(look, size)
+    looks = []
+    for release in releases:
+        release.setting.check_learnable()
+        looks.append(noise_of("releases", release))
+        check_bounds(looks[-1], size)
     check_same_records(looks)
     return NoisedTable(looks, size, _variables(releases[0]))
-
-
-def _look(release: ReleasedData) -> IndependentNoise:
-    """A draw with its noise."""
-    release.setting.check_learnable()
-    likelihood = likelihood_of(release.setting, release.drawn)
-    assert isinstance(likelihood, IndependentNoise)  # noqa: S101  # of every law with noise alone
-    return likelihood
 
 
 def _variables(release: ReleasedData) -> dict[str, Integers]:

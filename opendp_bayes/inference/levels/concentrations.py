@@ -10,7 +10,6 @@ from scipy import special
 from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.tree import Tree
 from opendp_bayes.inference.levels.weights import Look, Weights
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Concentrations are learned within these bounds, until a slope is so small or a step makes the
@@ -68,9 +67,7 @@ def _some_families(
 def _part(look: Look, kept: NDArray[np.bool_], number: Integers) -> Look:
     """Noisy counts of those that are kept, with their new numbers."""
     own = kept[look.counts]
-    noised = tuple(np.asarray(look.noise.noised)[own].tolist())
-    noise = IndependentNoise(look.noise.drawn[own], look.noise.noise, noised)
-    return Look(number[look.counts[own]], noise)
+    return Look(number[look.counts[own]], look.noisy.chosen(own))
 
 
 def _most_probable(

@@ -65,7 +65,7 @@ class NestedTables:
         looks = []
         for name in names:
             at, order = level_of[name]
-            looks.append(Look(numbers[at][order], noise_of(name, releases[name])))
+            looks.append(Look(numbers[at][order], noise_of(f"tables[{name!r}]", releases[name])))
         places = {name: (len(distinct) - level_of[name][0], level_of[name][1]) for name in releases}
         size = next((one.size for one in releases.values() if one.size is not None), None)
         return cls(parent, tuple(numbers[::-1]), places, tuple(looks), size)
@@ -83,9 +83,9 @@ class NestedTables:
             return self.size
         most = []
         for look in self.looks:
-            law, drawn = look.noise.noise, look.noise.drawn
-            beyond = _BEYOND * law.scale * np.sqrt(drawn.size) + _BEYOND
-            most.append(int(np.maximum(drawn, 0).sum() + beyond) if all(look.noise.noised) else 0)
+            noisy, drawn = look.noisy, look.noisy.drawn
+            beyond = _BEYOND * noisy.noise.scale * np.sqrt(drawn.size) + _BEYOND
+            most.append(int(np.maximum(drawn, 0).sum() + beyond) if noisy.is_complete else 0)
         return max(most)
 
 

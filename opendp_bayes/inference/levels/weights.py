@@ -8,16 +8,16 @@ from scipy import special
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.levels.tree import Tree
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """Noisy counts: those of `noise`, each of the count whose number is in `counts`."""
+    """Noisy counts, each of the count whose number is in `counts`."""
 
     counts: Integers
-    noise: IndependentNoise
+    noisy: DrawnCounts
 
 
 class Weights:
@@ -60,14 +60,9 @@ class Weights:
             self.log_constant -= float(log_rising(size, self.below[root]))
         close = np.isclose(self.above, self.below, rtol=1e-12)
         self.nested = ~close & ~tree.is_leaf
-        #: Counts drawn for each node, look by look; 0 where there is none.
-        self.drawn = [np.zeros(tree.nodes, dtype=np.int64) for _ in looks]
-        self._noised = [np.zeros(tree.nodes, dtype=bool) for _ in looks]
-        self.laws = [look.noise.noise for look in looks]
-        for look, drawn, noised in zip(looks, self.drawn, self._noised, strict=True):
-            drawn[tree.place[look.counts]] = look.noise.drawn
-            noised[tree.place[look.counts]] = look.noise.noised
-        self.any_noise = np.any(self._noised, axis=0)
+        #: Noisy counts by node, look by look.
+        self.noisy = [look.noisy.placed(tree.place[look.counts], tree.nodes) for look in looks]
+        self.any_noise = np.any([noisy.noised for noisy in self.noisy], axis=0)
 
     def log_weight(self, nodes: Integers, counts: Floats | Integers) -> Floats:
         """Logarithm of the weight of counts, shape `(len(nodes), w)`, up to one constant a node."""
@@ -82,8 +77,8 @@ class Weights:
             found[nested] -= log_rising(own, self.below[at, None])
         if nodes[-1] == self.tree.nodes - 1 and self.size is None:
             found[-1] -= log_rising(counts[-1], self.below[-1])
-        for law, drawn, noised in zip(self.laws, self.drawn, self._noised, strict=True):
-            rows = np.flatnonzero(noised[nodes])
+        for noisy in self.noisy:
+            rows = np.flatnonzero(noisy.noised[nodes])
             if rows.size:
-                found[rows] += law.log_mass(drawn[nodes[rows], None] - counts[rows])
+                found[rows] += noisy.log_mass(counts[rows], (nodes[rows], None))
         return found

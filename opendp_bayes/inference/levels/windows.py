@@ -104,9 +104,9 @@ def _grid(weights: Weights, leaves: Integers, highest: int) -> tuple[Floats, Flo
     """
     steps = np.unique(np.floor(_GROWTH ** np.arange(np.log(highest + 2) / np.log(_GROWTH) + 1)))
     anchors = [(np.zeros(leaves.size, dtype=np.int64), np.concatenate([[0], steps]))]
-    for law, drawn in zip(weights.laws, weights.drawn, strict=True):
-        near = steps[steps < _GROWTH * law.reach(_DEPTH) + 2]
-        anchors.append((drawn[leaves], np.concatenate([-near, [0], near])))
+    for noisy in weights.noisy:
+        near = steps[steps < _GROWTH * noisy.noise.reach(_DEPTH) + 2]
+        anchors.append((noisy.drawn[leaves], np.concatenate([-near, [0], near])))
     points = np.concatenate(
         [np.clip(anchor, 0, highest)[:, None] + away for anchor, away in anchors], axis=1
     )

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.validation import Floats
 
 #: The smallest and the largest entry of a prior.
@@ -22,7 +22,7 @@ _IMPOSSIBLE = 700.0
 _REMAINS = "release.plug_in takes the released counts as they are"
 
 
-def check_envelope(noisy: IndependentNoise, prior: Floats, size: int | None) -> None:
+def check_envelope(noisy: DrawnCounts, prior: Floats, size: int | None) -> None:
     """Check that a posterior given noise on counts is within its bounds, before it is computed.
 
     Parameters
@@ -44,7 +44,7 @@ def check_envelope(noisy: IndependentNoise, prior: Floats, size: int | None) -> 
     check_bounds(noisy, size)
 
 
-def check_bounds(noisy: IndependentNoise, size: int | None) -> None:
+def check_bounds(noisy: DrawnCounts, size: int | None) -> None:
     """Check the bounds that hold whatever the prior is, also where it is learned."""
     if noisy.drawn.size > MOST_CATEGORIES:
         raise ValueError(
@@ -59,7 +59,7 @@ def check_bounds(noisy: IndependentNoise, size: int | None) -> None:
     check_drawn(noisy, size)
 
 
-def check_drawn(noisy: IndependentNoise, size: int | None) -> None:
+def check_drawn(noisy: DrawnCounts, size: int | None) -> None:
     """Check that some counts of at most `MOST_RECORDS` records can have been drawn."""
     number = math.fsum(noisy.drawn.tolist()) if size is None else size
     if number > MOST_RECORDS:
@@ -71,13 +71,13 @@ def check_drawn(noisy: IndependentNoise, size: int | None) -> None:
     _check_possible(noisy, size)
 
 
-def check_same_records(noisy: Sequence[IndependentNoise]) -> None:
+def check_same_records(noisy: Sequence[DrawnCounts]) -> None:
     """Check that draws of the same counts do not contradict each other.
 
     Raises `ValueError` where no count is within reach of the noise of two draws of it.
     """
     for first, second in combinations(noisy, 2):
-        both = np.array(first.noised) & np.array(second.noised)
+        both = first.noised & second.noised
         reach = first.noise.reach(_IMPOSSIBLE) + second.noise.reach(_IMPOSSIBLE)
         apart = np.where(both, np.abs(first.drawn - second.drawn), 0)
         worst = int(np.argmax(apart))
@@ -89,16 +89,15 @@ def check_same_records(noisy: Sequence[IndependentNoise]) -> None:
             )
 
 
-def _check_possible(noisy: IndependentNoise, size: int | None) -> None:
+def _check_possible(noisy: DrawnCounts, size: int | None) -> None:
     """Check that some counts of `size` records are within reach of the noise of every draw."""
-    noised = np.array(noisy.noised)
-    drawn, reach = noisy.drawn[noised], noisy.noise.reach(_IMPOSSIBLE)
+    drawn, reach = noisy.drawn[noisy.noised], noisy.noise.reach(_IMPOSSIBLE)
     nearest = np.clip(drawn, 0, size)
     worst = int(np.argmax(np.abs(drawn - nearest)))
     if abs(int(drawn[worst]) - int(nearest[worst])) > reach:
         raise ValueError(_impossible(f"has {int(drawn[worst])}", noisy.noise.scale, size))
     missing = 0 if size is None else size - int(nearest.sum())
-    if abs(missing) > reach * drawn.size and (missing < 0 or np.all(noised)):
+    if abs(missing) > reach * drawn.size and (missing < 0 or noisy.is_complete):
         raise ValueError(_impossible(f"sums to {int(drawn.sum())}", noisy.noise.scale, size))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.normalisers_of_listed_data import (
     coin_sums_at,
     coin_tables,
@@ -34,7 +35,7 @@ from opendp_bayes.inference.likelihood.normalisers_of_two_categories import (
 )
 from opendp_bayes.mathematics.simplex import number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, IntegerNoise
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.permute_and_flip import flip_quadrature
 from opendp_bayes.mechanisms.setting import Setting
@@ -46,28 +47,6 @@ LARGEST_LIST = 200_000
 _LARGEST_CALLS = 2_000
 #: The largest scale of noise on the counts, which keeps sums of draws within machine integers.
 _WITHIN_INTEGERS = 1e12
-
-
-@dataclass(frozen=True, eq=False)
-class IndependentNoise:
-    """`prod_i f(drawn_i - x_i)` over the categories that are `noised`, f the mass of one `noise`;
-    `drawn` has shape `(k,)`.
-    """
-
-    drawn: Integers
-    noise: IntegerNoise
-    noised: tuple[bool, ...]
-
-    def log_factor(self, category: int, counts: Integers) -> Floats:
-        """`ln f(drawn_i - counts)`, elementwise; 0 where the category is not noised."""
-        if not self.noised[category]:
-            return np.zeros(np.shape(counts))
-        return self.noise.log_mass(int(self.drawn[category]) - np.asarray(counts))
-
-    def log_likelihood(self, counts: Integers) -> Floats:
-        """Sum of the factors of every row of `counts`, shape `(m, k)`; shape `(m,)`."""
-        factors = (self.log_factor(i, counts[:, i]) for i in range(self.drawn.size))
-        return np.asarray(sum(factors, start=np.zeros(len(counts))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +145,7 @@ class Tabulated:
     log_likelihood: Callable[[Integers], Floats]
 
 
-Likelihood = IndependentNoise | Weighing | Flipping | Tabulated
+Likelihood = DrawnCounts | Weighing | Flipping | Tabulated
 
 
 def likelihood_of(setting: Setting, drawn: ArrayLike) -> Likelihood:
@@ -181,15 +160,15 @@ def likelihood_of(setting: Setting, drawn: ArrayLike) -> Likelihood:
     return _of_law(setting.law, setting, drawn)
 
 
-def noise_of(name: str, release: ReleasedData) -> IndependentNoise:
-    """Draw for the table of a name, with its noise. Raises `ValueError` where that is not
-    noise on each count.
+def noise_of(argument: str, release: ReleasedData) -> DrawnCounts:
+    """Read what was drawn for a release, which an argument names, with its noise. Raises
+    `ValueError` where that is not noise on each count.
     """
     found = likelihood_of(release.setting, release.drawn)
-    if not isinstance(found, IndependentNoise):
+    if not isinstance(found, DrawnCounts):
         raise ValueError(
-            f"tables[{name!r}]: was made by {release.mechanism.name!r}; must have independent noise"
-            " on its counts, as LaplaceParameters and GaussianParameters draw."
+            f"{argument}: was made by {release.mechanism.name!r}; needs noise on the counts, as"
+            " KNormParameters, LaplaceParameters and GaussianParameters draw."
         )
     return found
 
@@ -272,7 +251,7 @@ def _(law: AdditiveNoise, setting: Setting, drawn: Integers) -> Likelihood:
     _check_scale(law.noise.scale)
     if not all(law.noised):
         _check_total(drawn, setting.size)
-    return IndependentNoise(drawn, law.noise, law.noised)
+    return DrawnCounts.of(drawn, law.noise, law.noised)
 
 
 @_of_law.register
@@ -280,7 +259,7 @@ def _(law: SimplexNoise, setting: Setting, drawn: Integers) -> Likelihood:
     # Of counts with the sum of what was drawn, half of the norm on each side is noise on each.
     _check_scale(law.scale)
     _check_total(drawn, setting.size)
-    return IndependentNoise(drawn, DiscreteLaplace(2 * law.scale), (True,) * drawn.size)
+    return DrawnCounts.of(drawn, DiscreteLaplace(2 * law.scale))
 
 
 @_of_law.register

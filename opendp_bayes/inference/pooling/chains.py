@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial, one_of
-from opendp_bayes.inference.pooling.counts_at_quantiles import Looks, Placed, Standing
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.pooling.counts_at_quantiles import Placed, Standing
 from opendp_bayes.inference.pooling.hyperparameters import Concentration, Priors, Steps
 from opendp_bayes.inference.pooling.public_totals import Totals
 from opendp_bayes.inference.pooling.records_anew import records_anew
 from opendp_bayes.inference.pooling.rising import Rising
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
 #: Candidates on a line through the counts.
 _CANDIDATES = 12
@@ -33,15 +33,13 @@ Generator = np.random.Generator
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Data and priors of the chains: `drawn` counts of shape `(G, k)`, with independent `noise`
-    where `noised`; `priors`; and `start`, possible counts to begin with.
+    """Data and priors of the chains: `noisy` counts of shape `(G, k)`; `priors`; and `start`,
+    possible counts to begin with.
 
     `totals` says which sums of counts are public.
     """
 
-    drawn: Integers
-    noised: Any
-    noise: IntegerNoise
+    noisy: DrawnCounts
     priors: Priors
     totals: Totals
     start: Integers
@@ -49,21 +47,7 @@ class Model:
     @property
     def width(self) -> float:
         """About how far the noise moves a count."""
-        return 2 * self.noise.scale + 2
-
-    def log_noise(self, counts: Integers, column: int) -> Floats:
-        """Log-probability of what was drawn in a column given its counts, shape
-        `(chains, G, candidates)`; 0 where it is not noised.
-        """
-        of = self.noise.log_mass(self.drawn[:, column, None] - counts)
-        return np.where(self.noised[:, column, None], of, 0.0)
-
-    def log_noise_of(self, counts: Integers, groups: Integers) -> Floats:
-        """Log-probability of what was drawn for groups given their counts, shapes `(...)` and
-        `(..., k)`, summed over the categories.
-        """
-        of = self.noise.log_mass(self.drawn[groups] - counts)
-        return np.asarray(np.where(self.noised[groups], of, 0.0).sum(axis=-1))
+        return 2 * self.noisy.noise.scale + 2
 
 
 class Chains:
@@ -73,12 +57,12 @@ class Chains:
 
     def __init__(self, model: Model, chains: int, rng: Generator) -> None:
         self._model, self._rng = model, rng
-        groups, k = model.drawn.shape
+        groups, k = model.noisy.drawn.shape
         self.counts = np.broadcast_to(model.start, (chains, groups, k)).copy()
         self.rest = np.full(chains, model.totals.rest_start)
         share = model.priors.m / model.priors.m.sum() + model.start.sum(axis=0)
         self._alike = model.priors.start(share, chains)
-        self._few = _FEW * model.noise.scale
+        self._few = _FEW * model.noisy.noise.scale
         #: Of ln κ and m given the counts, and along with them.
         self._given, self._along = Steps(k, chains, rng), Steps(k, chains, rng)
 
@@ -102,7 +86,7 @@ class Chains:
         self.counts = records_anew(
             self.counts,
             self.concentration,
-            model.log_noise_of,
+            lambda counts, groups: model.noisy.log_mass(counts, groups).sum(axis=-1),
             self._rng,
             fewest=model.width,
             each=model.totals.each,
@@ -153,7 +137,7 @@ class Chains:
             there = self.counts[..., column, None] + steps * direction[..., at, None]
             possible &= there >= 0
             there = np.maximum(there, 0)
-            total += model.log_noise(there, column)
+            total += model.noisy.log_mass(there, (slice(None), column, None))
             total += rising(there, chain, column)
         if not alone:
             sizes = self.counts.sum(axis=-1)[..., None] + steps * direction.sum(axis=-1)[..., None]
@@ -204,8 +188,8 @@ class Chains:
         order = rng.permutation(k)
         back = np.argsort(order)
         counts = self.counts[chain, group][:, order]
-        looks = Looks(model.drawn[group][:, order], model.noised[group][:, order], model.noise)
-        standing = Standing(counts, chain, self.concentration[:, order], looks, rng)
+        noisy = model.noisy.chosen((group[:, None], order))
+        standing = Standing(counts, chain, self.concentration[:, order], noisy, rng)
 
         def density(alike: Concentration, placed: Placed) -> tuple[Integers, Floats]:
             counts = placed.counts[:, back]

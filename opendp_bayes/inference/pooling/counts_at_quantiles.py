@@ -8,16 +8,14 @@ and `b` that of all after it. The probability of the noise of later categories i
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.rising import Rising, Runs
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
 #: In groups with more records than this, counts move by more than one.
 _POINTS = 128
@@ -33,26 +31,6 @@ class Placed(NamedTuple):
     counts: Integers
     log_weight: Floats
     inside: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class Looks:
-    """Draws of the counts of every row, with `noise` where `noised`; shape `(rows, k)`."""
-
-    drawn: Integers
-    noised: NDArray[np.bool_]
-    noise: IntegerNoise
-
-    @cached_property
-    def _everywhere(self) -> bool:
-        return bool(self.noised.all())
-
-    def log_noise(self, j: int, counts: Integers, of: Callable[[Any], Any] = np.asarray) -> Floats:
-        """Log-probability of what was drawn of category j given its counts: one of every row, or
-        many, to whose points `of` brings the values of the rows.
-        """
-        found = self.noise.log_mass(of(self.drawn[:, j]) - counts)
-        return found if self._everywhere else np.where(of(self.noised[:, j]), found, 0.0)
 
 
 class Standing:
@@ -71,10 +49,10 @@ class Standing:
         counts: Integers,
         chain: Integers,
         a: Floats,
-        looks: Looks,
+        noisy: DrawnCounts,
         rng: np.random.Generator,
     ) -> None:
-        self._chain, self._sizes, self._looks = chain, counts.sum(axis=1), looks
+        self._chain, self._sizes, self._noisy = chain, counts.sum(axis=1), noisy
         stride = 1 + self._sizes[:, None] // _POINTS
         steps, self._first = np.divmod(counts, stride)
         self._stride = 1 if np.all(stride == 1) else stride[:, 0]
@@ -92,7 +70,7 @@ class Standing:
         return self._walked(a, lambda j, points: points.at(self._shares[:, j]))
 
     def _walked(self, a: Floats, index_of: Callable[[int, "_Points"], Integers]) -> Placed:
-        laws, left, counts = _Laws(a, self._looks), self._sizes, []
+        laws, left, counts = _Laws(a, self._noisy), self._sizes, []
         log_weight, inside = np.zeros(left.size), np.ones(left.size, dtype=bool)
         for j in range(a.shape[1] - 1):
             points = laws.points(j, self._chain, left, self._first[:, j], self._stride)
@@ -101,7 +79,7 @@ class Standing:
             log_weight += points.log_total
             counts.append(points.counts(index))
             left = left - counts[-1]
-        log_weight += self._looks.log_noise(-1, left)
+        log_weight += self._noisy.log_mass(left, (slice(None), -1))
         return Placed(np.stack([*counts, left], axis=1), log_weight, inside)
 
 
@@ -110,8 +88,8 @@ class _Laws:
     what was drawn.
     """
 
-    def __init__(self, a: Floats, looks: Looks) -> None:
-        self._looks = looks
+    def __init__(self, a: Floats, noisy: DrawnCounts) -> None:
+        self._noisy = noisy
         #: Of every category, and of it and all after it.
         self._a, self._rest = a, np.cumsum(a[:, ::-1], axis=1)[:, ::-1]
         self._rising = Rising(np.concatenate([self._a, self._rest], axis=1))
@@ -127,7 +105,8 @@ class _Laws:
         runs = Runs((most - first) // stride + 1)
         log_mass = self._rising.along(runs, first, stride, chain, j)
         log_mass += self._rising.along(runs, most - first, -stride, chain, k + j + 1)
-        log_mass += self._looks.log_noise(j, runs.line(first, stride), runs.of)
+        rows = runs.of(np.arange(first.size))
+        log_mass += self._noisy.log_mass(runs.line(first, stride), (rows, j))
         return _Points(runs, first, stride, log_mass, self._rising(left, chain, k + j))
 
 

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from opendp_bayes.inference.likelihood.of_counts import IndependentNoise, likelihood_of
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.inference.pooling.chains import Model
 from opendp_bayes.inference.pooling.hyperparameters import Priors
 from opendp_bayes.inference.pooling.public_totals import Totals
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import nearest_counts
-from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
 from opendp_bayes.release_format.labels import numbered
 
@@ -26,7 +25,7 @@ class PooledGroups:
 
     Attributes
     ----------
-    drawn, noised : what was drawn, and where with `noise`; shape `(G, k)`.
+    noisy : the counts as they were drawn, shape `(G, k)`.
     sizes : the public numbers of records of the groups, or None.
     size : the public number of all records, or None.
     rest : what was drawn for those in no group, and whether with noise; None where there are none.
@@ -34,43 +33,40 @@ class PooledGroups:
 
     keys: tuple[Key, ...]
     categories: tuple[Label, ...]
-    drawn: Integers
-    noised: NDArray[np.bool_]
-    noise: IntegerNoise
+    noisy: DrawnCounts
     size: int | None
     sizes: tuple[int, ...] | None = None
     rest: tuple[int, bool] | None = None
 
     def model(self, m_prior: Floats, kappa_prior: Any) -> Model:
         """The model of the chains, with counts to begin with that have the public sums."""
-        rest, start, at_rest = self.rest, np.maximum(self.drawn, 0), 0
+        rest, start, at_rest = self.rest, np.maximum(self.noisy.drawn, 0), 0
         if self.sizes is not None:
             start, rest = np.array([*map(nearest_counts, start, self.sizes)]), None
         elif self.size is not None:
             all_of = nearest_counts(np.append(start, max(rest[0], 0) if rest else 0), self.size)
             start, at_rest = all_of[:-1].reshape(start.shape), int(all_of[-1])
         each, (of_rest, is_noised) = self.sizes is not None, rest or (None, False)
-        totals = Totals(self.noise, self.size, each, of_rest, is_noised, at_rest)
+        totals = Totals(self.noisy.noise, self.size, each, of_rest, is_noised, at_rest)
         priors = Priors(kappa_prior, m_prior)
-        return Model(self.drawn, self.noised, self.noise, priors, totals, start)
+        return Model(self.noisy, priors, totals, start)
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:
     """Groups for `GroupedRelease.pooled`, which stand alone or are parts of one table."""
     each = list(releases.values())
-    first, drawn = each[0], np.array([release.drawn for release in each])
-    whole = first.whole
-    likelihood = _noise_of(first if whole is None else whole)
-    noised, rest = np.ones(drawn.shape, dtype=bool), None
-    if whole is not None:
-        noised = np.array(likelihood.noised[:-1]).reshape(drawn.shape)
-        rest = whole.drawn[-1], likelihood.noised[-1]
+    first, whole, rest = each[0], each[0].whole, None
+    if whole is None:
+        drawn = np.array([release.drawn for release in each])
+        noisy = DrawnCounts.of(drawn, noise_of("pooled", first).noise)
+    else:
+        every = noise_of("pooled", whole)
+        noisy = every.chosen(np.arange(every.drawn.size - 1).reshape(len(each), -1))
+        rest = whole.drawn[-1], bool(every.noised[-1])
     return PooledGroups(
         tuple(releases),
         first.categories,
-        drawn,
-        noised,
-        likelihood.noise,
+        noisy,
         None if whole is None else whole.size,
         None if first.group_size is None else tuple(one.group_size or 0 for one in each),
         rest,
@@ -103,11 +99,9 @@ def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGro
             f" groups and two categories; there are {len(release.categories)} cells for"
             f" {len(keys)} groups and {len(categories)} categories."
         )
-    likelihood, at = _noise_of(release), (rows, columns)
-    drawn, noised = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
-    drawn[at], noised[at] = release.drawn, likelihood.noised
+    noisy = noise_of("pooled", release).placed((rows, columns), shape)
     labels = cast(tuple[Label, ...], keys), cast(tuple[Label, ...], categories)
-    return PooledGroups(*labels, drawn, noised, likelihood.noise, release.size)
+    return PooledGroups(*labels, noisy, release.size)
 
 
 def _values(release: ReleasedData, names: Sequence[str]) -> tuple[tuple[Any, ...], Integers]:
@@ -118,14 +112,3 @@ def _values(release: ReleasedData, names: Sequence[str]) -> tuple[tuple[Any, ...
     cells = list(zip(*columns, strict=True))
     known = [cells[at] if len(names) > 1 else cells[at][0] for at in first]
     return tuple(known), places.reshape(-1)
-
-
-def _noise_of(release: ReleasedData) -> IndependentNoise:
-    """Raises `ValueError` where the law of a release is not noise on its counts."""
-    found = likelihood_of(release.setting, release.drawn)
-    if not isinstance(found, IndependentNoise):
-        raise ValueError(
-            f"pooled: needs noise on the counts, such as KNormParameters, LaplaceParameters or"
-            f" GaussianParameters, not {release.mechanism}."
-        )
-    return found

@@ -188,7 +188,7 @@ class LineMoves:
             if not up.all():
                 upper = np.minimum(upper, corners.counts[~up].min(axis=0))
             for look in corners.table.looks:
-                gap = look.drawn[corners.cells] - corners.counts
+                gap = look.noisy.drawn[corners.cells] - corners.counts
                 pulls.append((look, look.precision[corners.cells], corners.sign * gap))
         precision: Any = sum(weight.sum(axis=0) for _, weight, _ in pulls)
         pull = sum((weight * gap).sum(axis=0) for _, weight, gap in pulls)
@@ -198,7 +198,7 @@ class LineMoves:
         with np.errstate(invalid="ignore"):  # without an upper end everything is measured
             centre = np.where(measured, pull / precision, (lower + upper) / 2)
             # Between the kinks of two Laplace laws the density is level.
-            kinked = [(weight, gap) for look, weight, gap in pulls if look.noise.kinks]
+            kinked = [(weight, gap) for look, weight, gap in pulls if look.noisy.noise.kinks]
             apart = sum((weight * (gap - centre) ** 2).sum(axis=0) for weight, gap in kinked)
             std = np.where(measured, ((1 + apart) / precision) ** 0.5, (upper - lower) / 3)
         return lower, upper, centre, std
@@ -213,8 +213,7 @@ class LineMoves:
             change = after - prior.log_weight(corners.counts, chosen)
             found += table.multiplicity * change.sum(axis=0)
         for look in table.looks:
-            change = look.noise.log_ratio(look.drawn[corners.cells] - corners.counts, -move)
-            found += (change * look.noised[corners.cells]).sum(axis=0)
+            found += look.noisy.log_ratio(corners.counts, move, corners.cells).sum(axis=0)
         return found
 
     def _sized(self, state: State, step: Integers, log_ratio: Floats, level: Floats) -> Any:

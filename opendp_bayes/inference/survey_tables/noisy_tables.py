@@ -80,7 +80,7 @@ def check_tables(releases: list[tuple[str, ReleasedData]], draws_may_agree: bool
     if not draws_may_agree:
         check_given_once(by_name)
     for name, release in releases:
-        noisy = noise_of(name, release)
+        noisy = noise_of(f"tables[{name!r}]", release)
         try:
             check_drawn(noisy, release.size)
         except ValueError as error:
@@ -129,14 +129,12 @@ def _look(
             f"tables[{name!r}]: has {release.k} cells of {math.prod(shape)} combinations of labels;"
             " every combination needs one, so ask without cells=."
         )
-    likelihood = noise_of(name, release)
-    places = {v: places_of(labels[v]) for v in order}
-    drawn, noised = np.empty(release.k), np.empty(release.k, dtype=bool)
-    for at, cell in enumerate(release.categories):
+    known = {v: places_of(labels[v]) for v in order}
+    places = []
+    for cell in release.categories:
         values: Any = cell if release.axes else (cell,)
         where = dict(zip(names, values, strict=True))
-        place = [places[v][identity(where[v])] for v in order]
-        flat = int(np.ravel_multi_index(place, shape))
-        drawn[flat], noised[flat] = release.drawn[at], likelihood.noised[at]
+        place = [known[v][identity(where[v])] for v in order]
+        places.append(int(np.ravel_multi_index(place, shape)))
     scope: Scope = tuple(variables.index(v) for v in order)
-    return NoisyTable(scope, drawn, likelihood.noise, noised)
+    return NoisyTable(scope, noise_of(f"tables[{name!r}]", release).placed(places, release.k))

@@ -37,8 +37,9 @@ def _root(model: Model, chains: int, rng: Generator) -> Integers:
 
 def _sizes(model: Model, chains: int, rng: Generator) -> Integers:
     """Numbers of records about the sum that was drawn with the least noise."""
-    look = min(model.looks, key=lambda one: one.std**2 * one.drawn.size)
-    around = rng.normal(look.drawn.sum(), look.std * look.drawn.size**0.5, chains)
+    look = min(model.looks, key=lambda one: one.std**2 * one.noisy.drawn.size)
+    drawn = look.noisy.drawn
+    around = rng.normal(drawn.sum(), look.std * drawn.size**0.5, chains)
     return np.maximum(np.rint(around), 0).astype(np.int64)
 
 
@@ -49,7 +50,8 @@ def _guess(model: Model, clique: Scope) -> Floats:
     inside = [look for look in model.looks if set(look.scope) <= set(clique)]
     for _ in range(_ROUNDS):
         for look in sorted(inside, key=lambda one: len(one.scope)):
-            wanted = np.maximum(look.drawn, _LEAST).reshape([model.levels[v] for v in look.scope])
+            wanted = np.maximum(look.noisy.drawn, _LEAST)
+            wanted = wanted.reshape([model.levels[v] for v in look.scope])
             others = tuple(at for at, v in enumerate(clique) if v not in look.scope)
             found = found * np.expand_dims(wanted / found.sum(axis=others), others)
     return found.reshape(-1)

@@ -13,9 +13,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.survey_tables.junction_tree import JunctionTree, Scope, junction_tree
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_std
+from opendp_bayes.mechanisms.integer_noise import typical_std
 
 #: Counts whose weights under the prior are looked up.
 _TABULATED = 4096
@@ -26,24 +27,20 @@ LEARNED = 0.05 * 2.0 ** (np.arange(11) / 2)
 
 @dataclass(frozen=True, eq=False)
 class NoisyTable:
-    """Noisy counts of a table: `drawn`, one number for each cell of `scope` in C order, of which
-    those that are `noised` carry independent noise and the others say nothing.
-    """
+    """Noisy counts of the table of `scope`, one for each cell in C order."""
 
     scope: Scope
-    drawn: Floats
-    noise: IntegerNoise
-    noised: Any
+    noisy: DrawnCounts
 
     @property
     def std(self) -> float:
         """Standard deviation of the noise, about."""
-        return typical_std(self.noise)
+        return typical_std(self.noisy.noise)
 
     @cached_property
     def precision(self) -> Floats:
         """One over the noise's variance in each cell, and 0 where there is none."""
-        return np.where(self.noised, self.std**-2, 0.0)
+        return np.where(self.noisy.noised, self.std**-2, 0.0)
 
 
 class Table:
