@@ -6,31 +6,33 @@ when θ is divided by its sum, so the gradient of `ln L` is `E[x_i | drawn, θ] 
 """
 
 import math
-from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 from scipy import special
-from scipy.fft import next_fast_len
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.likelihood.given_sum import given_sum
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
     Likelihood,
     likelihood_of,
     log_likelihoods,
 )
-from opendp_bayes.mathematics.all_but_one import all_but_one
+from opendp_bayes.inference.likelihood.poisson_counts import PoissonCounts, log_poisson
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import ReleasedData, as_release
 
 #: Numbers of records, and values of the noise, that weigh less than `exp(-_DEPTH)` are left out.
 _DEPTH = 45.0
-#: Nodes of the integral over the number of records, about a dozen in a standard deviation.
-_NODES = 240
+#: Points at which a peak is looked for; panels of the integral over the number of records, at
+#: first, and Gauss's points in each; halves and their whole differ by this share of all.
+_GRID, _PANELS, _GAUSS, _NEAR = 17, 6, np.polynomial.legendre.leggauss(8), 1e-7
+#: The expected sum of the counts is so many of its deviations from their number, at most; steps of
+#: its logarithm towards that, and what is too near to tell apart.
+_OFF, _FARTHEST, _NARROW = 0.2, 2.0, 1e-13
 
 
 class LogLikelihood:
@@ -104,9 +106,9 @@ def log_likelihood(release: ReleasedData) -> LogLikelihood:
     release : a `Release`, of noise on the counts, or of any mechanism with at most 200 000 data
         sets.
 
-    Sums over the true counts are exact but for rounding: convolutions for a public number of
-    records, and for a private one an integral of one dimension, to 1e-9. A call takes time in
-    proportion to categories and records.
+    Sums over the true counts are right to 1e-5, and to 1e-9 where counts and noise are of some tens
+    of records. A call takes time in proportion to the categories, and hardly more for more records
+    (`docs/posterior.md`).
 
     Raises `TypeError` for what is not a `Release`, and `ValueError` for one group of a table that
     was drawn at once, and where there are too many data sets.
@@ -162,118 +164,94 @@ class _Listed:
         return float(value), np.exp(log_terms - value) @ self._counts
 
 
-def _log_factors(given: DrawnCounts, counts: Integers) -> Floats:
-    """`ln P(drawn_i | x) - ln x!` of every category and count, shape `(k, counts)`."""
-    return given.log_mass(counts, (slice(None), None)) - special.gammaln(counts + 1)
-
-
-def _tilted(log_factors: Floats, rates: Floats) -> tuple[Floats, Floats]:
-    """Logarithms of the sums of `exp(rate x)` times the factors of each category, shape `(k,)`, and
-    the share of every count in its sum, shape `(k, counts)`.
-    """
-    log_terms = log_factors + np.multiply.outer(rates, np.arange(log_factors.shape[1]))
-    top = log_terms.max(axis=1, keepdims=True)
-    shares = np.exp(log_terms - top)
-    totals = shares.sum(axis=1, keepdims=True)
-    return (top + np.log(totals))[:, 0], shares / totals
-
-
 class _Public:
-    """`n! sum prod_i θ_i^x_i f_i(x_i) / x_i!` over counts of sum n: the coefficient of a product of
-    polynomials, by a discrete Fourier transform long enough for all of it.
-
-    The factors are tilted, by `exp(λ x)`, so that the coefficient is one of the largest.
+    """`P(drawn) P(n | drawn) / P(n)` of Poisson counts of rates `t θ`, whatever t is: the best one
+    makes n the expected sum of the counts given what was drawn.
     """
 
     def __init__(self, given: DrawnCounts, size: int) -> None:
-        self._size, self._values = size, np.arange(size + 1)
-        self._log_factors = _log_factors(given, self._values)
-        self._length = next_fast_len(given.drawn.size * size + 1, real=True)
-        # Reads coefficient n of a product from its transform.
-        frequency = np.arange(self._length // 2 + 1)
-        self._reader = np.exp(2j * math.pi * (frequency * size % self._length) / self._length)
-        self._reader[1 : (self._length + 1) // 2] *= 2
+        self._given, self._size, self._every = given, size, np.arange(given.drawn.size)
 
     def moments(self, theta: Floats) -> tuple[float, Floats]:
         size = self._size
         if size == 0:
-            return float(self._log_factors.sum()), np.zeros(theta.size)
-        tilt = self._tilt(np.log(theta))
-        log_totals, weights = _tilted(self._log_factors, np.log(theta) + tilt)
-        one = np.fft.rfft(weights, self._length)
-        first = np.fft.rfft(weights * self._values, self._length)
-        others = all_but_one(one, np.multiply)
-        coefficient = self._read(others[0] * one[0])
-        means = np.array([self._read(row) for row in first * others]) / coefficient
-        log_scale = math.fsum(log_totals) - size * tilt
-        value = math.log(coefficient) + log_scale + math.lgamma(size + 1)
-        return value, means
+            return float(self._given.log_mass(0).sum()), np.zeros(theta.size)
+        log_total, laws = self._balanced(np.log(theta))
+        log_density, means = given_sum(laws, size)
+        of_size = log_poisson(np.array(size), np.array(log_total), np.exp(log_total))
+        return float(laws.log_evidence.sum()) + log_density - float(of_size), means
 
-    def _read(self, transform: Any) -> float:
-        return float((self._reader * transform).real.sum() / self._length)
-
-    def _tilt(self, log_theta: Floats) -> float:
-        """The λ at which the factors' means sum to n."""
-
-        def excess(tilt: float) -> float:
-            weights = _tilted(self._log_factors, log_theta + tilt)[1]
-            return float((weights @ self._values).sum() - self._size)
-
-        low = high = math.log(self._size)
-        step = 1.0
-        while excess(low) > 0:
-            low, step = low - step, 2 * step
-        step = 1.0
-        while excess(high) < 0:
-            high, step = high + step, 2 * step
-        return low if low == high else float(scipy.optimize.brentq(excess, low, high, xtol=1e-3))
+    def _balanced(self, log_theta: Floats) -> tuple[float, PoissonCounts]:
+        """The logarithm of t, and the laws of the counts."""
+        log_total, low, high = math.log(self._size), -math.inf, math.inf
+        while True:
+            laws = PoissonCounts.of(self._given, self._every, log_theta + log_total)
+            off, variance = self._size - float(laws.mean.sum()), float(laws.variance.sum())
+            if abs(off) <= _OFF * math.sqrt(variance) or high - low < _NARROW:
+                return log_total, laws
+            low, high = (log_total, high) if off > 0 else (low, log_total)
+            # The derivative of the expected sum is its variance.
+            step = off / max(variance, abs(off) / _FARTHEST)
+            inside = low < log_total + step < high
+            log_total = log_total + step if inside else (low + high) / 2
 
 
 class _Private:
     """For equally probable numbers of records, `integral over t of prod_i S_i(t θ_i)`, where `S_i`
     is the mass of a Poisson count with noise: `n! = integral of t^n exp(-t)`.
+
+    The root of t is `ln(1 + e^w)`: a peak in w is about as wide for few records as for many.
     """
 
     def __init__(self, given: DrawnCounts) -> None:
         self._given = given
-        reach = given.noise.reach(_DEPTH)
-        self._highest = int(np.maximum(given.drawn, 0).max()) + reach
-        self._longest = math.log(4 * (float(np.maximum(given.drawn, 0).sum()) + reach + 10))
-        self._tabulate(self._highest)
-
-    def _tabulate(self, highest: int) -> None:
-        self._values = np.arange(highest + 1)
-        self._log_factors = _log_factors(self._given, self._values)
+        most = float(np.maximum(given.drawn, 0).sum()) + given.noise.reach(_DEPTH)
+        self._longest = 2 * math.sqrt(most + 10)
 
     def moments(self, theta: Floats) -> tuple[float, Floats]:
-        def height(log_records: float) -> float:
-            return log_records + float(self._log_masses(log_records, theta)[0].sum())
+        log_theta = np.log(theta)
+        low, high, wide = -20.0, self._longest, math.inf
+        while high - low < 0.5 * wide:  # the one peak is in the middle of ever shorter ranges
+            wide = high - low
+            grid = np.linspace(low, high, _GRID)
+            heights = self._heights(log_theta, grid)[0]
+            top = float(heights.max())
+            seen = np.flatnonzero(heights > top - _DEPTH)
+            low, high = float(grid[max(seen[0] - 1, 0)]), float(grid[min(seen[-1] + 1, _GRID - 1)])
+        edges = np.linspace(low, high, _PANELS + 1)
+        left, right = edges[:-1], edges[1:]
+        known, total = self._panels(log_theta, left, right, top), np.zeros(theta.size + 1)
+        least = _NEAR * float(known[:, 0].sum())
+        # Panels are halved until both halves are the whole: what the noise has of kinks is narrow.
+        while left.size:
+            middle = (left + right) / 2
+            halves = np.concatenate([left, middle]), np.concatenate([middle, right])
+            found = self._panels(log_theta, *halves, top)
+            first, second = np.split(found, 2)
+            fine = np.abs(first + second - known)[:, 0] < least
+            total += (first + second)[fine].sum(axis=0)
+            again = np.tile(~fine, 2)
+            left, right, known = halves[0][again], halves[1][again], found[again]
+        return top + math.log(total[0]), total[1:] / total[0]
 
-        best = scipy.optimize.minimize_scalar(
-            lambda at: -height(at), bounds=(-20.0, self._longest), method="bounded"
-        )
-        peak, top = float(best.x), -float(best.fun)
-        ends = []
-        for side in (-1, 1):
-            step = 0.05
-            while height(peak + side * step) > top - _DEPTH:
-                step *= 1.5
-            ends.append(peak + side * step)
-        nodes = np.linspace(ends[0], ends[1], _NODES)
-        masses, means = zip(*(self._log_masses(node, theta) for node in nodes), strict=True)
-        log_terms = nodes + np.sum(masses, axis=1)
-        value = special.logsumexp(log_terms)
-        return float(value + math.log(nodes[1] - nodes[0])), np.exp(log_terms - value) @ np.array(
-            means
-        )
+    def _panels(self, log_theta: Floats, left: Floats, right: Floats, top: float) -> Floats:
+        """Integrals over panels divided by `exp(top)`, and of it times the mean counts, shape
+        `(panels, 1 + k)`.
+        """
+        half, middle = (right - left)[:, None] / 2, (right + left)[:, None] / 2
+        heights, means = self._heights(log_theta, (middle + half * _GAUSS[0]).ravel())
+        weights = half * _GAUSS[1] * np.exp(heights.reshape(left.size, -1) - top)
+        of_counts = np.einsum("pn,pnk->pk", weights, means.reshape(*weights.shape, -1))
+        return np.column_stack([weights.sum(axis=1), of_counts])
 
-    def _log_masses(self, log_records: float, theta: Floats) -> tuple[Floats, Floats]:
-        """`ln S_i` and the mean of the count given the draw, both of shape `(k,)`."""
-        log_means = log_records + np.log(theta)
-        largest = math.exp(log_means.max())
-        needed = math.ceil(largest + 12 * math.sqrt(largest) + _DEPTH)
-        if needed > self._values[-1]:
-            self._tabulate(2 * needed)
-        used = max(needed, self._highest) + 1
-        log_totals, weights = _tilted(self._log_factors[:, :used], log_means)
-        return log_totals - np.exp(log_means), weights @ self._values[:used]
+    def _heights(self, log_theta: Floats, w: Floats) -> tuple[Floats, Floats]:
+        """Logarithms of the integrand, and the means of the counts of every category, shape
+        `(nodes, k)`.
+        """
+        root = np.logaddexp(0.0, w)
+        log_rate = np.add.outer(2 * np.log(root), log_theta)
+        place = np.broadcast_to(np.arange(log_theta.size), log_rate.shape)
+        laws = PoissonCounts.of(self._given, place.ravel(), log_rate.ravel())
+        log_masses, means = (x.reshape(log_rate.shape) for x in (laws.log_evidence, laws.mean))
+        # `dt / dw` is twice the root times `1 / (1 + e^-w)`.
+        return np.log(2 * root) - np.logaddexp(0.0, -w) + log_masses.sum(axis=1), means

@@ -3,14 +3,16 @@ against differences, and a sampler of another package.
 """
 
 import math
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import integrate, optimize, signal, special, stats
 
 import opendp_bayes as ob
+from opendp_bayes.inference import log_likelihood as module
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
+from opendp_bayes.inference.likelihood.poisson_counts import PoissonCounts
 from tests.helpers import brute_force
 from tests.helpers.releases import promise
 
@@ -119,6 +121,131 @@ def test_many_records_agree_with_the_normal_law(size):
     variance = 0.24 / 20_000 + 2 * 5.0**2 * (0.52 if size is None else 0.5) / 20_000**2
     wanted = -((theta - 0.4) ** 2) / (2 * variance)
     assert found - found[2] == pytest.approx(wanted, rel=0.02, abs=0.01)
+
+
+def tilted(mechanism, drawn, theta, size, log_total):
+    """Logarithms of `θ^x P(drawn | x) / x!` with a tilt, for all counts of all categories."""
+    law, counts = mechanism.law(size, np.ones(len(drawn))), np.arange(size + 1)
+    return [
+        counts * (log_total + np.log(share))
+        - special.gammaln(counts + 1.0)
+        + (law.noise.log_mass(own - counts) if noised else 0.0)
+        for own, share, noised in zip(drawn, theta, law.noised, strict=True)
+    ]
+
+
+def convolved(mechanism, drawn, theta, size):
+    """The log-likelihood of probabilities, and the mean of the first count, by arrays with an entry
+    for every count, tilted so that the sum is not far out.
+    """
+
+    def excess(log_total):
+        rows = tilted(mechanism, drawn, theta, size, log_total)
+        return sum(special.softmax(row) @ np.arange(size + 1) for row in rows) - size
+
+    log_total = optimize.brentq(excess, math.log(size) - 60, math.log(size) + 60)
+    rows = tilted(mechanism, drawn, theta, size, log_total)
+    first, *others = map(special.softmax, rows)
+    rest = others[0]
+    for law in others[1:]:
+        rest = signal.fftconvolve(rest, law)[: size + 1]
+    weights = first * np.maximum(rest[::-1], 0)
+    value = math.log(weights.sum()) + sum(map(special.logsumexp, rows))
+    value += math.lgamma(size + 1) - size * log_total
+    return value, weights @ np.arange(size + 1) / weights.sum()
+
+
+MANY = {
+    "two, one of them unknown": (ob.LaplaceParameters(300.0), (9_000, 11_000), 20_000),
+    "two, wide": (ob.LaplaceParameters(4e3, total="private"), (9_500, -3_000), 20_000),
+    "three, kinks": (ob.LaplaceParameters(500.0, total="private"), (9_000, 300, 3_000), 12_000),
+    "three, narrow": (ob.LaplaceParameters(0.05, total="private"), (900, 70, 31), 1_001),
+    "far from the size": (ob.LaplaceParameters(3.0, total="private"), (900, 70, 10), 2_000),
+    "floored": (ob.LaplaceParameters(80.0, "floored"), (4_000, 700, 300), 5_000),
+    "Gaussian": (ob.GaussianParameters(700.0, total="private"), (9_000, 9, 5_000, 900), 15_000),
+    "K-norm": (ob.KNormParameters(60.0), (2_000, 900, 500, 300, 200, 100), 4_000),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_records_against_arrays_of_all_counts(name):
+    mechanism, drawn, size = MANY[name]
+    k, rng = len(drawn), np.random.default_rng(0)
+    release = ob.Release(drawn, tuple("abcdef"[:k]), (1.0,) * k, mechanism, promise(size))
+    of = ob.log_likelihood(release)
+    share = np.maximum(drawn, 20) / np.maximum(drawn, 20).sum()
+    thetas = np.stack([share, np.full(k, 1 / k), rng.dirichlet(np.ones(k))])
+    noise = mechanism
+    if isinstance(mechanism, ob.KNormParameters):  # of counts that sum to what was drawn
+        noise = ob.LaplaceParameters(2 * mechanism.scale, total="private")
+    wanted, means = np.array([convolved(noise, drawn, theta, size) for theta in thetas]).T
+    found = of(thetas)
+    assert found - found[0] == pytest.approx(wanted - wanted[0], abs=1e-5)
+    # The gradient times the probability is the mean count less n times the probability.
+    assert of.gradient(thetas)[:, 0] * thetas[:, 0] + size * thetas[:, 0] == pytest.approx(
+        means, rel=1e-6, abs=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "drawn"),
+    [
+        (ob.LaplaceParameters(15.0, total="private"), (3, 50, 20, -4)),
+        (ob.LaplaceParameters(150.0, total="private"), (900, 30, 2)),
+        (ob.GaussianParameters(40.0, total="private"), (300, -80)),
+    ],
+)
+def test_a_private_number_against_an_integral_over_rates(mechanism, drawn):
+    """`∫ dt ∏ S_i(t θ_i)` by another integrator and sums over every count, with kinks and for
+    probabilities that do not fit.
+    """
+    k = len(drawn)
+    release = ob.Release(drawn, tuple("abcd"[:k]), (1.0,) * k, mechanism, promise(None))
+    noise, counts = mechanism.law(None, np.ones(k)).noise, np.arange(6_000)
+    noises = np.exp([noise.log_mass(own - counts) for own in drawn])
+    own = np.maximum(drawn, 5) / np.maximum(drawn, 5).sum()
+    thetas = np.stack([own, np.full(k, 1 / k)])
+
+    def logarithm(theta):
+        def integrand(t):
+            masses = stats.poisson.pmf(counts, t * theta[:, None])
+            return np.prod(np.sum(masses * noises, axis=1)) * scale
+
+        middle = float(np.maximum(drawn, 5).sum())
+        scale = 1.0
+        scale = 1 / integrand(middle)
+        ends = [0.0, middle / 2, middle, 2 * middle, 8 * middle]
+        parts = [
+            integrate.quad(integrand, *pair, epsabs=1e-10, epsrel=1e-9)[0]
+            for pair in pairwise(ends)
+        ]
+        return math.log(sum(parts) / scale)
+
+    found = ob.log_likelihood(release)(thetas)
+    assert found[1] - found[0] == pytest.approx(
+        logarithm(thetas[1]) - logarithm(thetas[0]), abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("size", [None, 10**9])
+@pytest.mark.parametrize("scale", [2.0, 1e4])
+def test_the_work_does_not_grow_with_the_records(size, scale, monkeypatch):
+    """Points at which counts are looked at: some hundreds for each law, of up to 1e9 counts."""
+    looked = []
+
+    class Watched(PoissonCounts):
+        def log_weight(self, row, counts):
+            looked.append(np.size(counts) / self.place.size)
+            return super().log_weight(row, counts)
+
+    monkeypatch.setattr(module, "PoissonCounts", Watched)
+    drawn = (6 * 10**8, 3 * 10**8, 10**8)
+    noise = ob.LaplaceParameters(scale, total="private")
+    release = ob.Release(drawn, ("a", "b", "c"), (1.0,) * 3, noise, promise(size))
+    theta = np.array(drawn) / 10**9
+    of = ob.log_likelihood(release)
+    assert of(theta) > of(theta + np.array([1e-4, -1e-4, 0]))
+    assert max(looked) < 30_000
 
 
 @pytest.mark.parametrize("size", [40, pytest.param(None, marks=pytest.mark.slow)])

@@ -1,0 +1,180 @@
+"""Poisson counts of given rates, and what was drawn of them with noise: the laws of the counts
+given the draws, at points that stand for all.
+
+The laws are log-concave, as is every noise on counts: one peak, and ends on both sides beyond which
+nothing matters. So their cost depends neither on the counts nor on the scale of the noise.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from opendp_bayes.inference.laws.count_cells import Cells
+from opendp_bayes.inference.laws.refinement import cells_from, refined
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.mathematics.segments import Segments
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Counts that weigh less than `exp(-_DEPTH)` of the largest are left out.
+_DEPTH = 42.0
+#: Rows of counts from a shorter range are listed one by one, and without looking for their peaks.
+_LISTED, _SHORT = 1 << 10, 1 << 8
+#: Larger rates are taken for this one, which no count reaches.
+_LARGEST = 1e15
+#: Below so many records the terms of a logarithm are small enough to be subtracted.
+_FEW = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonCounts:
+    """Laws of counts with Poisson rates, one a row, given what was drawn of them.
+
+    `noisy` are the draws, of which a row has that at `place`; `log_rate` is the logarithm of its
+    rate. Both have the shape `(rows,)`. `cells` hold all counts that matter.
+    """
+
+    noisy: DrawnCounts
+    place: Integers
+    log_rate: Floats
+    cells: Cells
+
+    @classmethod
+    def of(cls, noisy: DrawnCounts, place: Integers, log_rate: Floats) -> "PoissonCounts":
+        """Find the counts that matter."""
+        rows = np.arange(place.size)
+        made = cls(noisy, place, log_rate, Cells(rows, rows, rows))
+        between = made._around_peak()
+        low, high = _beyond(between[0])[0], _beyond(between[1])[1]
+        if np.max(high - low) >= _SHORT:
+            peak = made._peak(*between)
+            low, high = made._ends(peak)
+        if np.max(high - low) < _LISTED:
+            parts = Segments(np.append(0, np.cumsum(high - low + 1)))
+            every = np.arange(parts.start[-1]) + (low - parts.start[:-1])[parts.owner]
+            return cls(noisy, place, log_rate, Cells(parts.owner, every, every))
+        kinks = [kink[place] for kink in noisy.kinks]
+        seeds = np.stack([own + more for own in (peak, *kinks) for more in (0, 1)], axis=1)
+        start = cells_from(seeds.astype(np.float64), low.astype(float), high.astype(float))
+        return cls(noisy, place, log_rate, refined(made.log_weight, start, rows.size, _DEPTH))
+
+    def cut(self, longest: float) -> "PoissonCounts":
+        """Cut cells that are longer."""
+        if self.are_listed:
+            return self
+        pieces = np.ceil(self.cells.length / max(longest, 1.0)).astype(np.int64)
+        return PoissonCounts(self.noisy, self.place, self.log_rate, self.cells.cut(pieces))
+
+    def log_weight(self, row: Integers, counts: Floats | Integers) -> Floats:
+        """Log-probability of counts and of what was drawn of them, elementwise."""
+        known = self.noisy.log_mass(counts, self.place[row])
+        return known + log_poisson(counts, self.log_rate[row], self._rate[row])
+
+    @cached_property
+    def _rate(self) -> Floats:
+        return np.exp(np.minimum(self.log_rate, np.log(_LARGEST)))
+
+    def _around_peak(self) -> tuple[Integers, Integers]:
+        """Two counts of each row between which the most probable one is: its rate and its draw."""
+        drawn = np.maximum(self.noisy.drawn[self.place], 0.0)
+        drawn = np.where(self.noisy.noised[self.place], drawn, self._rate)
+        low, high = np.minimum(self._rate, drawn), np.maximum(self._rate, drawn)
+        return np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
+
+    def _peak(self, low: Integers, high: Integers) -> Integers:
+        """Most probable count of each row, between two."""
+        while np.any(low < high):
+            middle = (low + high) // 2
+            rise = self.log_rate - np.log(middle + 1.0)
+            rising = rise + self.noisy.log_ratio(middle, 1.0, self.place) > 0
+            low, high = np.where(rising, middle + 1, low), np.where(rising, high, middle)
+        return low
+
+    def _ends(self, peak: Integers) -> tuple[Integers, Integers]:
+        """The least and the largest count of each row that matters."""
+        rows, found = np.arange(peak.size), []
+        least = self.log_weight(rows, peak) - _DEPTH
+        for outside in _beyond(peak):
+            inside = peak
+            while np.any(np.abs(outside - inside) > 1):
+                middle = (inside + outside) // 2
+                seen = self.log_weight(rows, middle) >= least
+                inside, outside = np.where(seen, middle, inside), np.where(seen, outside, middle)
+            found.append(np.where(self.log_weight(rows, outside) >= least, outside, inside))
+        return found[0], found[1]
+
+    @cached_property
+    def are_listed(self) -> bool:
+        """True if every count that matters is a point of its own."""
+        return bool(np.all(self.cells.length == 1))
+
+    @cached_property
+    def _log_masses(self) -> tuple[Floats, Floats]:
+        """Counts, row by row, and logarithms of the weights that they stand for; `(points,)`."""
+        cells = self.cells
+        if self.are_listed:
+            return cells.first.astype(np.float64), self.log_weight(cells.category, cells.first)
+        log_masses = cells.log_masses(self.log_weight)
+        return cells.nodes[cells.used], log_masses[cells.used]
+
+    @cached_property
+    def parts(self) -> Segments:
+        """The points of each row."""
+        cells = self.cells
+        if self.are_listed:
+            return Segments.of(cells.category)
+        return Segments.of(np.repeat(cells.category, cells.used.sum(axis=1)))
+
+    @cached_property
+    def log_evidence(self) -> Floats:
+        """Log-probability of what was drawn of each row, shape `(rows,)`."""
+        largest = self.parts.largest(self._log_masses[1])
+        weights = np.exp(self._log_masses[1] - largest[self.parts.owner])
+        return largest + np.log(self.parts.sums(weights))
+
+    @cached_property
+    def points(self) -> tuple[Floats, Floats]:
+        """Counts and their probabilities, row by row, of shape `(points,)`."""
+        counts, log_masses = self._log_masses
+        return counts, np.exp(log_masses - self.log_evidence[self.parts.owner])
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Expected counts, shape `(rows,)`."""
+        counts, shares = self.points
+        first = counts[self.parts.start[:-1]]
+        return first + self.parts.sums(shares * (counts - first[self.parts.owner]))
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Their variances, shape `(rows,)`."""
+        counts, shares = self.points
+        return self.parts.sums(shares * (counts - self.mean[self.parts.owner]) ** 2)
+
+
+def _beyond(peak: Integers) -> tuple[Integers, Integers]:
+    """Counts below and above which nothing matters: the logarithm of a weight is bent at least as
+    much as that of the Poisson law, by `1 / x`.
+    """
+    square = 2 * _DEPTH * (peak + 1.0)
+    below = np.maximum(peak - np.ceil(np.sqrt(square)) - 1, 0).astype(np.int64)
+    return below, peak + np.ceil(_DEPTH + np.sqrt(_DEPTH**2 + square)).astype(np.int64) + 1
+
+
+def log_poisson(counts: Floats | Integers, log_rate: Floats, rate: Floats) -> Floats:
+    """Log-probability of Poisson counts, real numbers at least 0, with all digits near the rate.
+
+    Source: Loader, "Fast and accurate computation of binomial probabilities" (2000).
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    if counts.max(initial=0.0) < _FEW:
+        return np.asarray(counts * log_rate - rate - special.gammaln(counts + 1))
+    away, large = counts - rate, np.maximum(counts, 1.0)
+    near = np.abs(away) <= 0.5 * rate
+    ratio = np.log1p(np.where(near, away, 0.0) / np.maximum(rate, 1e-300))
+    ratio = np.where(near, ratio, np.log(large) - log_rate)
+    # `ln x! - (x ln x - x)`, without large terms.
+    few = special.gammaln(counts + 1) - np.where(counts > 0, large * np.log(large) - large, 0.0)
+    many = 0.5 * np.log(2 * np.pi * large) + 1 / (12 * large) - 1 / (360 * large**3)
+    return np.asarray(away - counts * ratio - np.where(counts < 64, few, many))
