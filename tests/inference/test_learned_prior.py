@@ -10,6 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from scipy import stats
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import opendp_bayes as ob
 from opendp_bayes.inference.learned import learned_counts as module
@@ -292,7 +293,7 @@ def test_what_was_drawn_is_as_likely_as_by_all_counts(of, other, error):
     far = []
     for each in (of, other):
         cells = DrawnCells(each, law)
-        found = law.evidence(cells.of_classes(law)).masses[cells.kind[0]]
+        found = law.evidence(cells.shares).masses[cells.kind[0]]
         far.append(np.abs(found - exact).max())
     assert far[0] < error
     assert far[1] > 1.2 * error
@@ -308,7 +309,7 @@ def test_counts_are_drawn_given_points(y, scale, point):
     def p_value(exact):
         cumulative = np.append(0.0, np.cumsum(exact_masses(of, x, exact)))
         cumulative /= cumulative[-1]
-        drawn = DrawnCells(of, law).counts(np.full((4000, 1), point), rng)[:, 0]
+        drawn = DrawnCells(of, law).given(np.full((4000, 1), point), rng)[:, 0]
         return stats.kstest(rng.uniform(cumulative[drawn], cumulative[drawn + 1]), "uniform").pvalue
 
     assert p_value(point) > FALSE_ALARM
@@ -427,3 +428,23 @@ def test_wrong_arguments():
     )
     drawn = ob.Release((3, 5), ("a", "b"), (1.0, 1.0), ob.HellingerExponential(0.1), promise(8))
     refused("what 'hellinger_exponential' draws depends on the prior", of=drawn, prior="learned")
+
+
+def test_chains_calculate_in_one_thread_and_leave_the_others_as_they_are(monkeypatch):
+    """Threads that wait for each other over small matrices take most of the time."""
+    seen, run = [], module._run
+
+    def threads():
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    def watched(*arguments):
+        seen.append(threads())
+        return run(*arguments)
+
+    monkeypatch.setattr(module, "_run", watched)
+    with threadpool_limits(2, "blas"):
+        before = threads()
+        learned([3, 1, 4, 1, 5, 9])
+        after = threads()
+    assert seen == [[1] * len(before)]
+    assert after == before == [2] * len(before)

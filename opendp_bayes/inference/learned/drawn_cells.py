@@ -23,7 +23,8 @@ class DrawnCells:
     """Cells by what was drawn of them; `kind`, shape `(k,)`, numbers those that agree.
 
     `nodes`, shape `(kinds, m)`, are counts in order, each of which stands for the integers from
-    `first` to `last`, if any. `log_mass` is the logarithm of what these have of P(drawn | x).
+    `first` to `last`, if any. `log_mass` is the logarithm of what these have of P(drawn | x), and
+    `shares` of every class of counts.
     """
 
     def __init__(self, table: NoisedTable, law: IntensityLaw) -> None:
@@ -48,8 +49,16 @@ class DrawnCells:
         log_mass = np.where(number > 0, log_mass + np.log(np.maximum(number, 1)), -np.inf)
         self.log_mass = log_mass - log_mass.max(axis=1, keepdims=True)
         self._log_choose = self.log_mass + log_choose(self.nodes)
+        self.shares = self._of_classes(law)
 
-    def of_classes(self, law: IntensityLaw) -> Floats:
+    def kinds(self, chains: int) -> Integers:
+        """Kinds of the cells, the same in every chain, shape `(chains, k)`."""
+        return np.broadcast_to(self.kind, (chains, self.kind.size))
+
+    def move(self, *_: object) -> None:
+        """Leave the counts alone, which are summed over."""
+
+    def _of_classes(self, law: IntensityLaw) -> Floats:
         """P(drawn | x) up to a factor, summed over the counts x of each class; in between two
         classes both have a part. Shape `(kinds, classes)`.
         """
@@ -63,7 +72,7 @@ class DrawnCells:
             )[: found.size].reshape(found.shape)
         return found
 
-    def counts(self, points: Integers, rng: np.random.Generator) -> Integers:
+    def given(self, points: Integers, rng: np.random.Generator) -> Integers:
         """True counts given points of the lattice of ln λ, both of shape `(chains, k)`."""
         found = np.empty_like(points)
         lowest = points.min()

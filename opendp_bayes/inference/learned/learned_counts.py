@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from opendp_bayes.inference.engines.true_counts import Listed, mixtures_of_draws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
@@ -122,13 +123,27 @@ class LearnedCounts(Chains):
 def learned_counts(
     table: NoisedTable, ordered: Sequence[str], rng: np.random.Generator
 ) -> LearnedCounts:
-    """The posterior of the counts of a table, by chains that are made longer until they meet."""
+    """The posterior of the counts of a table, by chains that are made longer until they meet.
+
+    Its products of matrices are too small to be shared between threads, whose waiting for each
+    other takes twice as long on a quiet machine, and twenty times on a busy one.
+    """
     law, margins = IntensityLaw(table.origin(), table.largest), margins_of(table.variables, ordered)
     sweeps = Sweeps(table, law, margins, _CHAINS, rng)
+    with threadpool_limits(1, "blas"):
+        drawn, met = _run(sweeps, table.k)
+    counts = LearnedCounts.of(drawn, _description(drawn, law, margins), rng)
+    if met is not None:
+        counts.diagnostics = met  # of 10 000 cells they take seconds
+    return counts
+
+
+def _run(sweeps: Sweeps, k: int) -> tuple[list[Draw], Diagnostics | None]:
+    """Draws of chains that are made longer until they meet, and their diagnostics if they do."""
     sweeps.sweep(_DROPPED)
-    most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * table.k))
+    most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * k))
     drawn: list[Draw] = []
-    length, doublings = next(run for cells, *run in _RUNS if table.k <= cells)
+    length, doublings = next(run for cells, *run in _RUNS if k <= cells)
     apart = max(_APART, -(-length // most))
     for doubled in range(doublings + 1):
         if doubled:
@@ -141,10 +156,7 @@ def learned_counts(
         met = _met(drawn)
         if met is not None:
             break
-    counts = LearnedCounts.of(drawn, _description(drawn, law, margins), rng)
-    if met is not None:
-        counts.diagnostics = met  # of 10 000 cells they take seconds
-    return counts
+    return drawn, met
 
 
 def _met(drawn: list[Draw]) -> Diagnostics | None:

@@ -1,8 +1,7 @@
 """Markov chains of the learned prior. A sweep moves, in turn,
 
-1. the true counts, where the number of records is public: two cells exchange records, first any
-   two, then two whose draws are alike, as many may go from one to the other at once. Where it is
-   private, counts are summed over (`drawn_cells`);
+1. the true counts, where the number of records is public (`moved_cells`); where it is private,
+   counts are summed over (`drawn_cells`);
 2. the weights of components: pairs divide theirs anew, cells integrated out; then each cell's
    component, and all weights given these; all locations go up while the components go down, or the
    other way round;
@@ -13,24 +12,20 @@ some places are offered, which ones does not depend on which of them is the pres
 step leaves the posterior as it is.
 """
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from opendp_bayes.inference.laws.dirichlet_multinomial import one_of
 from opendp_bayes.inference.learned.drawn_cells import DrawnCells, columns
 from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, UNIT, IntensityLaw
 from opendp_bayes.inference.learned.margins import FARTHEST, Margin, exchanged, handed_down, nested
+from opendp_bayes.inference.learned.moved_cells import IMPOSSIBLE, LogMasses, MovedCells
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Ratio of the spacings between which the counts' steps choose; how often each of these is tried in
-#: a sweep, on average; and places of a step, its own among them.
-_SPACING, _ROUNDS, _PLACES = 8, 3, 11
-_IMPOSSIBLE, _TINY = -1e30, 1e-300
+_TINY = 1e-300
 #: Pairs of components that have less than this together are left as they are.
 _MATTERS = 1e-3
 
@@ -62,14 +57,13 @@ class Sweeps:
         chains: int,
         rng: np.random.Generator,
     ) -> None:
-        self._table, self._law, self._margins, self._rng = table, law, margins, rng
-        self._drawn = DrawnCells(table, law) if table.size is None else None
-        self._evidence = law.evidence(None if self._drawn is None else self._drawn.of_classes(law))
+        self._law, self._margins, self._rng = law, margins, rng
+        self._cells: DrawnCells | MovedCells = (
+            DrawnCells(table, law) if table.size is None else MovedCells(table, law, chains)
+        )
+        self._evidence = law.evidence(self._cells.shares)
         self._nested = nested(margins)
         self._chain = np.arange(chains)[:, None]
-        reach = max(min(2 * table.scale, law.largest) / _PLACES, 1.0)
-        self._spacings = 1 + math.ceil(math.log(reach, _SPACING))
-        self.counts: Integers = np.tile(table.start(), (chains, 1))
         self.weights = law.prior_weights(chains, rng)
         self.effects: list[Integers] = [
             np.zeros((chains, each.number), dtype=np.int64) for each in margins
@@ -79,7 +73,7 @@ class Sweeps:
         if margins:  # so that no cell is further off than components reach
             level, number = margins[0].level, margins[0].number
             cells = np.maximum(np.bincount(level, minlength=number), 1)
-            means = np.bincount(level, self.counts[0], number) / cells
+            means = np.bincount(level, table.start(), number) / cells
             start = np.rint(np.log(np.maximum(means, table.scale)) / STEP) - law.origin
             self.effects[0] += np.clip(start, -REACH, REACH).astype(np.int64)
             self.location += self.effects[0][:, level]
@@ -87,21 +81,15 @@ class Sweeps:
     def sweep(self, times: int = 1) -> None:
         """Move everything, so many times."""
         for _ in range(times):
-            if self._drawn is None:
-                self._tabulate(self._reached_classes(), 0)
-                for _ in range(_ROUNDS * self._spacings):
-                    for order in self._table.orders(self._rng):
-                        self._exchange(order[:-1:2], order[1::2])
+            self._cells.move(self._tabulated, self.location, self._rng)
             self._move_weights()
             if self._margins:
-                self._tabulate(np.unique(self._kinds()), FARTHEST * len(self._margins))
                 self._move_effects()
 
+    @property
     def _kinds(self) -> Integers:
         """Rows of the evidence of each cell, shape `(chains, k)`."""
-        if self._drawn is None:
-            return self._law.classes(self.counts)
-        return np.broadcast_to(self._drawn.kind, self.location.shape)
+        return self._cells.kinds(len(self.location))
 
     def drawn(self) -> Draw:
         """State of the chains, with a point of ln γ drawn for each cell."""
@@ -113,27 +101,15 @@ class Sweeps:
         empty = points == law.gammas
         places = law.points[np.where(empty, 0, points + self.location + REACH)]
         places = np.where(empty, law.points[0], places)
-        if self._drawn is not None:
-            self.counts = self._drawn.counts(places, self._rng)
+        counts = self._cells.given(places, self._rng)
         intensity = np.exp(STEP * places)
         scale = intensity / (intensity + SHAPE)
-        tau = np.array(self.tau, dtype=np.int64).T.reshape(len(self.counts), len(self.tau))
-        mean = (SHAPE + self.counts) * scale
-        return Draw(self.counts.copy(), mean, scale, self.weights, tau)
+        tau = np.array(self.tau, dtype=np.int64).T.reshape(len(counts), len(self.tau))
+        return Draw(counts, (SHAPE + counts) * scale, scale, self.weights, tau)
 
-    def _reached_classes(self) -> Integers:
-        """The classes of all counts that the moves of one sweep may come to, and the next ones."""
-        step = (_PLACES - 1) * _SPACING ** (self._spacings - 1)
-        far = 2 * step * _ROUNDS * self._spacings
-        ends = np.clip([self.counts - far, self.counts + far], 0, self._law.largest)
-        first, last = self._law.place(ends).astype(np.int64)
-        begun = np.bincount(first.ravel(), minlength=self._law.values.size)
-        ended = np.bincount(last.ravel() + 2, minlength=self._law.values.size)
-        return np.flatnonzero(np.cumsum(begun) > np.cumsum(ended)[: begun.size])
-
-    def _tabulate(self, kinds: Integers, steps: int) -> None:
-        """`ln P(evidence | location)` of some kinds at all locations that cells come to in so many
-        steps, or that are tried; those beyond `REACH` are impossible.
+    def _tabulated(self, kinds: Integers, steps: int) -> LogMasses:
+        """Tabulate some kinds at all locations that cells come to in so many steps, or that are
+        tried; those beyond `REACH` are impossible.
         """
         first = max(int(self.location.min()) - steps, -REACH - FARTHEST)
         last = min(int(self.location.max()) + steps, REACH + FARTHEST)
@@ -141,53 +117,17 @@ class Sweeps:
         masses = self._law.log_masses(self._evidence, kinds, self.weights, lowest, highest)
         if lowest > first or highest < last:
             ends = ((0, 0), (0, 0), (lowest - first, last - highest))
-            masses = np.pad(masses, ends, constant_values=_IMPOSSIBLE)
-        self._lowest, self._locations = first, masses.shape[2]
-        self._row_of = np.zeros(self._evidence.empty.size, dtype=np.int64)
-        self._row_of[kinds] = np.arange(kinds.size)
-        self._row = self._chain * kinds.size
-        self._flat = masses.reshape(-1)
-
-    def _log_mass(self, counts: Integers, cells: Integers) -> Floats:
-        """`ln P(count | location)` of candidates for the counts of some cells, shape `(chains,
-        cells, candidates)`; linear in between classes.
-        """
-        possible = np.clip(counts, 0, self._law.largest)
-        place = self._law.place(possible)
-        below = place.astype(np.int64)
-        start = self._row * self._locations + self.location[:, cells] - self._lowest
-        at = start[..., None] + self._row_of[below] * self._locations
-        found = np.take(self._flat, at)
-        part = place - below
-        if part.any():
-            found = found + part * (np.take(self._flat, at + self._locations) - found)
-        return np.where(possible == counts, found, _IMPOSSIBLE)
-
-    def _exchange(self, ones: Integers, others: Integers) -> None:
-        """Exchange records between each of some cells and another."""
-        steps, moved = self._steps((len(self.counts), ones.size)), []
-        log_p = np.zeros(steps.shape)
-        for cells, sign in ((ones, 1), (others, -1)):
-            candidates = self.counts[:, cells, None] + sign * steps
-            log_p = log_p + self._table.log_noise(candidates, cells)
-            log_p = log_p + self._log_mass(candidates, cells)
-            moved.append((cells, candidates))
-        place = one_of(log_p, self._rng)[..., None]
-        for cells, candidates in moved:
-            self.counts[:, cells] = np.take_along_axis(candidates, place, axis=-1)[..., 0]
-
-    def _steps(self, shape: tuple[int, ...]) -> Integers:
-        """Equally spaced steps, 0 among them, whose spacing is 1 or up to the noise's scale."""
-        spacing = _SPACING ** self._rng.integers(self._spacings, size=shape)
-        start = -self._rng.integers(_PLACES, size=shape)
-        return (start[..., None] + np.arange(_PLACES)) * spacing[..., None]
+            masses = np.pad(masses, ends, constant_values=IMPOSSIBLE)
+        row_of = np.zeros(self._evidence.empty.size, dtype=np.int64)
+        row_of[kinds] = np.arange(kinds.size)
+        return LogMasses(masses.reshape(-1), first, masses.shape[2], row_of, kinds.size)
 
     def _rows(self) -> "_Rows":
         """Likelihoods of cells, with one row for those of a chain that agree in class and
         location.
         """
         evidence, locations = self._evidence, 2 * REACH + 1
-        key = self._chain * evidence.empty.size + self._kinds()
+        key = self._chain * evidence.empty.size + self._kinds
         key = key * locations + self.location + REACH
         rows, of_cell, number = np.unique(key, return_inverse=True, return_counts=True)
         rest, location = np.divmod(rows, locations)
@@ -260,12 +200,13 @@ class Sweeps:
 
     def _move_effects(self) -> None:
         """Move the effects of all margins, their scales, and what two margins share."""
-        rng = self._rng
-        row = (self._row + self._row_of[self._kinds()]) * self._locations - self._lowest
+        rng, kinds = self._rng, self._kinds
+        masses = self._tabulated(np.unique(kinds), FARTHEST * len(self._margins))
+        start = masses.start(kinds)
         for at, margin in enumerate(self._margins):
             effects, tau = self.effects[at], self.tau[at]
             steps = margin.steps_from(effects.shape, rng)
-            totals = margin.totals(self._flat, row + self.location, steps)
+            totals = margin.totals(masses.flat, start + self.location, steps)
             moved, self.tau[at] = margin.moved(effects[..., None] + steps, totals, tau, rng)
             self.location = self.location + (moved - effects)[:, margin.level]
             self.effects[at] = moved
