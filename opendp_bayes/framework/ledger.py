@@ -240,9 +240,22 @@ def _locked(path: Path) -> Iterator[None]:
                     lock.acquire()
             except NotImplementedError:
                 raise OSError("its file system has no locks") from None
+        _check_one_name(path)
         yield
     finally:
         lock.release()
+
+
+def _check_one_name(path: Path) -> None:
+    """Raise `LedgerError` where a file has hard links: each of its names has a lock of its own, so
+    that two releases at once could spend the same rest.
+    """
+    names = path.stat().st_nlink if path.exists() else 1
+    if names > 1:
+        raise LedgerError(
+            f"ledger {path}: the file has {names} names (hard links), and each has a lock of its"
+            " own, so nothing is released or spent. Remove the others; a symbolic link is safe."
+        )
 
 
 def _text(path: Path) -> bytes:

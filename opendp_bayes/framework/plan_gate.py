@@ -164,10 +164,21 @@ def _limited(rows: Rows, node: Any) -> frozenset[str] | None:
     function, by, order, mapping = fields(window["Over"], "function partition_by order_by mapping")
     if order is not None or mapping != "GroupsToRows" or value_of(rows, limit).of_rows:
         raise RefusedError("Over")
+    _check_whole(limit)
     for key in by:
         current_value(rows, key)
     _check_numbers(rows, function)
     return columns_of([by, function])
+
+
+def _check_whole(limit: Any) -> None:
+    """Check that a limit is a whole number: of 1.5 OpenDP counts one row, and polars keeps two."""
+    kind, value = named(limit)
+    if kind == "Literal":
+        kind, value = named(named(value)[1])
+    if not kind.removeprefix("U").startswith("Int"):
+        shown = kind if value is None or isinstance(value, dict) else repr(value)
+        raise RefusedError(f"a limit of {shown}", "limit")
 
 
 def _all(parts: list[frozenset[str] | None]) -> frozenset[str] | None:

@@ -217,6 +217,10 @@ REFUSED = {
         " groups of the old column",
         "Give the new column another name",
     ),
+    "limit": (
+        "is not one whole number, so that OpenDP may count fewer rows than polars keeps",
+        "Pass one, as in `truncate_per_group(2)`",
+    ),
     "keys": (
         "numbers rows of other identifiers too, in polars 1.36",
         "Sort by one column, computed from them where several decide",

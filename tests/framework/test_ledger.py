@@ -256,6 +256,37 @@ def test_threads_spend_no_more_than_the_total(path):
     assert (len(made), ledger.remaining.epsilon) == (4, 0.0)
 
 
+def test_a_file_of_two_names_is_refused_and_may_be_read(path, tmp_path):
+    """A symbolic link has the lock of the file that it points to."""
+    other, link = tmp_path / "c.ledger", tmp_path / "d.ledger"
+    ledger = ob.Ledger(path, dataset="census", epsilon=1.0)
+    link.symlink_to(path)
+    assert ob.Ledger(link).path == ledger.path
+    os.link(path, other)
+    before = path.read_bytes()
+    for name in (path, other):
+        with pytest.raises(ob.LedgerError, match=r"has 2 names \(hard links\).* Remove the others"):
+            ob.Ledger(name)
+    with pytest.raises(ob.LedgerError, match="has 2 names"):
+        ob.posterior(opened(ledger).query(epsilon=0.5), **VOTE).release()
+    assert path.read_bytes() == before
+    assert read_accounts(other)["census"].total.epsilon == 1.0
+    other.unlink()
+    assert ob.posterior(opened(ledger).query(epsilon=0.5), **VOTE).release().epsilon == 0.5
+
+
+def test_of_two_names_both_would_spend_the_same_rest(path, tmp_path, monkeypatch):
+    """The negative control: without the check 1.5 of 1 is spent."""
+    monkeypatch.setattr(module, "_check_one_name", lambda path: None)
+    first = ob.Ledger(path, epsilon=1.0)
+    os.link(path, tmp_path / "c.ledger")
+    second = ob.Ledger(tmp_path / "c.ledger")
+    loss = Loss.of("epsilon", 0.75, 0.0)
+    with first.entered(loss, "contributions: 1"), second.entered(loss, "contributions: 1"):
+        pass
+    assert first.spent.epsilon == 1.5
+
+
 def test_is_read_where_it_cannot_be_locked(path, monkeypatch):
     ledger = ob.Ledger(path, epsilon=1.0)
 

@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
@@ -62,6 +63,40 @@ def test_limits_by_codes_are_refused():
 def test_other_windows_are_refused(predicate):
     with pytest.raises(ValueError, match=r"filter: over looks at other rows\. Only `truncate"):
         ob.posterior(query(of_persons()).filter(predicate), **OF_I)
+
+
+#: Of 1.5 OpenDP 0.16 counts one row, and polars keeps two, numbered 0 and 1.
+BROKEN = [
+    (1.5, "1.5"),
+    (np.float32(1.5), "1.5"),
+    (True, "True"),
+    ("9", "'9'"),
+    (float("inf"), "Float"),
+    (pl.lit(1) + pl.lit(1), "BinaryExpr"),
+]
+
+
+@pytest.mark.parametrize(("limit", "shown"), BROKEN)
+def test_limits_that_are_not_one_whole_number_are_refused(limit, shown):
+    message = rf"filter: a limit of {shown} is not one whole number, .* Pass one, as in `truncate"
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(query(of_persons()).truncate_per_group(limit), **OF_I)
+
+
+@pytest.mark.parametrize("limit", [2, np.int64(2), np.uint8(2), pl.lit(2, pl.Int128)])
+def test_whole_numbers_of_any_type_are_limits(limit):
+    released = ob.posterior(query(of_persons()).truncate_per_group(limit), **OF_I).release()
+    assert released.d_in == 2
+
+
+def test_without_the_gate_a_limit_of_one_and_a_half_keeps_two_rows(monkeypatch):
+    """The negative control: OpenDP would state a distance of 1."""
+    monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
+    of_one = {name: values * 2 for name, values in {"p": [1], "x": [0.5], "s": ["a"]}.items()}
+    made = query(of_persons()).truncate_per_group(1.5, keep="first")
+    assert ob.posterior(made, **OF_I).release().d_in == 1
+    plan = lambda q: q.truncate_per_group(1.5, keep="first")  # noqa: E731
+    assert counted({**of_one, "i": [0, 1]}, plan, OF_I, of_persons()) == [1, 1]
 
 
 SEVERAL = dp.polars.SortBy(["i", "s"])
