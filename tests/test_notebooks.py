@@ -23,7 +23,17 @@ def kernel() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
         yield manager
-    asyncio.run(manager.shutdown_kernel(now=True))
+    if manager.has_kernel:
+        asyncio.run(manager.shutdown_kernel(now=True))
+
+
+#: What one notebook leaves to the next in the same process: names, and features of OpenDP.
+FORGET = """
+%reset -f
+import opendp.mod
+opendp.mod.GLOBAL_FEATURES.clear()
+del opendp
+"""
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -31,8 +41,7 @@ def test_a_notebook_runs_and_draws(path: Path, kernel: Any) -> None:
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
     notebook = nbformat.read(path, as_version=4)
-    forget = nbformat.v4.new_code_cell("%reset -f")  # the names of the notebook before
-    notebook.cells.insert(0, forget)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(FORGET))
     client = nbclient.NotebookClient(notebook, km=kernel, timeout=120)
     client.execute()
     client.kc.stop_channels()

@@ -60,7 +60,7 @@ def candidate_distances(counts: Integers, prior: Floats) -> Floats:
     split = np.arange(counts.sum() + 1)
     own = counts[:, None]
     tables = gap_above(prior[:, None] + np.minimum(own, split), np.abs(split - own) / 2)
-    return distance_from_divergence(candidate_sums(tables))
+    return distance_from_divergence(candidate_sums(list(tables)))
 
 
 def score_error(k: int) -> Fraction:
