@@ -4,20 +4,24 @@ docstrings and pages.
 
 import gc
 import signal
+import sys
 from collections.abc import Iterator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from importlib.util import find_spec
 from typing import Any
 
 import opendp.context
-import opendp.prelude as dp
 import pytest
 from hypothesis import HealthCheck, settings
+from opendp.mod import enable_features
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.parsers.rest import DocTestParser
 
-dp.enable_features("contrib", "honest-but-curious")
+enable_features("contrib", "honest-but-curious")
+
+# OpenDP's prelude loads it where it is there, which takes a second; no test asks anything of it.
+sys.modules["sklearn"] = None  # type: ignore[assignment]
 
 # A shell ignores Ctrl-C for what a script runs in the background, and what that starts inherits it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -58,7 +62,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _features() -> None:
     """A test may disable a feature; the next one starts with all of them again."""
-    dp.enable_features("contrib", "honest-but-curious")
+    enable_features("contrib", "honest-but-curious")
 
 
 @pytest.fixture(autouse=True, scope="session")

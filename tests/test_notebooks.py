@@ -1,7 +1,10 @@
 """The notebooks of the gallery run, cell by cell, and are kept without outputs."""
 
+import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,14 +14,37 @@ NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 PICTURES = {"before_you_spend": 1, "first_release": 1, "survey_and_groups": 2}
 
 
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Any]:
+    """One process for all notebooks, which takes seconds to start and to load what they import."""
+    pytest.importorskip("ipykernel")
+    managers = pytest.importorskip("jupyter_client.manager")
+    manager = managers.AsyncKernelManager(kernel_name="python3")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        yield manager
+    if manager.has_kernel:
+        asyncio.run(manager.shutdown_kernel(now=True))
+
+
+#: What one notebook leaves to the next in the same process: names, and features of OpenDP.
+FORGET = """
+%reset -f
+import opendp.mod
+opendp.mod.GLOBAL_FEATURES.clear()
+del opendp
+"""
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_draws(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_runs_and_draws(path: Path, kernel: Any) -> None:
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
-    pytest.importorskip("ipykernel")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     notebook = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(FORGET))
+    client = nbclient.NotebookClient(notebook, km=kernel, timeout=120)
+    client.execute()
+    client.kc.stop_channels()
     kinds = [
         kind
         for cell in notebook.cells

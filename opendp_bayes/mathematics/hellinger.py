@@ -268,10 +268,13 @@ def _stirling_rest(lower: Floats, d: Floats, log_ratio: Floats) -> Floats:
 def _power_gaps(
     w: Floats, scale: Floats, terms: tuple[tuple[int, float, tuple[int, ...]], ...]
 ) -> Floats:
-    gap = np.zeros_like(w)
-    for power, coefficient, polynomial in terms:
+    square, gap = scale * scale, np.zeros_like(w)
+    for _, coefficient, polynomial in reversed(terms):
         value = np.zeros_like(w)
         for term in reversed(polynomial):
-            value = (value + term) * w
-        gap += coefficient * scale**power * value
-    return gap
+            value += term
+            value *= w
+        value *= coefficient
+        gap = gap * square + value
+    first, _, _ = terms[0]  # the powers of the others are two apart
+    return gap * scale**first

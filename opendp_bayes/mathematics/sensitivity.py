@@ -261,12 +261,11 @@ def _largest_gaps(counts: Integers, prior: Floats) -> Floats:
     )
     left = np.take_along_axis(leaving, i, axis=1)
     finite = np.isfinite(left)
-    gaps = (
-        half_gap(np.where(finite, left, 1.0))[:, :, None]
-        + half_gap(np.take_along_axis(entering, j, axis=1))[:, None, :]
+    from_i, to_j = half_gap(
+        np.stack([np.where(finite, left, 1.0), np.take_along_axis(entering, j, axis=1)])
     )
     return np.max(
-        gaps,
+        from_i[:, :, None] + to_j[:, None, :],
         axis=(1, 2),
         where=finite[:, :, None] & (i[:, :, None] != j[:, None, :]),
         initial=-np.inf,
@@ -277,17 +276,13 @@ def _gaps_within_two(counts: Integers, prior: Floats, distances: Integers) -> Fl
     """Two categories: the data sets at distance d are `x_1 - d` and `x_1 + d`, as far as they
     exist; shape `(rows, distances)`.
     """
-    size = counts[0].sum()
-    best = np.zeros((len(counts), distances.size))
-    for ones in (counts[:, :1] - distances, counts[:, :1] + distances):
-        here = np.stack([ones, size - ones])
-        for i, j in ((0, 1), (1, 0)):
-            valid = (here[i] >= 1) & (here[j] >= 0)
-            gap = half_gap(prior[i] + np.maximum(here[i] - 1, 0)) + half_gap(
-                prior[j] + np.maximum(here[j], 0)
-            )
-            best = np.where(valid, np.maximum(best, gap), best)
-    return best
+    ones = np.stack([counts[:, :1] - distances, counts[:, :1] + distances])
+    here = np.stack([ones, counts[0].sum() - ones])
+    leaving, entering = half_gap(
+        prior[:, None, None, None] + np.maximum(np.stack([here - 1, here]), 0)
+    )
+    valid = (here >= 1) & (here[::-1] >= 0)
+    return np.max(leaving + entering[::-1], axis=(0, 1), where=valid, initial=0.0)
 
 
 def _gaps_within(counts: Integers, prior: Floats, distances: Integers) -> Floats:
@@ -312,11 +307,14 @@ def _drain_first(prior: Floats, drained: Integers, other: Integers, distances: I
     The rest of `distances` is taken from j, which has `other_j`. 0 where no category has so few
     records that it can be emptied.
     """
-    best = np.zeros((len(drained), distances.size))
-    emptied = drained[:, :, None] <= distances
-    for i in np.flatnonzero(emptied.any(axis=(0, 2))):
+    emptied = np.moveaxis(drained[:, :, None] <= distances, 1, 0)
+    at, lowest = np.flatnonzero(emptied.any(axis=(1, 2))), []
+    for i in at:
         rest = np.maximum(distances - drained[:, i, None], 0)[:, None]
         others = np.delete(np.arange(prior.size), i)
-        lowest = np.min(prior[others, None] + np.maximum(other[:, others, None] - rest, 0), axis=1)
-        best = np.maximum(best, np.where(emptied[:, i], half_gap(prior[i]) + half_gap(lowest), 0.0))
-    return best
+        left = prior[others, None] + np.maximum(other[:, others, None] - rest, 0)
+        lowest.append(np.min(left, axis=1))
+    if not lowest:
+        return np.zeros((len(drained), distances.size))
+    gaps = half_gap(prior[at])[:, None, None] + half_gap(np.stack(lowest))
+    return np.max(gaps, axis=0, where=emptied[at], initial=0.0)

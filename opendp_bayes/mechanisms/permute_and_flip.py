@@ -4,6 +4,7 @@ than EHD of the same scale.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -152,6 +153,11 @@ def flip_quadrature(others: Floats) -> tuple[Floats, Floats, Floats]:
     Returns nodes and weights between 0 and 1, shape `(nodes,)` each, and the ends by which to
     multiply both, of the shape of `others`.
     """
-    points, weights = np.polynomial.legendre.leggauss(_NODES)
+    points, weights = _legendre_nodes()
     ends = np.minimum(1.0, _REACH / np.maximum(others, 1e-300))
     return (points + 1) / 2, weights / 2, ends
+
+
+@cache
+def _legendre_nodes() -> tuple[Floats, Floats]:
+    return np.polynomial.legendre.leggauss(_NODES)

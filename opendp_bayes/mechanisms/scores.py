@@ -58,11 +58,9 @@ def candidate_distances(counts: Integers, prior: Floats) -> Floats:
     themselves is exactly 0.
     """
     split = np.arange(counts.sum() + 1)
-    tables = [
-        gap_above(alpha + np.minimum(count, split), np.abs(split - count) / 2)
-        for alpha, count in zip(prior, counts, strict=True)
-    ]
-    return distance_from_divergence(candidate_sums(tables))
+    own = counts[:, None]
+    tables = gap_above(prior[:, None] + np.minimum(own, split), np.abs(split - own) / 2)
+    return distance_from_divergence(candidate_sums(list(tables)))
 
 
 def score_error(k: int) -> Fraction:

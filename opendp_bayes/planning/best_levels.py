@@ -11,7 +11,6 @@ from typing import Literal, TypeVar
 
 import numpy as np
 import scipy
-from scipy.special import log_softmax
 
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.planning.tree_errors import CountTree, Wanted
@@ -68,11 +67,11 @@ def best_shares(
     tree, power = CountTree.of(list(parts.values())), _POWERS[budget]
 
     def log_error(weights: Floats) -> float:
-        log_shares = np.maximum(log_softmax(weights), _LOWEST)
+        log_shares = np.maximum(_log_shares(weights), _LOWEST)
         return math.log(tree.mean_error(np.exp(-power * log_shares), wanted))
 
     best = scipy.optimize.minimize(log_error, np.zeros(len(parts)), method="BFGS")
-    shares = dict(zip(parts, np.exp(log_softmax(best.x)).tolist(), strict=True))
+    shares = dict(zip(parts, np.exp(_log_shares(best.x)).tolist(), strict=True))
     finest = next(iter(parts))
     kept = {
         name: part for name, part in parts.items() if name == finest or shares[name] >= _SMALLEST
@@ -80,3 +79,8 @@ def best_shares(
     if len(kept) < len(parts):
         return best_shares(kept, wanted, budget)
     return shares, math.exp(best.fun)
+
+
+def _log_shares(weights: Floats) -> Floats:
+    """Logarithms of shares of sum 1, whatever the weights are."""
+    return np.asarray(weights - np.logaddexp.reduce(weights))

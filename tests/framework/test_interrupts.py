@@ -336,6 +336,7 @@ def test_an_interrupt_waits_for_what_a_query_asks_of_opendp(
 
 IN_THE_GLUE = """
 import signal, sys
+sys.modules["sklearn"] = None  # the prelude would load it, which takes a second
 import opendp._convert, opendp.prelude as dp, polars as pl
 import opendp_bayes as ob
 from opendp_bayes.framework import interrupts

@@ -17,8 +17,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import opendp.prelude as dp  # which adds expressions of its own
 import polars as pl
+from opendp.context import domain_of  # OpenDP adds expressions of its own
+from opendp.metrics import symmetric_distance
+from opendp.mod import enable_features
+from opendp.transformations import make_stable_lazyframe
 
 from tests.helpers.every_function import examples
 
@@ -307,15 +310,15 @@ _STRICT = {
 
 
 def _accepted_by_opendp(exprs: dict[str, pl.Expr]) -> dict[str, bool]:
-    dp.enable_features("contrib")
+    enable_features("contrib")
     empty = pl.LazyFrame(schema=SCHEMA)
-    domain = dp.domain_of(empty, infer=True)
+    domain = domain_of(empty, infer=True)
     accepted = {}
     for label, expr in exprs.items():
         plan = empty.with_columns(z=expr)
         try:
-            dp.t.make_stable_lazyframe(
-                domain, dp.symmetric_distance(), plan, MO="FrameDistance<SymmetricDistance>"
+            make_stable_lazyframe(
+                domain, symmetric_distance(), plan, MO="FrameDistance<SymmetricDistance>"
             )
             accepted[label] = True
         except Exception:  # noqa: BLE001 - a panic is a refusal too

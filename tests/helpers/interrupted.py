@@ -9,8 +9,9 @@ import json
 import sys
 import time
 
-import opendp.prelude as dp
 import polars as pl
+from opendp.context import Context, loss_of, unit_of
+from opendp.mod import enable_features
 
 import opendp_bayes as ob
 from opendp_bayes.framework.context import PosteriorQuery
@@ -39,16 +40,16 @@ def say(line: str) -> None:
 
 
 def main(number: int) -> None:
-    dp.enable_features("contrib", "honest-but-curious")
+    enable_features("contrib", "honest-but-curious")
     mechanisms: tuple[str | ob.Mechanism, ...] = (
         "laplace_parameters",
         ob.LaplaceParameters(4.0, "floored", "private"),
     )
     with ob.on_disk(pl.DataFrame({"vote": VOTES})) as scan:
-        context = dp.Context.compositor(
+        context = Context.compositor(
             data=scan,
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=dp.loss_of(epsilon=float(number)),
+            privacy_unit=unit_of(contributions=1),
+            privacy_loss=loss_of(epsilon=float(number)),
             split_evenly_over=number,
         )
         spent = 0

@@ -1,7 +1,8 @@
 """Plans that OpenDP 0.16 accepts, whose values depend on other rows.
 
 Run as a script, in a process of its own because one keeps the codes of categories that it has seen:
-without the gate, what they count of a thousand records, or of one more.
+without the gate, what they count of a thousand records, or of one more. OpenDP's own prelude would
+load scikit-learn, which takes a second.
 """
 
 import json
@@ -9,8 +10,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
+from opendp.context import Context, loss_of, unit_of
+from opendp.mod import enable_features
 
 from opendp_bayes.framework import query_plan
 from opendp_bayes.framework.query_plan import counts_of_frame
@@ -62,10 +64,10 @@ def counted(
 ) -> list[int]:
     """The counts of a plan before noise."""
     data = pl.LazyFrame(frame, schema=SCHEMA)
-    context = dp.Context.compositor(
+    context = Context.compositor(
         data=data,
-        privacy_unit=unit or dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
+        privacy_unit=unit or unit_of(contributions=1),
+        privacy_loss=loss_of(epsilon=1.0),
         split_evenly_over=1,
     )
     transformation, *_ = counts_of_frame(plan(context.query()), Question.of(**arguments))
@@ -75,7 +77,7 @@ def counted(
 
 def _without_the_gate(which: str) -> dict[str, list[int]]:
     query_plan.check_plan = lambda *arguments: None  # type: ignore[assignment]
-    dp.enable_features("contrib", "honest-but-curious")
+    enable_features("contrib", "honest-but-curious")
     one = {"p": [9], "x": [2.0], "s": ["b"], "i": [1]} if which == "one more" else {}
     many = {"p": [1] * 1000, "x": [0.5] * 1000, "s": ["a"] * 1000, "i": [0] * 1000}
     frame = {name: one.get(name, []) + many[name] for name in many}

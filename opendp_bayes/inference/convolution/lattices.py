@@ -60,7 +60,7 @@ class Lattices:
         first, weights = _stencil(place, self.points)
         flat = self.masses.ravel()
         start = row * self.points + first
-        found = sum(weight * flat[start + i] for i, weight in enumerate(weights))
+        found = sum(weight * flat.take(start + i) for i, weight in enumerate(weights))
         return np.where((place >= 0) & (place <= self.points - 1), found, 0.0)
 
     def on(self, origin: Integers, step: Integers, points: int) -> "Lattices":

@@ -314,6 +314,7 @@ class Smooth:
             moments = share[row, :, None] * off[row, :, None] ** np.arange(3)[:, None]
             found[:, row] = _correlated(moments.reshape(3 * number, -1), weights)
         self._laws = [Lattices(origin, step, each) for each in found]
+        self._whole = Lattices(origin, step, found[::3].sum(axis=0))
 
     def seeds(self, shape: Shape) -> Floats:
         whole = self._laws[0]
@@ -325,7 +326,7 @@ class Smooth:
         return np.concatenate([far, shape.mean[:, None] + around], axis=1)
 
     def weights(self, row: Integers, counts: Floats) -> Floats:
-        far = np.maximum(sum(law.read(row, counts) for law in self._laws[::3]), 0.0)
+        far = np.maximum(self._whole.read(row, counts), 0.0)
         return far + self._close(row, counts).sum(axis=1)
 
     def _close(self, row: Integers, counts: Floats) -> Floats:

@@ -22,17 +22,17 @@ def log_rising(counts: ArrayLike, alpha: ArrayLike) -> Floats:
     x, a = np.broadcast_arrays(
         np.asarray(counts, dtype=np.float64), np.asarray(alpha, dtype=np.float64)
     )
+    small = x < _STIRLING
+    if np.all(small):
+        return np.asarray(special.gammaln(x + a) - special.gammaln(x + 1))
     large = np.maximum(x, _STIRLING)  # keeps the unused branch finite
     upper, lower = large + a, large + 1
     # The difference of two series of Stirling, its large terms taken together.
-    by_series = (large + 0.5) * np.log1p((a - 1) / lower) + (a - 1) * (np.log(upper) - 1)
-    by_series = by_series + _correction(upper) - _correction(lower)
-    small = x < _STIRLING
+    found = (large + 0.5) * np.log1p((a - 1) / lower) + (a - 1) * (np.log(upper) - 1)
+    found = np.asarray(found + _correction(upper) - _correction(lower))
     if np.any(small):
-        exact = special.gammaln(x[small] + a[small]) - special.gammaln(x[small] + 1)
-        by_series = np.array(by_series)
-        by_series[small] = exact
-    return np.asarray(by_series)
+        found[small] = special.gammaln(x[small] + a[small]) - special.gammaln(x[small] + 1)
+    return found
 
 
 def log_rising_factorial(a: Floats, counts: Integers) -> Floats:

@@ -61,9 +61,7 @@ def refined(
     No cell may hold a mode of the weight in its inside.
     """
     found, done = _Best.of_none(k), list[Cells]()
-    left, right = (
-        log_weight(cells.category, ends.astype(float)) for ends in (cells.first, cells.last)
-    )
+    left, right = _at_both(log_weight, cells.category, cells.first, cells.last)
     while True:
         category, length = cells.category, cells.length
         middle = log_weight(category, (cells.first + cells.last) / 2)
@@ -132,12 +130,20 @@ class _Best:
         return away.min(axis=0), away.max(axis=0)
 
 
+def _at_both(
+    log_weight: LogWeight, category: Integers, one: Integers, other: Integers
+) -> tuple[Floats, Floats]:
+    """The weights at two counts of every cell, in one call."""
+    counts = np.concatenate([one, other]).astype(float)
+    one_weight, other_weight = np.split(log_weight(np.tile(category, 2), counts), 2)
+    return one_weight, other_weight
+
+
 def _halved(
     log_weight: LogWeight, cells: Cells, left: Floats, right: Floats
 ) -> tuple[Cells, Floats, Floats]:
     middle = cells.first + (cells.last - cells.first) // 2
-    inner = log_weight(cells.category, middle.astype(float))
-    outer = log_weight(cells.category, middle + 1.0)
+    inner, outer = _at_both(log_weight, cells.category, middle, middle + 1)
     halves = Cells(
         np.concatenate([cells.category, cells.category]),
         np.concatenate([cells.first, middle + 1]),

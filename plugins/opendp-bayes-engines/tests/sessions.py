@@ -29,6 +29,10 @@ ON_DUCKDB = ["duckdb", "ibis", "sqlframe"]
 TABLE = "opendp_bayes_categories"
 
 
+#: Sessions of SQLFrame, which `sessions_end` stops after each test.
+OPEN: list[Any] = []
+
+
 def new(engine: str) -> tuple[duckdb.DuckDBPyConnection, Callable[[], Any]]:
     """A connection to DuckDB, and what makes a frame of its table."""
     if engine == "ibis":
@@ -40,6 +44,7 @@ def new(engine: str) -> tuple[duckdb.DuckDBPyConnection, Callable[[], Any]]:
         of = pytest.importorskip("sqlframe.duckdb").DuckDBSession
         of().stop()  # there is one in a process
         session = of(conn=duckdb.connect())
+        OPEN.append(session)
         query = f"SELECT * FROM {TABLE}"
         return session._conn, lambda: session.sql(query, dialect="duckdb")
     connection = duckdb.connect()

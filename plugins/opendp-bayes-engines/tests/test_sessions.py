@@ -2,7 +2,6 @@
 settings alone; and those in which it means the same.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from contexts import made, two_shares
 from duckdb_settings import APART, IRRELEVANT
 from random_plans import LABELS, rows
-from sessions import ON_DUCKDB, TABLE, fill, make_hostile, new, usual
+from sessions import ON_DUCKDB, OPEN, TABLE, fill, make_hostile, new, usual
 
 import opendp_bayes as ob
 from opendp_bayes.extend.framework import Question, Variable
@@ -47,8 +46,8 @@ REFUSED = {
 @pytest.fixture(autouse=True)
 def sessions_end() -> Iterator[None]:
     yield
-    if sqlframe := sys.modules.get("sqlframe.duckdb"):
-        sqlframe.DuckDBSession().stop()
+    while OPEN:
+        OPEN.pop().stop()
 
 
 def say(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
@@ -127,15 +126,23 @@ def test_every_setting_is_known() -> None:
     assert len(known & found) > 150
 
 
-@pytest.mark.parametrize("name", IRRELEVANT)
-def test_a_setting_that_tests_change_is_changed(name: str) -> None:
-    """Or it would be as usual in sessions that are called hostile."""
+@pytest.fixture(scope="module")
+def usual_and_hostile() -> tuple[dict[str, str], dict[str, str]]:
     connection, _ = new("duckdb")
     before = usual(connection)
     make_hostile(connection)
+    return before, usual(connection)
+
+
+@pytest.mark.parametrize("name", IRRELEVANT)
+def test_a_setting_that_tests_change_is_changed(
+    name: str, usual_and_hostile: tuple[dict[str, str], dict[str, str]]
+) -> None:
+    """Or it would be as usual in sessions that are called hostile."""
+    before, after = usual_and_hostile
     if name not in before:
         pytest.skip("this DuckDB has no such setting")
-    assert usual(connection)[name] != before[name]
+    assert after[name] != before[name]
 
 
 @pytest.mark.parametrize("optimized", ["true", "false"])

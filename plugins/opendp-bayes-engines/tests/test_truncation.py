@@ -3,6 +3,7 @@ tiny frames and their neighbours.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import combinations_with_replacement, permutations, product
 from typing import Any
 
@@ -30,13 +31,17 @@ def frame_of(owned: dict[int | None, Rows]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
+@cache
+def connection() -> Any:
+    """To DuckDB: a new one takes as long as several counts."""
+    return pytest.importorskip("duckdb").connect()
+
+
 def native(engine: str, frame: pl.DataFrame, request: pytest.FixtureRequest) -> Any:
     if engine == "polars":
         return frame.lazy()
     if engine == "duckdb":
-        import duckdb
-
-        return duckdb.connect().from_arrow(frame.to_arrow())
+        return connection().from_arrow(frame.to_arrow())
     if engine == "dask":
         import dask.dataframe as dd
         import pandas as pd
