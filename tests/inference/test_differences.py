@@ -54,6 +54,17 @@ def test_cumulative_probabilities_and_intervals_of_all_pairs_at_once():
     assert abs(zero[pairs.index(("smooth", "narrow"))] - 0.5) > 0.02  # not all of them are even
 
 
+def test_no_probability_is_beyond_its_ends():
+    """Sums of weights are 1 but for rounding."""
+    weights = np.full(20, 1 / 20)
+    law = BetaMixtures(np.arange(1.0, 21), np.arange(21.0, 1, -1), weights, np.array([0, 20]))
+    assert weights.sum() > 1
+    assert law.cdf(1.0) == 1
+    found = BetaDifferences(law, law).cdf(np.array([[-1.0], [1.0]]))
+    assert found.min() >= 0
+    assert found.max() <= 1
+
+
 def test_values_of_every_shape():
     found = BetaDifferences(mixtures(["smooth", "near 0"]), mixtures(["near 0", "two peaks"]))
     values = np.array([[[-1.0]], [[0.1]], [[1.0]]])

@@ -89,7 +89,7 @@ class BetaDifferences:
         below = np.where(inside, below, place >= 1)
         found = np.sum(weights * below, axis=0)
         slope = np.sum(weights * density, axis=0)
-        return np.where(sign[laws] > 0, found, 1 - found), slope
+        return np.clip(np.where(sign[laws] > 0, found, 1 - found), 0.0, 1.0), slope
 
 
 @dataclass(frozen=True, eq=False)
