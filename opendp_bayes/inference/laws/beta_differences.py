@@ -14,7 +14,7 @@ from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Points of a table. They lie around places where the density of a component has fallen so far.
-_POINTS, _FALLEN = 192, np.array([0.7, 3.0, 8.0, 21.0])
+_POINTS, _FALLEN = 192, np.array([0.1, 0.3, 0.7, 1.5, 3.0, 5.0, 8.0, 13.0, 21.0])
 #: Components of less weight have no points of their own.
 _LEAST = 1e-12
 #: How close a quantile is in probability.
