@@ -83,10 +83,10 @@ class LogLikelihood:
         them is 0.
         """
         rows = self._probabilities(theta)
-        means = np.array([self._summed.moments(row)[1] for row in rows.reshape(-1, self._k)])
+        each = [self._summed.moments(row)[1] for row in rows.reshape(-1, self._k)]
+        means = np.array(each).reshape(rows.shape)
         total = np.asarray(theta, dtype=np.float64).sum(axis=-1, keepdims=True)
-        of_sum_1 = means.reshape(rows.shape) / rows
-        return (of_sum_1 - means.sum(axis=-1).reshape(*rows.shape[:-1], 1)) / total
+        return (means / rows - means.sum(axis=-1, keepdims=True)) / total
 
     def _probabilities(self, theta: ArrayLike) -> Floats:
         given = np.asarray(theta, dtype=np.float64)

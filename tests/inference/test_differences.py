@@ -17,10 +17,18 @@ LAWS = {
     "near 0": [(0.3, 50.0, 1.0)],
     "near 1": [(50.0, 0.4, 0.5), (60.0, 3.0, 0.5)],
 }
+#: Spread over hundreds of logits, with components of next to no weight; and over some.
+LAWS_OF_SPARSE_PRIORS = {
+    "sparse": [(0.0127, 7.16, 1 - 6e-6), *((x + 0.0127, 7.16 - x, 1e-6) for x in range(1, 7))],
+    "less sparse": [(0.17, 25.8, 0.98), (1.17, 24.8, 0.02)],
+}
+
+
+EVERY = {**LAWS, **LAWS_OF_SPARSE_PRIORS}
 
 
 def mixtures(names):
-    parts = [np.array(LAWS[name]) for name in names]
+    parts = [np.array(EVERY[name]) for name in names]
     start = np.cumsum([0, *map(len, parts)])
     return BetaMixtures(*np.concatenate(parts).T, start)
 
@@ -33,9 +41,9 @@ def quantiles(a, b):
 def below(first, second, value):
     """P(X - Y <= value), the mean over 4000 quantiles of Y of each component: within 1/8000."""
     found = 0.0
-    for a, b, weight in LAWS[second]:
+    for a, b, weight in EVERY[second]:
         places = quantiles(a, b) + value
-        each = sum(w * stats.beta(c, d).cdf(places) for c, d, w in LAWS[first])
+        each = sum(w * stats.beta(c, d).cdf(places) for c, d, w in EVERY[first])
         found += weight * each.mean()
     return found
 
@@ -52,6 +60,23 @@ def test_cumulative_probabilities_and_intervals_of_all_pairs_at_once():
         mirrored = pairs.index((two, one))
         assert zero[i] + zero[mirrored] == pytest.approx(1, abs=1e-3)
     assert abs(zero[pairs.index(("smooth", "narrow"))] - 0.5) > 0.02  # not all of them are even
+
+
+def test_signs_of_differences_under_sparse_priors():
+    one, two = LAWS_OF_SPARSE_PRIORS
+    found = BetaDifferences(mixtures([one, two]), mixtures([two, one])).cdf(np.zeros(1))
+    assert found == pytest.approx([below(one, two, 0.0), below(two, one, 0.0)], abs=1e-3)
+
+
+def test_no_probability_is_beyond_its_ends():
+    """Sums of weights are 1 but for rounding."""
+    weights = np.full(20, 1 / 20)
+    law = BetaMixtures(np.arange(1.0, 21), np.arange(21.0, 1, -1), weights, np.array([0, 20]))
+    assert weights.sum() > 1
+    assert law.cdf(1.0) == 1
+    found = BetaDifferences(law, law).cdf(np.array([[-1.0], [1.0]]))
+    assert found.min() >= 0
+    assert found.max() <= 1
 
 
 def test_values_of_every_shape():

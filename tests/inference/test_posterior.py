@@ -382,6 +382,8 @@ def test_other_errors(three, release):
         ValueError, match=r"other: has the categories \('a', 'b'\), not \('a', 'b', 'c'\)"
     ):
         three.compare(release(LaplaceParameters(1.0), (1, 2), 3).posterior)
+    with pytest.raises(TypeError, match="other: must be a posterior, not Release"):
+        three.compare(release(LaplaceParameters(1.0), (1, 2), 3))
     with pytest.raises(
         ValueError,
         match=r"size_prior=.*: must be None, because the number of records, 3, is public",

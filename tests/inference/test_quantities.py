@@ -91,6 +91,19 @@ def test_a_ratio_with_infinite_moments(release):
     assert "inf" in repr(found)
 
 
+def test_a_ratio_far_above_the_largest_share(release):
+    """The second probability is most probably below 1e-16, and 1 minus it is 1."""
+    posterior = release(LaplaceParameters(1.0), (8, 0), 8, (1.0, 0.01)).posterior
+    found = posterior.ratio("a", "b")
+    drawn, (_, upper) = found.sample(20_000, seed=1), found.interval(0.2)
+    assert upper > 1e17
+    assert found.cdf(upper) == pytest.approx(0.6, abs=1e-6)
+    assert found.cdf(np.inf) == 1
+    # Five standard errors of a share of 20 000 draws; further with probability 6e-7.
+    assert (drawn > upper).mean() == pytest.approx(0.4, abs=0.0174)
+    assert np.isinf(drawn).mean() < 0.002  # the largest float is exceeded with probability 6e-4
+
+
 def test_cumulative_probabilities(made, mixture):
     a, weights = mixture
     found = made.posterior.cumulative()
@@ -134,6 +147,7 @@ def test_functions_of_the_probabilities_and_of_the_counts(made, mixture):
         (lambda p: p.quantity(lambda theta: theta["a"][0]), r"shape \(\) for 5 draws"),
         (lambda p: p.quantity(lambda theta: theta["a"] + 1j), "must be numbers"),
         (lambda p: p.quantity(lambda theta: theta["a"], of="draws"), "of='draws': must be one of"),
+        (lambda p: p.quantity(lambda theta: theta["a"] * np.nan), "nan for 5 of 5 draws"),
         (lambda p: p.probability(lambda theta: theta[0]), "must be booleans of shape"),
         (lambda p: p.probability(lambda theta: (theta[0] > 0.5).any()), r"shape \(\) for 5 draws"),
     ],
@@ -144,6 +158,21 @@ def test_a_wrong_function_fails_before_the_draws(ask, message, made, monkeypatch
         ask(made.posterior)
     with pytest.raises(KeyError, match="'z': is not a category; the categories are 'a', "):
         made.posterior.quantity(lambda theta: theta["z"])
+
+
+def test_a_function_that_is_nan_for_some_draws_is_refused(release):
+    """Counts of a draw may be 0 where those it was tried on are not."""
+    posterior = release(LaplaceParameters(1.0), (1, 0, 3), 4, (1.0, 1.0, 1.0)).posterior
+    with np.errstate(invalid="ignore"):
+        share = posterior.quantity(lambda n: n["a"] / (n["a"] + n["b"]), of="counts")
+        with pytest.raises(ValueError, match=r"function: returned nan for .* of 40000 draws"):
+            share.mean()
+
+
+@pytest.mark.parametrize("ask", ["difference", "ratio"])
+def test_one_category_beside_itself_is_refused(ask, made):
+    with pytest.raises(ValueError, match="second='b': must be another category"):
+        getattr(made.posterior, ask)("b", "b")
 
 
 def test_labels_that_are_none_are_refused(made):

@@ -21,6 +21,7 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
 from opendp_bayes.inference.likelihood.normalisers_of_listed_data import most_probable
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of, log_likelihoods
+from opendp_bayes.inference.survey_tables.table_posterior import TableDraws
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms.protocol import law_of
 from opendp_bayes.mechanisms.setting import Setting
@@ -395,3 +396,14 @@ def test_listed_marginals_are_mixtures_over_the_list():
         VALUES, (1.0 + sets[:, 1])[:, None], (2.5 + 4 - sets[:, 1])[:, None]
     )
     assert marginal.cdf(VALUES) == pytest.approx(expected, abs=1e-12)
+
+
+def test_draws_of_shares_far_below_rounding_keep_their_tails():
+    """Of a category that is next to empty: half of the draws are below 1e-15."""
+    small = np.sort(np.random.default_rng(4).beta(0.02, 3.0, 4000))
+    found = TableDraws(np.stack([small, 1 - small], axis=-1)[None]).probabilities
+    for share in (0.1, 0.3, 0.5):
+        quantile = float(np.quantile(small, share))
+        # Within a component of 1/64, which its neighbours overlap by half.
+        assert found.cdf(quantile)[0] == pytest.approx(share, abs=1 / 64)
+    assert found.mean()[0] == pytest.approx(small.mean(), rel=1e-6)

@@ -298,9 +298,10 @@ class NoiseAwarePosterior:
         """The probability of one category minus that of another, for instance of two parties.
 
         Its mean, its standard deviation and the probability of its sign are computed; intervals
-        are of draws of these two and the rest. Raises `KeyError` for what is no category.
+        are of draws of these two and the rest. Raises `KeyError` for what is no category, and
+        `ValueError` for the same one twice.
         """
-        places = [position_of(label, self.categories) for label in (first, second)]
+        places = self._two(first, second)
         rest = [place for place in range(len(self.categories)) if place not in places]
         groups = [[places[0]], [places[1]], *([rest] if rest else [])]
 
@@ -316,9 +317,9 @@ class NoiseAwarePosterior:
         """The probability of one category over that of another, by the mixture of Betas that it
         follows from. Its mean is infinite where the prior of the second is at most 1, and its
         standard deviation where that is at most 2: the second may have no records. Raises
-        `KeyError` for what is no category.
+        `KeyError` for what is no category, and `ValueError` for the same one twice.
         """
-        places = [position_of(label, self.categories) for label in (first, second)]
+        places = self._two(first, second)
         among = self._true_counts.given(places)
         mixture = among.probabilities[0]
         law = OfMixture(mixture, among.independent, self._smallest(places[1:], mixture))
@@ -488,7 +489,8 @@ class NoiseAwarePosterior:
         """The difference of the probabilities of each category, this posterior's minus the other's,
         for two independent data sets. Nothing is drawn.
 
-        Raises `ValueError` if the two do not have the same categories in the same order.
+        Raises `TypeError` for what is no posterior, and `ValueError` if the two do not have the
+        same categories in the same order.
         """
         self._check_alike(other)
         behind = [each._true_counts.independent for each in (self, other)]
@@ -501,7 +503,16 @@ class NoiseAwarePosterior:
 
         return Comparison(self.categories, laws, draws, sample)
 
+    def _two(self, first: Label, second: Label) -> list[int]:
+        """The places of two different categories."""
+        places = [position_of(label, self.categories) for label in (first, second)]
+        if places[0] == places[1]:
+            raise ValueError(f"second={second!r}: must be another category than the first.")
+        return places
+
     def _check_alike(self, other: "NoiseAwarePosterior") -> None:
+        if not isinstance(other, NoiseAwarePosterior):
+            raise TypeError(f"other: must be a posterior, not {type(other).__name__}.")
         if not are_same(self.categories, other.categories):
             raise ValueError(
                 f"other: has the categories {other.categories}, not"

@@ -1,7 +1,7 @@
 """Posteriors of numbers that follow from the probabilities or from the counts."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -176,10 +176,15 @@ class OfMixture:
 
     def cdf(self, values: ArrayLike) -> Floats:
         values = np.asarray(values, dtype=np.float64)
-        if self.rest is not None:
-            odds = np.maximum(values, 0.0)
-            values = odds / (1 + odds)
-        return self.mixture.cdf(values)
+        if self.rest is None:
+            return self.mixture.cdf(values)
+        # From the smaller side: shares close to 1 have no digits left for large odds.
+        other = replace(self.mixture, a=self.mixture.b, b=self.mixture.a)
+        odds = np.maximum(values, 0.0)
+        small = np.minimum(odds, 1.0)
+        return np.where(
+            odds > 1, 1 - other.cdf(1 / (1 + odds)), self.mixture.cdf(small / (1 + small))
+        )
 
     def draws_at(self, value: float) -> float:
         return self.draws
@@ -187,11 +192,15 @@ class OfMixture:
     def quantiles(self, levels: Floats) -> Floats:
         one = BetaMixtures.joined([self.mixture])
         found, rest = one.two_sided_quantile(levels[:, None])
-        return np.asarray((found if self.rest is None else found / rest)[:, 0])
+        return self._or_odds(found[:, 0], rest[:, 0])
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
-        drawn = self.mixture.draw(size, np.random.default_rng(seed))
-        return drawn if self.rest is None else drawn / (1 - drawn)
+        return self._or_odds(*self.mixture.draw(size, np.random.default_rng(seed)).T)
+
+    def _or_odds(self, share: Floats, other: Floats) -> Floats:
+        """Probabilities, or their odds, which may be larger than any float."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return share if self.rest is None else share / other
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,4 +295,10 @@ def checked(
             f"{name}: returned an array of {array.dtype} and shape {array.shape} for {draws}"
             f" draws; must be {wanted} of shape ({draws},), one for each draw."
         )
-    return array.astype(np.float64)
+    values = array.astype(np.float64)
+    if np.isnan(values).any():
+        raise ValueError(
+            f"{name}: returned nan for {np.isnan(values).sum()} of {draws} draws; must be a number"
+            " for each, also where probabilities or counts are 0."
+        )
+    return values

@@ -41,6 +41,7 @@ class PlanOfSums:
             node_of[whole] = found[place]
             for category in whole:
                 owner[category] = whole
+        plan._known.clear()  # sums of others that equal a group are split, which groups are not
         plan.root = plan._sum([node_of[part] for part in set(owner.values())], widths)
         plan.groups = [found[place] for place in range(len(groups))]
         return plan

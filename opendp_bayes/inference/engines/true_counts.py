@@ -25,8 +25,9 @@ L = TypeVar("L", bound="Listed")
 
 #: Components of the mixture that the probability of a category is by draws of it.
 _COMPONENTS = 128
-#: Of draws of the probability itself, and the least part of the largest variance that each has.
-_COMPONENTS_OF_SHARES, _NARROWEST = 64, 1e-14
+#: Of draws of the probability itself. They are no nearer to 1, and no smaller, than these; nor is a
+#: variance a smaller part of the mean times the largest that there may be.
+_COMPONENTS_OF_SHARES, _NARROWEST, _SMALLEST = 64, 1e-14, 1e-100
 #: Positions of the categories of each group.
 Groups = Sequence[Sequence[int]]
 
@@ -226,10 +227,10 @@ def _mixture_of_shares(shares: Floats) -> BetaMixture:
     cuts = (np.arange(_COMPONENTS_OF_SHARES) * width).astype(np.int64)
     cuts = np.unique([*cuts, draws, *(cuts + draws + int(width / 2))])
     sizes = np.diff(cuts, append=2 * draws)
-    mean = np.clip(np.add.reduceat(ascending, cuts) / sizes, _NARROWEST, 1 - _NARROWEST)
+    mean = np.clip(np.add.reduceat(ascending, cuts) / sizes, _SMALLEST, 1 - _NARROWEST)
     variance = np.add.reduceat((ascending - np.repeat(mean, sizes)) ** 2, cuts) / sizes
     spread = mean * (1 - mean)
-    total = np.maximum(spread / np.maximum(variance, _NARROWEST * spread) - 1, 1e-6)
+    total = np.maximum(spread / np.maximum(variance, _NARROWEST * mean * spread) - 1, 1e-6)
     return BetaMixture(mean * total, (1 - mean) * total, sizes / (2 * draws))
 
 

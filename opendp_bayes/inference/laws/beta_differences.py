@@ -14,7 +14,7 @@ from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Points of a table. They lie around places where the density of a component has fallen so far.
-_POINTS, _FALLEN = 192, np.array([0.7, 3.0, 8.0, 21.0])
+_POINTS, _FALLEN = 192, np.array([0.1, 0.3, 0.7, 1.5, 3.0, 5.0, 8.0, 13.0, 21.0])
 #: Components of less weight have no points of their own.
 _LEAST = 1e-12
 #: How close a quantile is in probability.
@@ -89,7 +89,7 @@ class BetaDifferences:
         below = np.where(inside, below, place >= 1)
         found = np.sum(weights * below, axis=0)
         slope = np.sum(weights * density, axis=0)
-        return np.where(sign[laws] > 0, found, 1 - found), slope
+        return np.clip(np.where(sign[laws] > 0, found, 1 - found), 0.0, 1.0), slope
 
 
 @dataclass(frozen=True, eq=False)

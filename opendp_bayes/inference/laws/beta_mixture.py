@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.inference.laws.negligible import beta_squares, matters
 from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.log_space import logistic
@@ -113,7 +114,7 @@ class BetaMixtures:
 
     def cdf(self, values: ArrayLike) -> Floats:
         """P(θ <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
-        return self._mixed(special.betainc, np.clip(values, 0.0, 1.0))
+        return np.minimum(self._mixed(special.betainc, np.clip(values, 0.0, 1.0)), 1.0)
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Densities, 0 outside [0, 1], at values of shape `(..., m)` or `(..., 1)`; shape `(...,
@@ -271,9 +272,11 @@ class BetaMixture:
         return float(lower[0]), float(upper[0])
 
     def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """Independent draws, shape `(size,)`."""
+        """Independent draws and one minus the same, both to their own last digits, shape `(size,
+        2)`.
+        """
         component = rng.choice(self.weights.size, size, p=self.weights / self.weights.sum())
-        return rng.beta(self.a[component], self.b[component])
+        return dirichlet(np.column_stack([self.a[component], self.b[component]]), rng)
 
     @cached_property
     def _one(self) -> BetaMixtures:
