@@ -58,7 +58,7 @@ def test_nodes_that_are_wanted_more_than_once_come_in_their_order():
 
 def test_a_group_that_equals_a_sum_of_others_is_drawn_beside_them():
     """Of two pairs of equal laws, one pair is a group and the others are wanted alone."""
-    made = CountsGivenNoise((5, 5, 9, 9), (1.0,) * 4, DiscreteLaplace(3.0), size=28)
+    made = given_noise((5, 5, 9, 9), (1.0,) * 4, DiscreteLaplace(3.0), size=28)
     drawn = made.sample_sums([[0, 2], [1], [3]], DRAWS, np.random.default_rng(3))
     assert np.all(drawn.sum(axis=1) == 28)
     means, law = made.counts.mean(), made.counts.std()
