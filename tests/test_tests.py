@@ -62,6 +62,6 @@ def test_a_module_without_tests_is_noticed() -> None:
     assert not in_the_list("samplers")
     assert by_name("papers")
     assert by_name("samplers/uniform")
-    assert in_the_list("inference/convolution/of_any_name")
+    assert in_the_list("inference/levels/of_any_name")
     page = "| `a`, `b/c` | every module | `d` |\n| `e` | `f`, `g` | `e/test_h.py` |"
     assert listed(page) == {"a": "d", "b/c": "d", "e/f": "e/test_h.py", "e/g": "e/test_h.py"}

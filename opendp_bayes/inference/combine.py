@@ -9,9 +9,9 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.convolution.different_records import Union
-from opendp_bayes.inference.convolution.looks import NoisyDataSet
-from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
+from opendp_bayes.inference.convolution.different_records import DifferentRecords
+from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
+from opendp_bayes.inference.engines.engine import Engine, Listed
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_envelope, check_same_records
@@ -20,7 +20,7 @@ from opendp_bayes.inference.likelihood.of_counts import (
     likelihood_of,
     log_likelihoods,
 )
-from opendp_bayes.inference.noise_aware import exact_counts, learned_posterior
+from opendp_bayes.inference.noise_aware import exact_engine, learned_posterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
@@ -121,27 +121,25 @@ def combine(
     return NoiseAwarePosterior(combination, of_records(combination, likelihoods, concentration))
 
 
-def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> TrueCounts:
+def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> Engine:
     check_same_records([one for one in likelihoods if isinstance(one, DrawnCounts)])
-    found = exact_counts(likelihoods, prior, combination.size)
+    found = exact_engine(likelihoods, prior, combination.size)
     if found is None:
         raise ValueError(_refused(combination, "the data sets cannot be listed"))
     return found
 
 
-def _of_different(
-    combination: Combination, likelihoods: list[Likelihood], prior: Floats
-) -> TrueCounts:
+def _of_different(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> Engine:
     sizes = [one.size for one in combination.releases]
     if all(isinstance(one, DrawnCounts) for one in likelihoods):
         pairs = zip(likelihoods, sizes, strict=True)
-        looks = [NoisyDataSet(one, size) for one, size in pairs if isinstance(one, DrawnCounts)]
-        if None in sizes and (len(set(map(type, sizes))) > 1 or len(looks) > 2):
+        data_sets = [NoisyDataSet(one, size) for one, size in pairs if isinstance(one, DrawnCounts)]
+        if None in sizes and (len(set(map(type, sizes))) > 1 or len(data_sets) > 2):
             raise ValueError(
                 f"releases: have the numbers of records {sizes}; of different records, two releases"
                 " with private numbers can be combined, or any with public ones."
             )
-        return Union(looks, prior)
+        return DifferentRecords(data_sets, prior)
     public = [size for size in sizes if size is not None]
     before, own = (
         [number_of_candidates(size, prior.size) for size in each]

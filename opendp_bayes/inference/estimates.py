@@ -16,8 +16,7 @@ from opendp_bayes.inference.noise_aware import is_quick, noise_aware_posterior
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import ReleasedData
 
-#: The most categories for which a table computes the noise-aware posterior; its cost grows with the
-#: cube of their number.
+#: The most categories for which a table computes the noise-aware posterior by itself.
 _MOST_CATEGORIES = 100
 #: Intervals are not shown as if they were narrower.
 _LEAST_WIDTH = 1e-9

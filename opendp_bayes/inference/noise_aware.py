@@ -12,7 +12,7 @@ from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.prior_conflict import warn_of_conflict
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
+from opendp_bayes.inference.engines.engine import Engine, Listed
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.learned.learned_counts import learned_counts
@@ -90,7 +90,7 @@ def noise_aware_posterior(
     NoiseAwarePosterior({'a': 0.4263 ± 0.23, 'b': 0.5737 ± 0.23}, exact)
     """
     release = as_release(release)
-    if release.source is not None:
+    if release.source is not None:  # a group, whose posterior is part of that of its table
         whole = noise_aware_posterior(
             release.source,
             prior=prior,
@@ -114,11 +114,11 @@ def noise_aware_posterior(
         prior = "learned"
     if prior is not None or ordered is not None:
         return _learned(release, prior, ordered, size_prior, seed)
-    counts = _true_counts(release, size_prior, effective, np.random.default_rng(seed))
-    before = None
+    counts = _engine_of(release, size_prior, effective, np.random.default_rng(seed))
+    first = None
     if isinstance(counts, CountsGivenNoise) and release.whole is None and size_prior is None:
-        before = partial(warn_of_conflict, release, counts)
-    posterior = NoiseAwarePosterior(release, counts, before=before)
+        first = partial(warn_of_conflict, release, counts)
+    posterior = NoiseAwarePosterior(release, counts, on_first_use=first)
     _warn_of(posterior, effective)
     return posterior
 
@@ -209,8 +209,8 @@ def is_quick(*releases: ReleasedData) -> bool:
 
 
 def _work(release: ReleasedData) -> float:
-    """Categories to convolve, each of which takes a few milliseconds at the most; infinite where
-    nothing is convolved.
+    """A measure of the time that a posterior takes: the categories where counts are convolved, each
+    a few milliseconds at the most; 0 for two weighed ones, and infinite for everything else.
     """
     if release.source is not None:
         return _work(release.source)
@@ -226,9 +226,9 @@ def _work(release: ReleasedData) -> float:
     return 0.0 if listed else math.inf
 
 
-def _true_counts(
+def _engine_of(
     release: ReleasedData, size_prior: Any, effective: int, rng: np.random.Generator
-) -> TrueCounts:
+) -> Engine:
     """The posterior of the counts, by the first way that is within reach."""
     prior, size, group = np.array(release.prior), release.size, release.group_size
     if group is None:
@@ -237,7 +237,7 @@ def _true_counts(
         likelihood, size = _likelihood_of_group(release, group), group
     if isinstance(likelihood, DrawnCounts) and size != 0:
         check_envelope(likelihood, prior, size)
-    exact = exact_counts([likelihood], prior, size, size_prior)
+    exact = exact_engine([likelihood], prior, size, size_prior)
     if exact is not None:
         return exact
     if size is None:
@@ -251,9 +251,9 @@ def _true_counts(
     return by_metropolis(likelihood, prior, effective, rng)
 
 
-def exact_counts(
+def exact_engine(
     likelihoods: Sequence[Likelihood], prior: Floats, size: int | None, size_prior: Any = None
-) -> TrueCounts | None:
+) -> Engine | None:
     """The posterior of the counts of the same records, drawn once or several times, without random
     draws; None where it is out of reach.
     """

@@ -21,14 +21,18 @@ _FARTHEST = 2.0**62
 
 
 class IntegerNoise(Protocol):
-    """A law on the integers, of which the mechanisms add independent draws to counts."""
+    """A law on the integers, of which the mechanisms add independent draws to counts. Posteriors
+    take it to be log-concave.
+    """
 
     #: Where its logarithm is not smooth.
     kinks: ClassVar[tuple[int, ...]]
 
     @property
     def scale(self) -> float:
-        """Its scale, in records."""
+        """Its scale, in records: about its standard deviation, or of a law with kinks, the records
+        over which its probability falls to 1/e.
+        """
         ...
 
     def log_mass(self, value: ArrayLike) -> Floats:

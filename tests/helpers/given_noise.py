@@ -3,7 +3,7 @@
 import numpy as np
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 
 
@@ -14,4 +14,4 @@ def given_noise(drawn, prior, noise, noised=True, **known):
 
 def categories_of(drawn, prior, noise, noised=True):
     """The weights of every category, drawn once."""
-    return Categories((DrawnCounts.of(drawn, noise, noised),), np.asarray(prior, dtype=float))
+    return NoisedCategories((DrawnCounts.of(drawn, noise, noised),), np.asarray(prior, dtype=float))

@@ -18,7 +18,7 @@ from opendp_bayes import (
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.noise_aware import exact_counts
+from opendp_bayes.inference.noise_aware import exact_engine
 from opendp_bayes.release_format.combination import Combination
 from tests.helpers import oracles
 from tests.helpers.combined_releases import brute, worst
@@ -188,7 +188,7 @@ def test_two_looks_that_have_39711_data_sets(made, other):
     releases = made([(drawn, size, mechanism, prior) for drawn in [(0, 8, 3, 49), other]])
     found = combine(releases, records="same")
     every = EveryDataSet(prior, size)
-    weights = found._true_counts.weights
+    weights = found._engine.weights
     likely = np.sort(np.argsort(-weights)[:2000])
     assert weights[likely].sum() > 1 - 1e-9
     log_weights = log_rising(every.sets[likely], np.array(prior)).sum(axis=1)
@@ -224,7 +224,7 @@ def test_smooth_noise_has_its_mode_between_the_looks():
         DrawnCounts.of(np.array([40, 60]), DiscreteGaussian(3.0), noised),
     ]
     mean = DrawnCounts.of(np.array([35, 65]), DiscreteGaussian(3.0 / 2**0.5), noised)
-    two, one = exact_counts(looks, prior, 100), exact_counts([mean], prior, 100)
+    two, one = exact_engine(looks, prior, 100), exact_engine([mean], prior, 100)
     assert np.allclose(two.probabilities.mean(), one.probabilities.mean(), rtol=1e-9)
     assert np.allclose(two.probabilities.variance(), one.probabilities.variance(), rtol=1e-6)
 

@@ -93,8 +93,8 @@ def test_long_steps_and_the_finer_ones_near_zero(seed):
 
 def longest_step(found):
     """Of the laws of all sums but one count."""
-    sums = found._parts[0].sums
-    return sums.rests(np.arange(found._first.size)).whole.step.max()
+    sums = found._trees[0].sums
+    return sums.beside(np.arange(found._first.size)).whole.step.max()
 
 
 def wide(k, size, scale, law):

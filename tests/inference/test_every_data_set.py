@@ -48,9 +48,7 @@ def setting(rng, largest=LARGEST):
 def deviation(release, mechanism, released, prior, used=None):
     found = release(used or mechanism, released.tolist(), int(released.sum()), prior.tolist())
     return max(
-        deviations(
-            found.posterior._true_counts, OfEveryDataSet(mechanism, released, prior)
-        ).values()
+        deviations(found.posterior._engine, OfEveryDataSet(mechanism, released, prior)).values()
     )
 
 

@@ -142,7 +142,7 @@ def test_a_peak_far_narrower_than_the_prior_is_found(release):
     """
     made = release(SmoothHellingerExponential(0.5), (1128, 550, 322), 2000)
     posterior = noise_aware_posterior(made, effective_draws=1000)
-    assert isinstance(posterior._true_counts, Weighted)
+    assert isinstance(posterior._engine, Weighted)
     assert posterior.diagnostics.ess.min() >= 1000
     assert posterior.mean() == pytest.approx(np.array([1128, 550, 322]) / 2000, abs=0.02)
     assert "by importance sampling, ESS" in repr(posterior)
@@ -181,7 +181,7 @@ def test_a_prior_that_is_nearly_certain_of_the_data(prior, monkeypatch, release)
     """What it draws are the same few data sets, which leave an interpolation undetermined."""
     monkeypatch.setattr(noise_aware, "LARGEST_LIST", 0)
     made = release(SmoothHellingerExponential(0.5), (5, 9, 4), 18, prior)
-    weighted = noise_aware_posterior(made)._true_counts
+    weighted = noise_aware_posterior(made)._engine
     assert isinstance(weighted, Weighted)
     assert np.abs(off(weighted, made)).max() < STANDARD_ERRORS
 

@@ -126,12 +126,14 @@ def test_the_errors_of_draws_are_what_they_are(release, union, monkeypatch):
     1.5 (chi-squared: false alarm below 1e-4); that of single Dirichlets, which are averaged,
     spreads less.
     """
-    from opendp_bayes.inference.engines.true_counts import Drawn
+    from opendp_bayes.inference.engines.engine import IndependentDraws
 
-    truth = union._true_counts
+    truth = union._engine
     means, errors = [], []
     for seed in range(60):
-        drawn = Drawn(truth.sample(400, np.random.default_rng(seed)), np.array(union.prior))
+        drawn = IndependentDraws(
+            truth.sample(400, np.random.default_rng(seed)), np.array(union.prior)
+        )
         one = union._made(drawn, union.categories)
         found = one.merged({"ab": ["a", "b"]}).odds("ab")
         means.append(found.mean())

@@ -344,7 +344,7 @@ def test_draws_have_the_laws_that_are_computed(posterior: Any) -> None:
             one = level[level.categories[at]]
             p_values.append(stats.kstest(shares[:, at], one.cdf).pvalue)
             edges = np.unique(np.quantile(counts[:, at], np.linspace(0.1, 0.9, 9)))
-            below = level._true_counts.counts.cdf(edges[:, None])[:, at]
+            below = level._engine.counts.cdf(edges[:, None])[:, at]
             expected = np.diff(np.concatenate([[0], below, [1]])) * 4000
             seen = np.bincount(np.searchsorted(edges, counts[:, at]), minlength=expected.size)
             kept = expected > 5

@@ -136,7 +136,7 @@ def test_by_chains(release, monkeypatch):
     exact = release(Rounded(2.0), (3, 4, 0, 2), 9, PRIOR)
     posterior = noise_aware_posterior(made, effective_draws=8000)
     monkeypatch.undo()
-    assert isinstance(posterior._true_counts, Chains)
+    assert isinstance(posterior._engine, Chains)
     answers = []
     for of in (
         lambda p: p.merged({"x": ["d", "a"]}),

@@ -19,7 +19,7 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     noise_aware_posterior,
 )
-from opendp_bayes.inference.engines import true_counts
+from opendp_bayes.inference.engines import engine
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import promise
@@ -232,7 +232,7 @@ def test_every_draw_has_the_prior_plus_counts_of_the_size(answer, unequal, monke
         seen.append(concentration)
         return dirichlet(concentration, rng)
 
-    monkeypatch.setattr(true_counts, "dirichlet", spy)
+    monkeypatch.setattr(engine, "dirichlet", spy)
     answer(unequal)
     counts = np.concatenate(seen) - np.array(unequal.release.prior)
     assert np.abs(counts - np.rint(counts)).max() < 1e-9

@@ -5,7 +5,7 @@ import pytest
 
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
 from opendp_bayes.inference.convolution.sums_by_pairs import SumsByPairs
-from opendp_bayes.inference.convolution.tilted_counts import Windows
+from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
 from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
@@ -20,11 +20,11 @@ CASES = [
 def sums(law, drawn, prior):
     categories = categories_of(drawn, prior, law)
     last = int(2 * max(sum(drawn), 50))
-    windows = Windows.of(categories, -1e-3, last)
-    plan = PlanOfSums.of(np.arange(len(drawn)), np.sqrt(windows.variance))
+    tilted = TiltedCounts.of(categories, -1e-3, last)
+    plan = PlanOfSums.of(np.arange(len(drawn)), np.sqrt(tilted.variance))
     counts = np.arange(last + 1.0)
-    laws = [np.exp(windows.log_probability(np.full(last + 1, i), counts)) for i in range(4)]
-    return SumsByPairs(windows, plan, 0, last), laws, last
+    laws = [np.exp(tilted.log_probability(np.full(last + 1, i), counts)) for i in range(4)]
+    return SumsByPairs(tilted, plan, 0, last), laws, last
 
 
 def convolved(laws, last):
@@ -46,7 +46,7 @@ def test_the_sum_of_all_and_of_all_but_each(law, drawn, prior):
     whole = made.laws.composite(np.array([made.plan.root])).density(row, counts)
     assert distance(whole, convolved(laws, last)) < 1e-4
     for i in range(4):
-        rest = made.rests(np.array([i])).density(row, counts)
+        rest = made.beside(np.array([i])).density(row, counts)
         right = convolved(laws[:i] + laws[i + 1 :], last)
         assert distance(rest, right) < 1e-4
         assert distance(rest, convolved(laws, last)) > 1e-3  # that of all is another

@@ -270,7 +270,7 @@ def test_tables_made_of_a_table() -> None:
 
 def test_numbers_of_draws_are_no_more_than_there_are() -> None:
     table = posterior().marginal("vote")
-    rows, effective = len(table._true_counts.rows), table.diagnostics.ess.min()
+    rows, effective = len(table._engine.rows), table.diagnostics.ess.min()
     all_of_them, some = (table.quantity(lambda q: q["left"], draws=draws) for draws in (rows, 100))
     assert all_of_them.draws == pytest.approx(min(effective, rows))
     assert 98 < some.draws <= 100
@@ -348,7 +348,7 @@ def test_new_records_have_the_probabilities_of_a_draw() -> None:
     found, number = posterior(), 200_000
     frame = found.synthetic(1, "predictive", size=number, seed=1)[0]
     row = found._copies(1, "predictive", number, 1)[0][0]
-    theta = found.marginal("vote", "region", "age")._true_counts.rows[row]
+    theta = found.marginal("vote", "region", "age")._engine.rows[row]
     rows = frame.group_by("vote", "region", "age").len()
     counts = {row[:3]: row[3] for row in rows.rows()}
     cells = itertools.product(*(LABELS[name] for name in ("vote", "region", "age")))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.convolution import part_of_total, sums_by_pairs, tilts
+from opendp_bayes.inference.convolution import sums_by_pairs, tilted_tree, tilts
 from opendp_bayes.inference.convolution.number_of_records import private
 from tests.helpers.given_noise import categories_of, given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
@@ -39,7 +39,7 @@ def test_weights_of_numbers_are_below_their_bounds(name, concentration):
 @pytest.mark.parametrize(("scale", "several"), [(3.0, False), (300.0, True)])
 def test_as_many_tilts_as_the_number_of_records_needs(scale, several):
     made = given_noise([60, 20, 90, 40], [1.0, 0.1, 5.0, 0.5], DiscreteGaussian(scale))
-    assert (len(made._parts) > 1) == several
+    assert (len(made._trees) > 1) == several
 
 
 def test_tilts_of_numbers_that_weigh_nothing_are_not_summed(monkeypatch):
@@ -50,7 +50,7 @@ def test_tilts_of_numbers_that_weigh_nothing_are_not_summed(monkeypatch):
         made.append(given)
         return sums_by_pairs.SumsByPairs(*given)
 
-    monkeypatch.setattr(part_of_total, "SumsByPairs", summed)
+    monkeypatch.setattr(tilted_tree, "SumsByPairs", summed)
     prior = np.geomspace(1e-4, 1e6, 500)
     found = given_noise(np.zeros(500, dtype=int), prior, DiscreteLaplace(0.34))
     assert len(made) <= 8
@@ -74,13 +74,13 @@ def test_numbers_that_weigh_nothing_are_crossed_in_few_tilts(monkeypatch):
     """Noise says nothing of a number with a prior; what is beyond reaches a hundred times farther
     than tilts that overlap would in a minute.
     """
-    made, of = [], tilts.Windows.of.__func__
+    made, of = [], tilts.TiltedCounts.of.__func__
 
     def counted(cls, *given):
         made.append(given)
         return of(cls, *given)
 
-    monkeypatch.setattr(tilts.Windows, "of", classmethod(counted))
+    monkeypatch.setattr(tilts.TiltedCounts, "of", classmethod(counted))
     number, prior = stats.geom(0.25, loc=-1), np.full(5, 1e5)
     drawn, noise = [9000, -4000, 2000, -2000, 0], DiscreteGaussian(9500.0)
     found = given_noise(drawn, prior, noise, size_prior=number).size
@@ -107,7 +107,7 @@ def test_too_many_tilts_are_refused_before_anything_is_summed(drawn, monkeypatch
     def summed(*_):
         raise AssertionError("a sum was computed")
 
-    monkeypatch.setattr(part_of_total, "SumsByPairs", summed)
+    monkeypatch.setattr(tilted_tree, "SumsByPairs", summed)
     monkeypatch.setattr(tilts, "_MOST_TILTS", 40)
     with pytest.raises(
         ValueError, match=r"too large for this uncertain a private number.*narrower"

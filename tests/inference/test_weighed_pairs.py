@@ -55,7 +55,7 @@ def setting(rng, least, most):
 def deviation(release, mechanism, prior, first, size, used=None):
     """The largest, of the probability and of the count of the first."""
     made = release(used or mechanism, (first, size - first), size, prior.tolist())
-    found = made.posterior._true_counts
+    found = made.posterior._engine
     theta, counts = found.probabilities, found.counts
     right = OfPairs(mechanism, first, prior, size)
     mean, std, count_mean, count_std = right.mean_std()

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.laws.beta_differences import BetaDifferences
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import Label
 
@@ -21,29 +22,11 @@ class Probability(NamedTuple):
     standard_error: float
 
 
-class Differences(Protocol):
-    """Laws of several differences."""
-
-    def mean(self) -> Floats:
-        """Expected differences, shape `(k,)`."""
-        ...
-
-    def std(self) -> Floats:
-        """Standard deviations, shape `(k,)`."""
-        ...
-
-    def cdf(self, values: ArrayLike) -> Floats:
-        """Probability of being at most values of shape `(..., 1)`; shape `(..., k)`."""
-        ...
-
-    def interval(self, level: float) -> tuple[Floats, Floats]:
-        """Ends of equal-tailed intervals, two arrays of shape `(k,)`."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class DrawnDifferences:
-    """Laws of differences of which there are draws, shape `(draws, k)`."""
+    """Laws of differences of which there are draws, shape `(draws, k)`; answers what
+    `BetaDifferences` does.
+    """
 
     drawn: Floats
 
@@ -73,7 +56,7 @@ class Comparison(Shown):
     def __init__(
         self,
         categories: tuple[Label, ...],
-        laws: Differences,
+        laws: BetaDifferences | DrawnDifferences,
         draws: float,
         sample: Callable[[int, int | None], Floats],
     ) -> None:

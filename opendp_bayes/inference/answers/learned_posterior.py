@@ -18,14 +18,14 @@ class LearnedPosterior(NoiseAwarePosterior):
     Source: `docs/posterior.md`, "A prior that is learned".
     """
 
-    _true_counts: LearnedCounts
+    _engine: LearnedCounts
 
     @property
     def learned(self) -> Quantities:
         """Posteriors of what describes the prior: the share of empty cells, the standard deviation
         of the others' log-intensity within margins, and that of the effects of each margin.
         """
-        ess = self._true_counts.independent
+        ess = self._engine.independent
 
         def quantity(label: str, values: Floats) -> Quantity:
             def source(size: int, seed: int | None) -> Floats:
@@ -33,11 +33,11 @@ class LearnedPosterior(NoiseAwarePosterior):
 
             return Quantity(label, OfDraws(source, values.size, min(ess, values.size), 0))
 
-        learned = self._true_counts.learned
+        learned = self._engine.learned
         return Quantities([(label, quantity(label, each)) for label, each in learned.items()])
 
     def __repr__(self) -> str:
-        found = self._true_counts.diagnostics
+        found = self._engine.diagnostics
         return (
             f"LearnedPosterior({{{self._estimates()}}}, prior learned by Markov chains, R-hat"
             f" {found.r_hat.max():.3f}, ESS {found.ess.min():.0f})"

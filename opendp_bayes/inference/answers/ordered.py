@@ -12,7 +12,7 @@ from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.quantile_picture import plot_quantiles
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantity
-from opendp_bayes.inference.engines.true_counts import Groups
+from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level
 from opendp_bayes.release_format.data import Label

@@ -40,7 +40,7 @@ from opendp_bayes.inference.answers.quantities import (
 )
 from opendp_bayes.inference.answers.simultaneous import pointwise_level
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
-from opendp_bayes.inference.engines.true_counts import Groups, TrueCounts
+from opendp_bayes.inference.engines.engine import Engine, Groups
 from opendp_bayes.inference.laws.beta_differences import BetaDifferences
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
@@ -87,22 +87,22 @@ class NoiseAwarePosterior:
     def __init__(
         self,
         release: ReleasedData | Combination,
-        true_counts: TrueCounts,
+        engine: Engine,
         categories: tuple[Label, ...] | None = None,
         axes: tuple[str, ...] = (),
-        before: Callable[[], None] | None = None,
+        on_first_use: Callable[[], None] | None = None,
     ) -> None:
         self.release: ReleasedData | Combination = release
         self.categories = release.categories if categories is None else categories
         self.axes = release.axes if categories is None else axes
-        self._true_counts = true_counts
-        #: Called once, before the laws of this posterior, but of no other, are asked.
-        self._before = before
+        self._engine = engine
+        #: Called once, before the first answer of this posterior, but of no part of it.
+        self._on_first_use = on_first_use
 
     @property
     def prior(self) -> tuple[float, ...]:
         """Concentration of the prior of the probabilities."""
-        return tuple(self._true_counts.prior.tolist())
+        return tuple(self._engine.prior.tolist())
 
     @property
     def learned(self) -> Quantities:
@@ -112,14 +112,14 @@ class NoiseAwarePosterior:
     @property
     def diagnostics(self) -> Diagnostics | WeightDiagnostics | None:
         """Effective sample sizes, and R-hat of Markov chains; None where nothing was drawn."""
-        found: Diagnostics | WeightDiagnostics | None = self._true_counts.diagnostics
+        found: Diagnostics | WeightDiagnostics | None = self._engine.diagnostics
         return None if found is None else replace(found, categories=self.categories)
 
     def __getitem__(self, label: Label) -> CategoryPosterior:
         """The probability of one category. Raises `KeyError` for what is none."""
         place = position_of(label, self.categories)
         mixture = self._marginals.chosen(np.array([place]))
-        return CategoryPosterior(label, mixture, self._true_counts.independent)
+        return CategoryPosterior(label, mixture, self._engine.independent)
 
     @cached_property
     def counts(self) -> CountsPosterior:
@@ -183,8 +183,8 @@ class NoiseAwarePosterior:
         repeatable.
         """
         rng = np.random.default_rng(seed)
-        counts = self._true_counts.sample(as_size(size, of="draws"), rng)
-        return self._true_counts.shares(counts, rng)
+        counts = self._engine.sample(as_size(size, of="draws"), rng)
+        return self._engine.shares(counts, rng)
 
     def predictive(self, size: int, draws: int = 4000, seed: int | None = None) -> Integers:
         """Draws of the counts of `size` further records from the posterior predictive distribution,
@@ -192,8 +192,8 @@ class NoiseAwarePosterior:
         """
         rng = np.random.default_rng(seed)
         size = as_size(size)
-        counts = self._true_counts.sample(as_size(draws, "draws", "draws"), rng)
-        return rng.multinomial(size, self._true_counts.shares(counts, rng))
+        counts = self._engine.sample(as_size(draws, "draws", "draws"), rng)
+        return rng.multinomial(size, self._engine.shares(counts, rng))
 
     def merged(self: N, groups: Mapping[Label, Iterable[Label]]) -> N:
         """The posterior with groups of categories as one category each.
@@ -213,7 +213,7 @@ class NoiseAwarePosterior:
         ('coalition', 'right')
         """
         labels, members = grouped_positions(groups, self.categories)
-        return self._made(self._true_counts.merged(members), labels)
+        return self._made(self._engine.merged(members), labels)
 
     def dirichlet(self) -> Floats:
         """Concentration, shape `(k,)`, of the Dirichlet distribution nearest to the posterior, as a
@@ -245,7 +245,7 @@ class NoiseAwarePosterior:
                 " probability of one among itself is 1."
             )
         labels = tuple(self.categories[i] for i in places)
-        return self._made(self._true_counts.given(places), labels)
+        return self._made(self._engine.given(places), labels)
 
     def to_arviz(self, draws: int = 1000, seed: int | None = 0) -> Any:
         """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
@@ -263,11 +263,11 @@ class NoiseAwarePosterior:
                 " 'opendp-bayes[arviz]', or take draws from sample()."
             ) from None
         rng = np.random.default_rng(seed)
-        counts = getattr(self._true_counts, "chains", None)
+        counts = getattr(self._engine, "chains", None)
         if counts is None:
-            counts = self._true_counts.sample(4 * draws, rng).reshape(4, draws, -1)
+            counts = self._engine.sample(4 * draws, rng).reshape(4, draws, -1)
         rows = counts.reshape(-1, counts.shape[-1])
-        theta = self._true_counts.shares(rows, rng).reshape(counts.shape)
+        theta = self._engine.shares(rows, rng).reshape(counts.shape)
         labels = [str(label) for label in self.categories]
         return from_dict(
             {"posterior": {"theta": theta}},
@@ -309,8 +309,8 @@ class NoiseAwarePosterior:
             drawn = self._drawn_sums(groups, size, seed)
             return drawn[:, 0] - drawn[:, 1]
 
-        behind = self._effective(self._number, self._true_counts.merged(groups))
-        law = OfDifference(source, self._number, behind, seed, self._true_counts, places, rest)
+        behind = self._effective(self._number, self._engine.merged(groups))
+        law = OfDifference(source, self._number, behind, seed, self._engine, places, rest)
         return Quantity(f"{first} - {second}", law)
 
     def ratio(self, first: Label, second: Label) -> Quantity:
@@ -320,7 +320,7 @@ class NoiseAwarePosterior:
         `KeyError` for what is no category, and `ValueError` for the same one twice.
         """
         places = self._two(first, second)
-        among = self._true_counts.given(places)
+        among = self._engine.given(places)
         mixture = among.probabilities[0]
         law = OfMixture(mixture, among.independent, self._smallest(places[1:], mixture))
         return Quantity(f"{first} / {second}", law)
@@ -331,7 +331,7 @@ class NoiseAwarePosterior:
         """
         place = position_of(label, self.categories)
         others = [other for other in range(len(self.categories)) if other != place]
-        mixture, behind = self._marginals[place], self._true_counts.independent
+        mixture, behind = self._marginals[place], self._engine.independent
         law = OfMixture(mixture, behind, self._smallest(others, mixture))
         return Quantity(f"odds of {label}", law)
 
@@ -340,7 +340,7 @@ class NoiseAwarePosterior:
         and left out.
         """
         k = len(self.categories)
-        mixtures = self._true_counts.cumulative(np.arange(1, k))
+        mixtures = self._engine.cumulative(np.arange(1, k))
         behind = self._sums().independent
         return Quantities(
             (label, Quantity(f"up to {label}", OfMixture(mixtures[place], behind)))
@@ -383,7 +383,7 @@ class NoiseAwarePosterior:
         more than the categories, and for the cells of a joint table.
         """
         check_one_variable(self.axes)
-        behind, at_least = self._effective(self._number, self._sums()), self._true_counts.at_least
+        behind, at_least = self._effective(self._number, self._sums()), self._engine.at_least
         shares = OrderedShares(self.categories, at_least, self._drawn_sums, self._number, behind)
         return quantiles_of(shares, levels, edges)
 
@@ -463,7 +463,7 @@ class NoiseAwarePosterior:
     def _collapsed(self: N, kept: Sequence[int], inside: Sequence[int]) -> N:
         """The posterior of the variables at `kept` among the cells at `inside`."""
         labels, together = collapsed(self.axes, self.categories, kept, inside)
-        found = self._true_counts
+        found = self._engine
         if len(inside) < len(self.categories):
             found = found.given(inside)
         if together != [[number] for number in range(len(inside))]:
@@ -474,16 +474,16 @@ class NoiseAwarePosterior:
     def _part(self: N, release: ReleasedData) -> N:
         """The posterior of one group of a table of groups: conditional on being in it."""
         inside = range(release.start, release.start + release.k)
-        return type(self)(release, self._true_counts.given(inside))
+        return type(self)(release, self._engine.given(inside))
 
     def _made(
         self: N,
-        true_counts: TrueCounts,
+        engine: Engine,
         categories: tuple[Label, ...],
         axes: tuple[str, ...] = (),
     ) -> N:
         """The posterior of other categories."""
-        return type(self)(self.release, true_counts, categories, axes)
+        return type(self)(self.release, engine, categories, axes)
 
     def compare(self, other: "NoiseAwarePosterior") -> Comparison:
         """The difference of the probabilities of each category, this posterior's minus the other's,
@@ -493,7 +493,7 @@ class NoiseAwarePosterior:
         same categories in the same order.
         """
         self._check_alike(other)
-        behind = [each._true_counts.independent for each in (self, other)]
+        behind = [each._engine.independent for each in (self, other)]
         laws = BetaDifferences(self._marginals, other._marginals)
         draws = 1 / sum(1 / each for each in behind) if np.inf not in behind else min(behind)
 
@@ -520,41 +520,41 @@ class NoiseAwarePosterior:
             )
 
     @property
-    def _counted(self) -> TrueCounts:
+    def _counted(self) -> Engine:
         """The true counts alone."""
         self._begin()
-        return self._true_counts.counted
+        return self._engine.counted
 
     @property
     def _marginals(self) -> BetaMixtures:
         self._begin()
-        return self._true_counts.probabilities
+        return self._engine.probabilities
 
     def _begin(self) -> None:
-        before, self._before = self._before, None
-        if before is not None:
-            before()
+        first, self._on_first_use = self._on_first_use, None
+        if first is not None:
+            first()
 
     def _drawn_sums(self, groups: Groups, size: int, seed: int | None) -> Floats:
         """Draws of the probabilities of groups, which have every category once."""
         rng = np.random.default_rng(seed)
-        sums = self._true_counts.sample_sums(groups, size, rng)
-        return self._true_counts.shares(sums, rng, groups)
+        sums = self._engine.sample_sums(groups, size, rng)
+        return self._engine.shares(sums, rng, groups)
 
-    def _sums(self) -> TrueCounts:
+    def _sums(self) -> Engine:
         """Counts of the first category and of all others."""
-        return self._true_counts.merged([[0], [*range(1, len(self.categories))]])
+        return self._engine.merged([[0], [*range(1, len(self.categories))]])
 
     @property
     def _number(self) -> int:
         """Draws behind what is estimated by simulation, where no number is asked for."""
         return DRAWS
 
-    def _effective(self, draws: int, of: TrueCounts | None = None) -> float:
+    def _effective(self, draws: int, of: Engine | None = None) -> float:
         """Independent draws that `draws` draws, by default of single categories, are worth: no more
         than those that they are taken from, where the posterior is known by draws itself.
         """
-        behind = (self._true_counts if of is None else of).independent
+        behind = (self._engine if of is None else of).independent
         return draws if behind == np.inf else 1 / (1 / draws + 1 / behind)
 
     def _pointwise_level(self, level: float) -> float:
@@ -574,7 +574,7 @@ class NoiseAwarePosterior:
         Every law gives every data set some probability. A mechanism that states none may not, and
         the mixture says what there is; so it does where draws of shares stand for the prior.
         """
-        if self._true_counts.draws_shares:
+        if self._engine.draws_shares:
             return float(mixture.b.min())
         of = self.release.releases if isinstance(self.release, Combination) else (self.release,)
         if not all(is_lawful(each.mechanism) for each in of):
@@ -595,6 +595,6 @@ class NoiseAwarePosterior:
             )
         elif self.diagnostics:
             how = f"by importance sampling, ESS {self.diagnostics.ess.min():.0f}"
-        elif np.isfinite(behind := self._true_counts.independent):
+        elif np.isfinite(behind := self._engine.independent):
             how = f"by {behind:.0f} independent draws"
         return f"NoiseAwarePosterior({{{self._estimates()}}}, {how})"

@@ -17,14 +17,14 @@ from opendp_bayes.release_format.labels import distinct, numbered
 _FAR, _FARTHER = 4.0, 3.0
 
 
-def warn_of_conflict(release: ReleasedData, true_counts: CountsGivenNoise) -> None:
+def warn_of_conflict(release: ReleasedData, engine: CountsGivenNoise) -> None:
     """Warn if the expected number of records, where that is private, or of those in a margin of a
     joint table, is far from the sum of what was drawn.
 
     With m cells, far is `4 + 3 / sqrt(m)` standard deviations of the noise. Counts are not below 0,
     and no sum is above a public number of records: what was drawn beyond is taken to be there.
     """
-    noisy, expected = true_counts.categories.looks[0], true_counts.counts.mean()
+    noisy, expected = engine.categories.looks[0], engine.counts.mean()
     worst, message = 1.0, ""
     for name, cells in _sums(release):
         if not noisy.noised[cells].all():

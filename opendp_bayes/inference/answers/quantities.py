@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.answers.comparison import Probability, standard_error
-from opendp_bayes.inference.engines.true_counts import TrueCounts
+from opendp_bayes.inference.engines.engine import Engine
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_level, as_size
 from opendp_bayes.release_format.data import Label
@@ -247,12 +247,12 @@ class OfDifference(OfDraws):
     the others. Mean, deviation and sign are computed, each when it is asked for.
     """
 
-    counts: TrueCounts
+    counts: Engine
     places: list[int]
     rest: list[int]
 
     @cached_property
-    def _among(self) -> TrueCounts:
+    def _among(self) -> Engine:
         return self.counts.given(self.places)
 
     def mean(self) -> float:

@@ -1,7 +1,8 @@
 """The posterior of true counts and of probabilities, given counts with additive noise.
 
 The weights of the counts are a product over the categories but for their sum. So the law of one
-count, given the sum, needs the law of the sum of the others, which `sums_by_pairs` finds.
+count is its own weight times that of what stands beside it: the sum of the others, which completes
+it to a number of records (`docs/how-it-works.md`).
 """
 
 from collections.abc import Sequence
@@ -13,17 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from opendp_bayes.inference.convolution.beside import Beside, Completions, beside_nodes
 from opendp_bayes.inference.convolution.draws_by_pairs import DrawsByPairs
-from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
-from opendp_bayes.inference.convolution.part_of_total import Beside, Completions, PartOfTotal
-from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
+from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums, families
 from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws
+from opendp_bayes.inference.convolution.tilted_tree import TiltedTree
 from opendp_bayes.inference.convolution.tilts import Tilts
+from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.inference.engines.merged import ByLaws
-from opendp_bayes.inference.engines.true_counts import Groups
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
-from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
+from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, log_or_nothing
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import (
     Bins,
@@ -80,7 +82,7 @@ class CountsGivenNoise(ByLaws):
     ) -> None:
         # What was drawn without noise says nothing, and is alike.
         known = [replace(look, drawn=np.where(look.noised, look.drawn, 0)) for look in looks]
-        categories = Categories(tuple(known), np.asarray(prior, dtype=np.float64))
+        categories = NoisedCategories(tuple(known), np.asarray(prior, dtype=np.float64))
         if size is None:
             total = private(categories, size_prior)
         else:
@@ -88,33 +90,35 @@ class CountsGivenNoise(ByLaws):
         self._set(categories, total)
 
     @classmethod
-    def _of(cls, categories: Categories, total: Total) -> "CountsGivenNoise":
+    def _of(cls, categories: NoisedCategories, total: Total) -> "CountsGivenNoise":
         made = cls.__new__(cls)
         made._set(categories, total)
         return made
 
-    def _set(self, categories: Categories, total: Total) -> None:
+    def _set(self, categories: NoisedCategories, total: Total) -> None:
         self.categories, self._total, self.prior = categories, total, categories.prior
+        # Categories that are alike are one leaf: the leaf of each, and the first of each leaf.
         index: dict[tuple[float, ...], int] = {}
         keys = zip(*(column.tolist() for column in categories.columns), strict=True)
-        self._row = np.array([index.setdefault(key, len(index)) for key in keys])
-        self._first = np.unique(self._row, return_index=True)[1]
+        self._leaf = np.array([index.setdefault(key, len(index)) for key in keys])
+        self._first = np.unique(self._leaf, return_index=True)[1]
+        self._times = np.bincount(self._leaf)
+        # Logarithms of weights are relative to those of these counts.
         self._origin = np.clip(categories.looks[0].drawn[self._first], 0, total.highest)
-        self._times = np.bincount(self._row)
-        rows = categories.chosen(self._first)
-        self._tilts = Tilts(rows, self._times, self._origin, total).all()
-        self._parts = self._made(())
+        leaves = categories.chosen(self._first)
+        self._tilts = Tilts(leaves, self._times, self._origin, total).all()
+        self._trees = self._trees_with(())
 
-    def _made(self, groups: Sequence[Sequence[int]]) -> list[PartOfTotal]:
-        concentration = float(self.categories.prior.sum())
+    def _trees_with(self, groups: Sequence[Sequence[int]]) -> list[TiltedTree]:
+        """A tree of sums for each tilt that weighs anything, with groups of categories as nodes."""
         # One plan for all tilts, so that a group is the same node of each.
-        plan = PlanOfSums.of(self._row, np.sqrt(self._tilts[0][0].variance), groups)
-        parts = [
-            PartOfTotal(windows, self._row, plan, self._total, self._origin, concentration, fade)
-            for windows, fade in self._tilts
+        plan = PlanOfSums.of(self._leaf, np.sqrt(self._tilts[0][0].variance), groups)
+        trees = [
+            TiltedTree(tilted, self._times, plan, self._total, self._origin, fade)
+            for tilted, fade in self._tilts
         ]
-        best = max(part.log_evidence for part in parts)
-        return [part for part in parts if part.log_evidence >= best - _DEPTH]
+        best = max(tree.log_evidence for tree in trees)
+        return [tree for tree in trees if tree.log_evidence >= best - _DEPTH]
 
     # -- answers ------------------------------------------------------------------------------
 
@@ -122,15 +126,17 @@ class CountsGivenNoise(ByLaws):
     def _marginals(self) -> tuple[CountLaws, BetaMixtures]:
         others = all_but_one(self.categories.prior)[self._first]
         alpha = self.categories.prior[self._first]
-        return self._laws(self._parts, np.arange(self._first.size), alpha, others)
+        return self._laws(self._trees, np.arange(self._first.size), alpha, others)
 
     def _laws(
-        self, parts: list[PartOfTotal], nodes: Integers, alpha: Floats, others: Floats
+        self, trees: list[TiltedTree], nodes: Integers, alpha: Floats, others: Floats
     ) -> tuple[CountLaws, BetaMixtures]:
-        """The laws of nodes of the trees of all parts, and of their probabilities."""
-        own = [part.sums.laws.composite(nodes) for part in parts]
-        bins = Bins(others, np.min([p.deviations(nodes, alpha, others) for p in parts], axis=0))
-        beside = [part.beside(nodes, bins) for part in parts]
+        """The laws of the counts at some nodes, and of their probabilities. The priors of what is
+        at each node and of all other categories are `alpha` and `others`.
+        """
+        own = [tree.sums.laws.composite(nodes) for tree in trees]
+        bins = Bins(others, np.min([t.deviations(nodes, alpha, others) for t in trees], axis=0))
+        beside = [beside_nodes(tree, nodes, bins) for tree in trees]
         scale = np.array([each.log_scale for each in beside])
         top = float(scale.max())
         scale = scale - top
@@ -139,39 +145,38 @@ class CountsGivenNoise(ByLaws):
             found = np.zeros(counts.shape)
             for law, rest, log_scale in zip(own, beside, scale.tolist(), strict=True):
                 found += np.exp(log_scale) * law.density(row, counts) * rest.weights(row, counts)
-            with np.errstate(divide="ignore"):
-                return np.maximum(np.log(found), NOTHING)
+            return log_or_nothing(found)
 
-        start = self._start(parts, nodes, beside, own)
+        start = self._start(trees, nodes, beside, own)
         cells = refined(log_weight, start, nodes.size, _SEEN, _CHANGE)
         law = CountLaws.of(cells, log_weight)
         cells = short_cells(law, alpha, others, float(self.size.mean()[0]))
         log_masses = cells.log_masses(log_weight)
-        _check_agree(parts, cells.log_sums(log_masses) + top)
+        _check_agree(trees, cells.log_sums(log_masses) + top)
         law = CountLaws.of_masses(cells, log_masses)
         return law, self._mixtures(law, own, beside, alpha, bins)
 
     def _start(
-        self, parts: list[PartOfTotal], nodes: Integers, beside: list[Beside], own: list[SumLaws]
+        self, trees: list[TiltedTree], nodes: Integers, beside: list[Beside], own: list[SumLaws]
     ) -> Cells:
         """Cells that begin wherever the weight of a node may have a peak."""
-        shapes = [part.sums.laws.shape.of(nodes) for part in parts]
-        low = np.min([shape.low for shape in shapes], axis=0)
-        high = np.max([shape.high for shape in shapes], axis=0)
+        outlines = [tree.sums.laws.outline.of(nodes) for tree in trees]
+        low = np.min([outline.low for outline in outlines], axis=0)
+        high = np.max([outline.high for outline in outlines], axis=0)
         place, single = np.full(self._first.size, -1), nodes < self._first.size
         place[nodes[single]] = np.flatnonzero(single)
         row, first = [], []
-        for part, rest, shape, laws in zip(parts, beside, shapes, own, strict=True):
-            counts = part.windows.cells
+        for tree, rest, outline, laws in zip(trees, beside, outlines, own, strict=True):
+            counts = tree.tilted.cells
             for edge in (counts.first, counts.last + 1):
                 row.append(place[counts.category])
                 first.append(edge.astype(np.float64))
             for seeds in (
-                [rest.seeds(shape)] if np.all(single) else [rest.seeds(shape), laws.seeds()]
+                [rest.seeds(outline)] if np.all(single) else [rest.seeds(outline), laws.seeds()]
             ):
                 row.append(np.repeat(np.arange(nodes.size), seeds.shape[1]))
                 first.append(seeds.ravel())
-        each = [np.minimum(s.narrow, b.narrow) for s, b in zip(shapes, beside, strict=True)]
+        each = [np.minimum(s.narrow, b.narrow) for s, b in zip(outlines, beside, strict=True)]
         narrow = np.max(each, axis=0)
         return cells_between(np.concatenate(row), np.concatenate(first), low, high, narrow)
 
@@ -186,25 +191,25 @@ class CountsGivenNoise(ByLaws):
         """Mixtures of Betas that the probabilities are, given the laws of their counts."""
         cells, used, others = law.cells, law.cells.used, bins.others
         row = np.broadcast_to(cells.category[:, None], used.shape)[used]
-        nodes, masses = cells.nodes[used], law.masses[used]
-        a = alpha[row] + nodes
+        counts, masses = cells.nodes[used], law.masses[used]
+        a = alpha[row] + counts
         if self._total.is_point:
             size = self._total.lowest
-            left = np.maximum(size - nodes, 0)
+            left = np.maximum(size - counts, 0)
             cell = long_cells(cells, alpha, others, size)[np.nonzero(used)[0]]
-            return grouped(a, others[row] + left, masses, nodes, left, row, cell)
+            return grouped(a, others[row] + left, masses, counts, left, row, cell)
         top = max(each.log_scale for each in beside)
         found = []
         for laws, rest in zip(own, beside, strict=True):
-            part = rest.completions(row, nodes)
-            scale = np.exp(rest.log_scale - top) * laws.density(row, nodes)
+            part = rest.completions(row, counts)
+            scale = np.exp(rest.log_scale - top) * laws.density(row, counts)
             found.append(replace(part, weight=part.weight * scale[part.point]))
         known = Completions.joined(found)
-        if len(found) > 1:  # parts of all tilts that are alike together
+        if len(found) > 1:  # what is alike under several tilts is one part
             known = known.binned(bins.of(row[known.point], np.maximum(known.mean, 0)))
         point, weight = known.point, known.weight
         weight = (
-            weight * (masses / np.maximum(np.bincount(point, weight, nodes.size), 1e-300))[point]
+            weight * (masses / np.maximum(np.bincount(point, weight, counts.size), 1e-300))[point]
         )
         seen = weight > 0
         point, weight, left = point[seen], weight[seen], np.maximum(known.mean[seen], 0)
@@ -215,25 +220,25 @@ class CountsGivenNoise(ByLaws):
     @cached_property
     def probabilities(self) -> BetaMixtures:
         """The marginals of the probabilities of all categories."""
-        return self._marginals[1].chosen(self._row)
+        return self._marginals[1].chosen(self._leaf)
 
     @cached_property
     def counts(self) -> CountLaws:
         """The marginals of the true counts of all categories."""
-        return self._marginals[0].chosen(self._row)
+        return self._marginals[0].chosen(self._leaf)
 
     @cached_property
     def size(self) -> CountLaws:
         """The law of the number of records."""
         if self._total.is_point:
             return CountLaws.of_number(self._total.lowest)
-        top = max(part.log_evidence for part in self._parts)
-        every = [part.size_cells for part in self._parts]
+        top = max(tree.log_evidence for tree in self._trees)
+        every = [tree.size_cells for tree in self._trees]
         edges = np.unique(np.concatenate([np.append(c.first, c.last + 1) for c in every]))
         cells = Cells(np.zeros_like(edges[1:]), edges[:-1], edges[1:] - 1)
 
         def log_weight(row: Integers, sizes: Floats) -> Floats:
-            found = [part.log_total(row, sizes) - top for part in self._parts]
+            found = [tree.log_total(row, sizes) - top for tree in self._trees]
             return np.asarray(special.logsumexp(found, axis=0))
 
         return CountLaws.of(cells, log_weight)
@@ -243,20 +248,20 @@ class CountsGivenNoise(ByLaws):
         """`ln P(drawn)`, with a public or a private number of records."""
         prior, rows = self.categories.prior, self.categories.chosen(self._first)
         constant = special.gammaln(prior.sum()) - special.gammaln(prior).sum()
-        constant += np.bincount(self._row) @ rows.log_absolute(self._origin)
-        return float(special.logsumexp([part.log_evidence for part in self._parts]) + constant)
+        constant += np.bincount(self._leaf) @ rows.log_absolute(self._origin)
+        return float(special.logsumexp([tree.log_evidence for tree in self._trees]) + constant)
 
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
         """The laws of the counts of groups of categories, and of their probabilities; of no group
         that holds all categories, or none.
         """
         prior, found = self.categories.prior, dict[int, tuple[CountLaws, BetaMixture]]()
-        for family in _families([frozenset(group) for group in groups]):
+        for family in families(groups):
             own = [list(groups[place]) for place in family]
-            parts = self._made(own)
+            trees = self._trees_with(own)
             alpha = np.array([prior[group].sum() for group in own])
             others = np.array([np.delete(prior, group).sum() for group in own])
-            laws, mixtures = self._laws(parts, np.array(parts[0].plan.groups), alpha, others)
+            laws, mixtures = self._laws(trees, np.array(trees[0].plan.groups), alpha, others)
             for at, place in enumerate(family):
                 found[place] = laws.chosen(np.array([at])), mixtures[at]
         return [found[place] for place in range(len(groups))]
@@ -274,17 +279,18 @@ class CountsGivenNoise(ByLaws):
         return some if np.all(np.diff(order) > 0) else some.merged([[i] for i in order.tolist()])
 
     def _some(self, inside: Integers) -> "CountsGivenNoise":
-        parts = self._made([inside.tolist()])
-        node = np.array(parts[0].plan.groups)
+        """The posterior of two or more categories, but not all, in their order."""
+        trees = self._trees_with([inside.tolist()])
+        node = np.array(trees[0].plan.groups)
         bins = Bins(np.zeros(1), np.ones(1))  # only the weights of all are asked for
-        beside = [part.beside(node, bins) for part in parts]
-        times = np.bincount(self._row[inside], minlength=self._first.size)
-        known = [part.windows.log_sum(times, self._origin) for part in parts]
-        shapes = [part.sums.laws.shape.of(node) for part in parts]
-        seeds = [rest.seeds(shape) for rest, shape in zip(beside, shapes, strict=True)]
-        seeds += [part.sums.laws.composite(node).seeds() for part in parts]
-        lowest = max(min(float(shape.low[0]) for shape in shapes), 0.0)
-        highest = max(float(shape.high[0]) for shape in shapes)
+        beside = [beside_nodes(tree, node, bins) for tree in trees]
+        times = np.bincount(self._leaf[inside], minlength=self._first.size)
+        known = [tree.tilted.log_sum(times, self._origin) for tree in trees]
+        outlines = [tree.sums.laws.outline.of(node) for tree in trees]
+        seeds = [rest.seeds(outline) for rest, outline in zip(beside, outlines, strict=True)]
+        seeds += [tree.sums.laws.composite(node).seeds() for tree in trees]
+        lowest = max(min(float(outline.low[0]) for outline in outlines), 0.0)
+        highest = max(float(outline.high[0]) for outline in outlines)
         ends = np.floor(np.clip(np.concatenate(seeds, axis=None), lowest, highest))
         every = np.unique(np.append(ends, [lowest, highest])).astype(np.int64)
 
@@ -292,10 +298,9 @@ class CountsGivenNoise(ByLaws):
             flat = np.ravel(np.asarray(sums, dtype=np.float64))
             row = np.zeros(flat.size, dtype=np.int64)
             found = []
-            for part, rest, own in zip(parts, beside, known, strict=True):
-                with np.errstate(divide="ignore"):
-                    log_rest = np.log(rest.weights(row, flat)) + rest.log_scale
-                found.append(log_rest + part.tilt * flat - own)
+            for tree, rest, own in zip(trees, beside, known, strict=True):
+                log_rest = log_or_nothing(rest.weights(row, flat)) + rest.log_scale
+                found.append(log_rest + tree.tilted.tilt * flat - own)
             whole = np.maximum(special.logsumexp(found, axis=0), NOTHING)
             return np.asarray(whole).reshape(np.shape(sums))
 
@@ -304,72 +309,43 @@ class CountsGivenNoise(ByLaws):
         first, last = max(int(seen[0]) - 1, 0), min(int(seen[-1]) + 1, every.size - 1)
         total = Total(int(every[first]), int(every[last]), log_weight, every[first : last + 1])
         if total.highest - total.lowest <= _LONGEST_TABLE:
-            total = _tabulated(total)  # asked for far more often than there are sums
+            total = total.tabulated()  # asked for far more often than there are sums
         return CountsGivenNoise._of(self.categories.chosen(inside), total)
 
-    def sample(self, size: int, rng: np.random.Generator) -> Integers:
-        """Independent draws of the true counts, shape `(size, k)`."""
-        return self._drawn(size, self._parts, self._row, rng)
+    def sample(self, draws: int, rng: np.random.Generator) -> Integers:
+        """Independent draws of the true counts, shape `(draws, k)`."""
+        return self._sampled(draws, self._trees, self._leaf, rng)
 
-    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Integers:
+    def sample_sums(self, groups: Groups, draws: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the sums of groups, which have every category once."""
         several = [list(group) for group in groups if len(group) > 1]
-        parts = self._made(several)
-        node, row = iter(parts[0].plan.groups), self._row
-        wanted = [int(row[group[0]]) if len(group) == 1 else next(node) for group in groups]
-        return self._drawn(size, parts, np.array(wanted), rng)
+        trees = self._trees_with(several)
+        node, leaf = iter(trees[0].plan.groups), self._leaf
+        wanted = [int(leaf[group[0]]) if len(group) == 1 else next(node) for group in groups]
+        return self._sampled(draws, trees, np.array(wanted), rng)
 
-    def _drawn(
-        self, size: int, parts: list[PartOfTotal], wanted: Integers, rng: np.random.Generator
+    def _sampled(
+        self, draws: int, trees: list[TiltedTree], wanted: Integers, rng: np.random.Generator
     ) -> Integers:
         """Draws of the nodes that are wanted, in their order."""
-        shares = special.softmax([part.log_evidence for part in parts])
-        numbers = rng.multinomial(size, shares).tolist()
+        shares = special.softmax([tree.log_evidence for tree in trees])
+        numbers = rng.multinomial(draws, shares).tolist()
         found = []
-        for part, number in zip(parts, numbers, strict=True):
+        for tree, number in zip(trees, numbers, strict=True):
             if not number:
                 continue
-            law = CountLaws.of(part.size_cells, part.log_total)
+            law = CountLaws.of(tree.size_cells, tree.log_total)
             sizes = law.draw(np.zeros(number, dtype=np.int64), rng)[0]
-            found.append(DrawsByPairs(part.sums, wanted.tolist()).of(sizes, rng))
+            found.append(DrawsByPairs(tree.sums, wanted.tolist()).of(sizes, rng))
         drawn = np.concatenate(found)
         return drawn if len(found) == 1 else rng.permutation(drawn)
 
 
-def _families(groups: list[frozenset[int]]) -> list[list[int]]:
-    """Places of groups, of which in one list any two are one inside the other or apart."""
-    found: list[list[int]] = []
-    for place, group in enumerate(groups):
-        for family in found:
-            if all(_fit(group, groups[other]) for other in family):
-                family.append(place)
-                break
-        else:
-            found.append([place])
-    return found
-
-
-def _fit(first: frozenset[int], second: frozenset[int]) -> bool:
-    return first < second or second < first or not first & second
-
-
-def _tabulated(total: Total) -> Total:
-    """Read the weights from a table of whole numbers, linear in between."""
-    sums = np.arange(total.lowest, total.highest + 1, dtype=np.float64)
-    table = total.log_weight(sums)
-
-    def most(low: int, high: int, tilt: float) -> float:
-        part = slice(max(low - total.lowest, 0), max(high - total.lowest + 1, 0))
-        return float(np.max(table[part] - tilt * sums[part], initial=NOTHING))
-
-    return replace(total, log_weight=lambda sizes: np.interp(sizes, sums, table), most=most)
-
-
-def _check_agree(parts: list[PartOfTotal], log_sums: Floats) -> None:
+def _check_agree(trees: list[TiltedTree], log_sums: Floats) -> None:
     """Warn where what all counts of a category weigh is not the same for all categories: each has
     it from other sums, and their lattices, cuts and tilts are good where all agree.
     """
-    log_evidence = special.logsumexp([part.log_evidence for part in parts])
+    log_evidence = special.logsumexp([tree.log_evidence for tree in trees])
     off = float(np.abs(log_sums - log_evidence).max())
     if off > _DISAGREE:
         warn(

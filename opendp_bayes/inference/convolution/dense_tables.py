@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, special
 
-from opendp_bayes.inference.convolution.looks import check_entries
+from opendp_bayes.inference.convolution.noisy_data_sets import check_entries
 from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -39,9 +39,9 @@ _FEW_LEFT = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """A category's counts in all data sets together, with the records in the other categories, in
-    parts of similar ones: the weight of each part, mean and variance of the records `left`.
+class JointLaw:
+    """The joint law of a category's count, in all data sets together, and of the records `left` in
+    the other categories: parts of similar ones with their weight, mean and variance; shapes `(m,)`.
     """
 
     counts: Integers
@@ -50,7 +50,7 @@ class Given:
     variance: Floats
 
     @classmethod
-    def joined(cls, parts: "Sequence[Given]", shares: Floats) -> "Given":
+    def joined(cls, parts: "Sequence[JointLaw]", shares: Floats) -> "JointLaw":
         """Put parts of some shares together; the weights sum to 1 if the shares do."""
         pairs = zip(parts, shares.tolist(), strict=True)
         weights = np.concatenate([part.weights * (x / part.weights.sum()) for part, x in pairs])
@@ -222,8 +222,8 @@ class Convolved:
         parts = [np.where(place.astype(int) == part, weights, 0.0) for part in range(number)]
         return [part for part in parts if np.any(part * self._sums > _NEGLIGIBLE * law.max())]
 
-    def given(self) -> list[Given]:
-        """List the counts of every category with the records in the others."""
+    def joint_laws(self) -> list[JointLaw]:
+        """Joint laws of the count of every category and of the records in the others."""
         total, parts, axes = self._total, self._parts(), tuple(range(1, len(self._shape) + 1))
         least, most = (
             np.array([end(total[part > 0]) for part in parts])[:, None] for end in (np.min, np.max)
@@ -235,7 +235,7 @@ class Convolved:
             for power in range(3)
         ]
         weights = fft.rfftn(np.stack(each), axes=axes)
-        found: list[list[Given]] = []
+        found: list[list[JointLaw]] = []
         for category, (table, others) in enumerate(zip(self._tables, self._others, strict=True)):
             found.append([])
             if len(self._shape) == 1:  # of one data set, or of two with a given share
@@ -253,10 +253,10 @@ class Convolved:
             counts = np.broadcast_to(first + np.arange(law.shape[1]), law.shape)
             left = np.maximum(number - counts, 0)
             if np.any(seen):
-                found[-1].append(Given(counts[seen], law[seen], left[seen], variance[seen]))
-        return [Given.joined(each, np.array([x.weights.sum() for x in each])) for each in found]
+                found[-1].append(JointLaw(counts[seen], law[seen], left[seen], variance[seen]))
+        return [JointLaw.joined(each, np.array([x.weights.sum() for x in each])) for each in found]
 
-    def _few_left(self, category: int) -> tuple[list[Given], Complexes]:
+    def _few_left(self, category: int) -> tuple[list[JointLaw], Complexes]:
         """List the counts of a category beside few records in the others, and transform the sum of
         the others where it is larger.
         """
@@ -269,7 +269,7 @@ class Convolved:
         law[few] = 0.0
         seen = masses > _ROUNDING * masses.max(initial=0.0)
         counts, left = (part[seen] for part in np.broadcast_arrays(own, least + few))
-        near = Given(counts, masses[seen], left.astype(np.float64), np.zeros(left.size))
+        near = JointLaw(counts, masses[seen], left.astype(np.float64), np.zeros(left.size))
         return [near] if left.size else [], np.asarray(fft.rfft(law))
 
     def _counts(self, category: int) -> Integers:
@@ -277,11 +277,11 @@ class Convolved:
         grid = np.meshgrid(*self._axes[category], indexing="ij", sparse=True)
         return np.ravel(np.asarray(sum(grid)))
 
-    def sample(self, size: int, rng: np.random.Generator) -> Integers:
-        """Independent draws of the counts in all data sets together, shape `(size, k)`."""
-        place = rng.choice(self._law.size, size, p=(self._law / self._law.sum()).ravel())
+    def sample(self, draws: int, rng: np.random.Generator) -> Integers:
+        """Independent draws of the counts in all data sets together, shape `(draws, k)`."""
+        place = rng.choice(self._law.size, draws, p=(self._law / self._law.sum()).ravel())
         left = np.stack(np.unravel_index(place, self._shape), axis=1)
-        drawn = np.empty((size, len(self._tables)), dtype=np.int64)
+        drawn = np.empty((draws, len(self._tables)), dtype=np.int64)
         # The narrowest first, beside which what follows is smooth.
         entropies = [float(special.entr(table).sum()) for table in self._tables]
         *order, last = np.argsort(entropies).tolist()

@@ -1,4 +1,4 @@
-"""The union of different records of the same probabilities, each released with noise of its own.
+"""The engine of different records of the same probabilities, each released with its own noise.
 
 A category whose releases have the counts x_r, with the sum s, has the weight
 `Γ(prior + s) prod_r f_r(drawn_r - x_r) / x_r!`. The weight of the counts of all categories is the
@@ -11,10 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
-from opendp_bayes.inference.convolution.dense_tables import Given
-from opendp_bayes.inference.convolution.looks import NoisyDataSet
+from opendp_bayes.inference.convolution.dense_tables import JointLaw
+from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.convolution.parts_of_different_records import of_private, of_public
-from opendp_bayes.inference.engines.true_counts import ByDraws, Drawn
+from opendp_bayes.inference.engines.engine import ByDraws, IndependentDraws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped, matched
@@ -24,26 +24,27 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 _DRAWS = 40_000
 
 
-class Union(ByDraws):
-    """The counts of the union, and the probabilities, given counts with noise of each release.
+class DifferentRecords(ByDraws):
+    """The counts of all records together, and the probabilities, given those of each release with
+    noise.
 
     The numbers of records of all releases are public, or those of two are private. Raises
     `ValueError` where the tables are too large, or the draws too far from any counts.
     """
 
-    def __init__(self, looks: Sequence[NoisyDataSet], prior: Floats) -> None:
+    def __init__(self, data_sets: Sequence[NoisyDataSet], prior: Floats) -> None:
         self.prior = prior
-        sizes = [look.size for look in looks if look.size is not None]
+        sizes = [each.size for each in data_sets if each.size is not None]
         if sizes:
-            self._parts, self._shares = [of_public(looks, sizes, prior)], np.ones(1)
+            self._parts, self._shares = [of_public(data_sets, sizes, prior)], np.ones(1)
         else:
-            self._parts, self._shares = of_private(looks[0], looks[1], prior)
+            self._parts, self._shares = of_private(data_sets[0], data_sets[1], prior)
 
     @cached_property
-    def _found(self) -> list[Given]:
+    def _found(self) -> list[JointLaw]:
         """For every category, of all parts; the weights sum to 1."""
-        parts = zip(*(part.given() for part in self._parts), strict=True)
-        return [Given.joined(part, self._shares) for part in parts]
+        parts = zip(*(part.joint_laws() for part in self._parts), strict=True)
+        return [JointLaw.joined(part, self._shares) for part in parts]
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
@@ -71,14 +72,13 @@ class Union(ByDraws):
         return CountLaws.of_rows(rows, np.concatenate([share * law for (_, law), share in pairs]))
 
     @cached_property
-    def drawn(self) -> Drawn:
+    def drawn(self) -> IndependentDraws:
         """Draws behind what is told of merged categories, and of some among themselves."""
         drawn = self.sample(_DRAWS, np.random.default_rng(0))
-        return Drawn(drawn, self.prior)
+        return IndependentDraws(drawn, self.prior)
 
-    def sample(self, size: int, rng: np.random.Generator) -> Integers:
-        """Independent draws of the counts, shape `(size, k)`."""
-        sizes = rng.multinomial(size, self._shares)
-        pairs = zip(self._parts, sizes.tolist(), strict=True)
+    def sample(self, draws: int, rng: np.random.Generator) -> Integers:
+        """Independent draws of the counts, shape `(draws, k)`."""
+        pairs = zip(self._parts, rng.multinomial(draws, self._shares).tolist(), strict=True)
         drawn = np.concatenate([part.sample(number, rng) for part, number in pairs if number])
         return drawn if len(self._parts) == 1 else rng.permutation(drawn)

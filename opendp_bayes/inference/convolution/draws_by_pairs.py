@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws, SumsByPairs
-from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
+from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, log_or_nothing
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.refinement import cells_between, cells_from, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -29,7 +29,7 @@ class DrawsByPairs:
     """
 
     def __init__(self, sums: SumsByPairs, wanted: Sequence[int]) -> None:
-        self._plan, self._shape = sums.plan, sums.laws.shape
+        self._plan, self._outline = sums.plan, sums.laws.outline
         self._laws, self._wanted = sums.laws, np.array(wanted)
         self._alone: dict[int, SumLaws] = {}
         self._below: dict[int, list[int]] = {node: [node] for node in wanted}
@@ -74,7 +74,7 @@ class DrawsByPairs:
     def _sides(self, node: int) -> tuple[int, int]:
         """The two nodes that a sum is of, the narrower one first."""
         first, second = self._plan.pairs[node - self._plan.leaves]
-        variance = self._shape.variance
+        variance = self._outline.variance
         return (second, first) if variance[first] > variance[second] else (first, second)
 
     def _all_below(self, node: int) -> list[int]:
@@ -96,8 +96,8 @@ class DrawsByPairs:
     def _tables(self) -> dict[int, tuple[int, Floats]]:
         """First value and cumulative weights of the wanted nodes of few values."""
         nodes = np.unique(self._wanted)
-        low = np.ceil(np.maximum(self._shape.low[nodes], 0)).astype(np.int64)
-        length = np.floor(self._shape.high[nodes]).astype(np.int64) - low + 1
+        low = np.ceil(np.maximum(self._outline.low[nodes], 0)).astype(np.int64)
+        length = np.floor(self._outline.high[nodes]).astype(np.int64) - low + 1
         some = length <= _TABLE
         nodes, low, length = nodes[some], low[some], np.maximum(length[some], 1)
         start = np.cumsum(length) - length
@@ -117,7 +117,9 @@ class DrawsByPairs:
         """The laws of the wanted nodes of many values, in cells."""
         nodes = np.array(list(self._place))
         laws = self._laws.composite(nodes)
-        return CountLaws.of(self._cells(nodes, laws), lambda *where: _log(laws.density(*where)))
+        return CountLaws.of(
+            self._cells(nodes, laws), lambda *where: log_or_nothing(laws.density(*where))
+        )
 
     def _log_peak(self, node: int) -> float:
         """Logarithm of the largest probability of a node."""
@@ -133,12 +135,12 @@ class DrawsByPairs:
         seeds = laws.seeds()
         place = np.full(self._plan.nodes, -1)
         place[nodes] = np.arange(nodes.size)
-        counts = self._laws.windows.cells
+        counts = self._laws.tilted.cells
         own = place[: self._plan.leaves][counts.category]
         row = np.append(np.repeat(np.arange(nodes.size), seeds.shape[1]), own[own >= 0])
         first = np.append(seeds.ravel(), counts.first[own >= 0].astype(np.float64))
-        cells = cells_between(row, first, self._shape.low[nodes], self._shape.high[nodes])
-        return refined(lambda *where: _log(laws.density(*where)), cells, nodes.size)
+        cells = cells_between(row, first, self._outline.low[nodes], self._outline.high[nodes])
+        return refined(lambda *where: log_or_nothing(laws.density(*where)), cells, nodes.size)
 
     def _parts(self, own: int, other: int, sums: Integers, rng: np.random.Generator) -> Integers:
         """Draws of the first of two nodes, from its law given each sum."""
@@ -170,9 +172,4 @@ class DrawsByPairs:
     def _log_density(self, node: int, sums: Floats) -> Floats:
         flat = sums.ravel()
         found = self._law(node).density(np.zeros(flat.size, dtype=np.int64), flat)
-        return _log(found).reshape(sums.shape)
-
-
-def _log(densities: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.maximum(np.log(densities), NOTHING)
+        return log_or_nothing(found).reshape(sums.shape)

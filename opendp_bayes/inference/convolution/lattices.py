@@ -23,6 +23,9 @@ _ROUNDING = 1e-15
 #: Quantiles of a law at which cells begin.
 _LEVELS = 24
 
+#: Origin, step and masses of a law.
+Row = tuple[int, int, Floats]
+
 
 @dataclass(frozen=True, eq=False)
 class Lattices:
@@ -33,7 +36,7 @@ class Lattices:
     masses: Floats
 
     @classmethod
-    def gathered(cls, rows: "Sequence[tuple[int, int, Floats]]") -> "Lattices":
+    def gathered(cls, rows: Sequence[Row]) -> "Lattices":
         """Rows of different lengths, each with its origin and its step."""
         points = max(max(masses.size for _, _, masses in rows), 4)
         whole = np.zeros((len(rows), points))
@@ -46,7 +49,7 @@ class Lattices:
         """Number of points of each row."""
         return self.masses.shape[1]
 
-    def separate(self) -> "list[tuple[int, int, Floats]]":
+    def separate(self) -> list[Row]:
         """The inverse of `gathered`."""
         return list(zip(self.origin.tolist(), self.step.tolist(), self.masses, strict=True))
 

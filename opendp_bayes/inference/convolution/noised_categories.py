@@ -18,7 +18,7 @@ _STEEPEST = 256.0
 
 
 @dataclass(frozen=True, eq=False)
-class Categories:
+class NoisedCategories:
     """Looks at the counts of k categories, and the prior of these, shape `(k,)`.
 
     The weight of a count x is `Γ(x + prior) / x!` times `f(drawn - x)` for each look at which it
@@ -78,9 +78,9 @@ class Categories:
         noise = [share * look.log_mass(counts) for share, look in self._used]
         return np.asarray(sum(noise, start=log_rising(counts, self.prior)))
 
-    def chosen(self, rows: Integers) -> "Categories":
+    def chosen(self, rows: Integers) -> "NoisedCategories":
         """Those of some categories."""
-        return Categories(tuple(look.chosen(rows) for look in self.looks), self.prior[rows])
+        return NoisedCategories(tuple(look.chosen(rows) for look in self.looks), self.prior[rows])
 
     def _log_ratio(self, category: Integers, start: Integers, step: ArrayLike) -> Floats:
         """The logarithm of the ratio of the noise's probabilities at `start + step` and `start`."""

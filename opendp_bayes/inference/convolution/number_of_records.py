@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.laws.count_cells import NOTHING
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -65,6 +65,17 @@ class Total:
         # Just beyond an end towards which the weight rises is where it should be.
         return beyond / deviation + (rise if beyond * rise >= 0 else 0.0)
 
+    def tabulated(self) -> "Total":
+        """Read the weights from a table of whole numbers, linear in between."""
+        sums = np.arange(self.lowest, self.highest + 1, dtype=np.float64)
+        table = self.log_weight(sums)
+
+        def most(low: int, high: int, tilt: float) -> float:
+            part = slice(max(low - self.lowest, 0), max(high - self.lowest + 1, 0))
+            return float(np.max(table[part] - tilt * sums[part], initial=NOTHING))
+
+        return replace(self, log_weight=lambda sizes: np.interp(sizes, sums, table), most=most)
+
     def _slope(self, place: float) -> float:
         """Derivative of the logarithm of the weight, between its nearest points that are not 0."""
         lower = max(math.floor(place) - 1, self.lowest)
@@ -87,7 +98,7 @@ def public(size: int, prior_total: float) -> Total:
     return Total(size, size, lambda sizes: np.full(np.shape(sizes), weight), np.array([size]))
 
 
-def private(categories: Categories, size_prior: Any) -> Total:
+def private(categories: NoisedCategories, size_prior: Any) -> Total:
     """A private number with a prior, a frozen discrete distribution of scipy or None for every
     number being equally probable.
 
@@ -165,7 +176,7 @@ def _quantiles(size_prior: Any) -> list[float]:
     return found
 
 
-def _highest(categories: Categories, size_prior: Any) -> int:
+def _highest(categories: NoisedCategories, size_prior: Any) -> int:
     """A number of records beyond which there is nothing.
 
     From the median m of its prior on, each record more, but for those that the noised counts ask

@@ -10,7 +10,7 @@ import scipy
 from scipy import special
 
 from opendp_bayes.inference.convolution.dense_tables import Axes, Convolved, moments
-from opendp_bayes.inference.convolution.looks import (
+from opendp_bayes.inference.convolution.noisy_data_sets import (
     NoisyDataSet,
     Window,
     counts_of,
@@ -32,18 +32,18 @@ _BEYOND, _MOST_TRIES = 3.0, 30
 _STEEPEST = 60.0
 
 
-def of_public(looks: Sequence[NoisyDataSet], sizes: list[int], prior: Floats) -> Convolved:
+def of_public(data_sets: Sequence[NoisyDataSet], sizes: list[int], prior: Floats) -> Convolved:
     """The counts, given the numbers of records."""
     wanted, concentration = np.array(sizes, dtype=float), float(prior.sum())
     tilt = np.log(np.maximum(wanted, 1) / (wanted.sum() + concentration))
-    every = [[look.window(category) for look in looks] for category in range(prior.size)]
+    every = [[each.window(category) for each in data_sets] for category in range(prior.size)]
     logs: list[Floats] = [np.zeros(0)] * prior.size
     known: list[list[Window]] = [[]] * prior.size
     for _ in range(_MOST_TILTS):
         for category, alpha in enumerate(prior.tolist()):
-            every[category], _ = widened(looks, category, alpha, tilt, every[category])
+            every[category], _ = widened(data_sets, category, alpha, tilt, every[category])
             if every[category] != known[category]:
-                logs[category] = table_of(looks, category, alpha, every[category])
+                logs[category] = table_of(data_sets, category, alpha, every[category])
                 known[category] = every[category]
         counts = [counts_of(row) for row in every]
         mean, covariance = moments(counts, logs, tilt)
@@ -67,9 +67,9 @@ def of_private(
     """Parts of given shares p of the first release in all records, which are independent of each
     other: `n_1! n_2! / (n + 1)!` is the integral of `p^n_1 (1 - p)^n_2` over p.
     """
-    guesses = [float(np.maximum(look.noisy.drawn, 0).sum()) + 1 for look in (first, second)]
+    guesses = [float(np.maximum(each.noisy.drawn, 0).sum()) + 1 for each in (first, second)]
     start = np.log(guesses[0] / guesses[1])
-    reach = sum(float(look.noisy.noise.reach(_FAR)) for look in (first, second))
+    reach = sum(float(each.noisy.noise.reach(_FAR)) for each in (first, second))
     parts: list[Convolved] = []
     heights: list[float] = []
     # The narrowest that the share can be, given the largest number of records.
@@ -106,7 +106,7 @@ class _Shared:
     `log_shares` are the logarithms of the shares of both.
     """
 
-    looks: tuple[NoisyDataSet, NoisyDataSet]
+    data_sets: tuple[NoisyDataSet, NoisyDataSet]
     prior: Floats
     log_shares: Floats
 
@@ -145,15 +145,15 @@ class _Shared:
         a goal where its weight has the slope of the tilt.
         """
         prior = list(enumerate(self.prior.tolist()))
-        windows = [[look.window(place) for look in self.looks] for place, _ in prior]
-        guess = sum(look.middle(place) for place, _ in prior for look in self.looks)
+        windows = [[each.window(place) for each in self.data_sets] for place, _ in prior]
+        guess = sum(each.middle(place) for place, _ in prior for each in self.data_sets)
         tilt = np.minimum([self._slope(guess)], 0.0)
         known: list[list[Window]] = []
         counts: list[list[Integers]] = []
         logs: list[Floats] = []
         while True:
             found = [
-                widened(self.looks, place, alpha, self.log_shares + tilt, windows[place])
+                widened(self.data_sets, place, alpha, self.log_shares + tilt, windows[place])
                 for place, alpha in prior
             ]
             windows = [row for row, _ in found]
@@ -174,8 +174,8 @@ class _Shared:
         # A common factor theta^s for the sums s keeps the larger weights where they matter.
         rate = float(special.digamma(alpha + peak) + tilt[0])
         parts = []
-        for look, own_rate, counts in zip(self.looks, self.log_shares, (one, two), strict=True):
-            parts.append(look.log_weights(category, counts) + (own_rate + rate) * counts)
+        for each, own_rate, counts in zip(self.data_sets, self.log_shares, (one, two), strict=True):
+            parts.append(each.log_weights(category, counts) + (own_rate + rate) * counts)
         left, right = parts
         top = left.max() + right.max()
         with np.errstate(divide="ignore"):

@@ -12,6 +12,13 @@ class PlanOfSums:
 
     A leaf that is there several times is one node, and so are sums of the same nodes. What is
     beside a node is the same wherever it stands, so each node knows one of its parents.
+
+    Attributes
+    ----------
+    leaves : number of leaves.
+    pairs : the two nodes that each sum is of, from node number `leaves` on.
+    root : the sum of all.
+    groups : the node of each group that was asked for.
     """
 
     def __init__(self, leaves: int) -> None:
@@ -21,14 +28,16 @@ class PlanOfSums:
         self._known: dict[tuple[int, int], int] = {}
 
     @classmethod
-    def of(cls, row: Integers, width: Floats, groups: Sequence[Iterable[int]] = ()) -> "PlanOfSums":
-        """Sum of all categories, of which `row` tells the leaf, shape `(k,)`.
+    def of(
+        cls, leaf: Integers, width: Floats, groups: Sequence[Iterable[int]] = ()
+    ) -> "PlanOfSums":
+        """Plan the sum of all categories, of which `leaf` tells the leaf, shape `(k,)`.
 
-        `width`, of each leaf, brings alike ones together. Every group of categories is a node of
-        the tree, too; of two groups one is inside the other or they have nothing in common.
+        Leaves of similar `width` are added first. Every group of categories is a node of the tree,
+        too; of two groups one is inside the other or they have nothing in common.
         """
         plan = cls(int(width.size))
-        nodes = dict(enumerate(row.tolist()))  # of the categories that are not yet in a group
+        nodes = dict(enumerate(leaf.tolist()))  # of the categories that are not yet in a group
         order = sorted(range(len(groups)), key=lambda place: len(list(groups[place])))
         owner = {category: frozenset([category]) for category in nodes}
         node_of = {frozenset([category]): node for category, node in nodes.items()}
@@ -72,6 +81,7 @@ class PlanOfSums:
         return parent, sibling
 
     def _sum(self, nodes: list[int], widths: list[float]) -> int:
+        """Add up nodes, of which some may be there several times; returns the node of their sum."""
         pool: dict[int, int] = {}
         for node in nodes:
             pool[node] = pool.get(node, 0) + 1
@@ -99,3 +109,22 @@ class PlanOfSums:
             self.pairs.append(key)
             widths.append(float(np.hypot(widths[first], widths[second])))
         return self._known[key]
+
+
+def families(groups: Sequence[Iterable[int]]) -> list[list[int]]:
+    """Places of groups, in as few lists as are found that one plan holds: any two groups of a list
+    are one inside the other or apart.
+    """
+    members, found = [frozenset(group) for group in groups], list[list[int]]()
+    for place, group in enumerate(members):
+        for family in found:
+            if all(_fit(group, members[other]) for other in family):
+                family.append(place)
+                break
+        else:
+            found.append([place])
+    return found
+
+
+def _fit(first: frozenset[int], second: frozenset[int]) -> bool:
+    return first < second or second < first or not first & second

@@ -10,9 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from opendp_bayes.inference.convolution.lattices import Lattices, added, aligned, quantiles, spread
+from opendp_bayes.inference.convolution.lattices import (
+    Lattices,
+    Row,
+    added,
+    aligned,
+    quantiles,
+    spread,
+)
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
-from opendp_bayes.inference.convolution.tilted_counts import Windows
+from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Steps are no longer than this share of the narrowest deviation in a law.
@@ -33,17 +40,23 @@ _BEYOND, _SHARE = 6, 1 / 40
 #: A law with less than this probability of next to nothing has no peak there.
 _PEAK = 1e-7
 
-#: Origin, step and masses of a law.
-Row = tuple[int, int, Floats]
 _NOTHING = np.zeros(0)
 _NO_LAW: Row = (0, 1, np.zeros(4))
 _FIELDS = ("mean", "variance", "low", "high", "below", "above", "narrow", "zero")
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
-    """Mean, variance and ends of laws, how far these may be from the mean, the narrowest
-    deviation in each, and its probability of next to nothing; arrays of shape `(laws,)`.
+class Outline:
+    """What is known of laws before they are computed, from which their lattices follow; arrays of
+    shape `(laws,)`.
+
+    Attributes
+    ----------
+    mean, variance : those of the law.
+    low, high : its ends.
+    below, above : how far the ends of its widest count are from the mean of that.
+    narrow : the narrowest deviation in it.
+    zero : its probability of next to nothing, where a prior below 1 makes a peak there.
     """
 
     mean: Floats
@@ -56,11 +69,11 @@ class Shape:
     zero: Floats
 
     @classmethod
-    def of_counts(cls, windows: Windows) -> "Shape":
+    def of_counts(cls, tilted: TiltedCounts) -> "Outline":
         """Measure the laws of single counts."""
-        low, high = (end.astype(np.float64) for end in windows.ends)
-        cells, prior, bend = windows.cells, windows.categories.prior, windows.categories.bend
-        masses, sums = np.exp(windows.log_masses), cells.nodes
+        low, high = (end.astype(np.float64) for end in tilted.ends)
+        cells, prior, bend = tilted.cells, tilted.categories.prior, tilted.categories.bend
+        masses, sums = np.exp(tilted.log_masses), cells.nodes
         weights = [
             np.bincount(cells.category, np.sum(masses * sums**power, axis=1), low.size)
             for power in (1, 2, 3)
@@ -68,29 +81,29 @@ class Shape:
         # Finer lattices serve what is close to 0: of the rest, the law of counts by their size.
         first = np.maximum(weights[0], 1e-300)
         by_size = np.sqrt(np.maximum(weights[2] / first - (weights[1] / first) ** 2, 0.0))
-        deviation = np.sqrt(windows.variance)
+        deviation = np.sqrt(tilted.variance)
         narrow = np.where(prior < 1, np.maximum(by_size, deviation), deviation)
         narrow = np.minimum(narrow, bend)
         few = np.sum(masses * (sums <= narrow[cells.category][:, None] / 8), axis=1)
         zero = np.where(prior < 1, np.bincount(cells.category, few, low.size), 0.0)
-        below, above = windows.mean - low, high - windows.mean
-        return cls(windows.mean, windows.variance, low, high, below, above, narrow, zero)
+        below, above = tilted.mean - low, high - tilted.mean
+        return cls(tilted.mean, tilted.variance, low, high, below, above, narrow, zero)
 
-    def of(self, laws: Integers) -> "Shape":
+    def of(self, laws: Integers) -> "Outline":
         """Choose the shapes of some laws."""
-        return Shape(*(getattr(self, name)[laws] for name in _FIELDS))
+        return Outline(*(getattr(self, name)[laws] for name in _FIELDS))
 
-    def extended(self, size: int) -> "Shape":
+    def extended(self, size: int) -> "Outline":
         """Add room for more laws."""
         more = max(size - self.mean.size, 0)
-        return Shape(*(np.append(getattr(self, name), np.zeros(more)) for name in _FIELDS))
+        return Outline(*(np.append(getattr(self, name), np.zeros(more)) for name in _FIELDS))
 
-    def put(self, laws: Integers, shape: "Shape") -> None:
+    def put(self, laws: Integers, outline: "Outline") -> None:
         """Replace some of them."""
         for name in _FIELDS:
-            getattr(self, name)[laws] = getattr(shape, name)
+            getattr(self, name)[laws] = getattr(outline, name)
 
-    def plus(self, other: "Shape") -> "Shape":
+    def plus(self, other: "Outline") -> "Outline":
         """Shapes of the sums of laws and others, one by one."""
         mean, variance = self.mean + other.mean, self.variance + other.variance
         far = _REACH * np.sqrt(variance)
@@ -100,9 +113,9 @@ class Shape:
         narrow = np.hypot(self.narrow, other.narrow)
         for one, beside in ((self, other), (other, self)):
             narrow = np.where(beside.zero > _PEAK, np.minimum(narrow, one.narrow), narrow)
-        return Shape(mean, variance, low, high, below, above, narrow, self.zero * other.zero)
+        return Outline(mean, variance, low, high, below, above, narrow, self.zero * other.zero)
 
-    def within(self, low: Floats, high: Floats) -> "Shape":
+    def within(self, low: Floats, high: Floats) -> "Outline":
         """Cut the ends off a few steps beyond bounds."""
         beyond = _BEYOND * self.step
         new_low = np.minimum(np.maximum(self.low, np.floor(low - beyond)), self.high)
@@ -125,12 +138,20 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class SumLaws:
-    """Laws of sums, each on a lattice and on finer ones near 0, or of a single count."""
+    """Laws of some nodes, a row each: of sums on lattices, and of leaves as they are.
+
+    Attributes
+    ----------
+    whole : each on a lattice; nothing for leaves whose law is read from `tilted`.
+    near : finer lattices near 0, finest first, with the place of each row in them, or -1.
+    leaf : the leaf that a row is, or -1.
+    tilted : the laws of the leaves.
+    """
 
     whole: Lattices
     near: list[tuple[Integers, Lattices]]
-    counts: Integers
-    windows: Windows
+    leaf: Integers
+    tilted: TiltedCounts
 
     def density(self, row: Integers, sums: Floats) -> Floats:
         """The probability of each sum in each row, elementwise."""
@@ -139,10 +160,10 @@ class SumLaws:
             own = place[row]
             here = (own >= 0) & (sums < lattices.step[0] * (_ZOOM - _END))
             found[here] = lattices.density(own[here], sums[here])
-        single = self.counts[row]
+        single = self.leaf[row]
         exact = single >= 0
         if np.any(exact):
-            log_found = self.windows.log_probability(single[exact], np.maximum(sums[exact], 0.0))
+            log_found = self.tilted.log_probability(single[exact], np.maximum(sums[exact], 0.0))
             found[exact] = np.where(sums[exact] >= 0, np.exp(log_found), 0.0)
         return found
 
@@ -180,21 +201,21 @@ class SumLaws:
 
 
 class LawTable:
-    """Laws of nodes, of which the first are single counts; sums are put in one level after another.
+    """Laws of nodes, of which the first are the leaves; sums are put in one level after another.
 
-    `shape` is that of all nodes.
+    `outline` is that of all nodes, which tells the lattice of each.
     """
 
-    def __init__(self, windows: Windows, shape: Shape, leaves: int) -> None:
-        self.windows, self.shape, self._singles = windows, shape, leaves
+    def __init__(self, tilted: TiltedCounts, outline: Outline, leaves: int) -> None:
+        self.tilted, self.outline, self._first_sum = tilted, outline, leaves
         self._rows: dict[int, Row] = {}
         self._near: dict[tuple[int, int], Floats] = {}
         self._leaves: dict[tuple[int, int, int], Floats] = {}
 
     def add(self, nodes: Integers, left: Integers, right: Integers) -> None:
         """Put in the laws of sums of two nodes each."""
-        step = self.shape.of(nodes).step
-        origin, points = self.shape.of(nodes).lattice(step)
+        step = self.outline.of(nodes).step
+        origin, points = self.outline.of(nodes).lattice(step)
         for some in _alike(points):
             law = added(self.on(left[some], step[some]), self.on(right[some], step[some]))
             law = law.on(origin[some], step[some], int(points[some].max()))
@@ -210,16 +231,16 @@ class LawTable:
 
     def _zooms(self, nodes: Integers) -> Iterator[tuple[int, NDArray[np.bool_]]]:
         """Steps of lattices near 0, and which nodes have one."""
-        shape, fine = self.shape.of(nodes), 1
-        while fine < shape.step.max():
-            close = (shape.step > fine) & (shape.low < fine * _ZOOM)
+        outline, fine = self.outline.of(nodes), 1
+        while fine < outline.step.max():
+            close = (outline.step > fine) & (outline.low < fine * _ZOOM)
             if np.any(close):
                 yield fine, close
             fine *= _COARSER
 
     def on(self, nodes: Integers, step: Integers) -> Lattices:
         """The laws on lattices with these steps, where they have anything."""
-        origin, points = self.shape.of(nodes).lattice(step)
+        origin, points = self.outline.of(nodes).lattice(step)
         return self._on(nodes, origin, step, int(points.max()))
 
     def close(self, nodes: Integers, fine: int) -> Lattices:
@@ -236,14 +257,14 @@ class LawTable:
         return made
 
     def composite(self, nodes: Integers, alone: bool = False) -> SumLaws:
-        """The laws with what is known of them near 0; those of single counts are on a lattice and
-        near 0, too, if they are wanted `alone`.
+        """The laws of nodes, with what is known of them near 0. Leaves are on lattices, too, if
+        they are wanted `alone`, as the sum beside a node is: to be multiplied with others.
         """
-        step = self.shape.of(nodes).step
-        origin, points = self.shape.of(nodes).lattice(step)
-        count = np.where(nodes < self._singles, nodes, -1)
+        step = self.outline.of(nodes).step
+        origin, points = self.outline.of(nodes).lattice(step)
+        leaf = np.where(nodes < self._first_sum, nodes, -1)
         rows = [self._rows.get(node, _NO_LAW) for node in nodes.tolist()]
-        single = np.flatnonzero(count >= 0) if alone else count[:0]
+        single = np.flatnonzero(leaf >= 0) if alone else leaf[:0]
         for some in _alike(points[single]):
             place = single[some]
             made = self._on(nodes[place], origin[place], step[place], int(points[place].max()))
@@ -251,14 +272,14 @@ class LawTable:
                 rows[at] = row
         near = []
         for fine, close in self._zooms(nodes):
-            chosen = close & (alone | (count < 0))
+            chosen = close & (alone | (leaf < 0))
             if np.any(chosen):
                 index = np.where(chosen, np.cumsum(chosen) - 1, -1)
                 near.append((index, self.close(nodes[chosen], fine)))
-        return SumLaws(Lattices.gathered(rows), near, count, self.windows)
+        return SumLaws(Lattices.gathered(rows), near, leaf, self.tilted)
 
     def _on(self, nodes: Integers, origin: Integers, step: Integers, points: int) -> Lattices:
-        alone = nodes < self._singles
+        alone = nodes < self._first_sum
         if np.all(alone):
             return self._counts_on(nodes, origin, step, points)
         sums = self._sums_on(nodes[~alone], origin[~alone], step[~alone], points)
@@ -317,13 +338,13 @@ class LawTable:
         self, row: Integers, origin: Integers, step: Integers, points: int
     ) -> Lattices:
         """Laws of single counts, in cells from one lattice point to the next."""
-        windows = self.windows.chosen(row)
+        tilted = self.tilted.chosen(row)
         more = points + _END  # what is beyond the last point has a part in those before it
-        cells = windows.cells.within(origin, origin + step * (more - 1))
+        cells = tilted.cells.within(origin, origin + step * (more - 1))
         cells = aligned(cells, origin, step)
         used = cells.used
         category = np.broadcast_to(cells.category[:, None], used.shape)[used]
-        masses = np.exp(cells.log_masses(windows.log_probability)[used])
+        masses = np.exp(cells.log_masses(tilted.log_probability)[used])
         made = spread(category, cells.nodes[used], masses, origin, step, more)
         return Lattices(origin, step, made.masses[:, :points])
 
@@ -336,39 +357,44 @@ def _alike(points: Integers) -> Iterator[Integers]:
 
 
 class SumsByPairs:
-    """Laws of the sums of a plan, and of the sum of all but each.
+    """Laws of all sums of a plan, computed on the way up; and of what stands beside a node, on the
+    way down when it is asked for.
 
-    `windows` are the laws of the counts; the sum of all matters from `lowest` to `highest`.
+    `tilted` are the laws of the leaves; the sum of all matters from `lowest` to `highest`.
     """
 
-    def __init__(self, windows: Windows, plan: PlanOfSums, lowest: float, highest: float) -> None:
+    def __init__(
+        self, tilted: TiltedCounts, plan: PlanOfSums, lowest: float, highest: float
+    ) -> None:
         self.plan = plan
         self._parent, self._sibling = plan.parents()
         every, levels = np.arange(plan.nodes), plan.levels()
         # What is beside a child of the root is its sibling; beside others there are sums of their
         # own, with numbers from that of the nodes on.
         self._beside = np.where(self._parent == plan.root, self._sibling, plan.nodes + every)
-        shape = Shape.of_counts(windows).extended(2 * plan.nodes)
+        outline = Outline.of_counts(tilted).extended(2 * plan.nodes)
         for level in levels:
             first, second = plan.children(level)
-            shape.put(level, shape.of(first).plus(shape.of(second)))
+            outline.put(level, outline.of(first).plus(outline.of(second)))
         longest = max(_SHARE * highest, 1.0) / _STEP
-        shape = replace(shape, narrow=np.minimum(shape.narrow, longest))
+        outline = replace(outline, narrow=np.minimum(outline.narrow, longest))
         for level in reversed(levels):
             nodes, above, sibling = self._below(level)
-            shape.put(plan.nodes + nodes, shape.of(above).plus(shape.of(sibling)))
-        rest = shape.of(self._beside)
-        inside = shape.of(every).within(lowest - rest.high, highest - rest.low)
+            outline.put(plan.nodes + nodes, outline.of(above).plus(outline.of(sibling)))
+        rest = outline.of(self._beside)
+        inside = outline.of(every).within(lowest - rest.high, highest - rest.low)
         rest = rest.within(lowest - inside.high, highest - inside.low)
         own = np.flatnonzero(self._parent != plan.root)
-        shape.put(plan.nodes + own, rest.of(own))
-        shape.put(every, inside)
-        self.laws = LawTable(windows, shape, plan.leaves)
+        outline.put(plan.nodes + own, rest.of(own))
+        outline.put(every, inside)
+        self.laws = LawTable(tilted, outline, plan.leaves)
         for level in levels:
             self.laws.add(level, *plan.children(level))
 
-    def rests(self, nodes: Integers) -> SumLaws:
-        """The laws of the sums of all but each node, of which none is the root."""
+    def beside(self, nodes: Integers) -> SumLaws:
+        """The laws of the sums beside some nodes, of all categories that are not below each; none
+        is the root.
+        """
         wanted = np.zeros(self.plan.nodes, dtype=np.bool_)
         above = nodes
         while above.size:

@@ -1,18 +1,18 @@
-"""Windows of counts: cells of every category, placed by its weights, and the tilt of these."""
+"""The law of each count under a tilt, in cells that its weights place."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.laws.count_cells import Cells, LogWeight
 from opendp_bayes.inference.laws.refinement import cells_from, refined
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 
-def modes(categories: Categories, tilt: float, last: int) -> Integers:
+def modes(categories: NoisedCategories, tilt: float, last: int) -> Integers:
     """For every category, the inner mode of the weights times `exp(tilt x)` on `0..last`, or an end
     where there is none, shape `(k,)`.
 
@@ -34,14 +34,14 @@ def modes(categories: Categories, tilt: float, last: int) -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
-    """The weights of every category times `exp(tilt x)`, made probabilities, in cells.
+class TiltedCounts:
+    """The weights of each category's count times `exp(tilt x)`, as a probability law in cells.
 
-    `anchor`, of shape `(k,)`, is a count of each category relative to which its logarithms are
-    taken, `log_norm` that of the sum; `mean` and `variance` are the law's.
+    `anchor`, of shape `(k,)`, is a probable count of each category, and `log_norm` the logarithm of
+    the sum of all weights over that of the anchor; `mean` and `variance` are the law's.
     """
 
-    categories: Categories
+    categories: NoisedCategories
     tilt: float
     anchor: Integers
     cells: Cells
@@ -50,8 +50,8 @@ class Windows:
     variance: Floats
 
     @classmethod
-    def of(cls, categories: Categories, tilt: float, last: int) -> "Windows":
-        """Windows on `0..last`."""
+    def of(cls, categories: NoisedCategories, tilt: float, last: int) -> "TiltedCounts":
+        """Place the cells on `0..last`."""
         k, rows = categories.k, np.arange(categories.k)
         mode = modes(categories, tilt, last)
         columns = [mode, *categories.kinks, np.zeros(k, dtype=np.int64), np.full(k, last)]
@@ -80,8 +80,8 @@ class Windows:
         return np.asarray(weight + along - self.log_norm[category])
 
     def log_sum(self, multiplicity: Integers, origin: Integers) -> float:
-        """The logarithm of the sum, over all counts, of the products of weights times
-        `exp(tilt sum)`: every category is there so many times, and `origin` has weight 1.
+        """The logarithm of the sum of the weights of all data sets, times `exp(tilt n)` for their n
+        records; every category is there so many times, and the counts `origin` have weight 1.
         """
         rows = np.arange(multiplicity.size)
         at_anchor = self.categories.log_weight(rows, self.anchor, origin)
@@ -92,12 +92,12 @@ class Windows:
         """Logarithms of the probabilities that the nodes of the cells stand for."""
         return self.cells.log_masses(self.log_probability)
 
-    def chosen(self, rows: Integers) -> "Windows":
+    def chosen(self, rows: Integers) -> "TiltedCounts":
         """Those of some rows."""
         parts, place = Segments.of(self.cells.category).chosen(rows)
         cells = Cells(parts.owner, self.cells.first[place], self.cells.last[place])
         chosen = self.anchor[rows], cells, self.log_norm[rows], self.mean[rows], self.variance[rows]
-        return Windows(self.categories.chosen(rows), self.tilt, *chosen)
+        return TiltedCounts(self.categories.chosen(rows), self.tilt, *chosen)
 
     @cached_property
     def ends(self) -> tuple[Integers, Integers]:

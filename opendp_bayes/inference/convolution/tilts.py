@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opendp_bayes.inference.convolution.noised_categories import Categories
+from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total
-from opendp_bayes.inference.convolution.tilted_counts import Windows
+from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: The mean of the sum may be so many of its standard deviations from where it should be.
@@ -66,12 +66,12 @@ NO_FADE = Fade(-np.inf, -np.inf, np.inf, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted:
-    """A tilt: mean and deviation of the sum of all counts, and logarithms of all weights and of the
-    probability that there is nothing.
+class TiltedSum:
+    """The sum of all counts under one tilt: its mean and deviation, the logarithm of the sum of all
+    weights (`TiltedCounts.log_sum`), and that of the probability that the sum is 0.
     """
 
-    windows: Windows
+    counts: TiltedCounts
     mean: float
     deviation: float
     log_sum: float
@@ -103,28 +103,34 @@ class Tilted:
         low, high = max(min(first, second), total.lowest), min(max(first, second), total.highest)
         if low > high:
             return -math.inf
-        return self.log_sum + total.most(math.floor(low), math.ceil(high), self.windows.tilt)
+        return self.log_sum + total.most(math.floor(low), math.ceil(high), self.counts.tilt)
 
     def height(self, total: Total) -> float:
         """Logarithm of about what the numbers near the mean weigh."""
         at = min(max(self.mean, total.lowest), total.highest)
-        return self.log_sum + float(total.log_weight(np.array([at]))[0]) - self.windows.tilt * at
+        return self.log_sum + float(total.log_weight(np.array([at]))[0]) - self.counts.tilt * at
 
 
 @dataclass(frozen=True, eq=False)
 class Tilts:
-    """Tilts of categories, each of which is there so many `times`, for the numbers of a total;
-    `origin` is a count of every category from which logarithms count.
+    """The search for tilts that together reach all numbers of records.
+
+    Attributes
+    ----------
+    categories : those that are different.
+    times : how often each of them is there.
+    origin : a count of each, whose weight is 1: logarithms of weights are relative to it.
+    total : the number of records.
     """
 
-    categories: Categories
+    categories: NoisedCategories
     times: Integers
     origin: Integers
     total: Total
-    _known: dict[float, Tilted] = field(default_factory=dict, init=False)
+    _known: dict[float, TiltedSum] = field(default_factory=dict, init=False)
 
-    def all(self) -> list[tuple[Windows, Fade]]:
-        """Windows of all tilts that are needed, with the numbers of records each is used for.
+    def all(self) -> list[tuple[TiltedCounts, Fade]]:
+        """The counts under all tilts that are needed, each with where it is used.
 
         Raises `ValueError` where they are too many, or a number is not reached.
         """
@@ -137,23 +143,23 @@ class Tilts:
                 f"size: no law of {size} records is found that what was drawn leaves; check the"
                 " size and the scale of the noise."
             )
-        return [(best.windows, NO_FADE)]
+        return [(best.counts, NO_FADE)]
 
-    def _tilted(self, tilt: float) -> Tilted:
+    def _tilted(self, tilt: float) -> TiltedSum:
         if tilt not in self._known:
-            windows = Windows.of(self.categories, tilt, self.total.most_counts)
-            self._known[tilt] = self._of(windows)
+            counts = TiltedCounts.of(self.categories, tilt, self.total.most_counts)
+            self._known[tilt] = self._of(counts)
         return self._known[tilt]
 
-    def _of(self, windows: Windows) -> Tilted:
-        mean = float(self.times @ windows.mean)
-        deviation = max(math.sqrt(self.times @ windows.variance), _SMALLEST_SPREAD)
+    def _of(self, counts: TiltedCounts) -> TiltedSum:
+        mean = float(self.times @ counts.mean)
+        deviation = max(math.sqrt(self.times @ counts.variance), _SMALLEST_SPREAD)
         rows = np.arange(self.times.size)
-        none = float(self.times @ windows.log_probability(rows, np.zeros(rows.size)))
-        log_sum = windows.log_sum(self.times, self.origin)
-        return Tilted(windows, mean, deviation, log_sum, none)
+        none = float(self.times @ counts.log_probability(rows, np.zeros(rows.size)))
+        log_sum = counts.log_sum(self.times, self.origin)
+        return TiltedSum(counts, mean, deviation, log_sum, none)
 
-    def _covering(self, best: Tilted) -> list[tuple[Windows, Fade]]:
+    def _covering(self, best: TiltedSum) -> list[tuple[TiltedCounts, Fade]]:
         """Tilts on both sides of the best, until what is beyond weighs nothing."""
         total, best = self.total, self._climbed(best)
         top, found = best.height(total), [best]
@@ -167,7 +173,7 @@ class Tilts:
                     if sign * (end - last.mean) <= 0:
                         break
                 before, last = last, self._apart(last, sign * step)
-                step = abs(last.windows.tilt - before.windows.tilt)
+                step = abs(last.counts.tilt - before.counts.tilt)
                 step *= before.deviation / last.deviation
                 top = max(top, last.height(total))
                 if before is best and not best.loses(end):
@@ -182,12 +188,12 @@ class Tilts:
                     break
         found = sorted(found, key=lambda each: each.mean)
         return [
-            (each.windows, fade)
+            (each.counts, fade)
             for each, fade in _faded(found, self._end(found[-1], top))
             if each.most(total, fade.first, fade.fourth) >= top - _DEPTH
         ]
 
-    def _end(self, last: Tilted, top: float) -> float:
+    def _end(self, last: TiltedSum, top: float) -> float:
         """A number beyond which nothing weighs anything, however far the law of the sum reaches;
         lattices need not.
         """
@@ -197,7 +203,7 @@ class Tilts:
                 return float(end)
         return math.inf
 
-    def _climbed(self, start: Tilted) -> Tilted:
+    def _climbed(self, start: TiltedSum) -> TiltedSum:
         """The highest of some tilts, ever farther away: where the numbers weigh nearly the same for
         many deviations, the most probable ones may be far from the first tilt.
         """
@@ -205,19 +211,21 @@ class Tilts:
         for sign in (-1, 1):
             step, end = sign * start.step, total.lowest if sign < 0 else total.highest
             while not start.reaches(end):
-                near = self._tilted(start.windows.tilt + step)
+                near = self._tilted(start.counts.tilt + step)
                 if near.height(total) < start.height(total) + _RISE or near.is_beyond(total):
                     break
                 start, step = near, 2 * step
         return start
 
-    def _across(self, start: Tilted, step: float, end: float, top: float) -> tuple[Tilted, float]:
+    def _across(
+        self, start: TiltedSum, step: float, end: float, top: float
+    ) -> tuple[TiltedSum, float]:
         """The farthest tilt before which nothing weighs anything, in steps that double, and the
         last step.
         """
         while True:
-            far = self._tilted(start.windows.tilt + 2 * step)
-            meet = (far.log_sum - start.log_sum) / (far.windows.tilt - start.windows.tilt)
+            far = self._tilted(start.counts.tilt + 2 * step)
+            meet = (far.log_sum - start.log_sum) / (far.counts.tilt - start.counts.tilt)
             most = start.most(self.total, start.mean, meet), far.most(self.total, meet, far.mean)
             if max(most) >= top - _DEPTH:
                 return start, abs(step)
@@ -225,15 +233,15 @@ class Tilts:
             if (end - start.mean) * step <= 0:
                 return start, abs(step)
 
-    def _apart(self, start: Tilted, step: float) -> Tilted:
+    def _apart(self, start: TiltedSum, step: float) -> TiltedSum:
         """A tilt, about a step from another, whose sums overlap a little with those of this."""
         near, far = 0.0, math.inf
         while True:
-            found = self._tilted(start.windows.tilt + step)
+            found = self._tilted(start.counts.tilt + step)
             apart = abs(found.mean - start.mean) / 2
             apart /= math.sqrt(found.deviation * start.deviation)
             near, far = (abs(step), far) if apart < _APART[0] else (near, abs(step))
-            narrow = far - near <= 1e-12 * (abs(start.windows.tilt) + far)
+            narrow = far - near <= 1e-12 * (abs(start.counts.tilt) + far)
             if _APART[0] <= apart <= _APART[2] or narrow:
                 return found
             wanted = abs(step) * min(max(_APART[1] / max(apart, 1e-3), 1 / 8), 8)
@@ -251,7 +259,7 @@ class Tilts:
             )
 
 
-def _faded(found: list[Tilted], end: float) -> list[tuple[Tilted, Fade]]:
+def _faded(found: list[TiltedSum], end: float) -> list[tuple[TiltedSum, Fade]]:
     """Tilts with where they are used, up to an end: they fade into each other between their
     means.
     """
@@ -269,13 +277,13 @@ def _faded(found: list[Tilted], end: float) -> list[tuple[Tilted, Fade]]:
     ]
 
 
-def balanced(categories: Categories, times: Integers, total: Total) -> Windows:
-    """Windows, tilted so that the mean of the sum is where the total is, about."""
+def balanced(categories: NoisedCategories, times: Integers, total: Total) -> TiltedCounts:
+    """The counts under the tilt that puts the mean of their sum about where the total is."""
     tilt, low, high, step = 0.0, -math.inf, math.inf, 0.0
     for turn in range(_MOST_STEPS):
-        windows = Windows.of(categories, tilt, total.most_counts)
-        mean = float(times @ windows.mean)
-        deviation = max(math.sqrt(times @ windows.variance), _SMALLEST_DEVIATION)
+        counts = TiltedCounts.of(categories, tilt, total.most_counts)
+        mean = float(times @ counts.mean)
+        deviation = max(math.sqrt(times @ counts.variance), _SMALLEST_DEVIATION)
         pull = total.pull(tilt, mean, deviation)
         if abs(pull) <= _OFF or high - low <= 1e-15 * abs(tilt):
             break
@@ -289,4 +297,4 @@ def balanced(categories: Categories, times: Integers, total: Total) -> Windows:
             tilt += newton
         else:
             tilt = (low + high) / 2
-    return windows
+    return counts

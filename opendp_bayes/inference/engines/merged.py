@@ -1,4 +1,4 @@
-"""Groups of categories as categories, where the counts are known by their laws and not listed."""
+"""Engines that compute laws of groups of categories, and groups as categories of such an engine."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.engines.true_counts import Groups, TrueCounts, summed
+from opendp_bayes.inference.engines.engine import Engine, Groups, summed
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.mathematics.validation import Integers
 
 
-class ByLaws(TrueCounts):
-    """Counts that are known by their laws, as are those of groups of categories."""
+class ByLaws(Engine):
+    """An engine that computes the laws of single categories and of groups of them."""
 
     @abstractmethod
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
@@ -76,11 +76,11 @@ class Merged(ByLaws):
         some = [[place[member] for member in self._groups[group]] for group in categories]
         return Merged(self._whole.given(inside), some)
 
-    def sample(self, size: int, rng: np.random.Generator) -> Any:
-        return self._whole.sample_sums(self._groups, size, rng)
+    def sample(self, draws: int, rng: np.random.Generator) -> Any:
+        return self._whole.sample_sums(self._groups, draws, rng)
 
-    def sample_sums(self, groups: Groups, size: int, rng: np.random.Generator) -> Any:
-        return self._whole.sample_sums([self._members(group) for group in groups], size, rng)
+    def sample_sums(self, groups: Groups, draws: int, rng: np.random.Generator) -> Any:
+        return self._whole.sample_sums([self._members(group) for group in groups], draws, rng)
 
     def _members(self, groups: Sequence[int]) -> list[int]:
         return [member for group in groups for member in self._groups[group]]

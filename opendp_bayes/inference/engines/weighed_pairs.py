@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from opendp_bayes.inference.engines.engine import Generator, Groups
 from opendp_bayes.inference.engines.merged import ByLaws
-from opendp_bayes.inference.engines.true_counts import Generator, Groups
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, graded_edges
 from opendp_bayes.inference.laws.count_laws import CountLaws
@@ -21,7 +21,7 @@ _PIECES, _CHANGE = 16, 0.5
 
 
 class TwoCategories(ByLaws):
-    """Two categories and a public size: a weight for every count of the first, in cells.
+    """The engine of two categories and a public size: only the count of the first is unknown.
 
     `log_likelihood` takes counts of shape `(m, 2)`; near the counts of the first in `around` it may
     have a peak or a kink.
@@ -92,8 +92,8 @@ class TwoCategories(ByLaws):
         ordered = list(categories) == [0, 1]
         return self if ordered else self.merged([[category] for category in categories])
 
-    def sample(self, size: int, rng: Generator) -> Integers:
-        first = self._found[0].draw(np.zeros(size, dtype=np.int64), rng)[0]
+    def sample(self, draws: int, rng: Generator) -> Integers:
+        first = self._found[0].draw(np.zeros(draws, dtype=np.int64), rng)[0]
         return np.column_stack([first, self._size - first])
 
 

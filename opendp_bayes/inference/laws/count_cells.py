@@ -1,4 +1,4 @@
-"""Cells of whole numbers that are short near given points and grow with the distance from them."""
+"""Cells: runs of whole numbers over which a weight is smooth, so that four stand for all."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,6 +18,12 @@ NOTHING = -1e300
 
 #: `(category, counts)` to the logarithm of a weight, elementwise, for real counts.
 LogWeight = Callable[[Integers, Floats], Floats]
+
+
+def log_or_nothing(weights: Floats) -> Floats:
+    """Logarithms of weights, `NOTHING` for 0."""
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(weights), NOTHING)
 
 
 def graded_edges(last: int, around: Iterable[int]) -> Integers:
@@ -53,7 +59,9 @@ def cell_of(values: Integers, edges: Integers) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Runs of counts `first..last` of categories, in the order of category and count."""
+    """Runs of counts `first..last` of several laws, in the order of law and count; `category` tells
+    the law, also where that is one of a sum.
+    """
 
     category: Integers
     first: Integers
@@ -130,11 +138,11 @@ class Cells:
         last = np.minimum(self.last, upper[self.category])
         return Cells(self.category, first, last).where(first <= last)
 
-    def parted(self, place: Integers, chosen: NDArray[np.bool_]) -> "Cells":
-        """The chosen cells that hold a count, one of each, and a smaller one, cut before it."""
-        across = np.flatnonzero(chosen & (self.first < place) & (self.last >= place))
-        first = np.insert(self.first, across + 1, place[across])
-        last = np.insert(self.last, across, place[across] - 1)
+    def parted(self, count: int, chosen: NDArray[np.bool_]) -> "Cells":
+        """The chosen cells that hold a count and a smaller one, cut before it."""
+        across = np.flatnonzero(chosen & (self.first < count) & (self.last >= count))
+        first = np.insert(self.first, across + 1, count)
+        last = np.insert(self.last, across, count - 1)
         return Cells(np.insert(self.category, across, self.category[across]), first, last)
 
     def cut(self, pieces: Integers) -> "Cells":

@@ -1,5 +1,5 @@
-"""Draws from the Dirichlet and the Dirichlet-multinomial distribution, and of one of several, for
-posteriors; never for releases.
+"""The Dirichlet-multinomial law of counts: its logarithms, and draws from it and from Dirichlets,
+for posteriors, never for releases.
 """
 
 import numpy as np

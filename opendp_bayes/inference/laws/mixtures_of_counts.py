@@ -38,8 +38,7 @@ def short_cells(law: CountLaws, alpha: Floats, others: Floats, size: float) -> C
     pieces = np.ceil(np.minimum(lengths, shares / _LARGEST_SHARE))[seen].astype(np.int64)
     found = cells.where(seen).cut(pieces)
     for edge in (_SMALL, max(size - _SMALL + 1, 0.0)):  # beyond them a long cell is one Beta
-        long = _lengths(found, alpha, others, size) > 1
-        found = found.parted(np.full(long.size, int(edge)), long)
+        found = found.parted(int(edge), _lengths(found, alpha, others, size) > 1)
     return found
 
 

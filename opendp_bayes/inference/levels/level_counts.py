@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from opendp_bayes.inference.engines.true_counts import (
+from opendp_bayes.inference.engines.engine import (
     ByDraws,
-    Drawn,
     Generator,
     Groups,
+    IndependentDraws,
     Listed,
 )
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
@@ -94,9 +94,9 @@ class LevelCounts(ByDraws):
         a, b = mean * total, np.maximum(1 - mean, _SMALLEST) * total
         return grouped(a, b, masses, counts.astype(np.float64), b, row)
 
-    def sample(self, size: int, rng: Generator) -> Any:
-        """Draws of the probabilities, or of the counts alone, shape `(size, k)`."""
-        return self._drawn(size, rng)[1 if self.draws_shares else 0]
+    def sample(self, draws: int, rng: Generator) -> Any:
+        """Draws of the probabilities, or of the counts alone, shape `(draws, k)`."""
+        return self._drawn(draws, rng)[1 if self.draws_shares else 0]
 
     def _drawn(self, size: int, rng: Generator) -> tuple[Integers, Floats]:
         """Draws of the counts and of the probabilities, which are the same for every level that is
@@ -127,18 +127,18 @@ class LevelCounts(ByDraws):
             shares[level] = shares[within] * _within(concentration, within, own)
         return drawn[self._nodes], shares[self._own]
 
-    def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Floats:
+    def sample_sums(self, groups: Groups, draws: int, rng: Generator) -> Floats:
         """Draws of the probabilities of groups, some of those that are kept."""
-        return np.asarray(self.drawn.sample_sums(groups, size, rng))
+        return np.asarray(self.drawn.sample_sums(groups, draws, rng))
 
     @cached_property
     def drawn(self) -> "SharesDrawn":
         number = min(max(_KEPT // self._own.size, _FEWEST_DRAWS), _DRAWS)
         counts, shares = self._drawn(number, np.random.default_rng(0))
-        return SharesDrawn(shares, Drawn(counts, np.zeros(counts.shape[1])))
+        return SharesDrawn(shares, IndependentDraws(counts, np.zeros(counts.shape[1])))
 
 
-class SharesDrawn(Drawn):
+class SharesDrawn(IndependentDraws):
     """Independent draws of probabilities, which stand for counts; `counted` are the true counts of
     the same draws.
     """

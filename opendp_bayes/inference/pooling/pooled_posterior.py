@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.engines.true_counts import Listed, TrueCounts
+from opendp_bayes.inference.engines.engine import Engine, Listed
 from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.inference.sampling.markov_chain import Chains
@@ -59,22 +59,22 @@ class PooledPosterior(NoiseAwarePosterior):
     diagnostics : of the Markov chains (`Diagnostics`), for the expected probabilities.
     """
 
-    _true_counts: Concentrations
+    _engine: Concentrations
 
     def __init__(self, categories: tuple[Label, ...], concentrations: Concentrations) -> None:
         super().__init__(cast(Any, None), concentrations, categories)
 
     @property
     def concentration(self) -> Floats:
-        return np.asarray(self._true_counts.rows)
+        return np.asarray(self._engine.rows)
 
     def _made(
         self,
-        true_counts: TrueCounts,
+        engine: Engine,
         categories: tuple[Label, ...],
         axes: tuple[str, ...] = (),
     ) -> "PooledPosterior":
-        return PooledPosterior(categories, cast(Concentrations, true_counts))
+        return PooledPosterior(categories, cast(Concentrations, engine))
 
     def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
         return 0.0

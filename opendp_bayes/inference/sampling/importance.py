@@ -18,7 +18,7 @@ from scipy import special
 
 from opendp_bayes.display.as_table import Shown, seconded, table
 from opendp_bayes.display.sheet import Sheet
-from opendp_bayes.inference.engines.true_counts import Generator, Listed
+from opendp_bayes.inference.engines.engine import Generator, Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import (
     dirichlet_multinomial,
     log_dirichlet_multinomial,

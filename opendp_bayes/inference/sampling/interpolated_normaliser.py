@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from opendp_bayes.inference.engines.true_counts import Generator
+from opendp_bayes.inference.engines.engine import Generator
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet_multinomial
 from opendp_bayes.inference.likelihood.of_counts import Weighing
 from opendp_bayes.inference.sampling.importance import SPARSER, Proposals, Weighted, by_importance

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opendp_bayes.inference.engines.true_counts import Generator, Listed
+from opendp_bayes.inference.engines.engine import Generator, Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.sampling.importance import Proposals, Weighted, by_importance
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -23,13 +23,11 @@ _STEPS = 40
 #: Starts with one category that holds all records, at most.
 _CORNERS = 4
 
-LogLikelihood = Callable[[Integers], Floats]
-
 
 def disagreement(
     found: Listed,
     ess: float,
-    log_likelihood: LogLikelihood,
+    log_likelihood: Callable[[Integers], Floats],
     released: Integers,
     rng: Generator,
 ) -> float:
@@ -74,7 +72,9 @@ def starts(found: Listed, released: Integers) -> Integers:
     return np.vstack([released, best, mean, corners])
 
 
-def climbed(log_likelihood: LogLikelihood, starts: Integers, prior: Floats) -> Integers:
+def climbed(
+    log_likelihood: Callable[[Integers], Floats], starts: Integers, prior: Floats
+) -> Integers:
     """The data set with the highest posterior probability that climbs from some lead to: in each
     step the best move of 1, 4, 16, ... records, or of all, from a category to another.
     """

@@ -10,7 +10,7 @@ from opendp_bayes.inference.answers.comparison import Comparison, DrawnDifferenc
 from opendp_bayes.inference.answers.joint_table import positions_among
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
-from opendp_bayes.inference.engines.true_counts import Generator, TrueCounts
+from opendp_bayes.inference.engines.engine import Engine, Generator
 from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
 from opendp_bayes.mathematics.validation import Floats, Integers, as_size
 from opendp_bayes.release_format.data import Label, Value
@@ -32,7 +32,7 @@ class TablePosterior(NoiseAwarePosterior):
         included; False where the answer follows from what the model assumes besides.
     """
 
-    _true_counts: "TableDraws"
+    _engine: "TableDraws"
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class TablePosterior(NoiseAwarePosterior):
     ) -> None:
         self.axes, self.categories, self.measured = axes, categories, measured
         self._survey, self._given = survey, given  # tables of one are drawn together
-        self._true_counts, self._before = draws, None
+        self._engine, self._on_first_use = draws, None
 
     @property
     def release(self) -> NoReturn:  # type: ignore[override]
@@ -56,7 +56,7 @@ class TablePosterior(NoiseAwarePosterior):
     def learned(self) -> Quantities:
         """The posterior of the `concentration` of every table's prior, which may be a certainty."""
         values = self._survey.concentration
-        draws = TableDraws(values.reshape(*self._true_counts.chains.shape[:2], 1))
+        draws = TableDraws(values.reshape(*self._engine.chains.shape[:2], 1))
         law = OfDraws(lambda *of: draws.source(*of)[:, 0], values.size, draws.independent, 0)
         return Quantities([("concentration", Quantity("concentration", law))])
 
@@ -83,22 +83,22 @@ class TablePosterior(NoiseAwarePosterior):
         if not isinstance(other, TablePosterior) or other._survey is not self._survey:
             return super().compare(other)
         self._check_alike(other)
-        draws = TableDraws(self._true_counts.chains - other._true_counts.chains)
+        draws = TableDraws(self._engine.chains - other._engine.chains)
         laws = DrawnDifferences(draws.rows)
         return Comparison(self.categories, laws, draws.independent, draws.source)
 
     def _made(
-        self, true_counts: TrueCounts, categories: tuple[Label, ...], axes: tuple[str, ...] = ()
+        self, engine: Engine, categories: tuple[Label, ...], axes: tuple[str, ...] = ()
     ) -> "TablePosterior":
-        draws: Any = true_counts
+        draws: Any = engine
         return TablePosterior(self._survey, draws, categories, axes, self._given, self.measured)
 
     @property
     def _number(self) -> int:
-        return len(self._true_counts.rows)
+        return len(self._engine.rows)
 
-    def _effective(self, draws: int, of: TrueCounts | None = None) -> float:
-        behind = (self._true_counts if of is None else of).independent
+    def _effective(self, draws: int, of: Engine | None = None) -> float:
+        behind = (self._engine if of is None else of).independent
         # No row is drawn twice before each was drawn.
         return 1 / (1 / behind + max(1 / draws - 1 / self._number, 0))
 
@@ -143,10 +143,10 @@ class TableDraws(Chains):
         upto = np.cumsum(self.rows, axis=1)[:, ends - 1]
         return np.stack([(upto >= level).mean(axis=0) for level in levels])
 
-    def sample(self, size: int, rng: Generator) -> Any:
+    def sample(self, draws: int, rng: Generator) -> Any:
         """Rows in random order, each once as far as there are enough."""
         n = len(self.rows)
-        return self.rows[rng.permutation(n)[:size] if size <= n else rng.integers(n, size=size)]
+        return self.rows[rng.permutation(n)[:draws] if draws <= n else rng.integers(n, size=draws)]
 
     def source(self, size: int, seed: int | None) -> Floats:
         """Draws of a seed."""

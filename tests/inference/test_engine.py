@@ -15,7 +15,7 @@ from opendp_bayes import (
     SmoothHellingerExponential,
     noise_aware_posterior,
 )
-from opendp_bayes.inference.engines.true_counts import Listed
+from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
@@ -158,7 +158,7 @@ def test_numbers_of_records_many_scales_above_the_release(release):
     expected = (weights / weights.sum()) @ (a / a.sum(axis=1, keepdims=True))
     posterior = noise_aware_posterior(made, size_prior=size_prior)
     assert posterior.mean() == pytest.approx(expected, rel=1e-4)
-    sizes = posterior._true_counts.sample(4000, np.random.default_rng(0)).sum(axis=1)
+    sizes = posterior._engine.sample(4000, np.random.default_rng(0)).sum(axis=1)
     mean = weights @ sets.sum(axis=1) / weights.sum()
     assert sizes.mean() == pytest.approx(mean, abs=5 * sizes.std() / np.sqrt(4000))
 
@@ -348,13 +348,13 @@ def test_draws_of_the_counts_follow_their_posterior(mechanism, release):
     made = release(mechanism, (1, 2, 3), 6, (1.0, 0.5, 2.0))
     sets, weights = brute_force.data_sets(made)
     rng = np.random.default_rng(0)
-    drawn = made.posterior._true_counts.sample(20_000, rng)
+    drawn = made.posterior._engine.sample(20_000, rng)
     assert not oracles.rejects(
         map(tuple, drawn.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True))
     )
     wrong = release(
         type(mechanism)(mechanism.scale * 1.3), (1, 2, 3), 6, (1.0, 0.5, 2.0)
-    ).posterior._true_counts.sample(20_000, rng)
+    ).posterior._engine.sample(20_000, rng)
     assert oracles.rejects(
         map(tuple, wrong.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True))
     )
@@ -363,7 +363,7 @@ def test_draws_of_the_counts_follow_their_posterior(mechanism, release):
 def test_draws_of_the_counts_with_a_private_size(release):
     made = release(LaplaceParameters(0.5, total="private"), (1, 2), None)
     sets, weights = brute_force.data_sets(made, 30)
-    drawn = made.posterior._true_counts.sample(20_000, np.random.default_rng(0))
+    drawn = made.posterior._engine.sample(20_000, np.random.default_rng(0))
     assert not oracles.rejects(
         map(tuple, drawn.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True))
     )

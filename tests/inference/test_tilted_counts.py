@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from opendp_bayes.inference.convolution.tilted_counts import Windows, modes
+from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts, modes
 from opendp_bayes.inference.laws.count_cells import Cells
 from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
@@ -40,20 +40,20 @@ def test_cells_are_cut_and_bounded():
 @pytest.mark.parametrize("law", [DiscreteLaplace(9.0), DiscreteGaussian(30.0)])
 def test_moments_against_every_count(law, tilt):
     categories = known(law, (100, -40, 5, 60), (1.0, 0.02, 30.0, 1e-4))
-    windows = Windows.of(categories, tilt, 3000)
+    tilted = TiltedCounts.of(categories, tilt, 3000)
     counts = np.arange(3001)
     for i in range(4):
         row = np.full(3001, i)
-        logs = categories.log_weight(row, counts, windows.anchor) + tilt * counts
+        logs = categories.log_weight(row, counts, tilted.anchor) + tilt * counts
         p = special.softmax(logs)
         mean = p @ counts
         std = np.sqrt(p @ (counts - mean) ** 2)
-        assert windows.mean[i] == pytest.approx(mean, abs=1e-3 * std)
-        assert np.sqrt(windows.variance[i]) == pytest.approx(std, rel=1e-3)
-        first, last = windows.ends
+        assert tilted.mean[i] == pytest.approx(mean, abs=1e-3 * std)
+        assert np.sqrt(tilted.variance[i]) == pytest.approx(std, rel=1e-3)
+        first, last = tilted.ends
         assert p[: first[i]].sum() + p[last[i] + 1 :].sum() < 1e-15
         at = np.array([mean // 1])
-        found = windows.log_probability(np.array([i]), at)
+        found = tilted.log_probability(np.array([i]), at)
         assert np.exp(found) == pytest.approx(p[int(at[0])], rel=1e-3)
 
 
@@ -71,7 +71,7 @@ def test_modes_of_narrow_peaks_are_found_in_a_wide_range():
 
 def test_few_cells_hold_a_billion_counts():
     categories = known(DiscreteLaplace(1e7), (3 * 10**8, 5), (0.5, 1e-6))
-    cells = Windows.of(categories, 0.0, 10**9).cells
+    cells = TiltedCounts.of(categories, 0.0, 10**9).cells
     assert cells.first.size < 1000
     for i in range(2):
         first, last = cells.first[cells.category == i], cells.last[cells.category == i]

@@ -1,32 +1,21 @@
-"""Counts whose sum is public, or private and near where one tilt puts it."""
+"""What stands beside each node: the records of all other categories, summed over the numbers of
+records.
+"""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy import fft, special
+from scipy import fft
 
-from opendp_bayes.inference.convolution.lattices import (
-    Lattices,
-    aligned,
-    quantiles,
-    spread,
-)
-from opendp_bayes.inference.convolution.number_of_records import Total
-from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
-from opendp_bayes.inference.convolution.sums_by_pairs import Shape, SumLaws, SumsByPairs
-from opendp_bayes.inference.convolution.tilted_counts import Windows
-from opendp_bayes.inference.convolution.tilts import NO_FADE, Fade
-from opendp_bayes.inference.laws.count_cells import NOTHING, Cells
+from opendp_bayes.inference.convolution.lattices import Lattices, quantiles
+from opendp_bayes.inference.convolution.sums_by_pairs import Outline, SumLaws
+from opendp_bayes.inference.convolution.tilted_tree import TiltedTree
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins
-from opendp_bayes.inference.laws.refinement import refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Numbers of records are listed where their range is below so many steps of a lattice.
 _FEW_STEPS = 8.0
-#: Numbers of records that weigh less than `exp(-_DEPTH)` of the largest are left out.
-_DEPTH = 24.0
 #: Points at which laws are read at once.
 _BLOCK = 1 << 21
 #: Relative weight of what is left out.
@@ -37,134 +26,6 @@ _CLOSE_STEPS = 16
 _BEND = 0.15
 _SMALLEST = float(np.finfo(float).tiny)
 _FIELDS = ("point", "weight", "mean", "variance")
-
-
-class PartOfTotal:
-    """Counts of the rows of `windows`, whose tilt suits the numbers of records that `fade` leaves.
-
-    `row`, shape `(k,)`, tells the row of each category, which `plan` sums up, one for all tilts;
-    `origin` is a count of every row from which logarithms count.
-    """
-
-    def __init__(
-        self,
-        windows: Windows,
-        row: Integers,
-        plan: PlanOfSums,
-        total: Total,
-        origin: Integers,
-        concentration: float,
-        fade: Fade = NO_FADE,
-    ) -> None:
-        self.windows, self.total, self._fade = windows, total, fade
-        self.concentration = concentration
-        multiplicity = np.bincount(row)
-        self._constant = windows.log_sum(multiplicity, origin)
-        self.plan = plan
-        lowest = max(float(total.lowest), fade.first)
-        highest = min(float(total.highest), fade.fourth)
-        self.sums = SumsByPairs(windows, plan, lowest, highest)
-        self._ends = lowest, highest
-
-    @property
-    def tilt(self) -> float:
-        """The tilt of the weights."""
-        return self.windows.tilt
-
-    @cached_property
-    def _whole(self) -> SumLaws:
-        return self.sums.laws.composite(np.array([self.plan.root]))
-
-    def log_size(self, sizes: Floats) -> Floats:
-        """Logarithms of the weights of numbers of records, without those of the counts' tilt."""
-        inside = (sizes >= self._ends[0]) & (sizes <= self._ends[1])
-        known = self.total.log_weight(np.clip(sizes, self.total.lowest, self.total.highest))
-        with np.errstate(divide="ignore"):
-            log_fade = np.log(self._fade(sizes))
-        weight = known + log_fade - self.tilt * sizes + self._constant
-        return np.maximum(np.where(inside, weight, NOTHING), NOTHING)
-
-    def log_total(self, _row: Integers, sizes: Floats) -> Floats:
-        """Logarithms of the weights of numbers of records, with those of all counts."""
-        with np.errstate(divide="ignore"):
-            log_whole = np.log(self._whole.density(np.zeros(sizes.shape, dtype=np.int64), sizes))
-        return np.maximum(self.log_size(sizes) + log_whole, NOTHING)
-
-    @cached_property
-    def size_cells(self) -> Cells:
-        """Cells of the number of records."""
-        total = self.total
-        if total.is_point:
-            return Cells(np.zeros_like(total.seeds), total.seeds, total.seeds)
-        shape, root = self.sums.laws.shape, self.plan.root
-        lowest = int(max(self._ends[0], shape.low[root]))
-        highest = int(max(min(self._ends[1], shape.high[root]), lowest))
-        mean, deviation = shape.mean[root], np.sqrt(shape.variance[root])
-        around = mean + deviation * np.linspace(-9, 9, 37)
-        starts = np.clip([*total.seeds, *around, lowest], lowest, highest)
-        starts = np.unique(starts.astype(np.int64))
-        cells = Cells(np.zeros_like(starts), starts, np.append(starts[1:] - 1, highest))
-        return refined(self.log_total, cells, 1)
-
-    @cached_property
-    def listed(self) -> tuple[Floats, Floats]:
-        """Numbers of records that stand for all, and logarithms of their weights without those of
-        the counts.
-        """
-        cells = self.size_cells
-        whole = cells.log_masses(self.log_total)[cells.used]
-        found = cells.log_masses(lambda _, sizes: self.log_size(sizes))[cells.used]
-        kept = whole > whole.max() - _DEPTH
-        return cells.nodes[cells.used][kept], found[kept]
-
-    @cached_property
-    def log_evidence(self) -> float:
-        """Logarithm of the sum of all weights, comparable between tilts."""
-        return float(special.logsumexp(self.size_cells.log_masses(self.log_total)))
-
-    def deviations(self, nodes: Integers, alpha: Floats, others: Floats) -> Floats:
-        """About the deviations of the logits of nodes' probabilities; `alpha` and `others` are
-        the priors of theirs and of all other categories.
-        """
-        shape, root = self.sums.laws.shape, self.plan.root
-        a, b = alpha + shape.mean[nodes], np.maximum(shape.mean[root] - shape.mean[nodes], 0.0)
-        rest = np.maximum(shape.variance[root] - shape.variance[nodes], 0.0)
-        b += others
-        return np.sqrt(1 / a + 1 / b + shape.variance[nodes] / a**2 + rest / b**2)
-
-    def beside(self, nodes: Integers, bins: Bins) -> "Listed | Smooth":
-        """Choose how to sum over the records beside the counts of some nodes, which are told apart
-        in bins.
-        """
-        rests = self.sums.rests(nodes)
-        if self.total.is_point or self._is_narrow(int(rests.whole.step.max())):
-            return Listed(rests, *self.listed, bins)
-        return Smooth(self, rests, self.sums.laws.shape.of(nodes), bins)
-
-    def _is_narrow(self, step: int) -> bool:
-        """True if the weights of numbers of records are too narrow or too bent for a step."""
-        if step == 1:
-            return False
-        sizes = self.listed[0]
-        if np.ptp(sizes) < _FEW_STEPS * step:
-            return True
-        inside = (sizes - step > self._ends[0]) & (sizes + step < self._ends[1])
-        inside &= sizes >= _CLOSE_STEPS * step
-        sizes = sizes[inside]
-        known = self.total.log_weight
-        bend = known(sizes - step) + known(sizes + step) - 2 * known(sizes)
-        return bool(np.any(np.abs(bend) > _BEND))
-
-    def lattice(self, step: int, origin: int, points: int) -> Floats:
-        """The weights of numbers of records over the largest, in steps from one on."""
-        cells = self.size_cells.within(np.array([origin]), np.array([origin + step * points]))
-        cells = aligned(cells, np.array([origin]), np.array([step]))
-        used = cells.used
-        log_masses = cells.log_masses(lambda _, sizes: self.log_size(sizes))[used]
-        masses = np.exp(log_masses - self.listed[1].max())
-        row = np.zeros(masses.size, dtype=np.int64)
-        made = spread(row, cells.nodes[used], masses, np.array([origin]), np.array([step]), points)
-        return made.masses[0] / step
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,45 +63,47 @@ class Completions:
         )
 
 
-class Listed:
-    """`sum_j weight_j rest(n_j - x)` over listed numbers of records."""
+class ListedBeside:
+    """The weight `sum_j weight_j rest(n_j - x)` of what completes a count x to listed numbers of
+    records `n_j`; `rest` is the law of the sum of all others, a row of `laws` for each node.
+    """
 
     #: The least that a deviation within these weights can be, for each row; one number of records
     #: alone does not blur what is narrow.
     narrow: Floats | float = np.inf
 
-    def __init__(self, rests: SumLaws, sizes: Floats, log_weights: Floats, bins: Bins) -> None:
+    def __init__(self, laws: SumLaws, sizes: Floats, log_weights: Floats, bins: Bins) -> None:
         self._bins, self.log_scale = bins, float(log_weights.max())
-        self._rests, self._sizes = rests, sizes
+        self._laws, self._sizes = laws, sizes
         if sizes.size == 1:
-            self.narrow = rests.narrow
+            self.narrow = laws.narrow
         self._weights = np.exp(log_weights - self.log_scale)
 
-    def seeds(self, shape: Shape) -> Floats:
+    def seeds(self, outline: Outline) -> Floats:
         """Counts between which there is no narrow peak, for each row; shape `(rows, m)`."""
-        own = self._rests.seeds()
+        own = self._laws.seeds()
         some = np.unique(np.quantile(self._sizes, [0, 0.25, 0.5, 0.75, 1]).round())
         return np.concatenate([size - own for size in some], axis=1)
 
-    def pairs(self, row: Integers, counts: Floats) -> tuple[Floats, Floats]:
+    def _pairs(self, row: Integers, counts: Floats) -> tuple[Floats, Floats]:
         """Records left to the others, and their weights, shapes `(counts, sizes)`."""
         left = self._sizes - counts[:, None]
         rows = np.broadcast_to(row[:, None], left.shape)
-        density = self._rests.density(rows.ravel(), left.ravel()).reshape(left.shape)
+        density = self._laws.density(rows.ravel(), left.ravel()).reshape(left.shape)
         return left, self._weights * density
 
     def weights(self, row: Integers, counts: Floats) -> Floats:
         """The weight of what completes each count, elementwise, over `exp(log_scale)`."""
         found = np.empty(counts.shape)
         for part in self._blocks(counts.size):
-            found[part] = self.pairs(row[part], counts[part])[1].sum(axis=1)
+            found[part] = self._pairs(row[part], counts[part])[1].sum(axis=1)
         return found
 
     def completions(self, row: Integers, counts: Floats) -> Completions:
         """Records in the other categories beside each count, in parts of similar ones."""
         found = []
         for part in self._blocks(counts.size):
-            rest, weights = self.pairs(row[part], counts[part])
+            rest, weights = self._pairs(row[part], counts[part])
             seen = weights > _NEGLIGIBLE * weights.sum(axis=1, keepdims=True)
             point = np.nonzero(seen)[0]
             rest, point = rest[seen], point + part.start
@@ -253,42 +116,37 @@ class Listed:
         return [slice(start, start + block) for start in range(0, size, block)]
 
 
-class Smooth:
-    """`sum_r rest(r) weight(x + r)`, each bin of r apart: on lattices with the steps of the rest,
-    but one by one where these steps are too long to tell small r apart. Answers what `Listed` does.
+class SmoothBeside:
+    """The weight `sum_r rest(r) weight(x + r)` of what completes a count x, each bin of r apart: on
+    lattices with the steps of the rest, but one by one where these steps are too long to tell small
+    r apart. Answers what `ListedBeside` does.
     """
 
     narrow = np.inf
 
-    def __init__(self, part: PartOfTotal, rests: SumLaws, shape: Shape, bins: Bins) -> None:
-        self._part, self.log_scale = part, float(part.listed[1].max())
-        whole = rests.whole
+    def __init__(self, tree: TiltedTree, laws: SumLaws, outline: Outline, bins: Bins) -> None:
+        self._tree, self.log_scale = tree, float(tree.listed[1].max())
+        whole = laws.whole
         ends = np.where((whole.step > 1) & (whole.origin == 0), _CLOSE_STEPS * whole.step, 0)
-        self._near = _Near.of(rests, ends, bins)
+        self._near = _Near.of(laws, ends, bins)
         rest = whole.origin[:, None] + whole.step[:, None] * np.arange(whole.points)
         far = np.where(rest < ends[:, None], 0.0, np.where(rest == ends[:, None], 0.5, 1.0))
         far[ends == 0] = 1.0
-        fewest, most = (end(part.listed[0]) for end in (np.min, np.max))
-        seen = (whole.masses > _NEGLIGIBLE) & (rest <= most - shape.low[:, None])
+        fewest, most = (end(tree.listed[0]) for end in (np.min, np.max))
+        seen = (whole.masses > _NEGLIGIBLE) & (rest <= most - outline.low[:, None])
         last = int(np.flatnonzero(np.any(seen, axis=0)).max(initial=0)) + 1
         rest, masses = rest[:, :last].astype(np.float64), np.where(seen, whole.masses * far, 0.0)
-        high = np.minimum(shape.high, most - np.minimum(whole.origin, ends))
-        low = np.minimum(np.maximum(shape.low, fewest - rest[:, -1]), high)
-        self._set(part, rest, masses[:, :last], whole, replace(shape, low=low, high=high), bins)
+        high = np.minimum(outline.high, most - np.minimum(whole.origin, ends))
+        low = np.minimum(np.maximum(outline.low, fewest - rest[:, -1]), high)
+        self._set(rest, masses[:, :last], whole, replace(outline, low=low, high=high), bins)
 
     def _set(
-        self,
-        part: PartOfTotal,
-        rest: Floats,
-        masses: Floats,
-        whole: Lattices,
-        shape: Shape,
-        known: Bins,
+        self, rest: Floats, masses: Floats, whole: Lattices, outline: Outline, known: Bins
     ) -> None:
         """Lattices of the sums over each bin, and of its first and second moments."""
         step = whole.step
-        origin = np.floor(shape.low / step).astype(np.int64) * step
-        points = int(np.max((shape.high - origin) / step)) + 4
+        origin = np.floor(outline.low / step).astype(np.int64) * step
+        points = int(np.max((outline.high - origin) / step)) + 4
         bins = known.of(np.arange(step.size)[:, None], rest)
         first = np.where(masses > 0, bins, bins.max()).min(axis=1, keepdims=True)
         bins = np.where(masses > 0, bins - first, -1)
@@ -303,7 +161,7 @@ class Smooth:
         needed = points + rest.shape[1] - 1
         begin = origin + whole.origin
         table = {
-            each: part.lattice(each, int(begin[step == each].min()), int(extent))
+            each: self._tree.lattice(each, int(begin[step == each].min()), int(extent))
             for each in np.unique(step).tolist()
             for extent in [np.ptp(begin[step == each]) // each + needed]
         }
@@ -316,14 +174,14 @@ class Smooth:
         self._laws = [Lattices(origin, step, each) for each in found]
         self._whole = Lattices(origin, step, found[::3].sum(axis=0))
 
-    def seeds(self, shape: Shape) -> Floats:
+    def seeds(self, outline: Outline) -> Floats:
         whole = self._laws[0]
         weights = np.sum([np.maximum(law.masses, 0) for law in self._laws[::3]], axis=0)
         places = whole.origin[:, None] + whole.step[:, None] * np.arange(whole.points)
-        beyond = (places > shape.high[:, None]) | (places < shape.low[:, None])
+        beyond = (places > outline.high[:, None]) | (places < outline.low[:, None])
         far = quantiles(Lattices(whole.origin, whole.step, np.where(beyond, 0.0, weights)))
-        around = np.sqrt(shape.variance)[:, None] * np.linspace(-4, 4, 17)
-        return np.concatenate([far, shape.mean[:, None] + around], axis=1)
+        around = np.sqrt(outline.variance)[:, None] * np.linspace(-4, 4, 17)
+        return np.concatenate([far, outline.mean[:, None] + around], axis=1)
 
     def weights(self, row: Integers, counts: Floats) -> Floats:
         far = np.maximum(self._whole.read(row, counts), 0.0)
@@ -334,7 +192,7 @@ class Smooth:
         masses = self._near.masses[row]
         found, seen = np.zeros(masses.shape), masses > 0
         sizes = (self._near.sums[row] + counts[:, None])[seen]
-        found[seen] = masses[seen] * np.exp(self._part.log_size(sizes) - self.log_scale)
+        found[seen] = masses[seen] * np.exp(self._tree.log_size(sizes) - self.log_scale)
         return found
 
     def completions(self, row: Integers, counts: Floats) -> Completions:
@@ -355,7 +213,32 @@ class Smooth:
         return Completions.joined(found)
 
 
-Beside = Listed | Smooth
+Beside = ListedBeside | SmoothBeside
+
+
+def beside_nodes(tree: TiltedTree, nodes: Integers, bins: Bins) -> Beside:
+    """What stands beside some nodes, with the records in the others told apart by `bins`: number by
+    number where the numbers of records are few, else on lattices.
+    """
+    laws = tree.sums.beside(nodes)
+    if tree.total.is_point or _is_narrow(tree, int(laws.whole.step.max())):
+        return ListedBeside(laws, *tree.listed, bins)
+    return SmoothBeside(tree, laws, tree.sums.laws.outline.of(nodes), bins)
+
+
+def _is_narrow(tree: TiltedTree, step: int) -> bool:
+    """True if the weights of numbers of records are too narrow or too bent for a step."""
+    if step == 1:
+        return False
+    sizes = tree.listed[0]
+    if np.ptp(sizes) < _FEW_STEPS * step:
+        return True
+    inside = (sizes - step > tree.lowest) & (sizes + step < tree.highest)
+    inside &= sizes >= _CLOSE_STEPS * step
+    sizes = sizes[inside]
+    known = tree.total.log_weight
+    bend = known(sizes - step) + known(sizes + step) - 2 * known(sizes)
+    return bool(np.any(np.abs(bend) > _BEND))
 
 
 def _correlated(factors: Floats, weights: Floats) -> Floats:

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from opendp_bayes.inference.convolution.beside import ListedBeside, SmoothBeside
 from opendp_bayes.inference.convolution.number_of_records import private
-from opendp_bayes.inference.convolution.part_of_total import Listed, PartOfTotal, Smooth
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
-from opendp_bayes.inference.convolution.tilts import Fade, balanced
+from opendp_bayes.inference.convolution.tilted_tree import TiltedTree
+from opendp_bayes.inference.convolution.tilts import NO_FADE, Fade, balanced
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins
 from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
@@ -18,39 +19,38 @@ PRIOR = np.array([1.0, 0.1, 5.0, 0.5])
 def part(law, drawn, prior=PRIOR):
     categories = categories_of(drawn, prior, law)
     total = private(categories, None)
-    windows = balanced(categories, np.ones(4), total)
+    tilted = balanced(categories, np.ones(4), total)
     origin = np.zeros(4, dtype=np.int64)
-    row = np.arange(4)
-    plan = PlanOfSums.of(row, np.sqrt(windows.variance))
-    return PartOfTotal(windows, row, plan, total, origin, float(prior.sum()))
+    plan = PlanOfSums.of(np.arange(4), np.sqrt(tilted.variance))
+    return TiltedTree(tilted, np.ones(4), plan, total, origin, NO_FADE)
 
 
 def rest_of(made, row):
     """The law of the others and the weights of numbers of records, one by one."""
     counts, law = np.arange(LAST + 1.0), np.ones(1)
     for i in set(range(4)) - {row}:
-        own = np.exp(made.windows.log_probability(np.full(LAST + 1, i), counts))
+        own = np.exp(made.tilted.log_probability(np.full(LAST + 1, i), counts))
         law = np.convolve(law, own)[: LAST + 1]
     return law
 
 
-@pytest.mark.parametrize("kind", [Listed, Smooth])
+@pytest.mark.parametrize("kind", [ListedBeside, SmoothBeside])
 @pytest.mark.parametrize("law", [DiscreteLaplace(9.0), DiscreteGaussian(20.0)])
 def test_what_completes_counts(kind, law):
     made = part(law, [60, 20, 90, 40])
     bins = Bins(PRIOR.sum() - PRIOR, np.full(4, 0.3))
-    rests = made.sums.rests(np.arange(4))
-    if kind is Smooth:
-        found = Smooth(made, rests, made.sums.laws.shape.of(np.arange(4)), bins)
+    laws = made.sums.beside(np.arange(4))
+    if kind is SmoothBeside:
+        found = SmoothBeside(made, laws, made.sums.laws.outline.of(np.arange(4)), bins)
     else:
-        found = Listed(rests, *made.listed, bins)
+        found = ListedBeside(laws, *made.listed, bins)
     counts = np.arange(150.0)
     for row in range(4):
         law_of_rest = rest_of(made, row)
         size = counts[:, None] + np.arange(LAST + 1)
         right = np.exp(made.log_size(size) - found.log_scale) * law_of_rest
         weights = found.weights(np.full(150, row), counts)
-        own = np.exp(made.windows.log_probability(np.full(150, row), counts))
+        own = np.exp(made.tilted.log_probability(np.full(150, row), counts))
         law_of_count, wanted = own * weights, own * right.sum(axis=1)
         assert law_of_count == pytest.approx(wanted, abs=1e-4 * wanted.sum())
         known = found.completions(np.full(150, row), counts)

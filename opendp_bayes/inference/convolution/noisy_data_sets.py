@@ -1,4 +1,4 @@
-"""Counts of different records of the same probabilities, each released with noise of its own: the
+"""Data sets of different records with the same probabilities, each released with its own noise: the
 weights of one category's counts, and the windows that hold what they weigh.
 """
 
@@ -33,7 +33,7 @@ def check_entries(entries: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class NoisyDataSet:
-    """Counts with noise, and their number where it is public."""
+    """One data set: its counts with noise, and its number of records where that is public."""
 
     noisy: DrawnCounts
     size: int | None
@@ -49,9 +49,9 @@ class NoisyDataSet:
 
     def window(self, category: int) -> Window:
         """The least and the largest of the counts of a category that the noise leaves."""
-        look, k = self.noisy, self.noisy.drawn.size
-        reach = look.noise.reach(_DEPTH)
-        if not look.noised[category]:  # what the others leave
+        noisy, k = self.noisy, self.noisy.drawn.size
+        reach = noisy.noise.reach(_DEPTH)
+        if not noisy.noised[category]:  # what the others leave
             reach = int(np.ceil(reach * np.sqrt(k - 1)))
         middle = self.middle(category)
         return max(middle - reach, 0), min(middle + reach, self.highest)
@@ -62,7 +62,7 @@ class NoisyDataSet:
 
 
 def widened(
-    looks: Sequence[NoisyDataSet],
+    data_sets: Sequence[NoisyDataSet],
     category: int,
     alpha: float,
     rates: Floats,
@@ -77,13 +77,13 @@ def widened(
     found = list(windows)
     while True:
         check_entries(float(np.prod([last - first + 1.0 for first, last in found])))
-        peak, heights = _at_ends(looks, category, alpha, rates, found)
+        peak, heights = _at_ends(data_sets, category, alpha, rates, found)
         wider = [
             (
                 max(first - (last - first + 1), 0) if lower > -_LEAST else first,
-                min(last + (last - first + 1), look.highest) if upper > -_LEAST else last,
+                min(last + (last - first + 1), each.highest) if upper > -_LEAST else last,
             )
-            for look, (first, last), (lower, upper) in zip(looks, found, heights, strict=True)
+            for each, (first, last), (lower, upper) in zip(data_sets, found, heights, strict=True)
         ]
         if wider == found:
             return found, peak
@@ -91,20 +91,24 @@ def widened(
 
 
 def _at_ends(
-    looks: Sequence[NoisyDataSet], category: int, alpha: float, rates: Floats, windows: list[Window]
+    data_sets: Sequence[NoisyDataSet],
+    category: int,
+    alpha: float,
+    rates: Floats,
+    windows: list[Window],
 ) -> tuple[float, list[tuple[float, float]]]:
     """The sum of the counts of the largest weight; and for each data set the largest logarithms of
     weights at both ends of its window, relative to that. On a grid that is fine near what was
     drawn.
     """
-    points = max(int(_GRID ** (1 / len(looks))), 5)
-    pairs = zip(looks, windows, strict=True)
-    axes = [_spread(look.middle(category), window, points) for look, window in pairs]
+    points = max(int(_GRID ** (1 / len(data_sets))), 5)
+    pairs = zip(data_sets, windows, strict=True)
+    axes = [_spread(each.middle(category), window, points) for each, window in pairs]
     grid = np.meshgrid(*axes, indexing="ij", sparse=True)
     sums = sum(grid)
     log_weights = special.gammaln(alpha + sums)
-    for look, counts, rate in zip(looks, grid, rates.tolist(), strict=True):
-        log_weights = log_weights + look.log_weights(category, counts) + rate * counts
+    for each, counts, rate in zip(data_sets, grid, rates.tolist(), strict=True):
+        log_weights = log_weights + each.log_weights(category, counts) + rate * counts
     log_weights = log_weights - log_weights.max()
     heights = []
     for axis in range(len(axes)):
@@ -131,11 +135,11 @@ def counts_of(windows: Sequence[Window]) -> list[Integers]:
 
 
 def table_of(
-    looks: Sequence[NoisyDataSet], category: int, alpha: float, windows: Sequence[Window]
+    data_sets: Sequence[NoisyDataSet], category: int, alpha: float, windows: Sequence[Window]
 ) -> Floats:
     """Logarithms of the weights of a category's counts, with an axis for each data set."""
     grid = np.meshgrid(*counts_of(windows), indexing="ij", sparse=True)
     log_table = special.gammaln(alpha + sum(grid))
-    for look, counts in zip(looks, grid, strict=True):
-        log_table = log_table + look.log_weights(category, counts)
+    for each, counts in zip(data_sets, grid, strict=True):
+        log_table = log_table + each.log_weights(category, counts)
     return np.asarray(log_table)

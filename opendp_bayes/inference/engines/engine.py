@@ -1,6 +1,6 @@
-"""Posterior of the true counts given a release: what every way to find it answers, and the answers
-by listing all possible data sets where they are few enough. The posterior given noise on the counts
-is in `counts_given_noise`; those by draws are in `markov_chain` and `importance`.
+"""The questions that every engine answers about the counts given a release, and the answers where
+all data sets are listed, or draws of them. For noise on the counts the engine is
+`counts_given_noise`, and `markov_chain` and `importance` draw.
 
 The probabilities given the counts are Dirichlet, so nothing else is needed.
 """
@@ -32,15 +32,15 @@ _COMPONENTS_OF_SHARES, _NARROWEST, _SMALLEST = 64, 1e-14, 1e-100
 Groups = Sequence[Sequence[int]]
 
 
-class TrueCounts(ABC):
-    """The posterior distribution of the counts that a release was made from, and of the
-    probabilities of their categories.
+class Engine(ABC):
+    """One way to find the posterior of the counts that a release was made from, which are not
+    known to it, and of the probabilities of their categories.
 
     Attributes
     ----------
     prior : concentration of the prior of the probabilities, shape `(k,)`.
-    draws_shares : True where draws are of the probabilities up to a factor, which stand for counts
-        and prior; `counted` has the counts.
+    draws_shares : True where a prior was learned: draws are then of the probabilities themselves,
+        up to a factor, in place of counts and prior, and `counted` has the counts.
     diagnostics : of the draws that it rests on; None where it rests on none.
     independent : independent draws that it rests on; infinite where it is computed.
     """
@@ -48,15 +48,15 @@ class TrueCounts(ABC):
     prior: Floats
     draws_shares = False
     diagnostics: Any = None
-    _counted: "TrueCounts | None" = None
+    _counted: "Engine | None" = None
 
     @property
     def independent(self) -> float:
         return np.inf if self.diagnostics is None else float(self.diagnostics.ess.min())
 
     @property
-    def counted(self) -> "TrueCounts":
-        """The counts alone."""
+    def counted(self) -> "Engine":
+        """An engine whose draws are of the counts: itself, but where `draws_shares`."""
         return self if self._counted is None else self._counted
 
     @property
@@ -75,12 +75,12 @@ class TrueCounts(ABC):
         """The law of their sum, the number of records."""
 
     @abstractmethod
-    def sample(self, size: int, rng: Generator) -> Any:
-        """Draws of the counts, shape `(size, k)`."""
+    def sample(self, draws: int, rng: Generator) -> Any:
+        """Draw the counts, shape `(draws, k)`."""
 
-    def sample_sums(self, groups: Groups, size: int, rng: Generator) -> Any:
-        """Draws of the counts of groups, which have every category once, shape `(size, groups)`."""
-        return summed(self.sample(size, rng), groups)
+    def sample_sums(self, groups: Groups, draws: int, rng: Generator) -> Any:
+        """Draw the counts of groups, which have every category once, shape `(draws, groups)`."""
+        return summed(self.sample(draws, rng), groups)
 
     def shares(self, counts: Any, rng: Generator, groups: Groups | None = None) -> Floats:
         """Draw the probabilities given draws of the counts, or of those of groups."""
@@ -91,11 +91,11 @@ class TrueCounts(ABC):
         )
 
     @abstractmethod
-    def merged(self, groups: Groups) -> "TrueCounts":
+    def merged(self, groups: Groups) -> "Engine":
         """The counts of groups of categories; every category is in one group."""
 
     @abstractmethod
-    def given(self, categories: Sequence[int]) -> "TrueCounts":
+    def given(self, categories: Sequence[int]) -> "Engine":
         """The counts of two or more categories, and their probabilities divided by the sum of
         these.
         """
@@ -107,11 +107,13 @@ class TrueCounts(ABC):
         """
 
     def at_least(self, ends: Integers, levels: Floats) -> Floats:
-        """The probability that they hold at least each level, shape `(levels, ends)`."""
+        """The probability that the first categories together, for so many of them as `ends` says,
+        hold at least each level; shape `(levels, ends)`.
+        """
         return 1 - self.cumulative(ends).cdf(levels[:, None])
 
 
-class Listed(TrueCounts):
+class Listed(Engine):
     """Every data set, shape `(c, k)`, with its weight, or draws of them."""
 
     def __init__(self, counts: Any, log_weights: Floats, prior: Floats) -> None:
@@ -166,11 +168,11 @@ class Listed(TrueCounts):
         self.diagnostics = replace(self.diagnostics, **found)
         return self
 
-    def sample(self, size: int, rng: Generator) -> Any:
-        return self.rows[rng.choice(len(self.rows), size=size, p=self.weights)]
+    def sample(self, draws: int, rng: Generator) -> Any:
+        return self.rows[rng.choice(len(self.rows), size=draws, p=self.weights)]
 
 
-class Drawn(Listed):
+class IndependentDraws(Listed):
     """Independent draws of the counts, shape `(m, k)`."""
 
     def __init__(self, counts: Any, prior: Floats) -> None:
@@ -180,19 +182,17 @@ class Drawn(Listed):
     def independent(self) -> float:
         return len(self.rows)
 
-    def _of(self, part: Callable[[Any], Any]) -> "Drawn":
-        return Drawn(part(self.rows), part(self.prior))
+    def _of(self, part: Callable[[Any], Any]) -> "IndependentDraws":
+        return IndependentDraws(part(self.rows), part(self.prior))
 
 
-class ByDraws(TrueCounts):
-    """Counts of which single categories are known by their laws, and several of them together by
-    draws.
-    """
+class ByDraws(Engine):
+    """Laws of single categories are computed; of several together there are draws."""
 
     @property
     @abstractmethod
     def drawn(self) -> Listed:
-        """Draws of all categories."""
+        """Draws of all categories together."""
 
     def merged(self, groups: Groups) -> Listed:
         return self.drawn.merged(groups)

@@ -20,9 +20,9 @@ def test_the_mean_of_the_sum_is_put_at_a_public_size(scale, size):
     categories = known([30, 200, -5], scale)
     times = np.array([1, 1, 2])
     total = public(size, 4.0)
-    windows = balanced(categories, times, total)
-    deviation = max(np.sqrt(times @ windows.variance), 1e-3)
-    assert abs(times @ windows.mean - size) <= 0.3 * deviation
+    tilted = balanced(categories, times, total)
+    deviation = max(np.sqrt(times @ tilted.variance), 1e-3)
+    assert abs(times @ tilted.mean - size) <= 0.3 * deviation
 
 
 def test_a_private_size_is_pulled_to_its_prior():
@@ -33,8 +33,8 @@ def test_a_private_size_is_pulled_to_its_prior():
         (stats.randint(700, 800), 600, 800),
     ]:
         total = private(categories, prior)
-        windows = balanced(categories, times, total)
-        assert low < windows.mean.sum() < high
+        tilted = balanced(categories, times, total)
+        assert low < tilted.mean.sum() < high
 
 
 def test_weights_and_ranges_of_private_sizes():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from opendp_bayes.inference.convolution.noised_categories import Categories, hardness
+from opendp_bayes.inference.convolution.noised_categories import NoisedCategories, hardness
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising, log_rising_factorial
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from tests.helpers.given_noise import categories_of
@@ -72,7 +72,7 @@ def test_the_bend_of_all_looks_is_that_of_the_sum_of_their_logarithms():
 
     def bend(*laws):
         looks = tuple(DrawnCounts.of([5], law) for law in laws)
-        return Categories(looks, np.ones(1)).bend
+        return NoisedCategories(looks, np.ones(1)).bend
 
     assert bend(DiscreteGaussian(3.0), DiscreteGaussian(4.0)) == pytest.approx(2.4)
     assert bend(DiscreteGaussian(3.0), DiscreteLaplace(4.0)) == pytest.approx(3.0)

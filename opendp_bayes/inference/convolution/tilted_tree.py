@@ -1,0 +1,121 @@
+"""The tree of sums under one tilt, and the weights of the numbers of records that it serves."""
+
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from opendp_bayes.inference.convolution.lattices import aligned, spread
+from opendp_bayes.inference.convolution.number_of_records import Total
+from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
+from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws, SumsByPairs
+from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
+from opendp_bayes.inference.convolution.tilts import Fade
+from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, log_or_nothing
+from opendp_bayes.inference.laws.refinement import refined
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Numbers of records that weigh less than `exp(-_DEPTH)` of the largest are left out.
+_DEPTH = 24.0
+
+
+class TiltedTree:
+    """Sums of the counts under one tilt, which serves the numbers of records that `fade` leaves.
+
+    Parameters
+    ----------
+    tilted : the laws of the counts of the leaves.
+    times : how many categories each leaf stands for.
+    plan : the order in which they are added up, common to all tilts.
+    total : the number of records, with its weights.
+    origin : a count of each leaf, whose weight is 1: logarithms are relative to it.
+    fade : a factor of the weight of each number of records, to share it with neighbouring tilts.
+    """
+
+    def __init__(
+        self,
+        tilted: TiltedCounts,
+        times: Integers,
+        plan: PlanOfSums,
+        total: Total,
+        origin: Integers,
+        fade: Fade,
+    ) -> None:
+        self.tilted, self.plan, self.total, self._fade = tilted, plan, total, fade
+        self._constant = tilted.log_sum(times, origin)
+        self.lowest = max(float(total.lowest), fade.first)
+        self.highest = min(float(total.highest), fade.fourth)
+        self.sums = SumsByPairs(tilted, plan, self.lowest, self.highest)
+
+    @cached_property
+    def _whole(self) -> SumLaws:
+        return self.sums.laws.composite(np.array([self.plan.root]))
+
+    def log_size(self, sizes: Floats) -> Floats:
+        """Logarithms of the weights of numbers of records, each divided by what the tilt and the
+        norms of the counts multiply all their ways to this sum by.
+        """
+        inside = (sizes >= self.lowest) & (sizes <= self.highest)
+        known = self.total.log_weight(np.clip(sizes, self.total.lowest, self.total.highest))
+        log_fade = log_or_nothing(self._fade(sizes))
+        weight = known + log_fade - self.tilted.tilt * sizes + self._constant
+        return np.maximum(np.where(inside, weight, NOTHING), NOTHING)
+
+    def log_total(self, _row: Integers, sizes: Floats) -> Floats:
+        """Logarithms of the weights of numbers of records, times the probability that the counts
+        sum to them: what each weighs in the posterior. A `LogWeight` of one row.
+        """
+        whole = self._whole.density(np.zeros(sizes.shape, dtype=np.int64), sizes)
+        return np.maximum(self.log_size(sizes) + log_or_nothing(whole), NOTHING)
+
+    @cached_property
+    def size_cells(self) -> Cells:
+        """Cells of the number of records."""
+        total = self.total
+        if total.is_point:
+            return Cells(np.zeros_like(total.seeds), total.seeds, total.seeds)
+        outline, root = self.sums.laws.outline, self.plan.root
+        lowest = int(max(self.lowest, outline.low[root]))
+        highest = int(max(min(self.highest, outline.high[root]), lowest))
+        mean, deviation = outline.mean[root], np.sqrt(outline.variance[root])
+        around = mean + deviation * np.linspace(-9, 9, 37)
+        starts = np.clip([*total.seeds, *around, lowest], lowest, highest)
+        starts = np.unique(starts.astype(np.int64))
+        cells = Cells(np.zeros_like(starts), starts, np.append(starts[1:] - 1, highest))
+        return refined(self.log_total, cells, 1)
+
+    @cached_property
+    def listed(self) -> tuple[Floats, Floats]:
+        """Numbers of records that stand for all that matter, and logarithms of the weights that
+        they stand for, as in `log_size`.
+        """
+        cells = self.size_cells
+        whole = cells.log_masses(self.log_total)[cells.used]
+        found = cells.log_masses(lambda _, sizes: self.log_size(sizes))[cells.used]
+        kept = whole > whole.max() - _DEPTH
+        return cells.nodes[cells.used][kept], found[kept]
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """Logarithm of the sum of all weights, comparable between tilts."""
+        return float(special.logsumexp(self.size_cells.log_masses(self.log_total)))
+
+    def deviations(self, nodes: Integers, alpha: Floats, others: Floats) -> Floats:
+        """About the deviations of the logits of nodes' probabilities; `alpha` and `others` are
+        the priors of theirs and of all other categories.
+        """
+        own, whole = (self.sums.laws.outline.of(at) for at in (nodes, np.array([self.plan.root])))
+        a, b = alpha + own.mean, np.maximum(whole.mean - own.mean, 0.0) + others
+        rest = np.maximum(whole.variance - own.variance, 0.0)
+        return np.sqrt(1 / a + 1 / b + own.variance / a**2 + rest / b**2)
+
+    def lattice(self, step: int, origin: int, points: int) -> Floats:
+        """The weights of numbers of records, over the largest, at `origin + step * point`."""
+        cells = self.size_cells.within(np.array([origin]), np.array([origin + step * points]))
+        cells = aligned(cells, np.array([origin]), np.array([step]))
+        used = cells.used
+        log_masses = cells.log_masses(lambda _, sizes: self.log_size(sizes))[used]
+        masses = np.exp(log_masses - self.listed[1].max())
+        row = np.zeros(masses.size, dtype=np.int64)
+        made = spread(row, cells.nodes[used], masses, np.array([origin]), np.array([step]), points)
+        return made.masses[0] / step
