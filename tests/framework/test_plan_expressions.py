@@ -25,6 +25,14 @@ def outcome(expr: pl.Expr) -> str | None:
     return None
 
 
+def test_a_categorical_is_read_by_its_label_alone():
+    c = pl.col("c")
+    by_label = [c, c.alias("d"), c.is_null(), c.is_not_null(), c.cast(pl.String)]
+    assert [outcome(expr) for expr in (*by_label, c.cast(pl.Enum(["a"])))] == [None] * 6
+    for expr in (c == "a", c.fill_null("a"), c.cast(pl.Int64), c.replace("a", "b")):
+        assert "'c' is a Categorical, whose codes are read here" in str(outcome(expr))
+
+
 #: Methods whose expressions are accepted, for the receivers and arguments that fit.
 ACCEPTED = {
     *[
