@@ -1,7 +1,9 @@
 """Pinned versions are for every Python that is promised, and the lowest are those stated."""
 
+import ast
 import re
 import sys
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution, metadata
 from pathlib import Path
 
@@ -111,6 +113,39 @@ def test_the_lowest_versions_are_those_stated() -> None:
             assert [(bound.major, bound.minor) for bound in lowest] == [
                 (version.major, version.minor)
             ], one
+
+
+def imported(body: list[ast.stmt]) -> Iterator[str]:
+    """Packages that a module loads when it is imported itself, whichever Python that is."""
+    for node in body:
+        match node:
+            case ast.Import(names=names):
+                yield from (name.name.split(".")[0] for name in names)
+            case ast.ImportFrom(module=str(module)):
+                yield module.split(".")[0]
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                pass
+            case ast.If(body=then, orelse=otherwise):
+                yield from imported(then)
+                yield from imported(otherwise)
+
+
+def not_required(extra: str, python: str) -> set[str]:
+    """Packages that modules load at once and neither the package nor an extra of it requires."""
+    project = CORE["project"]
+    stated = map(Requirement, project["dependencies"] + project["optional-dependencies"][extra])
+    required = {one.name for one in stated if one.marker is None or one.marker.evaluate(on(python))}
+    trees = [ast.parse(path.read_text("utf-8")) for path in (ROOT / "opendp_bayes").rglob("*.py")]
+    loaded = {name for tree in trees for name in imported(tree.body)}
+    own = {"opendp_bayes", "polars", "tomllib"}  # opendp[polars] brings the second
+    return loaded - required - own - sys.stdlib_module_names
+
+
+def test_the_command_line_installs_what_its_modules_load() -> None:
+    """Also with Python 3.10, whose standard library has less."""
+    assert not_required("cli", "3.10.0") == set()
+    assert not_required("cli", "3.13.0") == {"tomli"}  # a branch for 3.10 alone
+    assert not_required("xlsx", "3.10.0") == {"rich", "tomli", "typer"}  # the negative control
 
 
 def test_notices_a_version_for_fewer() -> None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 class Kind:
     """A kind of step or expression: how a user writes it, and why it is accepted.
 
-    `by_label` says that it may be of a Categorical, because it goes by the label of the value and
-    not by its code. The code is the number of labels that occurred before it in all rows.
+    `by_label` says that a function may be of a Categorical, because it goes by the label of the
+    value and not by its code. The code is the number of labels that occurred before it in all rows.
     """
 
     written: str
@@ -35,8 +35,8 @@ STEPS = {
 
 #: The value at a row depends on that row alone.
 EXPRESSIONS = {
-    "Column": Kind("`pl.col('x')`, one by name", "is a value of the row", by_label=True),
-    "Alias": Kind("`alias`, `y=...`", "is another name", by_label=True),
+    "Column": Kind("`pl.col('x')`, one by name", "is a value of the row"),
+    "Alias": Kind("`alias`, `y=...`", "is another name"),
     "Literal": Kind("`pl.lit`: one number, text or Boolean", "is the same for every row"),
     "BinaryExpr": Kind(
         "arithmetic without `/`, comparisons, logic",
@@ -47,7 +47,6 @@ EXPRESSIONS = {
         "`cast` to Boolean, numbers, String, Enum, dates and times",
         "is of one value; of a Categorical to String or Enum, which go by its label, of a float to"
         " neither",
-        by_label=True,
     ),
     "Boolean.IsNull": Kind("`is_null`", "is of one value", by_label=True),
     "Boolean.IsNotNull": Kind("`is_not_null`", "is of one value", by_label=True),

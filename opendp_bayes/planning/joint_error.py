@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Self
 
 import numpy as np
 
@@ -48,7 +47,7 @@ class Together(ABC):
         """
 
     @abstractmethod
-    def without(self, name: str) -> Self | None:
+    def without(self, name: str) -> "Together | None":
         """The others; None where there are none."""
 
     def others_without(self, variances: Floats) -> Floats:

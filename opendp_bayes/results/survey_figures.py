@@ -146,9 +146,10 @@ def _draw(ax: "Axes", panel: Panel) -> None:
     ax.set_axisbelow(True)
     ax.grid(axis="x", color="#e6e6e6")
     if panel.columns:
-        from matplotlib.transforms import offset_copy
+        from matplotlib.transforms import ScaledTranslation
 
-        below = offset_copy(ax.transAxes, ax.get_figure(root=True), y=-0.28, units="inches")
+        inches = ax.figure.dpi_scale_trans
+        below = ax.transAxes + ScaledTranslation(0.0, -0.28, inches)
         ax.legend(
             loc="upper left",
             bbox_to_anchor=(0, 0),

@@ -27,7 +27,11 @@ from tests.helpers.plan_queries import OF_I, Bound, of_persons, query
         lambda q: q.with_columns(s=C("s").cast(pl.Enum(["a"]))).truncate_per_group(2),
         lambda q: q.group_by("p").agg(pl.len(), i=C("i").max(), n=C("s").n_unique()),
         lambda q: q.group_by("p").agg(C("i").sum(), m=C("i").count(), n=C("x").is_null().sum()),
+        lambda q: q.group_by("p").agg(i=C("i").null_count()),
         lambda q: q.filter(C("x") < float("inf")).truncate_per_group(2),
+        lambda q: q.filter(
+            pl.int_range(pl.len()).over("p") < 2, pl.struct("s").rank("dense").over("p") < 3
+        ),
     ],
 )
 def test_limits_on_the_rows_of_an_identifier_are_accepted(plan):

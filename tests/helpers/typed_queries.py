@@ -1,10 +1,9 @@
 """What a type checker says of queries. `make types` checks this file; nothing runs it."""
 
-from typing import assert_type
-
 import opendp.prelude as dp
 import polars as pl
 from opendp.context import Query
+from typing_extensions import assert_type
 
 import opendp_bayes as ob
 from opendp_bayes.framework.context import PosteriorQuery

@@ -5,6 +5,8 @@ the posterior answers.
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -14,7 +16,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import opendp_bayes as ob
 from opendp_bayes.inference.learned import learned_counts as module
-from opendp_bayes.inference.learned.drawn_cells import DrawnCells
+from opendp_bayes.inference.learned import sweeps as sweeps_module
+from opendp_bayes.inference.learned.drawn_cells import DrawnCells, columns
 from opendp_bayes.inference.learned.intensity_law import SHAPE, STEP, UNIT, IntensityLaw
 from opendp_bayes.inference.learned.margins import SCALES, handed_down, margins_of, nested
 from opendp_bayes.inference.learned.sweeps import Sweeps
@@ -244,6 +247,46 @@ def test_shifted_locations_leave_the_prior(ordered):
     ranked = np.append(0, law.kernels @ np.arange(law.gammas))
     assert moved(by_prior=True) > FALSE_ALARM
     assert moved(by_prior=False) < FALSE_ALARM
+
+
+@pytest.mark.parametrize(("uniform", "column"), [(0.0, 0), (np.nextafter(1.0, 0.0), 2)])
+def test_a_column_is_of_the_own_row_whatever_sums_are_rounded_to(uniform, column):
+    p = np.random.default_rng(3).random((2000, 3)) + 0.1
+    rng = SimpleNamespace(random=partial(np.full, fill_value=uniform))
+    assert np.all(columns(p, np.arange(2000), rng) == column)
+
+
+def test_weights_that_are_divided_anew_agree_with_the_cells():
+    """Weights from the prior and cells drawn given them have one law before and after, and not
+    where every division is accepted. Each p-value at 1e-6.
+    """
+    rng, chains, cells = np.random.default_rng(6), 3000, 60
+    of = table([3] * cells, DiscreteLaplace(1.0), (cells,))
+    law = IntensityLaw(of.origin(), of.largest)
+    centres = np.append(0, law.kernels @ np.arange(law.gammas))
+    large = np.where(centres > np.median(centres), 0.98, 0.02)
+    likelihood = np.tile([large, 1 - large], (chains, 1))  # of a large cell, and of another
+    weights = law.prior_weights(chains, rng)
+    number = rng.binomial(cells, weights @ large)
+    number = np.stack([number, cells - number], axis=1)
+
+    def seen(weights):
+        masses = np.array([weights @ large, weights @ (1 - large)]).T
+        return [weights[:, 0], weights @ centres, (number * np.log(masses)).sum(axis=1)]
+
+    def divided(least):
+        sweeps = Sweeps(of, law, [], chains, np.random.default_rng(7))
+        sweeps.weights = weights.copy()
+        rows = SimpleNamespace(chain=np.arange(chains).repeat(2), number=number.ravel())
+        with patch.object(sweeps_module, "_TINY", least):
+            sweeps._share_anew(likelihood, rows)
+        assert sweeps.weights.sum(axis=1) == pytest.approx(1)
+        assert np.mean(np.abs(sweeps.weights - weights).max(axis=1) > 0.01) > 0.9
+        pairs = zip(seen(weights), seen(sweeps.weights), strict=True)
+        return min(stats.ttest_rel(*both).pvalue for both in pairs)
+
+    assert divided(sweeps_module._TINY) > FALSE_ALARM
+    assert divided(1.0) < FALSE_ALARM
 
 
 def test_probabilities_of_a_count_sum_to_one_at_every_location():

@@ -34,10 +34,17 @@ IMPOSSIBLE = {
         (1.0, 2.0),
         4.0,
         None,
-        (4, -2900),
-        r"drawn: has -2900.*scale 4 makes of any number of records.*check the scale and the size",
+        (4, -2801),
+        r"drawn: has -2801.*scale 4 makes of any number of records.*check the scale and the size",
     ),
-    "a draw above all counts": ((1.0, 2.0), 4.0, 20, (2900, 0), r"drawn: has 2900.*size=20 rec"),
+    "a draw above all counts": ((1.0, 2.0), 4.0, 20, (2821, 0), r"drawn: has 2821.*size=20 rec"),
+    "a draw below beside one far above": (
+        (1.0, 2.0),
+        4.0,
+        5000,
+        (4000, -2801),
+        r"drawn: has -2801.*size=5000 records",
+    ),
     "draws whose sum is too small": (
         (1.0, 2.0, 1.0),
         2.0**-40,
@@ -45,20 +52,30 @@ IMPOSSIBLE = {
         (10,) * 3,
         r"drawn: sums to 30, .*size=1000000000 records",
     ),
-    "draws whose sum is too large": (
+    "draws whose sum is one too small": (
         (1.0, 2.0, 1.0),
         0.1,
         1000,
-        (900, 800, 700),
-        r"drawn: sums to 2400, .*size=1000 records",
+        (400, 200, 189),
+        r"drawn: sums to 789, .*size=1000 records",
+    ),
+    "draws whose sum is one too large": (
+        (1.0, 2.0, 1.0),
+        0.1,
+        1000,
+        (400, 400, 411),
+        r"drawn: sums to 1211, .*size=1000 records",
     ),
 }
+#: Farther than 700 times its scale from 0, noise has less than `exp(-700)` of its largest mass.
 INSIDE = {
     "priors": ((1e-4, 1e6), 4.0, 10, (4, 6)),
     "a scale": ((1.0, 1.0), 1e6, 10, (4, 6)),
     "a public number": ((1.0, 2.0), 4.0, 10**9, (4, 10**9)),
     "a private number": ((1.0, 2.0), 4.0, None, (4, 10**9 - 4)),
-    "a draw far below all counts": ((1.0, 2.0), 4.0, None, (4, -2700)),
+    "a draw far below all counts": ((1.0, 2.0), 4.0, None, (4, -2800)),
+    "draws whose sum is as small as may be": ((1.0, 2.0, 1.0), 0.1, 1000, (400, 200, 190)),
+    "draws whose sum is as large as may be": ((1.0, 2.0, 1.0), 0.1, 1000, (400, 400, 410)),
     "draws whose sum is far too large": ((1.0, 2.0, 1.0), 4.0, 1000, (1000, 1000, 1000)),
 }
 

@@ -293,6 +293,19 @@ def test_comparing_two_releases(release):
     assert np.all((lower < comparison.mean()) & (comparison.mean() < upper))
     same = first.posterior.compare(first.posterior)
     assert same.probability == pytest.approx(0.5, abs=5e-4)
+    independent = same.sample(20_000, seed=1).std(axis=0)
+    assert independent == pytest.approx(same.std(), rel=0.05)  # ten standard errors
+
+
+def test_errors_of_comparisons_of_what_is_known_by_draws(release, chained):
+    """Variances of two means add up, and of one that is exact there is none."""
+    exact = release(LaplaceParameters(8.0), (60, 30, 10), 100).posterior
+    for other, draws in ((exact, 1.0), (chained, 0.5)):
+        compared = chained.compare(other)
+        share, draws = compared.probability, draws * chained.diagnostics.ess.min()
+        expected = np.sqrt(share * (1 - share) / draws)
+        assert compared.standard_error == pytest.approx(expected, rel=0.05)
+        assert other.compare(chained).standard_error == pytest.approx(expected, rel=0.05)
 
 
 def test_what_it_says_of_itself(release, chained):

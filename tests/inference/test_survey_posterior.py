@@ -275,6 +275,7 @@ def test_numbers_of_draws_are_no_more_than_there_are() -> None:
     assert all_of_them.draws == pytest.approx(min(effective, rows))
     assert 98 < some.draws <= 100
     assert table.quantity(lambda q: q["left"]).draws == all_of_them.draws
+    assert table.quantity(lambda q: q["left"], draws=3 * rows).draws == all_of_them.draws
 
 
 def test_the_concentration_is_a_certainty_where_it_was_given() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy import stats
+from scipy.special import gammaln, logsumexp
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.sampling.markov_chain import r_hat_and_ess
@@ -16,7 +17,7 @@ from opendp_bayes.inference.survey_tables.junction_tree import junction_tree
 from opendp_bayes.inference.survey_tables.line_moves import State, all_moves
 from opendp_bayes.inference.survey_tables.records import matched_records
 from opendp_bayes.inference.survey_tables.starting_tables import starting_tables
-from opendp_bayes.inference.survey_tables.tables import Model, NoisyTable
+from opendp_bayes.inference.survey_tables.tables import CellPrior, Model, NoisyTable
 from opendp_bayes.mechanisms.integer_noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -153,6 +154,25 @@ def test_a_learned_concentration_is_the_mixture_over_its_grid() -> None:
     assert counts is not None
     error = counts.reshape(-1, 4).std(axis=0) / np.sqrt(draws.settled([(0, 1)])[0, 1][1])
     assert np.all(np.abs(counts.mean(axis=(0, 1)) - weights @ np.array(means)) < FARTHEST * error)
+
+
+def test_a_learned_concentration_is_log_logistic_about_half_a_record_a_cell() -> None:
+    survey, drawn = case("path", 6, seed=3)
+    model = Model(survey.levels, model_of(survey, drawn).looks, survey.size, None)
+    of = model.concentrations
+    expected = stats.fisk(1.0, scale=0.5 * 4).logpdf(of) + np.log(of)  # of its logarithm
+    np.testing.assert_allclose(np.diff(model.log_prior_of_concentrations), np.diff(expected))
+
+
+def test_priors_of_counts_that_are_looked_up_and_of_larger_ones() -> None:
+    prior, chosen = CellPrior(np.array([0.5, 3.0]), 2), np.array([1, 0, 1])
+    counts = np.array([[0, 7, 4095], [4096, 1, 4000], [4094, 10**6, 4097]])
+    alphas = np.array([1.5, 0.25, 1.5])[:, None]
+    expected = gammaln(counts + alphas) - gammaln(counts + 1)
+    for rows in (slice(3), slice(1), slice(1, 2)):
+        found = prior.log_weight(counts[rows], chosen[rows])
+        np.testing.assert_allclose(found, expected[rows], rtol=1e-9, atol=1e-9)
+    assert prior.log_weight(counts[:, :0], chosen).shape == (3, 0)
 
 
 @pytest.mark.parametrize("size", [40, None])

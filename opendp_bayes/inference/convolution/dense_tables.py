@@ -241,7 +241,8 @@ class Convolved:
             if len(self._shape) == 1:  # of one data set, or of two with a given share
                 found[-1], others = self._few_left(category)
             completed = fft.irfftn(weights * others.conj(), self._shape, axes=axes)
-            masses = table * completed[(slice(None), *map(slice, table.shape))]
+            inside = (slice(None), *map(slice, table.shape))
+            masses = table * completed[inside]
             counts = self._counts(category)
             first = int(counts.min())
             masses = np.stack([np.bincount(counts - first, row.ravel()) for row in masses])
