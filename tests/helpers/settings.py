@@ -3,6 +3,8 @@
 import numpy as np
 from scipy import stats
 
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.likelihood.envelope import check_envelope
 from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from tests.helpers.panels import Two
@@ -74,6 +76,16 @@ def private_setting(rng, most):
         largest = int(max(largest, end)) + 1
     del made["size"]
     return made | {"largest": largest} if largest <= 400 else None
+
+
+def is_within_bounds(made):
+    """Whether users are served: beyond the bounds sums may take more memory than there is."""
+    noisy = DrawnCounts.of(made["drawn"], LAWS[made["law"]](made["scale"]), made["noised"])
+    try:
+        check_envelope(noisy, made["prior"], made.get("size"))
+    except ValueError:
+        return False
+    return True
 
 
 def posterior(made):

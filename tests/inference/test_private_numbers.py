@@ -59,6 +59,23 @@ def test_noise_that_tells_nothing_leaves_the_prior(prior, name):
     assert farthest_from_the_prior(prior, SIZES[name]) <= ERROR
 
 
+@pytest.mark.parametrize("drawn", [(3_500_000, 600_000), (600_000, 3_500_000)])
+def test_a_number_of_records_between_two_ends_that_are_near(drawn):
+    """Of 4.0 to 4.4 million records what is not known is nearly all of the rarer category: nothing
+    else smooths what its bins leave of the ends.
+    """
+    low, high, scale, places = 4_000_000, 4_400_000, 1e5, 20_000
+    share = (np.arange(places) + 0.5) / places
+    weights = np.zeros(places)
+    for size in np.arange(low + 200, high, 400):
+        away = np.abs(drawn[0] - share * size) + np.abs(drawn[1] - (1 - share) * size)
+        weights += np.exp(-away / scale)
+    right, ends = np.cumsum(weights) / weights.sum(), (np.arange(places) + 1) / places
+    size_prior = stats.randint(low, high)
+    found = given_noise(drawn, (1.0, 1.0), DiscreteLaplace(scale), size_prior=size_prior)
+    assert np.abs(found.probabilities[0].cdf(ends[:-1]) - right[:-1]).max() <= ERROR
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [108, 179, 234])
 def test_tens_of_records_by_ball_arithmetic(seed):

@@ -38,7 +38,7 @@ def rest_of(made, row):
 @pytest.mark.parametrize("law", [DiscreteLaplace(9.0), DiscreteGaussian(20.0)])
 def test_what_completes_counts(kind, law):
     made = part(law, [60, 20, 90, 40])
-    bins = Bins(PRIOR.sum() - PRIOR, np.full(4, 0.3))
+    bins = Bins(PRIOR.sum() - PRIOR, np.full(4, 0.2), np.full(4, 0.2))
     laws = made.sums.beside(np.arange(4))
     if kind is SmoothBeside:
         found = SmoothBeside(made, laws, made.sums.laws.outline.of(np.arange(4)), bins)

@@ -135,7 +135,7 @@ class CountsGivenNoise(ByLaws):
         at each node and of all other categories are `alpha` and `others`.
         """
         own = [tree.sums.laws.composite(nodes) for tree in trees]
-        bins = Bins(others, np.min([t.deviations(nodes, alpha, others) for t in trees], axis=0))
+        bins = Bins(others, *np.min([t.deviations(nodes, alpha, others) for t in trees], axis=0))
         beside = [beside_nodes(tree, nodes, bins) for tree in trees]
         scale = np.array([each.log_scale for each in beside])
         top = float(scale.max())
@@ -282,7 +282,7 @@ class CountsGivenNoise(ByLaws):
         """The posterior of two or more categories, but not all, in their order."""
         trees = self._trees_with([inside.tolist()])
         node = np.array(trees[0].plan.groups)
-        bins = Bins(np.zeros(1), np.ones(1))  # only the weights of all are asked for
+        bins = Bins(*np.ones((3, 1)))  # only the weights of all are asked for
         beside = [beside_nodes(tree, node, bins) for tree in trees]
         times = np.bincount(self._leaf[inside], minlength=self._first.size)
         known = [tree.tilted.log_sum(times, self._origin) for tree in trees]

@@ -101,13 +101,19 @@ class TiltedTree:
         return float(special.logsumexp(self.size_cells.log_masses(self.log_total)))
 
     def deviations(self, nodes: Integers, alpha: Floats, others: Floats) -> Floats:
-        """About the deviations of the logits of nodes' probabilities; `alpha` and `others` are
-        the priors of theirs and of all other categories.
+        """About the deviations of the logits of nodes' probabilities, shape `(2, nodes)`: without
+        what is not known of the other categories, and of this alone. `alpha` and `others` are the
+        priors of theirs and of all other categories.
         """
         own, whole = (self.sums.laws.outline.of(at) for at in (nodes, np.array([self.plan.root])))
         a, b = alpha + own.mean, np.maximum(whole.mean - own.mean, 0.0) + others
-        rest = np.maximum(whole.variance - own.variance, 0.0)
-        return np.sqrt(1 / a + 1 / b + own.variance / a**2 + rest / b**2)
+        masses, sizes = (
+            special.softmax(self.size_cells.log_masses(self.log_total)),
+            self.size_cells.nodes,
+        )
+        of_size = np.sum(masses * (sizes - np.sum(masses * sizes)) ** 2)
+        rest = np.clip(whole.variance - own.variance, 0.0, of_size)  # given the node's own count
+        return np.sqrt(np.stack([1 / a + 1 / b + own.variance / a**2, rest / b**2]))
 
     def lattice(self, step: int, origin: int, points: int) -> Floats:
         """The weights of numbers of records, over the largest, at `origin + step * point`."""

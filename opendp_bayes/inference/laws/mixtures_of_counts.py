@@ -17,8 +17,11 @@ _NEGLIGIBLE = 1e-17
 #: others of the same count.
 _NEAR, _NEARLY, _WIDEST, _SMALL = 0.5, 0.3, 0.2, 12.0
 #: Records left to the others are told apart that differ by this part of the probability's deviation
-#: in logits, and at most by this share; where they are fewer than so many, all are.
-_ALIKE, _LARGEST_ALIKE, _ALL_APART = 0.6, 0.12, 24.0
+#: in logits, or of what it has without them, if that is more than so much of what it has by them,
+#: and at most by this share; where they are fewer than so many, all are. Of a deviation above this
+#: part of the whole, more than its mean and variance is seen.
+_ALIKE, _SMOOTHED, _FINEST, _LARGEST_ALIKE, _ALL_APART = 0.6, 0.6, 0.03, 0.12, 24.0
+_SEEN = 0.13
 _SMALLEST = float(np.finfo(float).tiny)
 #: An odd number without a pattern, for keys.
 _MIXER = np.int64(-7046029254386353131)
@@ -63,13 +66,17 @@ class Bins:
     """Bins of the records left to the other categories: small numbers have one each, larger ones
     bins of a share of them and of their prior.
 
-    `others`, shape `(m,)`, are the priors of all categories but each row's, `deviation` those of
-    the logits of its probability, about.
+    `others`, shape `(m,)`, are the priors of all categories but each row's. The logit of its
+    probability has about the deviation `rest` by what is not known of the others, and `own` without
+    that: where this is small, nothing else smooths the bins.
     """
 
-    def __init__(self, others: Floats, deviation: Floats) -> None:
+    def __init__(self, others: Floats, own: Floats, rest: Floats) -> None:
         self.others = others
-        self._share = np.minimum(_ALIKE * deviation, _LARGEST_ALIKE)
+        whole = np.hypot(own, rest)
+        share = np.minimum(_ALIKE * whole, np.maximum(_SMOOTHED * own, _FINEST * rest))
+        share = np.where(rest > _SEEN * whole, np.minimum(share, rest), share)
+        self._share = np.minimum(share, _LARGEST_ALIKE)
 
     def of(self, row: Integers, left: Floats) -> Integers:
         """The bin of so many records beside each row, elementwise."""
