@@ -1,6 +1,4 @@
-"""What stands beside each node: the records of all other categories, summed over the numbers of
-records.
-"""
+"""Sums over the records of all categories beside each node, and over the numbers of records."""
 
 from dataclasses import dataclass, replace
 
@@ -217,8 +215,8 @@ Beside = ListedBeside | SmoothBeside
 
 
 def beside_nodes(tree: TiltedTree, nodes: Integers, bins: Bins) -> Beside:
-    """What stands beside some nodes, with the records in the others told apart by `bins`: number by
-    number where the numbers of records are few, else on lattices.
+    """Choose how to sum over records beside nodes, which `bins` tell apart: number by number
+    where these numbers are few, else on lattices.
     """
     laws = tree.sums.beside(nodes)
     if tree.total.is_point or _is_narrow(tree, int(laws.whole.step.max())):

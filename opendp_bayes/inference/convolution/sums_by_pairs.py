@@ -47,8 +47,8 @@ _FIELDS = ("mean", "variance", "low", "high", "below", "above", "narrow", "zero"
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """What is known of laws before they are computed, from which their lattices follow; arrays of
-    shape `(laws,)`.
+    """Moments and ends of laws that are not computed yet, from which their lattices follow; arrays
+    of shape `(laws,)`.
 
     Attributes
     ----------
