@@ -194,8 +194,9 @@ REFUSED = {
     "QCut": ("takes its breaks from all rows", "Use `cut` with public breaks"),
     "FillNullWithStrategy": ("looks at other rows", "Use `fill_null` with a value"),
     "AllHorizontal": (
-        "joins the conditions of a filter, which is not accepted",
-        "Join them by `&`, or give each a filter of its own",
+        "joins the conditions of a filter, as `drop_nulls` does too, which is not accepted",
+        "Join them by `&`, or give each a filter of its own; instead of `drop_nulls('x')` write"
+        " `filter(pl.col('x').is_not_null())`",
     ),
     "First": ("depends on the order of rows", _ONE_ROW),
     "Last": ("depends on the order of rows", _ONE_ROW),

@@ -129,6 +129,10 @@ REFUSED = {
         lambda q: q.filter(C("i") > 0, C("x") > 0),
         "filter: all_horizontal joins the conditions of a filter.* Join them by `&`",
     ),
+    "drop_nulls": (
+        lambda q: q.drop_nulls("s"),
+        r"all_horizontal .*instead of `drop_nulls\('x'\)` write `filter\(pl\.col\('x'\)\.is_not",
+    ),
     "first": (
         lambda q: q.group_by("s").agg(C("i").first()),
         r"group_by: first depends on the order of rows\. Keep one row",
