@@ -85,12 +85,17 @@ class TiltedTree:
         return refined(self.log_total, cells, 1)
 
     @cached_property
+    def _log_masses(self) -> Floats:
+        """Logarithms of what the nodes of `size_cells` stand for, shape `(cells, 4)`."""
+        return self.size_cells.log_masses(self.log_total)
+
+    @cached_property
     def listed(self) -> tuple[Floats, Floats]:
         """Numbers of records that stand for all that matter, and logarithms of the weights that
         they stand for, as in `log_size`.
         """
         cells = self.size_cells
-        whole = cells.log_masses(self.log_total)[cells.used]
+        whole = self._log_masses[cells.used]
         found = cells.log_masses(lambda _, sizes: self.log_size(sizes))[cells.used]
         kept = whole > whole.max() - _DEPTH
         return cells.nodes[cells.used][kept], found[kept]
@@ -98,7 +103,7 @@ class TiltedTree:
     @cached_property
     def log_evidence(self) -> float:
         """Logarithm of the sum of all weights, comparable between tilts."""
-        return float(special.logsumexp(self.size_cells.log_masses(self.log_total)))
+        return float(special.logsumexp(self._log_masses))
 
     def deviations(self, nodes: Integers, alpha: Floats, others: Floats) -> Floats:
         """About the deviations of the logits of nodes' probabilities, shape `(2, nodes)`: without
@@ -107,10 +112,7 @@ class TiltedTree:
         """
         own, whole = (self.sums.laws.outline.of(at) for at in (nodes, np.array([self.plan.root])))
         a, b = alpha + own.mean, np.maximum(whole.mean - own.mean, 0.0) + others
-        masses, sizes = (
-            special.softmax(self.size_cells.log_masses(self.log_total)),
-            self.size_cells.nodes,
-        )
+        masses, sizes = special.softmax(self._log_masses), self.size_cells.nodes
         of_size = np.sum(masses * (sizes - np.sum(masses * sizes)) ** 2)
         rest = np.clip(whole.variance - own.variance, 0.0, of_size)  # given the node's own count
         return np.sqrt(np.stack([1 / a + 1 / b + own.variance / a**2, rest / b**2]))

@@ -29,7 +29,7 @@ def log_rising(counts: ArrayLike, alpha: ArrayLike) -> Floats:
     upper, lower = large + a, large + 1
     # The difference of two series of Stirling, its large terms taken together.
     found = (large + 0.5) * np.log1p((a - 1) / lower) + (a - 1) * (np.log(upper) - 1)
-    found = np.asarray(found + _correction(upper) - _correction(lower))
+    found = np.asarray(found + stirling_correction(upper) - stirling_correction(lower))
     if np.any(small):
         found[small] = special.gammaln(x[small] + a[small]) - special.gammaln(x[small] + 1)
     return found
@@ -42,11 +42,14 @@ def log_rising_factorial(a: Floats, counts: Integers) -> Floats:
     large = np.maximum(a, _STIRLING)  # keeps the unused branch finite
     upper = np.asarray(large + counts, dtype=np.float64)
     series = counts * (np.log(upper) - 1) + (large - 0.5) * np.log1p(counts / large)
-    series += _correction(upper) - _correction(large)
+    series += stirling_correction(upper) - stirling_correction(large)
     return np.where(a < _STIRLING, special.gammaln(a + counts) - special.gammaln(a), series)
 
 
-def _correction(value: Floats) -> Floats:
+def stirling_correction(value: Floats) -> Floats:
+    """Compute `ln Γ(z)` less Stirling's formula `(z - 1/2) ln z - z + ln(2 pi) / 2`, elementwise,
+    for z of at least 24.
+    """
     inverse = 1 / value
     square = inverse * inverse
     return inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680)))

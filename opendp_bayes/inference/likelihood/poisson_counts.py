@@ -12,6 +12,7 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.laws.count_cells import Cells
+from opendp_bayes.inference.laws.dirichlet_multinomial import stirling_correction
 from opendp_bayes.inference.laws.refinement import cells_from, refined
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.segments import Segments
@@ -176,5 +177,5 @@ def log_poisson(counts: Floats | Integers, log_rate: Floats, rate: Floats) -> Fl
     ratio = np.where(near, ratio, np.log(large) - log_rate)
     # `ln x! - (x ln x - x)`, without large terms.
     few = special.gammaln(counts + 1) - np.where(counts > 0, large * np.log(large) - large, 0.0)
-    many = 0.5 * np.log(2 * np.pi * large) + 1 / (12 * large) - 1 / (360 * large**3)
+    many = 0.5 * np.log(2 * np.pi * large) + stirling_correction(large)
     return np.asarray(away - counts * ratio - np.where(counts < 64, few, many))

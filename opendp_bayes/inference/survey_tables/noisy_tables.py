@@ -79,12 +79,12 @@ def check_tables(releases: list[tuple[str, ReleasedData]], draws_may_agree: bool
     check_same_records(by_name)
     if not draws_may_agree:
         check_given_once(by_name)
-    for name, release in releases:
-        noisy = noise_of(f"tables[{name!r}]", release)
+    for name, release in by_name.items():
+        noisy = noise_of(name, release)
         try:
             check_drawn(noisy, release.size)
         except ValueError as error:
-            raise ValueError(f"tables[{name!r}]: {error}") from None
+            raise ValueError(f"{name}: {error}") from None
 
 
 def _check_not_merged(releases: list[tuple[str, ReleasedData]]) -> None:
