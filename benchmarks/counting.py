@@ -6,6 +6,7 @@ import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,51 @@ def in_memory(frame: pl.DataFrame) -> None:
     )
 
 
+def surveys(rows: int, questions: int = 10) -> None:
+    """Time a survey beside one question and beside as many questions asked one by one."""
+    rng = np.random.default_rng(1)
+    labels = [f"category {i}" for i in range(8)]
+    values = {f"c{at}": rng.choice(labels, rows) for at in range(questions)}
+    frame = pl.DataFrame({"person": rng.integers(0, rows // 2, rows), **values})
+    every = {"categories": labels, "nulls": labels[0], "unknown": labels[0]}
+    asked = {name: {"column": name, **every} for name in values}
+    found = []
+    with ob.on_disk(frame) as scan:
+        for name, data in (("in memory", frame.lazy()), ("on disk", scan)):
+            for limit in (None, 2):
+                identifier = {} if limit is None else {"identifier": "person"}
+                context = dp.Context.compositor(
+                    data=data,
+                    privacy_unit=dp.unit_of(contributions=2, **identifier),
+                    privacy_loss=dp.loss_of(epsilon=1.0),
+                    split_evenly_over=2 + questions,
+                )
+
+                def query(context: Any = context, limit: Any = limit) -> Any:
+                    whole = context.query()
+                    return whole if limit is None else whole.truncate_per_group(limit)
+
+                seconds = []
+                for ask in (
+                    lambda: ob.survey(query(), asked).release(),
+                    lambda: ob.posterior(query(), "c0", **every).release(),
+                    lambda: [ob.posterior(query(), each, **every).release() for each in values],
+                ):
+                    start = process_time()
+                    ask()
+                    seconds.append(process_time() - start)
+                whole, single, apart = seconds
+                found.append([name, limit or "", whole, single, apart, apart / whole])
+    table(
+        f"{questions} questions to {rows:,} rows",
+        ["frame", "rows of each person", "survey, s", "one question, s", "one by one, s", "ratio"],
+        found,
+        "Processor time of a survey of columns of text, of one of its questions, and of all asked"
+        " one by one. A frame in memory crosses into Python once for all questions of a survey, and"
+        " rows are limited once.",
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
@@ -142,6 +188,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         scans(frame, Path(directory))
     in_memory(frame)
+    surveys(frame.height // 10)
 
 
 if __name__ == "__main__":

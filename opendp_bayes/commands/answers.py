@@ -77,6 +77,8 @@ def _survey(frame: pl.LazyFrame, asked: Specification, ledger: Ledger | None) ->
             ledger=ledger,
         )
     query: Any = opened.query()
+    if asked.joint:  # by one plan, so that all results are of the same rows
+        query = _limited(query, privacy)
     questions = {}
     for number, result in enumerate(asked.results):
         with field_errors("results", number):
@@ -226,10 +228,8 @@ def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -
         for policy, label in (("nulls", nulls), ("unknown", unknown)):
             if label is not None:
                 policies[policy][name] = label
-    if asked.privacy.rows_per_identifier is not None:
-        # Drawn at random, other rows would be kept for each result.
-        keep = "first" if asked.joint else "sample"
-        plan = plan.truncate_per_group(asked.privacy.rows_per_identifier, keep=keep)
+    if not asked.joint:
+        plan = _limited(plan, asked.privacy)
     keys = None
     if result.by is not None:
         plan, keys = _in_groups(plan, result.by, asked.columns[result.by], schema[result.by])
@@ -247,6 +247,11 @@ def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -
         merge=_merged(asked, result, labels, policies),
     )
     return ask(plan, question, result.mechanism, noise_only=asked.joint)
+
+
+def _limited(plan: Any, privacy: Privacy) -> Any:
+    limit = privacy.rows_per_identifier
+    return plan if limit is None else plan.truncate_per_group(limit)
 
 
 def _merged(

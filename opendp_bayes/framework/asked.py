@@ -43,9 +43,9 @@ from opendp_bayes.framework.fitting import (
 from opendp_bayes.framework.grouped_counts import grouped_release
 from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.measurements import measurement_of
-from opendp_bayes.framework.posteriors import then_dirichlet_multinomial
+from opendp_bayes.framework.posteriors import make_dirichlet_multinomial
 from opendp_bayes.framework.priors import NUMBER, with_prior
-from opendp_bayes.framework.query_plan import counts_of_frame
+from opendp_bayes.framework.query_plan import CountsOfFrame, counts_of_frame
 from opendp_bayes.framework.question import Countable, Question
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace, groups_and_labels
 from opendp_bayes.mathematics.validation import as_distance
@@ -69,8 +69,10 @@ class Asked:
     Attributes
     ----------
     question : what is asked, with the prior that `"auto"` stood for.
-    base : the query with the budget and the Context; `chain` starts at its space.
-    chain : from there to the posterior, which `space` describes.
+    base : the query with the budget and the Context; `counts` starts at its space.
+    counts : from there to the counts.
+    frame : the same, where the query is on a polars frame.
+    posterior : from the counts to the posterior, which `space` describes.
     d_in : the records that one privacy unit changes, or adds and removes.
     fit : a mechanism, or the one that fits a budget.
     postprocess : from the release of the measurement to what the user gets; None where that is it.
@@ -79,7 +81,9 @@ class Asked:
 
     question: Question
     base: Query
-    chain: Transformation
+    counts: Transformation
+    frame: CountsOfFrame | None
+    posterior: Transformation
     space: PosteriorSpace
     d_in: int
     fit: Fit
@@ -87,23 +91,30 @@ class Asked:
     kept: str
 
     @property
+    def chain(self) -> Transformation:
+        """Chain the counts and the posterior, from the space of the base query."""
+        return self.counts >> self.posterior
+
+    @property
     def truncated(self) -> bool:
         """True if the plan limits the rows of each identifier, as it must where the privacy unit is
         an identifier, or a plan before it did.
         """
-        metric = self.chain.input_metric
+        metric = self.counts.input_metric
         inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
         return bool(self.kept) or isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
 
-    def measurement(self, budget: Any) -> Measurement:
+    def measurement(self, budget: Any, counts: Transformation | None = None) -> Measurement:
         """The measurement on the space of the base query, with the smallest scale whose loss is
-        within `budget`, in the measure of the query; its attribute `param` is the scale.
+        within `budget`, in the measure of the query; its attribute `param` is the scale. It begins
+        with another transformation to the counts where one is given.
 
         Several of them compose. Raises `ValueError` if no scale satisfies the budget.
         """
         setting = self.fitted(budget)
         setting.check_informative()
-        measurement = self.chain >> measurement_of(
+        chain = self.chain if counts is None else counts >> self.posterior
+        measurement = chain >> measurement_of(
             setting, self.space, self.base._output_measure, delta=self._delta(budget)
         )
         if self.postprocess is not None:
@@ -142,16 +153,17 @@ class Asked:
         loss = feasible_loss(setting, d_in=self.d_in, delta=self._delta(budget))
         return replace(loss)  # a value that nobody can change for others
 
-    def restated(self, released: R, budget: Any) -> R:
+    def restated(self, released: R, budget: Any, once: str = "") -> R:
         """Restate a release of the measurement for `budget`, which promises for one record, with
-        the promise to one privacy unit of the Context.
+        the promise to one privacy unit of the Context. `once` says which rows were kept where they
+        were limited by no fixed rule.
         """
         promise = replace(
             released.promise,
             d_in=self.d_in,
             loss=self.loss(budget),
             truncated=self.truncated,
-            kept=self.kept,
+            kept=self.kept or (once if self.truncated else ""),
         )
         return released.with_promise(promise)
 
@@ -174,8 +186,10 @@ def ask(
     arguments that do not fit each other or the query. Reads no data.
     """
     if isinstance(query, (LazyFrameQuery, LazyGroupByQuery)):
-        counts, base, kept = counts_of_frame(query, question)
+        frame = counts_of_frame(query, question)
+        counts, base, kept = frame.transformation, frame.base, frame.limits.kept
     elif isinstance(query, Countable):
+        frame = None
         counts, base = query.counts_of(question)
         kept = getattr(query, "kept", "")
     else:
@@ -186,16 +200,16 @@ def ask(
     given, counted = dict(options or {}), descriptor_of(counts.output_domain, CountsSpace, "counts")
     question = with_prior(question, counted, lambda: draws_noise(mechanism, given, counted))
     prior = NUMBER if question.learned else question.prior
-    chain = counts >> then_dirichlet_multinomial(prior=prior)
-    space = descriptor_of(chain.output_domain, PosteriorSpace, "posterior")
+    posterior = make_dirichlet_multinomial(*counts.output_space, prior=prior)
+    space = descriptor_of(posterior.output_domain, PosteriorSpace, "posterior")
     postprocess = _marked(question)
     if groups_and_labels(space.categories)[0]:
         if space.size is None:
             mechanism, given = mechanism_for_groups(mechanism, given)
-        postprocess = grouped_release(chain.output_domain)
-    d_in = _records(chain.map(base._d_in))
+        postprocess = grouped_release(posterior.output_domain)
+    d_in = _records(posterior.map(counts.map(base._d_in)))
     fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
-    return Asked(question, base, chain, space, d_in, fit, postprocess, kept)
+    return Asked(question, base, counts, frame, posterior, space, d_in, fit, postprocess, kept)
 
 
 def _marked(question: Question) -> Function | None:

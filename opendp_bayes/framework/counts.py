@@ -27,7 +27,8 @@ from opendp.transformations import make_user_transformation
 from opendp_bayes.framework.boundary import guarded, guarded_map, require_features
 from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.interrupts import interruptible
-from opendp_bayes.framework.joint_cells import cells_of
+from opendp_bayes.framework.joint_cells import Cells, cells_of, counted
+from opendp_bayes.framework.kept_rows import RowLimits
 from opendp_bayes.framework.question import Categories, Columns, Policy, Question
 from opendp_bayes.framework.spaces import CountsSpace
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
@@ -105,11 +106,18 @@ def make_categorical_counts(
     return make(input_domain, input_metric, question, "make_categorical_counts")
 
 
-def make_counts(
-    domain: Domain, metric: Metric, question: Question, made_by: str, by_order: bool = False
-) -> Transformation:
+def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str) -> Transformation:
     """The transformation from a frame to the counts that a question asks for, with the stability
-    map of `make_categorical_counts`. With `by_order` it refuses frames without a fixed order.
+    map of `make_categorical_counts`.
+
+    Raises `ValueError`/`TypeError` for a question that does not fit the space.
+    """
+    cells = cells_in_frame(domain, metric, question)
+    return make_counts_of_cells(domain, metric, cells, RowLimits(), made_by)
+
+
+def cells_in_frame(domain: Domain, metric: Metric, question: Question) -> Cells:
+    """The cells in which a question counts the records of a frame.
 
     Raises `ValueError`/`TypeError` for a question that does not fit the space.
     """
@@ -121,15 +129,21 @@ def make_counts(
     _counted_distance(domain, metric)
     schema = _lazyframe_from_domain(domain).collect_schema()
     is_public = metric == change_one_distance() or domain.get_margin([]).invariant == "lengths"
-    cells = cells_of(
+    return cells_of(
         question,
         schema,
         lambda column: domain.get_series_domain(column).nullable,
         checked_size(question.size, is_public=is_public),
     )
 
+
+def make_counts_of_cells(
+    domain: Domain, metric: Metric, cells: Cells, limits: RowLimits, made_by: str
+) -> Transformation:
+    """The transformation from a frame to the counts of cells."""
+
     def count(frame: pl.LazyFrame) -> Integers:
-        return cells.count(frame, by_order)
+        return counted([cells], frame, limits)[0]
 
     return counting(domain, metric, cells.space, count, made_by)
 
@@ -205,9 +219,7 @@ def counting(
 
     def stability_map(d_in: Any) -> int:
         moved = distance(d_in)
-        # Under equal sizes as many records leave as arrive; a change is one of each. An odd bound
-        # is rounded up: one record changed is no less.
-        return (moved + 1) // 2 if space.size is not None and not _is_of_changes(metric) else moved
+        return moved if _is_of_changes(metric) else records_of_moved(space, moved)
 
     return make_user_transformation(
         domain,
@@ -220,6 +232,15 @@ def counting(
 
 
 then_categorical_counts = to_then(make_categorical_counts)
+
+
+def records_of_moved(space: CountsSpace, moved: int) -> int:
+    """The distance of counts between data of which so many records were added and removed.
+
+    Under equal sizes as many records leave as arrive; a change is one of each. An odd bound is
+    rounded up: one record changed is no less.
+    """
+    return moved if space.size is None else (moved + 1) // 2
 
 
 def _is_of_changes(metric: Metric) -> bool:

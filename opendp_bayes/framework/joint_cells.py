@@ -3,7 +3,7 @@ sizes of their groups to counts.
 """
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import polars as pl
 from opendp_bayes.framework.columns import CategoricalColumn
 from opendp_bayes.framework.groups import groups_of
 from opendp_bayes.framework.joint_tables import check_combinations, table_of
-from opendp_bayes.framework.kept_rows import require_order
+from opendp_bayes.framework.kept_rows import RowLimits, require_order
 from opendp_bayes.framework.merged_cells import merged_cells
 from opendp_bayes.framework.on_disk import EVERY_ROW, require_file
 from opendp_bayes.framework.question import Question
@@ -51,24 +51,40 @@ class Cells:
         np.add.at(counts, self.index[tuple(positions)], numbers.to_numpy().astype(np.int64))
         return counts[:-1]
 
-    def count(self, frame: pl.LazyFrame, by_order: bool = False) -> Integers:
-        """The number of records of each cell, shape `(k,)`, in one streaming pass.
+    def groups(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """The frame that `counts` takes, of rows that are not counted yet.
 
         Grouping by the values themselves, and giving each group its cell afterwards, costs no more
         than counting in plain polars.
-
-        Raises `ContractError` where the file of the frame is gone, or, with `by_order`, where the
-        frame has no fixed order.
         """
-        require_file(frame)
-        if by_order:
-            require_order(frame)
-        # Truncation may draw the rows of each identifier. By a seed that the session has set, one
-        # record more would decide which rows of all others are drawn.
-        pl.set_random_seed(secrets.randbits(64))
         values = {f"value_{at}": column.value for at, column in enumerate(self.columns)}
-        groups = frame.select(**values).group_by(*values).len("number")
-        return self.counts(groups.collect(engine="streaming", optimizations=EVERY_ROW))
+        return frame.select(**values).group_by(*values).len("number")
+
+
+def counted(several: Sequence[Cells], frame: pl.LazyFrame, limits: RowLimits) -> list[Integers]:
+    """The numbers of records of the cells of each question, arrays of shape `(k,)`, all of the same
+    rows: where those of identifiers are limited, this is done once.
+
+    Other frames are streamed once for each question: for all at once, polars would keep in memory
+    what one question has read before another.
+
+    Raises `ContractError` where the file of the frame is gone, or it has no fixed order and rows
+    are kept by that.
+    """
+    require_file(frame)
+    if limits.by_order:
+        require_order(frame)
+    # Limits may draw the rows of each identifier. By a seed that the session has set, one record
+    # more would decide which rows of all others are drawn.
+    pl.set_random_seed(secrets.randbits(64))
+    if limits.any and len(several) > 1:
+        used = {column.column: None for cells in several for column in cells.columns}
+        frame = _collected(frame.select(*used)).lazy()
+    return [cells.counts(_collected(cells.groups(frame))) for cells in several]
+
+
+def _collected(frame: pl.LazyFrame) -> pl.DataFrame:
+    return frame.collect(engine="streaming", optimizations=EVERY_ROW)
 
 
 def cells_of(

@@ -3,6 +3,7 @@ an order that such a rule can go by.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -18,35 +19,53 @@ _IN_ORDER = {*_ROW_BY_ROW, "SimpleProjection", "MapFunction", "Slice", "Cache", 
 _IN_ORDER |= {"DataFrameScan", "Scan", "ipc scan"}
 
 
-def kept_rows(plan: pl.LazyFrame) -> str:
-    """Say which rows of each identifier a plan keeps, if a fixed rule decides it: the first ones,
-    the last ones, or those of the least or greatest groups.
+@dataclass(frozen=True)
+class RowLimits:
+    """Limits on the rows of each identifier, as a plan has them.
 
-    Empty where no rows are limited, where some are drawn or ordered by values that may tie, and for
-    limits of another form than OpenDP's. The plan has passed `check_plan`; nothing of it is carried
-    out.
+    Attributes
+    ----------
+    any : whether there may be some: a window, or a step that makes other rows.
+    by_order : whether rows are kept by their order in the frame, whether or not `kept` has words
+        for it, rather than at random or by values of their groups.
+    kept : which rows are kept, in words, if a fixed rule decides it: the first ones, the last ones,
+        or those of the least or greatest groups. Empty where no rows are limited, where some are
+        drawn or ordered by values that may tie, and for limits of another form than OpenDP's.
     """
-    rules: list[str] = []
-    step, body = named(written(plan))
+
+    any: bool = False
+    by_order: bool = False
+    kept: str = ""
+
+    @classmethod
+    def of(cls, plan: pl.LazyFrame) -> "RowLimits":
+        """Read a plan that has passed `check_plan`; nothing of it is carried out."""
+        node = written(plan)
+        makes_others = any(step not in _ROW_BY_ROW for step, _ in _steps(node))
+        return cls(makes_others or _limits(node), _numbers_in_order(node), _kept(node))
+
+
+def _steps(node: Any) -> Iterator[tuple[str, Any]]:
+    """Steps of a plan, the last one first, up to one that makes other rows."""
+    step, body = named(node)
     while step != "DataFrameScan":
         if step == "IR":
             step, body = named(body["dsl"])
             continue
+        yield step, body
+        if step not in _ROW_BY_ROW:
+            return
+        step, body = named(body["input"])
+
+
+def _kept(node: Any) -> str:
+    rules: list[str] = []
+    for step, body in _steps(node):
         if step not in _ROW_BY_ROW:
             return ""
         if step == "Filter" and _limits(body["predicate"]):
             rules.insert(0, _rule(body["predicate"]))
-        step, body = named(body["input"])
     return "; of these ".join(rules) if all(rules) else ""
-
-
-def goes_by_order(plan: pl.LazyFrame) -> bool:
-    """True if a plan keeps rows of an identifier by their order in the frame, whether or not
-    `kept_rows` has words for it, rather than at random or by values of their groups.
-
-    The plan has passed `check_plan`; nothing of it is carried out.
-    """
-    return _numbers_in_order(written(plan))
 
 
 def _numbers_in_order(node: Any) -> bool:
@@ -61,7 +80,7 @@ def _numbers_in_order(node: Any) -> bool:
 
 
 def _limits(node: Any) -> bool:
-    """True if a window is anywhere in a predicate."""
+    """True if a window is anywhere in a node."""
     return (isinstance(node, dict) and "Over" in node) or any(map(_limits, _parts(node)))
 
 

@@ -4,7 +4,7 @@ then the counts that are asked for.
 
 import io
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 import polars as pl
@@ -24,36 +24,62 @@ from opendp.mod import (
 from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes.framework.boundary import silenced
-from opendp_bayes.framework.counts import make_counts, records_of_bounds
-from opendp_bayes.framework.kept_rows import goes_by_order, kept_rows
+from opendp_bayes.framework.counts import cells_in_frame, make_counts_of_cells, records_of_bounds
+from opendp_bayes.framework.joint_cells import Cells
+from opendp_bayes.framework.kept_rows import RowLimits
 from opendp_bayes.framework.plan_gate import check_plan
 from opendp_bayes.framework.question import Question
 from opendp_bayes.mathematics.telling import told
 
 
-def counts_of_frame(
-    query: LazyFrameQuery | LazyGroupByQuery, question: Question
-) -> tuple[Transformation, Query, str]:
-    """Turn the plan of a query on a polars frame into counts, and return these with the query that
-    the frame came from and which rows of each identifier are kept (`kept_rows`).
+@dataclass(frozen=True, eq=False)
+class CountsOfFrame:
+    """The counts that a question asks for, of a query on a polars frame.
+
+    Attributes
+    ----------
+    base : the query that the frame came from, with the budget and the Context.
+    plan : the user's plan.
+    stable : the same as a stable transformation.
+    limits : its limits on the rows of each identifier.
+    cells : in which the records of its frame are counted.
+    made_by : the constructor that messages name.
+    """
+
+    base: Query
+    plan: pl.LazyFrame
+    stable: Transformation
+    limits: RowLimits
+    cells: Cells
+    made_by: str
+
+    @property
+    def transformation(self) -> Transformation:
+        """Chain the plan and the counts, from the frame of the Context."""
+        return self.stable >> make_counts_of_cells(
+            *self.stable.output_space, self.cells, self.limits, self.made_by
+        )
+
+
+def counts_of_frame(query: LazyFrameQuery | LazyGroupByQuery, question: Question) -> CountsOfFrame:
+    """Turn the plan of a query on a polars frame into counts.
 
     Raises `ValueError`/`TypeError` for a plan that is not stable or a question that does not fit
     it.
     """
     if isinstance(query, LazyGroupByQuery):
         query, by = ungrouped(query)
-        question, made_by = replace(question, by=by), "make_grouped_counts"
-    elif question.keys is not None:
+        question = replace(question, by=by)
+    if question.keys is not None and not question.by:
         raise ValueError(
             f"keys={told(question.keys)}: belongs to a query per group; group it by a column, as in"
             " `query.group_by('region')`."
         )
-    else:
-        made_by = "make_categorical_counts"
+    made_by = "make_grouped_counts" if question.by else "make_categorical_counts"
     stable, base = stable_plan(query)
-    plan = object.__getattribute__(query, "polars_plan")
-    counts = make_counts(*stable.output_space, question, made_by, by_order=goes_by_order(plan))
-    return stable >> counts, base, kept_rows(plan)
+    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
+    cells = cells_in_frame(*stable.output_space, question)
+    return CountsOfFrame(base, plan, stable, RowLimits.of(plan), cells, made_by)
 
 
 def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:

@@ -9,6 +9,7 @@ from opendp_bayes.accounting.calibration import smallest_scale
 from opendp_bayes.framework.asked import Asked
 from opendp_bayes.framework.budget import as_tuple
 from opendp_bayes.framework.interrupts import interruptible
+from opendp_bayes.framework.one_pass import frames_of_the_same_rows
 from opendp_bayes.framework.spaces import groups_and_labels
 from opendp_bayes.framework.summary import balanced_error
 from opendp_bayes.inference.levels.nesting import nested_parts
@@ -137,16 +138,17 @@ def estimated_together(
     questions: Mapping[str, Asked], settings: Mapping[str, Setting]
 ) -> Blocks | None:
     """The questions of which one posterior can be made: those without groups whose mechanisms add
-    noise to the counts, of rows that are the same for each. Of questions that share columns those
+    noise to the counts, of rows that are the same for each. Of questions that share columns, those
     that are nested are levels, in a block of their own; others are tables, unless they merge
     categories.
     """
+    alike = bool(frames_of_the_same_rows(questions.values()))
     noisy = {
         name: asked
         for name, asked in questions.items()
         if not groups_and_labels(asked.space.categories)[0]
         and noise_variance(settings[name]) is not None
-        and (asked.kept or not asked.truncated)
+        and (alike or asked.kept or not asked.truncated)
     }
     levels, tables = [], {name: one for name, one in noisy.items() if not one.question.parts}
     for names in _sharing_columns(noisy):

@@ -1,8 +1,10 @@
 """Several posterior queries in one: one budget, one composition, one debit."""
 
 import math
+import secrets
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +22,8 @@ from opendp_bayes.framework.budget import as_tuple, check_query_budget, shown
 from opendp_bayes.framework.context import released_by
 from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.merged_cells import warn_of_places
+from opendp_bayes.framework.one_pass import frames_of_the_same_rows, in_one_pass
+from opendp_bayes.framework.query_plan import ungrouped
 from opendp_bayes.framework.question import Countable, Question
 from opendp_bayes.framework.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.framework.summary import described, summary_of
@@ -104,7 +108,10 @@ def survey(
         )
     if not questions:
         raise ValueError("questions: must hold at least one.")
-    asked = {name: _asked(query, name, of) for name, of in questions.items()}
+    grouped_by: tuple[str, ...] = ()
+    if isinstance(query, LazyGroupByQuery):
+        query, grouped_by = ungrouped(query)
+    asked = {name: _asked(query, grouped_by, name, of) for name, of in questions.items()}
     weights = {name: of["share"] for name, of in questions.items() if "share" in of}
     division = Division(share, error, guess_size, weights)
     division.check(asked)
@@ -135,13 +142,17 @@ class SurveyQuery(Query):
         Raises `ValueError` if the query has no budget or a question finds no scale within its
         share. The arguments are there because OpenDP's queries have them, and change nothing.
         """
+        frames = frames_of_the_same_rows(self._asked.values())
+        together, counts = in_one_pass(frames) if frames else (None, [None] * len(self._asked))
         parts = []
-        for name, (asked, part) in self._shared().items():
+        for (name, (asked, part)), start in zip(self._shared().items(), counts, strict=True):
             try:
-                parts.append(asked.measurement(part))
+                parts.append(asked.measurement(part, start))
             except ValueError as error:
                 raise _of_question(name, error) from None
-        measurement = make_composition(parts)
+        measurement: Any = make_composition(parts)
+        if together is not None:
+            measurement = together >> measurement
         loss = as_tuple(measurement.map(self._d_in))
         limits = as_tuple(self._d_out)
         if any(spent > limit for spent, limit in zip(loss, limits, strict=True)):
@@ -219,8 +230,11 @@ class SurveyQuery(Query):
 
     def _released(self, context: Context) -> Survey:
         drawn = submitted(context, self.resolve(), self._d_in)
+        # Rows that no fixed rule keeps are the same in this survey, and in no other release.
+        once = f"rows drawn once for survey {secrets.token_hex(4)}"
+        once = once if frames_of_the_same_rows(self._asked.values()) else ""
         releases = [
-            asked.restated(released, part)
+            asked.restated(released, part, once)
             for (asked, part), released in zip(self._shared().values(), drawn, strict=True)
         ]
         columns = tuple(
@@ -263,8 +277,8 @@ class SurveyQuery(Query):
         }
 
 
-def _asked(query: Any, name: str, arguments: Any) -> Asked:
-    """One question, put to the query."""
+def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -> Asked:
+    """One question, put to the query, whose frame may be grouped for all questions."""
     if type(name) is not str:
         raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
     if not isinstance(arguments, Mapping) or "column" not in arguments:
@@ -276,15 +290,21 @@ def _asked(query: Any, name: str, arguments: Any) -> Asked:
     by, mechanism = given.pop("by", None), given.pop("mechanism", "auto")
     question = {key: given.pop(key) for key in (*_OF_A_COLUMN, *_OF_SEVERAL) if key in given}
     try:
+        asked = Question.of(**question)
         if by is not None:
-            query = _grouped(query, by)
-        return ask(query, Question.of(**question), mechanism, given)
+            _check_by(query, grouped_by, by)
+            grouped_by = (by,) if isinstance(by, str) else tuple(by)
+        if isinstance(query, LazyFrameQuery):  # of one plan, whatever a question groups by
+            asked = replace(asked, by=grouped_by)
+        elif grouped_by:
+            query = query.group_by(*grouped_by)
+        return ask(query, asked, mechanism, given)
     except (TypeError, ValueError) as error:
         raise _of_question(name, error) from None
 
 
-def _grouped(query: Any, by: Any) -> Any:
-    if isinstance(query, LazyGroupByQuery) or not hasattr(query, "group_by"):
+def _check_by(query: Any, grouped_by: tuple[str, ...], by: Any) -> None:
+    if grouped_by or not hasattr(query, "group_by"):
         raise ValueError(
             f"by={told(by)}: belongs to a query that is not grouped itself; pass `context.query()`."
         )
@@ -292,10 +312,10 @@ def _grouped(query: Any, by: Any) -> Any:
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise TypeError(
             f"by={told(by)}: must be the name of a column, a str, or a list of names; compute it"
-            " in the"
-            " plan first."
+            " in the plan first."
         )
-    return query.group_by(*names)
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"by={told(by)}: must name at least one column, and each once.")
 
 
 def _of_question(name: str, error: Exception) -> Exception:

@@ -137,8 +137,8 @@ def check_same_records(named: Mapping[str, ReleasedData]) -> None:
             raise ValueError(
                 f"{name}: is of rows that were limited for each identifier, and which of them are"
                 " kept may differ from release to release, and so may the true counts; keep the"
-                " first of each, with `query.truncate_per_group(..., keep='first')`, or make one"
-                " release with the budget of all."
+                " first of each, with `query.truncate_per_group(..., keep='first')`, or ask all in"
+                " one `ob.survey`."
             )
         if promise.kept != named[first].promise.kept:
             raise ValueError(

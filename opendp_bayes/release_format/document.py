@@ -135,7 +135,7 @@ class Document(
         bool, field_of("Whether rows of each identifier were limited before they were counted.")
     ] = False
     kept: Annotated[
-        str, field_of("The fixed rule by which rows were kept; empty where they were drawn.")
+        str, field_of("Which rows were kept; empty where they were drawn for this release.")
     ] = ""
 
     @classmethod

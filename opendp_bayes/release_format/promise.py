@@ -28,8 +28,9 @@ class Promise:
     measure : the OpenDP privacy measure that the release was made under.
     truncated : whether the rows of each identifier were limited before they were counted, so that
         what is estimated is the rows that were kept (`docs/limits.md`).
-    kept : the fixed rule by which they were kept, such as "the first 2 rows of each person"; empty
-        where they were drawn at random, or where the rule is not known.
+    kept : which rows were kept, where other releases may be of the same ones: by a fixed rule, such
+        as "the first 2 rows of each person", or drawn once for all questions of a survey. Empty
+        where they were drawn for this release alone, or the rule is not known.
 
     >>> from opendp_bayes import PrivacyLoss, Promise
     >>> promise = Promise(None, 1, PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0), "MaxDivergence")

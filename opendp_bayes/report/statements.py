@@ -106,9 +106,9 @@ def limits(specification: Specification, result: Result) -> Iterator[str]:
     if privacy.rows_per_identifier is not None:
         limit = privacy.rows_per_identifier
         counted = "1 record" if limit == 1 else f"{limit} records"
-        first = ", the first in the data," if specification.joint else ""
+        once = ", the same for every result," if specification.joint else ""
         yield (
-            f"At most {counted} of each {privacy.identifier}{first} {'is' if limit == 1 else 'are'}"
+            f"At most {counted} of each {privacy.identifier}{once} {'is' if limit == 1 else 'are'}"
             " counted: the probabilities are those of the records kept, not of all."
         )
     if result.pooled:

@@ -61,7 +61,7 @@ def test_nulls_that_opendp_does_not_see_are_counted(expr, asked, expected):
     made = context(frame).query().with_columns(z=expr)
     stable, _ = stable_plan(made)
     assert not stable.output_domain.get_series_domain("z").nullable
-    counts, *_ = counts_of_frame(made, Question.of("z", **asked))
+    counts = counts_of_frame(made, Question.of("z", **asked)).transformation
     assert counts(frame).tolist() == expected
 
 
@@ -97,7 +97,8 @@ def test_a_bound_on_a_column_that_was_computed_anew(monkeypatch):
     with pytest.raises(ValueError, match="'g' was computed anew"):
         ob.posterior(made, "v", nulls=False)
     monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
-    counts, base, _ = counts_of_frame(made, Question.of("v", nulls=False))
+    found = counts_of_frame(made, Question.of("v", nulls=False))
+    counts, base = found.transformation, found.base
     assert counts.map(base._d_in) == 1
     one, both = counts(rows.filter(C("p") == 2)).sum(), counts(rows).sum()
     assert both - one == 5

@@ -84,8 +84,8 @@ class Visited:
         return ob.PrivacyLoss(d_in / self.scale, d_in / self.scale, d_in / self.scale)
 
 
-count = Cells.count
-Cells.count = lambda *given: (visit("counting"), count(*given))[1]
+count = Cells.counts
+Cells.counts = lambda *given: (visit("counting"), visit("survey: counting"), count(*given))[2]
 registry._known["visited"] = Visited
 data = pl.LazyFrame({"x": [True, True, False]})
 arguments = {"column": "x", "categories": [True, False], "nulls": True}
@@ -108,6 +108,8 @@ def run():
         measurement.map(FRESH[runs])  # the loss at a distance is computed once
     elif place == "calibration":
         ob.posterior(context.query(epsilon=0.7), mechanism="visited", **arguments).release()
+    elif place == "survey: counting":
+        ob.survey(context.query(epsilon=0.7), {"one": arguments, "two": arguments}).resolve()(data)
     else:
         measurement(data)
 
@@ -137,7 +139,7 @@ for place, kind in itertools.product(places, KINDS):
 """
 
 KINDS = ["ValueError", "PanicException", "KeyboardInterrupt", "SystemExit"]
-READING, PUBLIC = ("counting", "sampling"), ("privacy map", "calibration")
+READING, PUBLIC = ("counting", "survey: counting", "sampling"), ("privacy map", "calibration")
 
 
 @cache

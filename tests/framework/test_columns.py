@@ -12,7 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from opendp_bayes.framework.columns import CategoricalColumn
-from opendp_bayes.framework.joint_cells import Cells
+from opendp_bayes.framework.joint_cells import Cells, counted
+from opendp_bayes.framework.kept_rows import RowLimits
 from opendp_bayes.framework.spaces import CountsSpace
 
 ABC = pl.Enum(["a", "b", "c"])
@@ -20,7 +21,8 @@ ABC = pl.Enum(["a", "b", "c"])
 
 def count(column, frame):
     k = len(column.labels)
-    return Cells((column,), np.arange(k), CountsSpace(column.labels, None)).count(frame)
+    cells = Cells((column,), np.arange(k), CountsSpace(column.labels, None))
+    return counted([cells], frame, RowLimits())[0]
 
 
 INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]

@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.display.wording import limited
 from opendp_bayes.framework import joint_cells
 from opendp_bayes.framework.boundary import ContractError, ReleaseError
-from opendp_bayes.framework.kept_rows import kept_rows, require_order
+from opendp_bayes.framework.kept_rows import RowLimits, require_order
 
 C = pl.col
 AGES = list(range(16))
@@ -51,7 +52,9 @@ def opened(data: pl.LazyFrame, queries: int = 1, **loss: float) -> Any:
 
 
 def kept(plan: Callable[[Any], Any]) -> str:
-    return kept_rows(object.__getattribute__(plan(opened(FRAME.lazy()).query()), "polars_plan"))
+    return RowLimits.of(
+        object.__getattribute__(plan(opened(FRAME.lazy()).query()), "polars_plan")
+    ).kept
 
 
 RANKED = pl.struct("age", "group").rank("dense").over("who")
@@ -103,8 +106,8 @@ def test_no_rule_where_rows_are_drawn_or_it_is_not_known(plan: Any) -> None:
 
 def test_no_rule_where_a_step_makes_other_rows() -> None:
     limited = FRAME.lazy().filter(NUMBERED < 2)
-    assert kept_rows(limited) == "the first 2 rows of each who"
-    assert kept_rows(limited.group_by("who").agg(pl.len())) == ""
+    assert RowLimits.of(limited).kept == "the first 2 rows of each who"
+    assert RowLimits.of(limited.group_by("who").agg(pl.len())).kept == ""
 
 
 def in_memory(_: Path) -> pl.LazyFrame:
@@ -198,14 +201,42 @@ def test_releases_of_the_same_rows_have_one_posterior(keep: Any) -> None:
     assert together["age"].counts.mean() == pytest.approx(again["age"].drawn, abs=0.01)
 
 
-@pytest.mark.parametrize("source", [in_memory, in_parquet])
-def test_rows_that_are_drawn_differ(source: Any, tmp_path: Path) -> None:
-    """The negative control. Of 8000 rows drawn twice some are others, surely."""
-    survey = ob.survey(opened(source(tmp_path)).query().truncate_per_group(2), LEVELS).release()
-    assert apart(survey) > 0
-    assert survey["age"].promise.kept == ""
+@pytest.mark.parametrize("source", SOURCES)
+def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(
+    source: Any, tmp_path: Path
+) -> None:
+    """Of 8000 rows drawn twice some are others, surely."""
+    of = opened(source(tmp_path), 3)
+    surveys = [ob.survey(of.query().truncate_per_group(2), LEVELS).release() for _ in range(2)]
+    assert [apart(survey) for survey in surveys] == [0, 0]
+    assert surveys[0]["table"].drawn != surveys[1]["table"].drawn
+    rules = [{survey[name].promise.kept for name in LEVELS} for survey in surveys]
+    assert [len(each) for each in rules] == [1, 1] != len(set.union(*rules))
+    assert all(each.startswith("rows drawn once for survey ") for each in set.union(*rules))
+    together = {"age": surveys[0]["age"], "four": surveys[1]["four"]}
+    with pytest.raises(ValueError, match="so that their true counts differ; release all with the"):
+        ob.combine(together, records="same")
+    alone = ob.posterior(of.query().truncate_per_group(2), **AGE).release()
+    assert alone.promise.kept == ""
     with pytest.raises(ValueError, match="keep the first of each, with `query"):
-        ob.combine({name: survey[name] for name in ("age", "four")}, records="same")
+        ob.combine({"age": surveys[0]["age"], "alone": alone}, records="same")
+
+
+def test_drawn_rows_of_a_survey_have_one_posterior() -> None:
+    survey = ob.survey(opened(FRAME.lazy()).query().truncate_per_group(2), LEVELS).release()
+    posterior: Any = ob.Survey.from_json(survey.to_json()).posterior
+    assert posterior["age"].counts.mean() == pytest.approx(survey["age"].drawn, abs=0.01)
+    (said,) = limited(survey["age"].promise)
+    assert "limited to rows drawn once for survey" in said
+
+
+def test_a_step_that_makes_other_rows_is_carried_out_once() -> None:
+    """Each person has the age of one row, drawn; of 4000 people of two rows or more."""
+    one_row = opened(FRAME.lazy()).query().truncate_per_group(1).group_by("who")
+    query = one_row.agg(C("age").min(), C("group").min())
+    survey = ob.survey(query, LEVELS).release()
+    four, age = (np.array(survey[name].drawn) for name in ("four", "age"))
+    assert np.array_equal(age.reshape(4, 4).sum(axis=1), four)
 
 
 UNORDERED = [
@@ -352,7 +383,8 @@ def test_a_context_of_a_frame_in_memory_has_one_posterior() -> None:
     assert posterior["age by 4"].counts.mean() == pytest.approx(np.bincount(exact // 4), abs=10)
 
 
-def test_overlapping_tables_have_one_posterior() -> None:
+@pytest.mark.parametrize("keep", ["first", "sample"])
+def test_overlapping_tables_have_one_posterior(keep: Any) -> None:
     sexes = FRAME.with_columns(sex=C("who") % 2 == 0).lazy()
     asked = {
         "table": {**TABLE, "mechanism": "laplace_parameters"},
@@ -365,12 +397,8 @@ def test_overlapping_tables_have_one_posterior() -> None:
         },
     }
     of = opened(sexes, 2, epsilon=20.0)
-    query = ob.survey(of.query().truncate_per_group(2, keep="first"), asked, share="equal")
+    query = ob.survey(of.query().truncate_per_group(2, keep=keep), asked, share="equal")
     assert max(query.summarize()["joint_error"]) < 1
     survey = query.release()
     posterior = ob.survey_posterior(dict(survey.items()), effective_draws=20)
     assert posterior.size.mean() == pytest.approx(8000, abs=60)
-    drawn = ob.survey(of.query().truncate_per_group(2), asked)
-    assert drawn.summarize()["joint_error"].to_list() == [None, None]
-    with pytest.raises(ValueError, match="is of rows that were limited for each identifier"):
-        drawn.release().posterior  # noqa: B018

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.framework.joint_cells import cells_of
+from opendp_bayes.framework.joint_cells import cells_of, counted
+from opendp_bayes.framework.kept_rows import RowLimits
 from opendp_bayes.framework.question import Question
 
 SCHEMA = {"vote": pl.String, "town": pl.Boolean}
@@ -29,7 +30,7 @@ QUESTIONS = {
 
 def counts(question: Question, rows: list[tuple[object, object]]) -> np.ndarray:
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row").lazy()
-    return cells_of(question, SCHEMA, lambda _: True, None).count(frame)
+    return counted([cells_of(question, SCHEMA, lambda _: True, None)], frame, RowLimits())[0]
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

@@ -163,7 +163,8 @@ def counts_of(records: list[Row], plan: Plan, asked: Any, unit: Any, public: boo
         split_evenly_over=1,
     )
     size = len(records) if public else None
-    counts, base, _ = counts_of_frame(plan(context.query()), Question.of(**asked, size=size))
+    found = counts_of_frame(plan(context.query()), Question.of(**asked, size=size))
+    counts, base = found.transformation, found.base
     each = 2 if "change-one" in str(counts.output_metric) else 1
     return counts(frame.lazy()).tolist(), each * counts.map(base._d_in)
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_bayes as ob
+from opendp_bayes.framework.joint_cells import Cells
 
 VOTE, AGE = ["yes", "no"], ["young", "middle", "old"]
 REGION = ["north", "south"]
@@ -290,25 +291,27 @@ def test_summarize_and_repr_say_what_would_be_released():
     assert repr(unpaid).startswith("SurveyQuery(query: has no budget of its own")
 
 
-@pytest.mark.parametrize("last", [True, False])
-def test_an_interrupt_after_the_last_counting_carries_the_survey(monkeypatch, last):
-    """Before, while a question is still to be counted, it stops all of them: none is debited."""
+@pytest.mark.parametrize("during", ["counting", "the first draw", "the last draw"])
+def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during):
+    """While questions are still to be counted, it stops all of them: none is debited."""
     whole = context(split_evenly_over=1)
-    draw = ob.LaplaceParameters.draw
+    counting = during == "counting"
+    owner, name = (Cells, "counts") if counting else (ob.LaplaceParameters, "draw")
+    carried_out = getattr(owner, name)
 
     def interrupted(*args, **options):
         signal.raise_signal(signal.SIGINT)
-        return draw(*args, **options)
+        return carried_out(*args, **options)
 
     floored = ob.LaplaceParameters(20.0, "floored", "private")  # drawn by us, not by OpenDP
     asked = {name: {"column": "vote", "nulls": "no"} for name in ("first", "second")}
-    asked["second" if last else "first"]["mechanism"] = floored
+    asked["first" if during == "the first draw" else "second"]["mechanism"] = floored
     query = ob.survey(whole.query(), asked)
     with monkeypatch.context() as patch:
-        patch.setattr(ob.LaplaceParameters, "draw", interrupted)
+        patch.setattr(owner, name, interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
             query.release()
-    if last:
+    if not counting:
         assert isinstance(caught.value, ob.ReleaseInterrupted)
         assert list(caught.value.release) == list(asked)
     else:
@@ -394,8 +397,8 @@ def test_a_mechanism_beyond_its_share_and_a_missing_budget_are_refused():
     assert unspent.current_privacy_loss() == 0.0
 
 
-@pytest.mark.parametrize(("keep", "alike"), [("sample", False), ("first", True)])
-def test_every_question_draws_anew_which_rows_of_an_identifier_are_kept(keep, alike):
+@pytest.mark.parametrize("keep", ["sample", "first"])
+def test_every_question_counts_the_same_rows_of_an_identifier(keep):
     """As docs/limits.md says; by noise of a few hundredths of a record."""
     rows = pl.LazyFrame({"id": [i // 2 for i in range(800)], "vote": VOTE * 400})
     whole = dp.Context.compositor(
@@ -407,7 +410,7 @@ def test_every_question_draws_anew_which_rows_of_an_identifier_are_kept(keep, al
     vote = {"column": "vote", "categories": VOTE, "nulls": "no", "unknown": "no"}
     query = whole.query().truncate_per_group(1, keep=keep)
     answers = ob.survey(query, {str(at): vote for at in range(8)}).release()
-    assert (len({release.counts for release in answers.values()}) == 1) == alike
+    assert len({release.counts for release in answers.values()}) == 1
 
 
 def test_a_second_release_is_refused_with_what_to_do():

@@ -70,7 +70,7 @@ def counted(
         privacy_loss=loss_of(epsilon=1.0),
         split_evenly_over=1,
     )
-    transformation, *_ = counts_of_frame(plan(context.query()), Question.of(**arguments))
+    transformation = counts_of_frame(plan(context.query()), Question.of(**arguments)).transformation
     counts: list[int] = transformation(data).tolist()
     return counts
 

@@ -1,0 +1,115 @@
+"""Counts of several questions of one frame, so that it crosses from OpenDP into Python once."""
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from opendp.domains import user_domain
+from opendp.metrics import frame_distance, symmetric_distance, user_distance
+from opendp.mod import Domain, Metric, Transformation
+from opendp.transformations import make_user_transformation
+
+from opendp_bayes.framework.asked import Asked
+from opendp_bayes.framework.boundary import ContractError, guarded, guarded_map
+from opendp_bayes.framework.counts import records_of_bounds, records_of_moved
+from opendp_bayes.framework.interrupts import interruptible
+from opendp_bayes.framework.joint_cells import Cells, counted
+from opendp_bayes.framework.kept_rows import RowLimits
+from opendp_bayes.framework.query_plan import CountsOfFrame
+from opendp_bayes.framework.spaces import CountsSpace
+from opendp_bayes.mathematics.validation import Integers, as_distance
+
+
+@dataclass(frozen=True)
+class CountsOfSeveral:
+    """Counts of the same records by several questions, a tuple with those of each. The distance is
+    the number of records that are added and removed.
+    """
+
+    spaces: tuple[CountsSpace, ...]
+
+    @property
+    def identifier(self) -> str:
+        return f"CountsOfSeveral({[space.identifier for space in self.spaces]!r})"
+
+    @property
+    def domain(self) -> Domain:
+        several = deepcopy(self)  # OpenDP hands it to anyone, so no map or sampler may read it
+        return user_domain(self.identifier, several.is_member, several)
+
+    @property
+    def metric(self) -> Metric:
+        return user_distance("RecordsDistance(added and removed)", None)
+
+    def is_member(self, value: Any) -> bool:
+        """True for a tuple with counts of each space."""
+        return (
+            isinstance(value, tuple)
+            and len(value) == len(self.spaces)
+            and all(space.is_member(one) for space, one in zip(self.spaces, value, strict=True))
+        )
+
+
+def frames_of_the_same_rows(asked: Iterable[Asked]) -> list[CountsOfFrame]:
+    """The counts of questions, if all are of one frame by the same plan, so that one pass can count
+    for all of them; otherwise none.
+    """
+    every = list(asked)
+    found = [one.frame for one in every if one.frame is not None]
+    alike = len(found) == len(every) and all(one.plan is found[0].plan for one in found)
+    return found if alike else []
+
+
+def in_one_pass(frames: Sequence[CountsOfFrame]) -> tuple[Transformation, list[Transformation]]:
+    """Count for several questions to one query: the transformation to the counts of all, and those
+    from there to the counts of each.
+    """
+    first, several = frames[0], CountsOfSeveral(tuple(each.cells.space for each in frames))
+    cells = [each.cells for each in frames]
+    together = _make_counts_of_several(*first.stable.output_space, cells, first.limits, several)
+    return first.stable >> together, [_make_one_of(several, at) for at in range(len(frames))]
+
+
+def _make_counts_of_several(
+    domain: Domain,
+    metric: Metric,
+    cells: Sequence[Cells],
+    limits: RowLimits,
+    several: CountsOfSeveral,
+) -> Transformation:
+    if metric != frame_distance(symmetric_distance()):
+        raise ValueError(f"input_metric={metric}: must be frame_distance(symmetric_distance()).")
+
+    def function(frame: pl.LazyFrame) -> tuple[Integers, ...]:
+        with interruptible():
+            counts = counted(cells, frame, limits)
+        return tuple(each.space.counts(one) for each, one in zip(cells, counts, strict=True))
+
+    return make_user_transformation(
+        domain,
+        metric,
+        several.domain,
+        several.metric,
+        guarded(function, "survey: counting"),
+        guarded_map(records_of_bounds, "survey"),
+    )
+
+
+def _make_one_of(several: CountsOfSeveral, at: int) -> Transformation:
+    space = several.spaces[at]
+
+    def function(value: Any) -> Integers:
+        if not isinstance(value, tuple) or len(value) != len(several.spaces):
+            raise ContractError(f"the input must hold counts of {len(several.spaces)} questions.")
+        return space.counts(value[at])
+
+    return make_user_transformation(
+        several.domain,
+        several.metric,
+        space.domain,
+        space.metric,
+        guarded(function, "survey: counting"),
+        guarded_map(lambda d_in: records_of_moved(space, as_distance(d_in)), "survey"),
+    )
