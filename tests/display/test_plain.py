@@ -63,3 +63,10 @@ def test_groups_of_a_release_and_questions_of_a_survey_are_named(groups):
     survey = ob.Survey(("vote", "by region"), (groups["north"], groups))
     text = plain.rendered(survey.sheet())
     assert all(name in text for name in ("vote", "by region, north", "by region, south"))
+
+
+def test_of_long_tables_the_first_rows_are_shown(groups):
+    lines = plain.rendered(groups.sheet(), rows=3).splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == ["north", "no", "south"]
+    assert lines[4] == "and 1 more"
+    assert "more" not in plain.rendered(groups.sheet(), rows=4)
