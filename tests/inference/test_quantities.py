@@ -7,6 +7,8 @@ import pytest
 from scipy import special
 
 from opendp_bayes import HellingerExponential, LaplaceParameters, NoiseAwarePosterior
+from opendp_bayes.inference.answers.comparison import DrawnDifferences
+from opendp_bayes.planning.error_law import ErrorLaw
 from tests.helpers import brute_force
 
 PRIOR = (0.7, 1.5, 2.0)
@@ -222,6 +224,11 @@ def test_of_nan_every_probability_is_nan(made):
         assert np.array_equal(found[0], law(0.25))
         assert np.isfinite(found[0]).all()
         assert np.isnan(law(np.nan)).all()
+    drawn = DrawnDifferences(np.array([[0.1, -0.2], [0.3, 0.4]]))
+    found = drawn.cdf(np.array([[0.2], [np.nan]]))
+    assert np.array_equal(found, [[0.5, 0.5], [np.nan, np.nan]], equal_nan=True)
+    errors = ErrorLaw(np.array([0.1, 0.3]), np.array([0.5, 0.5]), simulated=False)
+    assert np.array_equal(errors.cdf([0.2, np.nan]), [0.5, np.nan], equal_nan=True)
 
 
 def test_of_one_draw_there_is_no_deviation(made):
