@@ -172,7 +172,7 @@ def smallest_scale(
             refused = (scale, logarithm)
             if scale >= SCALES[1]:
                 raise ValueError(
-                    f"mechanism={candidate.mechanism!r}: its privacy loss exceeds what"
+                    f"mechanism={setting.mechanism!r}: its privacy loss exceeds what"
                     " is asked for at every scale; choose another mechanism or a larger loss."
                 )
         if allowed and (

@@ -22,6 +22,11 @@ from opendp_bayes.commands.errors import fail, say
 NOT_WRITTEN = 3
 
 
+def on_a_terminal() -> bool:
+    """True if standard output is a terminal, which shows standard error as well."""
+    return sys.stdout.isatty()
+
+
 def display(*renderables: Any) -> None:
     """Print texts and what rich renders, one below the other, on standard output."""
     from rich.console import Console

@@ -8,7 +8,7 @@ import typer
 
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import option_errors, release_errors, say
-from opendp_bayes.commands.output import Kept, display, echo
+from opendp_bayes.commands.output import Kept, display, echo, on_a_terminal
 
 _DATA = "Data"
 
@@ -252,4 +252,4 @@ def release(
             return
         with waiting("Computing the posterior"):
             sheet = replace(released.sheet(), title=asked.title)
-        display(terminal.rendered(sheet), counted)
+        display(terminal.rendered(sheet), *([] if on_a_terminal() else [counted]))

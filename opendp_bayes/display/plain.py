@@ -3,8 +3,8 @@
 from opendp_bayes.display.sheet import Body, Cell, Note, Sheet, Table, parts
 
 
-def rendered(sheet: Sheet) -> str:
-    """Everything on the sheet but how to read it.
+def rendered(sheet: Sheet, rows: int | None = None) -> str:
+    """Everything on the sheet but how to read it; of each table so many `rows` at most.
 
     >>> from opendp_bayes.display.sheet import Body, columns
     >>> table = Table(columns("category", "mean"), (Body((("yes", "0.25"), ("no", "0.75"))),))
@@ -16,7 +16,7 @@ def rendered(sheet: Sheet) -> str:
     """
     lines = [text for text in (sheet.title, sheet.lead) if text]
     for table in sheet.tables:
-        lines += _lines(table)
+        lines += _lines(table, rows)
     lines += map(_note, sheet.notes)
     lines += (f"{name} cannot be used. {reason}" for name, reason in sheet.refused)
     if sheet.conclusion is not None:
@@ -24,17 +24,20 @@ def rendered(sheet: Sheet) -> str:
     return "\n".join(lines)
 
 
-def _lines(table: Table) -> list[str]:
+def _lines(table: Table, most: int | None) -> list[str]:
     heading = [column.heading.replace("\n", " ") for column in table.columns]
-    rows = [row for body in table.bodies for row in _rows(body)]
+    every = [row for body in table.bodies for row in _rows(body)]
+    rows = every[:most]
     widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
-    return [
+    lines = [
         "  ".join(
             cell.rjust(width) if column.number else cell.ljust(width)
             for cell, width, column in zip(row, widths, table.columns, strict=True)
         ).rstrip()
         for row in (heading, *rows)
     ]
+    left = len(every) - len(rows)
+    return [*lines, f"and {left} more"] if left else lines
 
 
 def _rows(body: Body) -> list[list[str]]:

@@ -193,9 +193,9 @@ def ask(
         counts, base = query.counts_of(question)
         kept = getattr(query, "kept", "")
     else:
+        kind = "a Context itself" if isinstance(query, Context) else type(query).__name__
         raise TypeError(
-            "query: must be a query on a polars frame, as `context.query()` gives, not"
-            f" {type(query).__name__}."
+            f"query: must be a query on a polars frame, as `context.query()` gives, not {kind}."
         )
     given, counted = dict(options or {}), descriptor_of(counts.output_domain, CountsSpace, "counts")
     question = with_prior(question, counted, lambda: draws_noise(mechanism, given, counted))

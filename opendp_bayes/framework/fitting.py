@@ -9,8 +9,9 @@ from typing import Any, cast
 import numpy as np
 
 from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, smallest_scale
+from opendp_bayes.framework.question import ARGUMENTS
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
 from opendp_bayes.mechanisms.registry import load_mechanism
@@ -110,9 +111,8 @@ def _check_options(
             )
             raise TypeError(
                 f"{name}={told(options[name])}: is neither an argument of a posterior nor an"
-                " option of"
-                f" mechanism={told(mechanism)}; {remedy}."
-                " The scale follows from the budget."
+                f" option of mechanism={told(mechanism)}; {remedy}. The scale follows from the"
+                f" budget.{meant(name, [*accepted, *ARGUMENTS, 'mechanism'])}"
             )
 
 

@@ -105,17 +105,17 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
     except OpenDPException as error:
         if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
             advice = (
-                "With an identifier as the privacy unit the plan must limit the rows of each, with"
-                " `query.truncate_per_group(k)`."
+                "with an identifier as the privacy unit, its plan must limit the rows of each, as"
+                " in `context.query().truncate_per_group(3)`."
             )
         else:
             advice = (
-                "The privacy unit must be contributions= or changes=, and every step of the plan"
+                "the privacy unit must be contributions= or changes=, and every step of the plan"
                 " one that OpenDP supports."
             )
+        said = (error.message or "").partition('""If you would like')[0].strip()
         raise ValueError(
-            f"query: OpenDP does not find its plan stable under {metric}. {advice} OpenDP says:"
-            f" {error.message}"
+            f"query: {advice} OpenDP does not find this plan stable under {metric}: {said}"
         ) from None
     if stable.output_metric == frame_distance(symmetric_distance()):
         # Refuse an unlimited unit here, with a message that OpenDP does not wrap.

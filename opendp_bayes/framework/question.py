@@ -19,6 +19,9 @@ Columns = str | Sequence[str]
 Categories = Sequence[Value] | Mapping[str, Sequence[Value]]
 #: A label for every column, or for some by name; or `DROP`.
 Policy = Value | LeftOut | Mapping[str, Value | LeftOut]
+#: The arguments of `Question.of`, of one column, and of tables and groups.
+_OF_A_COLUMN = ("column", "categories", "nulls", "unknown", "prior", "ordered", "size", "merge")
+ARGUMENTS = (*_OF_A_COLUMN, "cells", "elsewhere", "keys")
 
 
 @dataclass(frozen=True)

@@ -24,18 +24,16 @@ from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.merged_cells import warn_of_places
 from opendp_bayes.framework.one_pass import frames_of_the_same_rows, in_one_pass
 from opendp_bayes.framework.query_plan import ungrouped
-from opendp_bayes.framework.question import Countable, Question
+from opendp_bayes.framework.question import ARGUMENTS, Countable, Question
 from opendp_bayes.framework.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.framework.summary import described, summary_of
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import PartError
 from opendp_bayes.planning.joint_error import noise_variance
 from opendp_bayes.results.survey import Survey
 
-#: The arguments of `Question.of`, of one column and of tables and groups.
-_OF_A_COLUMN = ("column", "categories", "nulls", "unknown", "prior", "ordered", "size", "merge")
-_OF_SEVERAL = ("cells", "elsewhere", "keys")
+_A_QUESTION = "a mapping with a column, as in dict(column='vote', categories=['yes', 'no'])"
 
 
 @deferred_interrupts()
@@ -215,7 +213,7 @@ class SurveyQuery(Query):
                 lines.append(f"{name!r}: {described(asked, asked.fitted(part), asked.loss(part))}")
         except ValueError as error:
             return f"SurveyQuery({error})"
-        return f"SurveyQuery({{{', '.join(lines)}}})"
+        return "SurveyQuery({{{}}})".format(",\n ".join(lines))
 
     def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> Survey:
         """Make all releases in one measurement and debit the Context once, after checking that its
@@ -281,14 +279,18 @@ def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -
     """One question, put to the query, whose frame may be grouped for all questions."""
     if type(name) is not str:
         raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
-    if not isinstance(arguments, Mapping) or "column" not in arguments:
+    if not isinstance(arguments, Mapping):
+        raise TypeError(f"questions[{name!r}]={told(arguments)}: must be {_A_QUESTION}.")
+    if "column" not in arguments:
+        unknown = [key for key in arguments if key not in ARGUMENTS]
+        hint = "".join(meant(key, ["column"]) for key in unknown)
         raise TypeError(
-            f"questions[{name!r}]={told(arguments)}: must be a mapping with a column, as in"
-            " dict(column='vote', categories=['yes', 'no'])."
+            f"questions[{name!r}]: must be {_A_QUESTION}; its keys are"
+            f" {told(list(arguments))}.{hint}"
         )
     given = {key: value for key, value in arguments.items() if key != "share"}
     by, mechanism = given.pop("by", None), given.pop("mechanism", "auto")
-    question = {key: given.pop(key) for key in (*_OF_A_COLUMN, *_OF_SEVERAL) if key in given}
+    question = {key: given.pop(key) for key in ARGUMENTS if key in given}
     try:
         asked = Question.of(**question)
         if by is not None:

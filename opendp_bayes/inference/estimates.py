@@ -16,8 +16,6 @@ from opendp_bayes.inference.noise_aware import is_quick, noise_aware_posterior
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import ReleasedData
 
-#: The most categories for which a table computes the noise-aware posterior by itself.
-_MOST_CATEGORIES = 100
 #: Intervals are not shown as if they were narrower.
 _LEAST_WIDTH = 1e-9
 
@@ -132,15 +130,13 @@ def estimate_or_reason(
 ) -> Estimate | str:
     """The noise-aware estimate, or a sentence that says why there is none.
 
-    Where `release.posterior` was not computed before, there is none for more than 100 categories,
-    and without `wait` none that takes seconds (`is_quick`): a display that comes by itself, as that
-    of a notebook does, must not. Raises `ValueError` unless `0 < level < 1`.
+    Without `wait` there is none that takes seconds (`is_quick`), unless `release.posterior` was
+    computed before: a display that comes by itself, as that of a notebook does, must not take them.
+    Raises `ValueError` unless `0 < level < 1`.
     """
     level = as_level(level)
     try:
-        if not release.has_posterior and (
-            release.k > _MOST_CATEGORIES or not (wait or is_quick(release))
-        ):
+        if not (wait or release.has_posterior or is_quick(release)):
             return (
                 "The noise-aware posterior of this release takes long: call release.posterior, then"
                 " show the release again."

@@ -5,8 +5,9 @@ warning at the line of theirs that led to it.
 import functools
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
+from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import numpy as np
 
 #: Longest text and longest list that are shown as they are.
 _LONGEST = 300
+#: The most names that are listed one by one.
+_MOST_NAMES = 20
 _PLAIN = (bool, int, float, complex, str, Fraction, np.generic, date, type, type(None))
 _OURS = ("opendp", "opendp_bayes")
 #: Code between a user's line and a warning: this package, and what computes a property once.
@@ -39,6 +42,32 @@ def told(value: Any) -> str:
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     return f"<{name}>"
+
+
+def listed_names(known: Iterable[Any]) -> str:
+    """The reprs of known names; of many the first, and how many others there are.
+
+    >>> listed_names(["yes", "no"])
+    "'yes', 'no'"
+    """
+    names = list(map(repr, known))
+    if len(names) > _MOST_NAMES:
+        names[_MOST_NAMES:] = [f"and {len(names) - _MOST_NAMES} more"]
+    return ", ".join(names)
+
+
+def meant(given: Any, known: Iterable[Any]) -> str:
+    """Ask whether a known name was meant, one that begins like the name given or is spelled much
+    like it; empty where there is none.
+
+    >>> meant("Laplace", ["gaussian_parameters", "laplace_parameters"])
+    " Did you mean 'laplace_parameters'?"
+    """
+    text = str(given).casefold() if isinstance(given, (str, tuple)) else ""
+    names = {str(name).casefold(): name for name in known}
+    near = [name for name in names if text and name.startswith(text)]
+    near = near or get_close_matches(text, names, n=1)
+    return f" Did you mean {names[near[0]]!r}?" if near else ""
 
 
 def warn(message: str) -> None:

@@ -29,9 +29,7 @@ Integers = NDArray[np.int64]
 
 def as_positive(value: Any, name: str) -> float:
     """Return `value` as a finite float above zero, or raise `ValueError`/`TypeError` naming it."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name}={told(value)}: must be a number, not {type(value).__name__}.")
-    number = float(value)
+    number = _as_number(value, name)
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name}={told(value)}: must be finite and greater than 0.")
     return number
@@ -47,11 +45,12 @@ def as_rate(value: Any, name: str) -> float:
     return _as_between(value, name, RATES)
 
 
-def as_level(value: Any) -> float:
-    """Return `value` as the probability of an interval, between 0 and 1."""
-    if not 0 < value < 1:
-        raise ValueError(f"level={told(value)}: must be between 0 and 1, such as 0.95.")
-    return float(value)
+def as_level(value: Any, such_as: str = "0.95") -> float:
+    """Return `value` as a probability between 0 and 1, that of an interval unless said."""
+    number = _as_number(value, "level")
+    if not 0 < number < 1:
+        raise ValueError(f"level={told(value)}: must be between 0 and 1, such as {such_as}.")
+    return number
 
 
 def as_size(value: Any, name: str = "size", of: str = "records") -> int:
@@ -92,23 +91,21 @@ def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Flo
     if array.ndim == 0:
         if k is None:
             raise ValueError(
-                f"{name}={told(prior)}: must be a sequence with one entry for each category; a"
-                " scalar"
-                " does not say how many there are."
+                f"{name}={told(prior)}: must have one entry for each category, as in"
+                f" {name}=[{told(prior)}, {told(prior)}]; one number does not say how many there"
+                " are."
             )
         array = np.full(k, array)
     if array.ndim != 1 or array.size < 2 or (k is not None and array.size != k):
         wanted = "at least 2" if k is None else str(k)
         raise ValueError(
             f"{name}={told(prior)}: has shape {array.shape}; must have {wanted} entries, one for"
-            " each"
-            " category."
+            " each category."
         )
     if not (np.all(array >= SMALLEST_PRIOR) and np.all(array <= LARGEST_CONCENTRATION)):
         raise ValueError(
             f"{name}={told(prior)}: every entry must be greater than 0, from {SMALLEST_PRIOR:.0e}"
-            " to"
-            f" {LARGEST_CONCENTRATION:.0e}."
+            f" to {LARGEST_CONCENTRATION:.0e}."
         )
     return array
 
@@ -148,6 +145,12 @@ def _as_between(value: Any, name: str, limits: tuple[float, float]) -> float:
             f" 2^{math.log2(limits[1]):.0f}."
         )
     return number
+
+
+def _as_number(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name}={told(value)}: must be a number, not {type(value).__name__}.")
+    return float(value)
 
 
 def _as_integer(value: Any, name: str) -> int:

@@ -6,11 +6,10 @@ to `load_mechanism`.
 """
 
 import dataclasses
-from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any
 
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.mechanisms import (
     GaussianParameters,
     HellingerExponential,
@@ -68,8 +67,7 @@ def load_mechanism(name: str) -> type[Any]:
                 else f"is registered by {len(found)} packages"
             )
             known = available_mechanisms()
-            near = get_close_matches(name, known, n=1) if isinstance(name, str) else []
-            hint = f" Did you mean {near[0]!r}?" if near and not found else ""
+            hint = "" if found else meant(name, known)
             raise ValueError(
                 f"mechanism={told(name)}: {problem}; available: {', '.join(known)}.{hint}"
             )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from opendp_bayes.display import notebook
+from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Body, Column, Conclusion, Sheet, Table, columns
 from opendp_bayes.display.wording import at_most, change, described, without_scale
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
@@ -219,6 +219,9 @@ class Plan:
     def _repr_html_(self) -> str:
         """The table that notebooks show."""
         return notebook.rendered(self.sheet(brief=True))
+
+    def __str__(self) -> str:
+        return plain.rendered(self.sheet(brief=True))
 
     def __repr__(self) -> str:
         budget = ", ".join(f"{name}={value:.6g}" for name, value in self.budget.items())

@@ -48,7 +48,8 @@ class ErrorLaw:
     def cdf(self, value: ArrayLike) -> Floats:
         """`P(error <= value)`, elementwise."""
         cumulated = np.concatenate([[0.0], np.minimum(np.cumsum(self.probabilities), 1.0)])
-        return cumulated[np.searchsorted(self.values, np.asarray(value), side="right")]
+        at_most = cumulated[np.searchsorted(self.values, np.asarray(value), side="right")]
+        return np.where(np.isnan(value), np.nan, at_most)
 
     def quantile(self, level: float) -> float:
         """The smallest error that is not exceeded with probability `level`, between 0 and 1."""

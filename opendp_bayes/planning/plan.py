@@ -39,7 +39,7 @@ _LARGEST_EPSILON = 5.0
 
 def plan(
     *,
-    size: int | None,
+    size: int | None = None,
     prior: ArrayLike,
     epsilon: float | None = None,
     delta: float | None = None,

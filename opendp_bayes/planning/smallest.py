@@ -26,7 +26,7 @@ _LOG_STEP, _LOWEST, _HIGHEST = 3.0, math.log(1e-9), math.log(1e3)
 def smallest_epsilon(
     error: float,
     *,
-    size: int | None,
+    size: int | None = None,
     prior: ArrayLike,
     d_in: int = 1,
     proportions: ArrayLike | None = None,

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.release_format.data import Label, ReleasedData
 from opendp_bayes.release_format.labels import are_same, identity
@@ -65,7 +64,9 @@ class Combination:
     ) -> "Combination":
         """Combine a sequence of releases; `TypeError` where it holds anything else."""
         if not isinstance(releases, (list, tuple)):
-            raise TypeError(f"releases={told(releases)}: must be a list of releases.")
+            raise TypeError(
+                f"releases: must be a list of at least two releases, not {type(releases).__name__}."
+            )
         for place, release in enumerate(releases):
             if not isinstance(release, ReleasedData):
                 raise TypeError(

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from opendp_bayes.mathematics.telling import listed_names, meant
+
 #: What the category of values that are no other category is called, where it has no other name.
 OTHER = "other"
 
@@ -135,5 +137,7 @@ class ByLabel(Mapping[K, T]):
 def absent(label: Any, labels: Iterable[Any], kind: tuple[str, str]) -> KeyError:
     """Make the error for a label that is not among others."""
     one, several = kind
-    shown = ", ".join(map(repr, labels))
-    return KeyError(f"{label!r}: is not a {one}; the {several} are {shown}.")
+    known = list(labels)
+    return KeyError(
+        f"{label!r}: is not a {one}; the {several} are {listed_names(known)}.{meant(label, known)}"
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import listed_names, meant, told
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import identity, places_of
@@ -26,8 +26,6 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
     for label in merge:
         if type(label) not in (str, int, bool):
             raise TypeError(f"merge: its label {label!r} must be a str, an int or a bool.")
-    if len(merge) < 2:
-        raise ValueError(f"merge={told(merge)}: must have at least 2 labels; add another.")
     places = places_of(labels)
     number = np.full(len(labels), -1)
     for at, (merged, part) in enumerate(merge.items()):
@@ -40,7 +38,7 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
             if place is None:
                 raise ValueError(
                     f"merge[{merged!r}]: {label!r} is not a category; those are"
-                    f" {told(list(labels))}."
+                    f" {listed_names(labels)}.{meant(label, labels)}"
                 )
             if number[place] >= 0:
                 first = list(merge)[number[place]]
@@ -51,9 +49,11 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
     if np.any(number < 0):
         missing = labels[int(np.argmax(number < 0))]
         raise ValueError(
-            f"merge={told(merge)}: leaves out {missing!r}, and every category must be counted; add"
-            f" it to one of the lists, or as a list of its own."
+            f"merge={told(list(merge))}: leaves out {missing!r}, and every category must be"
+            " counted; add it to one of the lists, or as a list of its own."
         )
+    if len(merge) < 2:
+        raise ValueError(f"merge={told(list(merge))}: must have at least 2 labels; add another.")
     return number
 
 

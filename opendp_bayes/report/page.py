@@ -29,7 +29,10 @@ from opendp_bayes.results.release import Release
 #: Probability of the intervals.
 LEVEL = 0.95
 #: The ends of the scales of pictures, and the steps of their ticks.
-_SCALES = ((0.1, 0.02), (0.2, 0.05), (0.5, 0.1), (1.0, 0.25))
+_SCALES = (
+    *((0.01, 0.002), (0.02, 0.005), (0.05, 0.01)),
+    *((0.1, 0.02), (0.2, 0.05), (0.5, 0.1), (1.0, 0.25)),
+)
 #: The most categories of groups that stand side by side.
 _MOST_COLUMNS = 6
 

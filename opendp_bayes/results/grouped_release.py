@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display import notebook
+from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.pooling.pooled_groups import groups_of_release
@@ -270,6 +270,9 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         least, where that is computed in an instant.
         """
         return cls(**GroupedReleaseDocument.read(text).values())
+
+    def __str__(self) -> str:
+        return plain.rendered(self.sheet(wait=False), rows=20)
 
     def __repr__(self) -> str:
         groups = ", ".join(

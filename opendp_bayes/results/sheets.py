@@ -113,7 +113,13 @@ def _named(release: InferredRelease) -> list[Column]:
 
 def _labels(release: InferredRelease) -> list[list[str]]:
     values = list(release.values_of_axes.values()) or [release.categories]
-    return [list(map(str, of_axis)) for of_axis in values]
+    return [list(map(_visible, of_axis)) for of_axis in values]
+
+
+def _visible(label: object) -> str:
+    """A label as text, in quotes where blanks around it would not be seen."""
+    text = str(label)
+    return text if text == text.strip() else repr(text)
 
 
 def _counts(release: InferredRelease) -> list[str]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from opendp_bayes.accounting.division import sum_up
-from opendp_bayes.display import notebook
+from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
-from opendp_bayes.display.wording import group_name, stated_loss
+from opendp_bayes.display.wording import described, group_name, stated_loss
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.tables_together import posterior_of_tables
@@ -217,6 +217,12 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         reading = f"Mean and {100 * level:.6g} % interval take the noise into account."
         return Sheet(tuple(tables), (together, *notes), reading=reading)
 
+    def __str__(self) -> str:
+        headings = ("Question", "Counts", "Mechanism", "Loss")
+        columns = tuple(Column(heading, number=False) for heading in headings)
+        table = Table(columns, (Body(tuple(_overview(*item) for item in self.items())),))
+        return plain.rendered(Sheet((table,), (self._together(),), title="Survey"))
+
     def _repr_html_(self) -> str:
         """The tables that notebooks show. The noise-aware columns need the posteriors to be quick
         to compute, or computed before.
@@ -271,6 +277,15 @@ class Survey(Mapping[str, Release | GroupedRelease]):
 
 def _as_text(label: Any) -> str:
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _overview(name: str, release: Release | GroupedRelease) -> tuple[str, ...]:
+    """Say in a row of a table what a question counts, by which mechanism and at what loss."""
+    counts = f"{len(release.categories)} {'cells' if release.axes else 'categories'}"
+    if isinstance(release, GroupedRelease):
+        counts = f"{counts} in {len(release)} groups"
+    loss = stated_loss(release.promise) if release.promise.is_stated else "not stated"
+    return name, counts, described(release.mechanism), loss
 
 
 def _headed(table: Table, name: str) -> Table:

@@ -25,6 +25,8 @@ _LINE = 22
 _LEGEND_LINE = 64
 #: Inches of a row, and of the title, the axis and a line of the legend.
 _ROW, _AROUND, _LEGEND = 0.24, 0.85, 0.2
+#: Part of a row's height over which its dots are spread.
+_SPREAD = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +86,16 @@ def _table(title: str, release: InferredRelease, estimate: Estimate) -> Panel:
         table = np.full((len(rows), len(columns)), np.nan)
         table[at] = values
         numbers.append(table)
-    names = [wrapped(group_name(row), _LINE) for row in rows]
+    names = list(map(_in_lines, rows))
     return Panel(title, names, list(map(group_name, columns)), *numbers)
+
+
+def _in_lines(row: tuple[Any, ...]) -> str:
+    """The name of a row, broken between its values where it is long."""
+    name = group_name(row)
+    if len(name) <= _LINE:
+        return name
+    return ",\n".join(wrapped(group_name(value), _LINE) for value in row)
 
 
 def _stacked(found: Iterable[Estimate], shape: tuple[int, int]) -> list[Floats]:
@@ -122,14 +132,15 @@ def _draw(ax: "Axes", panel: Panel) -> None:
     places = np.arange(len(panel.rows))
     if not panel.columns:
         ax.barh(places, panel.mean[:, 0], height=0.62, color=NOISE_AWARE, alpha=0.25)
-    for number in range(panel.mean.shape[1]):
+    abreast = panel.mean.shape[1]
+    for number in range(abreast):
         mean, lower, upper = (of[:, number] for of in (panel.mean, panel.lower, panel.upper))
         ax.errorbar(
             mean,
-            places,
+            places + _SPREAD * ((number + 0.5) / abreast - 0.5),  # none hides another
             xerr=np.clip([mean - lower, upper - mean], 0, None),
             fmt="o",
-            color=_colour(number, panel.mean.shape[1]),
+            color=_colour(number, abreast),
             elinewidth=2,
             markersize=4.5,
             alpha=0.9,

@@ -276,7 +276,8 @@ def test_refuses_a_mechanism_without_a_bound() -> None:
     with pytest.raises(
         ValueError,
         match=(
-            r"its privacy loss exceeds what is asked for at every scale; choose another mechanism"
+            r"^mechanism=HellingerExponential\(scale=1\.0, sensitivity='local'\): its privacy loss"
+            r" exceeds what is asked for at every scale; choose another mechanism"
             r" or a larger loss\."
         ),
     ):

@@ -156,7 +156,7 @@ def test_as_json() -> None:
         ),
         (
             "laplace_parameters --size 9 --prior 1 --scale 1",
-            r"--prior 1.0: must be a sequence with one entry for each category",
+            r"--prior 1.0: must have one entry for each category",
         ),
         (
             "laplace_parameters --size 9 --prior x,1 --scale 1",

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.commands import main as cli
+from opendp_bayes.commands import release_command
 from opendp_bayes.commands.app import app
 from opendp_bayes.framework.context import PosteriorQuery
 from tests.helpers.command_line import run
@@ -790,6 +791,11 @@ def test_where_other_rows_are_counted_is_said_before_the_release_and_below_it(
     result = CliRunner().invoke(app, ["release", *options])
     assert note in result.stderr
     assert note in " ".join(result.stdout.split())
+
+    monkeypatch.setattr(release_command, "on_a_terminal", lambda: True)
+    result = CliRunner().invoke(app, ["release", *options])
+    assert note in result.stderr
+    assert note not in " ".join(result.stdout.split()), "a terminal would show it twice"
 
     def fail(self: PosteriorQuery) -> None:
         raise RuntimeError

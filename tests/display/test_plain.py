@@ -1,5 +1,7 @@
 """Sheets as text, for a prompt."""
 
+from dataclasses import replace
+
 import pytest
 
 import opendp_bayes as ob
@@ -63,3 +65,17 @@ def test_groups_of_a_release_and_questions_of_a_survey_are_named(groups):
     survey = ob.Survey(("vote", "by region"), (groups["north"], groups))
     text = plain.rendered(survey.sheet())
     assert all(name in text for name in ("vote", "by region, north", "by region, south"))
+
+
+def test_of_long_tables_the_first_rows_are_shown(groups):
+    lines = plain.rendered(groups.sheet(), rows=3).splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == ["north", "no", "south"]
+    assert lines[4] == "and 1 more"
+    assert "more" not in plain.rendered(groups.sheet(), rows=4)
+
+
+def test_blanks_around_a_label_are_seen(groups):
+    lines = plain.rendered(replace(groups, categories=("yes", "yes ")).sheet()).splitlines()
+    assert lines[1].split()[:3] == ["north", "yes", "5"]
+    assert lines[2].split()[:3] == ["'yes", "'", "1"]
+    assert "'no'" not in plain.rendered(groups.sheet())

@@ -682,15 +682,15 @@ UNITS_REFUSED = {
     ),
     "identifier": (
         {"contributions": 1, "identifier": "id"},
-        r"SymmetricIdDistance.*query\.truncate_per_group\(k\)",
+        r"^query: with an identifier .*\.query\(\)\.truncate_per_group\(3\)`.* SymmetricIdDistance",
     ),
     "identifier changed": (
         {"changes": 1, "identifier": "id"},
-        r"ChangeOneIdDistance.*query\.truncate_per_group\(k\)",
+        r"^query: with an identifier .*\.query\(\)\.truncate_per_group\(3\)`.* ChangeOneIdDistance",
     ),
     "identifier with bounds": (
         {"contributions": [Bound(per_group=1)], "identifier": "id"},
-        r"FrameDistance.*query\.truncate_per_group\(k\)",
+        r"^query: with an identifier .*\.query\(\)\.truncate_per_group\(3\)`.* FrameDistance",
     ),
 }
 
@@ -698,8 +698,9 @@ UNITS_REFUSED = {
 @pytest.mark.parametrize("name", UNITS_REFUSED)
 def test_units_that_do_not_bound_records_are_refused_by_name(name):
     unit, message = UNITS_REFUSED[name]
-    with pytest.raises((ValueError, OpenDPException), match=message):
+    with pytest.raises((ValueError, OpenDPException), match=message) as found:
         ob.posterior(context(unit, split_evenly_over=1).query(), "x", nulls="none")
+    assert "file an issue" not in str(found.value)
 
 
 @pytest.mark.parametrize("name", some_of(UNITS, 5))
@@ -811,6 +812,13 @@ def test_the_prior_is_one_for_every_category_unless_given():
     assert ask(context(split_evenly_over=1).query()).resolve()(DATA).prior == (1.0,) * 4
 
 
+UNPAID = {
+    "privacy_unit": dp.unit_of(contributions=1),
+    "privacy_loss": dp.loss_of(epsilon=1.0),
+    "split_evenly_over": 1,
+}
+
+
 def test_only_queries_on_frames_are_taken():
     numbers = dp.Context.compositor(
         data=[1, 2],
@@ -822,7 +830,8 @@ def test_only_queries_on_frames_are_taken():
     for query, name in (
         (numbers.query(), "Query"),
         (DATA, "LazyFrame"),
-        (numbers, "Context"),
+        (numbers, "a Context itself"),
+        (ob.context(DATA, **UNPAID), "a Context itself"),
         (None, "NoneType"),
     ):
         with pytest.raises(

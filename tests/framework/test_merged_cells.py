@@ -247,13 +247,14 @@ BAD = [
     ({"A": "a1"}, TypeError, r"merge=.*: must be a mapping from each new label to a list"),
     ([["a1"]], TypeError, r"merge=.*: must be a mapping from each new label to a list"),
     ({("A",): COUNTIES, "B": []}, TypeError, r"merge: its label \('A',\) must be a str"),
-    ({"all": COUNTIES}, ValueError, r"merge=.*: must have at least 2 labels; add another"),
+    ({"all": COUNTIES}, ValueError, r"merge=\['all'\]: must have at least 2 labels; add another"),
+    ({"all": ["A1"]}, ValueError, r"merge\['all'\]: 'A1' is not a cat.* Did you mean 'a1'\?"),
     ({"all": COUNTIES, "none": []}, ValueError, r"merge\['none'\]=\[\]: must name at least one"),
     ({**STATES, "D": ["d1"]}, ValueError, r"merge\['D'\]: 'd1' is not a category; those are"),
     ({**STATES, "D": [["d1"]]}, ValueError, r"merge\['D'\]: \['d1'\] is not a category"),
     ({**STATES, "D": [{}]}, ValueError, r"merge\['D'\]: \{\} is not a category; those are"),
     ({**STATES, "D": ["a2"]}, ValueError, r"merge\['D'\]: 'a2' is in 'A' already; name it once"),
-    ({"A": STATES["A"], "B": STATES["B"]}, ValueError, r"merge=.*: leaves out 'c1', and every"),
+    ({"A": STATES["A"], "B": STATES["B"]}, ValueError, r"merge=\['A', 'B'\]: leaves out 'c1'"),
 ]
 
 

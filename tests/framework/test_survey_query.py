@@ -284,7 +284,7 @@ def test_summarize_and_repr_say_what_would_be_released():
     assert rows["question"].to_list() == ["vote", "by region", "table"]
     assert rows["epsilon"].to_list() == pytest.approx([1 / 3] * 3)
     assert rows["interval_width"].is_between(0, 1).all()
-    assert "'by region': PosteriorQuery(posterior of 2 categories in 2 groups" in repr(query)
+    assert "\n 'by region': PosteriorQuery(posterior of 2 categories in 2 groups" in repr(query)
     released = query.release()
     assert rows["scale"].to_list() == [release.mechanism.scale for release in released.values()]
     unpaid = ob.survey(context().query(), questions())
@@ -331,7 +331,11 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
         ({}, "equal", "questions: must hold at least one"),
         ({1: {"column": "vote"}}, "equal", "questions: the name 1 must be a str"),
         ({"a": "vote"}, "equal", r"questions\['a'\]='vote': must be a mapping with a column"),
-        ({"a": {"categories": VOTE}}, "equal", r"must be a mapping with a column"),
+        (
+            {"a": {"colum": "vote", "categories": VOTE}},
+            "equal",
+            r"with a column, .*; its keys are \['colum', 'categories'\]\. Did you mean 'column'\?",
+        ),
         ({"a": {"column": "none"}}, "equal", r"questions\['a'\]: .*none"),
         (
             {"a": {"column": "vote", "nulls": "no", "shares": 2}},
@@ -341,7 +345,7 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
         (
             {"a": {"column": "vote", "nulls": "no", "catgories": VOTE}},
             "equal",
-            r"catgories=\['yes', 'no'\]: is neither an argument of a posterior nor.*check its spel",
+            r"catgories=\['yes', 'no'\]: is neither an argument.* Did you mean 'categories'\?",
         ),
         (
             {"a": {"column": "vote", "nulls": "no", "by": 3}},

@@ -515,8 +515,9 @@ def test_one_indented_table_of_all_levels(posterior: Any) -> None:
     assert labels[-6:-4] == ["south", "\u2003s2"]
     assert len(labels) == 2 + 3 + LEAVES
     lower, upper = posterior["state"].counts.interval(0.9)
-    assert f"{lower[1]:,} – {upper[1]:,}" == body.rows[1][2]
+    assert f"{lower[1]} – {upper[1]}" == body.rows[1][2]
     assert "\u2003\u2003c11</th>" in posterior._repr_html_()
+    assert str(posterior).splitlines()[1].split()[0] == "north"
     with pytest.raises(ValueError, match=r"level=1: must be"):
         posterior.sheet(1)
 

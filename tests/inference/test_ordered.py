@@ -275,6 +275,10 @@ def test_refusals(made):
     for level in (0.0, 1.0, -0.5):
         with pytest.raises(ValueError, match="must be between 0 and 1"):
             posterior.quantile(level)
+    with pytest.raises(ValueError, match=r"level=50: must be .*, such as 0\.5 for the median\."):
+        posterior.quantile(50)
+    with pytest.raises(TypeError, match=r"level='0\.5': must be a number, not str"):
+        posterior.quantile("0.5")
     with pytest.raises(ValueError, match="must hold every level once"):
         posterior.quantiles([0.5, 0.5])
     for levels in ("0.5", 0.5, []):

@@ -7,6 +7,8 @@ import pytest
 from scipy import special
 
 from opendp_bayes import HellingerExponential, LaplaceParameters, NoiseAwarePosterior
+from opendp_bayes.inference.answers.comparison import DrawnDifferences
+from opendp_bayes.planning.error_law import ErrorLaw
 from tests.helpers import brute_force
 
 PRIOR = (0.7, 1.5, 2.0)
@@ -202,3 +204,34 @@ def test_diagnostics_at_a_prompt(release):
     big = release(HellingerExponential(0.02), (300, 200, 200), 700, PRIOR).posterior
     assert repr(big.diagnostics).startswith("weighted draws  effective")
     assert big.diagnostics.categories == ("a", "b", "c")
+
+
+@pytest.mark.filterwarnings("error")
+def test_of_nan_every_probability_is_nan(made):
+    """As of SciPy's distributions, also beside numbers, whose probabilities stay."""
+    posterior = made.posterior
+    alone = [
+        *(posterior["a"], posterior.difference("a", "b"), posterior.ratio("a", "b")),
+        *(posterior.odds("a"), posterior.cumulative()["a"], posterior.counts["a"]),
+        posterior.quantity(lambda p: p["a"] - p["b"]),
+    ]
+    together = [posterior, posterior.counts, posterior.compare(posterior.release.posterior)]
+    laws = [law.cdf for law in (*alone, *together)]
+    laws += [posterior["a"].pdf, posterior.pdf, posterior.counts["a"].pmf, posterior.counts.pmf]
+    for law in laws:
+        found = law([0.25, np.nan])
+        assert np.isnan(found[1]).all()
+        assert np.array_equal(found[0], law(0.25))
+        assert np.isfinite(found[0]).all()
+        assert np.isnan(law(np.nan)).all()
+    drawn = DrawnDifferences(np.array([[0.1, -0.2], [0.3, 0.4]]))
+    found = drawn.cdf(np.array([[0.2], [np.nan]]))
+    assert np.array_equal(found, [[0.5, 0.5], [np.nan, np.nan]], equal_nan=True)
+    errors = ErrorLaw(np.array([0.1, 0.3]), np.array([0.5, 0.5]), simulated=False)
+    assert np.array_equal(errors.cdf([0.2, np.nan]), [0.5, np.nan], equal_nan=True)
+
+
+def test_of_one_draw_there_is_no_deviation(made):
+    with pytest.raises(ValueError, match=r"draws=1: must be at least 2, for a standard deviation"):
+        made.posterior.quantity(lambda p: p["a"], draws=1)
+    assert np.isfinite(made.posterior.quantity(lambda p: p["a"], draws=2).std())

@@ -13,6 +13,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.extend import told
+from opendp_bayes.mathematics.telling import listed_names, meant
 
 VALUE = "a value of a row"
 
@@ -48,6 +49,29 @@ ROWS: dict[str, Any] = {
 )
 def test_plain_values_are_shown(value: Any) -> None:
     assert told(value) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "hint"),
+    [
+        ("Laplace", ["gaussian_parameters", "laplace_parameters"], "'laplace_parameters'"),
+        ("Yes", ["no", "yes"], "'yes'"),
+        ("degre", ["no degree", "degree"], "'degree'"),
+        (("Bth", "no"), [("Bath", "yes"), ("Bath", "no")], "('Bath', 'no')"),
+        ("1", [1, 2], "1"),
+        ("", ["yes", "no"], None),
+        ("zebra", ["yes", "no"], None),
+        (1, [10, 11], None),  # a number that is near another is no typo of it
+        ("yes", [], None),
+    ],
+)
+def test_a_name_like_a_known_one_is_asked_about(given: Any, known: list[Any], hint: str) -> None:
+    assert meant(given, known) == ("" if hint is None else f" Did you mean {hint}?")
+
+
+def test_of_many_names_the_first_are_listed() -> None:
+    assert listed_names(range(20)).endswith("18, 19")
+    assert listed_names(range(22)).endswith("18, 19, and 2 more")
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_as_prior_broadcasts_a_scalar_only_where_k_is_known() -> None:
     assert as_prior([1, 2], 2).dtype == np.float64
     with pytest.raises(
         ValueError,
-        match=r"prior=0\.5: must be a sequence with one entry for each category; a scalar",
+        match=r"prior=0\.5: must have one entry for each category, as in prior=\[0\.5, 0\.5\]; one",
     ):
         as_prior(0.5)
 

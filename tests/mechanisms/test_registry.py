@@ -175,7 +175,7 @@ def test_refuses_an_unknown_name(install: Any) -> None:
         ValueError,
         match=(
             r"mechanism='laplace': is not an installed mechanism; available: gaussian_parameters,"
-            r" hellinger_exponential, knorm_parameters, "
+            r" hellinger_exponential, knorm_parameters, .*\. Did you mean 'laplace_parameters'\?"
         ),
     ):
         load_mechanism("laplace")

@@ -379,6 +379,11 @@ def test_a_plan_is_best_first_and_says_what_it_costs() -> None:
         "Plan(size=60, prior=[1.0, 2.0, 1.0], epsilon=1, recommended=KNormParameters(scale=1.0),"
         " rows=3)"
     )
+    text = str(found).splitlines()
+    assert text[0] == "Plan for ε = 1"
+    assert text[2].split()[:3] == ["Mechanism,", "best", "first"]
+    assert text[3].split()[:3] == ["KNormParameters", "1", "1"]
+    assert text[-1] == f"Recommended: {found.reason}"
 
 
 @pytest.mark.parametrize("d_in", [1, 2, 5])
@@ -440,7 +445,6 @@ def test_stated_proportions_decide() -> None:
 def test_a_private_number_of_records_is_guessed_and_leaves_laplace_noise() -> None:
     steps: list[tuple[str, int, int]] = []
     found = plan(
-        size=None,
         guess_size=300,
         prior=[1.0, 1.0],
         epsilon=0.5,

@@ -16,7 +16,7 @@ from statsmodels.datasets import anes96, fair
 import opendp_bayes as ob
 from opendp_bayes.commands.answers import survey_of
 from opendp_bayes.commands.files import source
-from opendp_bayes.report.page import rendered
+from opendp_bayes.report.page import _scale, rendered
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.report.statements import promise
@@ -230,6 +230,13 @@ def scales(page: Page) -> list[float]:
             ends.setdefault(article, set()).add(axis[-1][1])
     assert not list(axes)
     return [end for (end,) in ends.values()]
+
+
+@pytest.mark.parametrize("highest", np.geomspace(0.004, 1.0, 50))
+def test_a_scale_ends_near_the_longest_interval_and_at_a_tick(highest: float) -> None:
+    end, step = _scale(highest)
+    assert highest <= end <= 2.5 * highest * (1 + 1e-9)
+    assert end / step == pytest.approx(round(end / step))
 
 
 def test_the_ledger_adds_up_and_keeps_the_budget(report: Report) -> None:

@@ -234,6 +234,10 @@ def test_the_table_and_the_text():
         " 7, 'no': 20}}, prior=[1.0"
     )
     assert "size=40, d_in=1, epsilon=0.5" in repr(CHANGED)
+    lines = str(ADDED).splitlines()
+    assert lines[0].split()[:4] == ["Group", "Category", "Released", "count"]
+    assert [line.split()[0] for line in lines[1:7:2]] == ["north", "south", "(null)"]
+    assert lines[7].startswith("All groups together: ε = 0.5")
 
 
 def test_small_multiples():

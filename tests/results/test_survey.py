@@ -85,6 +85,18 @@ def test_tables_name_the_questions_and_state_every_loss():
     assert page.count("<table") == 3
     assert "groups, (null)" in page
     assert repr(SURVEY).startswith("Survey({'vote': Release({'yes': 60, 'no': 40}")
+    title, headings, *questions, together = str(SURVEY).splitlines()
+    assert (title, headings.split()) == ("Survey", ["Question", "Counts", "Mechanism", "Loss"])
+    mechanism = "LaplaceParameters(scale=10, noise='discrete', total='private')"
+    for line, name, counts, loss in zip(
+        questions,
+        SURVEY,
+        ("2 categories", "4 cells", "2 categories in 2 groups"),
+        ("0.1", "0.2", "0.1"),
+        strict=True,
+    ):
+        assert line.split() == [name, *counts.split(), *mechanism.split(), "ε", "=", loss]
+    assert together == "All together: ε = 0.4001 for one privacy unit."
 
 
 def test_json_both_ways():

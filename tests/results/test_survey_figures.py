@@ -53,6 +53,20 @@ def test_every_question_has_a_picture_of_its_means_and_intervals():
     assert "80 % intervals" in figure.get_suptitle()
 
 
+def test_no_dot_of_a_row_hides_another_and_long_names_break_between_values():
+    cells = tuple(
+        (a, b, c) for a in ("self-employed", "retired") for b in ("very low", "low") for c in "xyz"
+    )
+    table = ob.Release(
+        tuple(range(10, 22)), cells, (1.0,) * 12, TABLE.mechanism, TABLE.promise, ("a", "b", "c")
+    )
+    (ax,) = ob.Survey(("table",), (table,)).plot().axes
+    heights = np.array([series.lines[0].get_ydata() for series in ax.containers])
+    assert heights.mean(axis=0) == pytest.approx(range(4))
+    assert (np.diff(heights, axis=0) > 0.1).all()
+    assert names(ax)[:2] == ["self-employed,\nvery low", "self-employed, low"]
+
+
 def test_pictures_go_to_the_shortest_column():
     tall = replace(
         VOTE,

@@ -37,8 +37,9 @@ class DrawnDifferences:
         return np.asarray(self.drawn.std(axis=0))
 
     def cdf(self, values: ArrayLike) -> Floats:
-        at_most = self.drawn <= np.asarray(values)[..., None, :]
-        return np.asarray(at_most.mean(axis=-2))
+        values = np.asarray(values)
+        at_most = (self.drawn <= values[..., None, :]).mean(axis=-2)
+        return np.where(np.isnan(values), np.nan, at_most)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         lower, upper = np.quantile(self.drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)

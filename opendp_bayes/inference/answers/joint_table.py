@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import listed_names, meant, told
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import are_same, distinct, identity, place_of, places_of
 
@@ -38,8 +38,10 @@ def place_among(variable: str, value: Value, values: Iterable[Label]) -> int:
     known = distinct(values)
     place = place_of(value, known)
     if place is None:
-        shown = ", ".join(map(repr, known))
-        raise ValueError(f"{variable}={told(value)}: is not a value of it; those are {shown}.")
+        raise ValueError(
+            f"{variable}={told(value)}: is not a value of it; those are {listed_names(known)}."
+            f"{meant(value, known)}"
+        )
     return place
 
 

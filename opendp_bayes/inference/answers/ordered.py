@@ -188,7 +188,7 @@ def quantiles_of(
     """
     if isinstance(levels, (str, bytes)) or not np.iterable(levels) or not len(levels):
         raise TypeError(f"levels={told(levels)}: must be a list of numbers between 0 and 1.")
-    wanted = [as_level(level) for level in levels]
+    wanted = [as_level(level, "0.5 for the median") for level in levels]
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"levels={told(levels)}: must hold every level once.")
     ends = None if edges is None else _edges(edges, len(shares.categories))

@@ -401,11 +401,13 @@ class NoiseAwarePosterior:
 
         `function` takes a mapping from each category to its draws, shape `(draws,)`, and returns a
         number for each draw, as `lambda p: p["yes"] - 2 * p["no"]` does. It is tried on a few
-        draws first. Raises `ValueError` if it returns anything else, and `KeyError` if it asks for
-        what is no category.
+        draws first. Raises `ValueError` if it returns anything else or `draws` is 1, and `KeyError`
+        if it asks for what is no category.
         """
         as_choice(of, "of", ("probabilities", "counts"))
         number = self._number if draws is None else as_size(draws, "draws", "draws")
+        if number < 2:
+            raise ValueError(f"draws={draws}: must be at least 2, for a standard deviation.")
 
         def of_rows(rows: Floats | Integers) -> Floats:
             columns = ByLabel(zip(self.categories, rows.T, strict=True), CATEGORIES)

@@ -229,7 +229,8 @@ class OfDraws:
 
     def cdf(self, values: ArrayLike) -> Floats:
         ascending = np.sort(self.drawn)
-        return np.searchsorted(ascending, values, side="right") / ascending.size
+        at_most = np.searchsorted(ascending, values, side="right") / ascending.size
+        return np.where(np.isnan(values), np.nan, at_most)
 
     def draws_at(self, value: float) -> float:
         return self.draws

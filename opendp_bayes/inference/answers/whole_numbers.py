@@ -97,7 +97,7 @@ class CountsPosterior:
     def pmf(self, values: ArrayLike) -> Floats:
         """The probability of each value, of shape `(...)`, for every category; shape `(..., k)`."""
         wanted = np.asarray(values, dtype=np.float64)[..., None]
-        return np.where(wanted == np.floor(wanted), self._laws.pmf(wanted), 0.0)
+        return np.where(wanted > np.floor(wanted), 0.0, self._laws.pmf(wanted))
 
     def cdf(self, values: ArrayLike) -> Floats:
         """The probability of being at most each value, of shape `(...)`, for every category; shape

@@ -49,7 +49,8 @@ class BetaDifferences:
         values = np.broadcast_to(values, (*values.shape[:-1], self.first.m))
         flat = values.reshape(-1, self.first.m)
         every = np.arange(self.first.m)
-        return np.array([self._cdf(row, every)[0] for row in flat]).reshape(values.shape)
+        found = np.array([self._cdf(row, every)[0] for row in flat]).reshape(values.shape)
+        return np.where(np.isnan(values), np.nan, found)
 
     def quantile(self, probability: float) -> Floats:
         """Inverse of `cdf` at one probability, shape `(m,)`."""

@@ -126,9 +126,9 @@ class BetaMixtures:
         def density(a: Floats, b: Floats, x: Floats) -> Floats:
             return np.exp(special.xlogy(a - 1, x) + special.xlog1py(b - 1, -x) - log_beta)
 
-        inside = (values >= 0) & (values <= 1)
+        inside, outside = (values >= 0) & (values <= 1), np.where(np.isnan(values), np.nan, 0.0)
         with np.errstate(over="ignore", divide="ignore"):  # may be infinite at 0 and at 1
-            return np.where(inside, self._mixed(density, np.where(inside, values, 0.5)), 0.0)
+            return np.where(inside, self._mixed(density, np.where(inside, values, 0.5)), outside)
 
     def quantile(self, probabilities: ArrayLike) -> Floats:
         """Inverse of `cdf`, to 1e-10 of the nearer tail, at probabilities of shape `()`, `(..., 1)`

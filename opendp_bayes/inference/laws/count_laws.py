@@ -112,7 +112,8 @@ class CountLaws:
         values = np.broadcast_to(values, (*values.shape[:-1], self.m))
         first, mass = self.cells.first, self.masses.sum(axis=1)
         # All laws in one ascending sequence of whole numbers: law i from i * _SPAN on.
-        key = np.arange(self.m) * _SPAN + np.clip(values, 0, _SPAN - 1).astype(np.int64)
+        within = np.clip(np.nan_to_num(values), 0, _SPAN - 1).astype(np.int64)
+        key = np.arange(self.m) * _SPAN + within
         cell = np.searchsorted(self.cells.category * _SPAN + first, key, side="right") - 1
         cell = np.maximum(cell, self._parts.start[:-1])
         share = (values - first[cell] + 1) / self.cells.length[cell]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from opendp_bayes.display import notebook
+from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.as_table import figure, table
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
@@ -151,13 +151,16 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
         for depth, name, place in rows:
             mean, std, lower, upper = known[name][place]
             label = f"{_INDENT * depth}{self[name].categories[place]}"
-            shown.append((label, figure(mean, std), f"{lower:,} – {upper:,}"))
+            shown.append((label, figure(mean, std), f"{lower} – {upper}"))
         kinds = ", ".join(dict.fromkeys(name for _, name, _ in sorted(rows)))
         headings = kinds, "Records", f"{100 * level:.6g} % interval"
         return Sheet((table(headings, shown),), (_ADD_UP,))
 
     def _repr_html_(self) -> str:
         return notebook.rendered(self.sheet())
+
+    def __str__(self) -> str:
+        return plain.rendered(self.sheet(), rows=50)
 
     def sample(self, size: int, seed: int | None = None) -> dict[str, Floats]:
         """Draws of the probabilities of every level, by name, shapes `(size, k)`, whose rows add
