@@ -290,7 +290,14 @@ class NoiseAwarePosterior:
         """
         draws = self._number if draws is None else as_size(draws, "draws", "draws")
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
-        checked(event(trial.T), _TRIAL, "event", "booleans")  # before the draws take long
+        try:  # before the draws take long
+            checked(event(trial.T), _TRIAL, "event", "booleans")
+        except IndexError as error:
+            raise ValueError(
+                f"event: {error}; it takes an array with a row for each of"
+                f" {len(self.categories)} categories, by place. Of labels ask as in"
+                " posterior.quantity(lambda p: p['yes'] - p['no']).probability()."
+            ) from None
         share = checked(event(self.sample(draws, seed).T), draws, "event", "booleans").mean()
         return Probability(float(share), float(standard_error(share, self._effective(draws))))
 
