@@ -142,20 +142,24 @@ class SmoothBeside:
         self, rest: Floats, masses: Floats, whole: Lattices, outline: Outline, known: Bins
     ) -> None:
         """Lattices of the sums over each bin, and of its first and second moments."""
-        step = whole.step
+        step, rows = whole.step, np.arange(whole.step.size)
         origin = np.floor(outline.low / step).astype(np.int64) * step
         points = int(np.max((outline.high - origin) / step)) + 4
-        bins = known.of(np.arange(step.size)[:, None], rest)
-        first = np.where(masses > 0, bins, bins.max()).min(axis=1, keepdims=True)
-        bins = np.where(masses > 0, bins - first, -1)
-        number = max(int(bins.max()) + 1, 1)
-        own = bins[:, None, :] == np.arange(number)[:, None]
-        share = own * masses[:, None, :]
-        weight = np.maximum(share.sum(axis=2), 1e-300)
-        self._centres = (share @ rest[..., None])[..., 0] / weight
-        off = np.where(own, rest[:, None, :] - self._centres[..., None], 0.0)
-        self._units = np.maximum(np.sqrt((share * off**2).sum(axis=2) / weight), 1e-9)
-        off /= self._units[..., None]
+        bins = known.of(rows[:, None], rest)
+        bins -= np.where(masses > 0, bins, bins.max()).min(axis=1, keepdims=True)
+        number = int(np.where(masses > 0, bins, 0).max()) + 1
+        bins = np.clip(bins, 0, number - 1)
+        key = (rows[:, None] * number + bins).ravel()
+
+        def sums(values: Floats) -> Floats:
+            found = np.bincount(key, values.ravel(), rows.size * number)
+            return np.asarray(found, dtype=np.float64).reshape(rows.size, number)
+
+        weight = np.maximum(sums(masses), 1e-300)
+        self._centres = sums(masses * rest) / weight
+        off = rest - np.take_along_axis(self._centres, bins, axis=1)
+        self._units = np.maximum(np.sqrt(sums(masses * off**2) / weight), 1e-9)
+        off /= np.take_along_axis(self._units, bins, axis=1)
         needed = points + rest.shape[1] - 1
         begin = origin + whole.origin
         table = {
@@ -163,18 +167,18 @@ class SmoothBeside:
             for each in np.unique(step).tolist()
             for extent in [np.ptp(begin[step == each]) // each + needed]
         }
-        found = np.zeros((3 * number, step.size, points))
+        found = np.zeros((3, number, rows.size, points))
         for row, each in enumerate(step.tolist()):
             start = int(begin[row] - begin[step == each].min()) // each
-            weights = table[each][start : start + needed]
-            moments = share[row, :, None] * off[row, :, None] ** np.arange(3)[:, None]
-            found[:, row] = _correlated(moments.reshape(3 * number, -1), weights)
-        self._laws = [Lattices(origin, step, each) for each in found]
-        self._whole = Lattices(origin, step, found[::3].sum(axis=0))
+            moments = masses[row] * off[row] ** np.arange(3)[:, None]
+            used, sums_of_bins = _correlated(moments, bins[row], table[each][start:][:needed])
+            found[:, used, row] = sums_of_bins
+        self._moments = Lattices(origin, step, found)
+        self._whole = Lattices(origin, step, found[0].sum(axis=0))
 
     def seeds(self, outline: Outline) -> Floats:
-        whole = self._laws[0]
-        weights = np.sum([np.maximum(law.masses, 0) for law in self._laws[::3]], axis=0)
+        whole = self._whole
+        weights = np.maximum(self._moments.masses[0], 0).sum(axis=0)
         places = whole.origin[:, None] + whole.step[:, None] * np.arange(whole.points)
         beyond = (places > outline.high[:, None]) | (places < outline.low[:, None])
         far = quantiles(Lattices(whole.origin, whole.step, np.where(beyond, 0.0, weights)))
@@ -195,20 +199,17 @@ class SmoothBeside:
 
     def completions(self, row: Integers, counts: Floats) -> Completions:
         close = self._close(row, counts)
-        far = [law.read(row, counts) for law in self._laws]
-        least = 1e-10 * (close.sum(axis=1) + np.maximum(sum(far[::3]), 0.0))
+        far = self._moments.read(row, counts)
+        least = 1e-10 * (close.sum(axis=1) + np.maximum(far[0].sum(axis=0), 0.0))
         point, near = np.nonzero(close > least[:, None])
         sums = self._near.sums[row[point], near]
-        found = [Completions(point, close[point, near], sums, np.zeros(sums.size))]
-        for place in range(len(far) // 3):
-            weight, first, second = far[3 * place : 3 * place + 3]
-            seen = np.flatnonzero(weight > least)
-            weight, first, second = weight[seen], first[seen], second[seen]
-            unit = self._units[row[seen], place]
-            mean = self._centres[row[seen], place] + unit * first / weight
-            variance = unit**2 * np.maximum(second / weight - (first / weight) ** 2, 0.0)
-            found.append(Completions(seen, weight, mean, variance))
-        return Completions.joined(found)
+        one_by_one = Completions(point, close[point, near], sums, np.zeros(sums.size))
+        place, point = np.nonzero(far[0] > least)
+        weight, first, second = far[:, place, point]
+        unit = self._units[row[point], place]
+        mean = self._centres[row[point], place] + unit * first / weight
+        variance = unit**2 * np.maximum(second / weight - (first / weight) ** 2, 0.0)
+        return Completions.joined([one_by_one, Completions(point, weight, mean, variance)])
 
 
 Beside = ListedBeside | SmoothBeside
@@ -239,15 +240,23 @@ def _is_narrow(tree: TiltedTree, step: int) -> bool:
     return bool(np.any(np.abs(bend) > _BEND))
 
 
-def _correlated(factors: Floats, weights: Floats) -> Floats:
-    """Sums of rows of factors, shape `(m, n)`, times as many weights from each one on."""
+def _correlated(factors: Floats, bins: Integers, weights: Floats) -> tuple[Integers, Floats]:
+    """Sums of rows of factors, shape `(3, n)`, over each run of the same of `bins`, times as many
+    weights from each one on; returns the bins and an array of shape `(3, bins, points)`.
+    """
     size = factors.shape[1]
     points = weights.size - size + 1
+    starts = np.flatnonzero(np.diff(bins, prepend=-1))
     if size * points <= _BLOCK:
-        return np.asarray(factors @ sliding_window_view(weights, points))
+        windows = sliding_window_view(weights, points)
+        found = [np.add.reduceat(each[:, None] * windows, starts, axis=0) for each in factors]
+        return bins[starts], np.stack(found)
+    run = np.repeat(np.arange(starts.size), np.diff(starts, append=size))
+    apart = np.zeros((3, starts.size, size))
+    apart[:, run, np.arange(size)] = factors
     length = fft.next_fast_len(weights.size, real=True)
-    product = fft.rfft(weights, length) * np.conj(fft.rfft(factors, length, axis=1))
-    return np.asarray(fft.irfft(product, length, axis=1)[:, :points])
+    product = fft.rfft(weights, length) * np.conj(fft.rfft(apart, length))
+    return bins[starts], fft.irfft(product, length)[..., :points]
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,9 @@ Row = tuple[int, int, Floats]
 
 @dataclass(frozen=True, eq=False)
 class Lattices:
-    """`masses`, shape `(rows, points)`, at `origin + step * point`; nothing beyond them."""
+    """`masses`, shape `(rows, points)`, at `origin + step * point`; nothing beyond them. To be read
+    alone, there may be several for each row, shape `(..., rows, points)`.
+    """
 
     origin: Integers
     step: Integers
@@ -47,7 +49,7 @@ class Lattices:
     @property
     def points(self) -> int:
         """Number of points of each row."""
-        return self.masses.shape[1]
+        return self.masses.shape[-1]
 
     def separate(self) -> list[Row]:
         """The inverse of `gathered`."""
@@ -58,12 +60,14 @@ class Lattices:
         return np.maximum(self.read(row, sums), 0.0) / self.step[row]
 
     def read(self, row: Integers, sums: Floats) -> Floats:
-        """The values at real numbers between the points, 0 beyond them; elementwise."""
+        """The values at real numbers between the points, 0 beyond them; elementwise, behind what
+        there is for each row.
+        """
         place = (sums - self.origin[row]) / self.step[row]
         first, weights = _stencil(place, self.points)
-        flat = self.masses.ravel()
+        flat = self.masses.reshape(*self.masses.shape[:-2], -1)
         start = row * self.points + first
-        found = sum(weight * flat.take(start + i) for i, weight in enumerate(weights))
+        found = sum(weight * flat.take(start + i, axis=-1) for i, weight in enumerate(weights))
         return np.where((place >= 0) & (place <= self.points - 1), found, 0.0)
 
     def on(self, origin: Integers, step: Integers, points: int) -> "Lattices":
