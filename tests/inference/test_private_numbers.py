@@ -59,7 +59,9 @@ def test_noise_that_tells_nothing_leaves_the_prior(prior, name):
     assert farthest_from_the_prior(prior, SIZES[name]) <= ERROR
 
 
-@pytest.mark.parametrize("drawn", [(3_500_000, 600_000), (600_000, 3_500_000)])
+@pytest.mark.parametrize(
+    "drawn", [(3_500_000, 600_000), (600_000, 3_500_000), (1_000_000, 2_000_000)]
+)
 def test_a_number_of_records_between_two_ends_that_are_near(drawn):
     """Of 4.0 to 4.4 million records what is not known is nearly all of the rarer category: nothing
     else smooths what its bins leave of the ends.

@@ -21,7 +21,7 @@ _NEAR, _NEARLY, _WIDEST, _SMALL = 0.5, 0.3, 0.2, 12.0
 #: and at most by this share; where they are fewer than so many, all are. Of a deviation above this
 #: part of the whole, more than its mean and variance is seen.
 _ALIKE, _SMOOTHED, _FINEST, _LARGEST_ALIKE, _ALL_APART = 0.6, 0.6, 0.03, 0.12, 24.0
-_SEEN = 0.13
+_SEEN = 0.04
 _SMALLEST = float(np.finfo(float).tiny)
 #: An odd number without a pattern, for keys.
 _MIXER = np.int64(-7046029254386353131)
