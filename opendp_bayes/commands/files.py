@@ -102,7 +102,7 @@ class Source:
         """
         if self.rest is not None:
             with text_errors(self.name, self.encoding):
-                read_all(self.rest, self.path if self.copy else None)
+                read_all(self.rest, self.separator, self.path if self.copy else None)
 
 
 def source(path: Path, separator: str | None, encoding: str | None = None) -> Source:
