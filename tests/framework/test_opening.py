@@ -331,6 +331,24 @@ def test_the_message_of(name):
     assert "a secret" not in str(caught.value.__context__)
 
 
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        # Whose first line is taken for the names of columns.
+        (lambda path: pl.scan_csv(path).select("vote"), "secret,yes\nother,no\n"),
+        (pl.scan_ndjson, '{"vote": "yes"}\n{"vote": secret}\n'),
+    ],
+)
+def test_a_frame_that_has_no_schema_shows_nothing_of_its_file(read, text, tmp_path):
+    path = tmp_path / "votes"
+    path.write_text(text)
+    with pytest.raises(pl.exceptions.PolarsError, match=r"secret|'s'"):
+        read(path).collect_schema()  # the negative control
+    with pytest.raises(RuntimeError, match=r"frame: looking up its names.* run the plan") as caught:
+        opened(read(path))
+    assert caught.value.__context__ is None
+
+
 def test_without_narwhals_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(
