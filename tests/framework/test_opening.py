@@ -401,6 +401,19 @@ def test_a_divided_budget_that_is_spent():
     )
 
 
+def test_a_query_whose_share_another_release_took_says_so_and_spends_nothing():
+    context = opened(split_by_weights=[9, 1])
+    first, second = (ob.posterior(context.query(), **TEXT) for _ in range(2))
+    first.release()
+    message = (
+        r"query: its privacy loss 0\.8\d+ exceeds the share of .* next, 0\.09\d+: .* ask again,"
+    )
+    with pytest.raises(ValueError, match=message):
+        second.release()
+    assert len(context.current_privacy_loss()) == 1
+    assert ob.posterior(context.query(), **TEXT).release().epsilon < 0.11
+
+
 def test_a_refusal_says_what_is_left_and_spends_nothing():
     context = opened()
     ob.posterior(context.query(epsilon=0.75), **TEXT).release()
