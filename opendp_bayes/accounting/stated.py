@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 
 from opendp_bayes.accounting.exact import loss_within
-from opendp_bayes.accounting.pairs import all_pairs
+from opendp_bayes.accounting.pairs import WORST_OF_NOISE, all_pairs, pairs_of
 from opendp_bayes.accounting.profile import delta_at
-from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
@@ -30,9 +29,10 @@ def understated(
     setting : the mechanism in its public setting.
     d_in : records changed, or added and removed; a whole number of at least 0.
 
-    The losses of noise on the counts are attained, at any distance. Those of other mechanisms are
-    computed for one record, where that takes an instant, which is a lower bound of any distance.
-    Nothing is said of a mechanism that is not accounted for exactly.
+    The losses of noise on the counts are attained, at any distance; ρ is computed up to 64 records,
+    and further for independent noise. Others, and ρ beyond, are computed for one record, where that
+    takes an instant, which is a lower bound of any distance. Nothing is said of a
+    mechanism that is not accounted for exactly.
     """
     size, law = setting.size, setting.law
     distance = d_in if size is None else min(d_in, size)
@@ -45,10 +45,11 @@ def understated(
         return ()
     else:
         least = one
-    gaussian = isinstance(law, AdditiveNoise) and isinstance(law.noise, DiscreteGaussian)
+    of_noise = isinstance(pairs_of(setting, distance, _LARGEST_WORK), WORST_OF_NOISE)
+    rho = loss_within(setting, distance, _LARGEST_WORK, True).rho if of_noise else one.rho
     bounds = [
         ("range", loss.range, least.range, _CLOSE),
-        ("rho", loss.rho, least.rho if gaussian else one.rho, _CLOSE_RHO),
+        ("rho", loss.rho, rho, _CLOSE_RHO),
     ]
     if loss.delta == 0:
         bounds.append(("epsilon", loss.epsilon, least.epsilon, _CLOSE))

@@ -42,7 +42,8 @@ def survey_of(found: Source, asked: Specification, ledger: Ledger | None = None)
             raise FieldError(("privacy", "identifier"), f"={column!r}: {problem}")
         raise FieldError(("columns", column), problem)
 
-    return _survey(scan_columns(found, _columns(asked), refuse), asked, ledger)
+    frame = scan_columns(found, _columns(asked), refuse, asked.privacy.identifier)
+    return _survey(frame, asked, ledger)
 
 
 def survey_without_data(asked: Specification, ledger: Ledger | None = None) -> SurveyQuery:

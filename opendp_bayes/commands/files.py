@@ -35,6 +35,8 @@ EXTENSIONS = {
     ".feather": "Arrow IPC",
 }
 STANDARD_INPUT = Path("-")
+#: Integers with values that Int64 does not have.
+_WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
 #: What messages call it.
 _PIPED = "standard input"
 #: Ends with what is wrong about a column: its name, and the problem.
@@ -100,7 +102,7 @@ class Source:
         """
         if self.rest is not None:
             with text_errors(self.name, self.encoding):
-                read_all(self.rest, self.path if self.copy else None)
+                read_all(self.rest, self.separator, self.path if self.copy else None)
 
 
 def source(path: Path, separator: str | None, encoding: str | None = None) -> Source:
@@ -185,14 +187,19 @@ def schema_of(found: Source) -> pl.Schema:
         fail(f"FILE {found.name}: cannot be read as {found.kind}; {advice}.")
 
 
-def scan_columns(found: Source, columns: Sequence[str], refuse: Refuse) -> pl.LazyFrame:
+def scan_columns(
+    found: Source, columns: Sequence[str], refuse: Refuse, identifier: str | None = None
+) -> pl.LazyFrame:
     """These columns, each as Enum, String, Boolean or Int64, which stands for every integer type.
 
-    `refuse` is told of a column that is not there or is of another type. Exits with a message for a
-    file that cannot be read.
+    An identifier of integers that need not fit in Int64 becomes text: all beyond it would be null,
+    and so one person. `refuse` is told of a column that is not there or is of another type. Exits
+    with a message for a file that cannot be read.
     """
     scan, schema = found.scan(), schema_of(found)
     types = {column: _plain_type(found, schema, column, refuse) for column in columns}
+    if identifier is not None and schema[identifier] in _WIDE:
+        types[identifier] = pl.String()
     return scan.select(pl.col(name).cast(dtype, strict=False) for name, dtype in types.items())
 
 

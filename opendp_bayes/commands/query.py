@@ -118,7 +118,7 @@ def posterior_query(
     def refuse(column: str, problem: str) -> NoReturn:
         fail(f"{options.get(column, '--column')} {column!r}: {problem}")
 
-    frame = scan_columns(found, asked.read, refuse)
+    frame = scan_columns(found, asked.read, refuse, asked.identifier)
     schema = frame.collect_schema()
     plan: Any = context(
         frame,

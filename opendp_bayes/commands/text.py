@@ -2,9 +2,8 @@
 
 import codecs
 import io
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -22,11 +21,43 @@ class _MarkedError(UnicodeError):
     """Text that is to be read in UTF-8 and says that it is in UTF-16."""
 
 
-class _Nowhere(io.TextIOBase):
-    """Takes a text that is only to be decoded."""
+class _QuotesError(ValueError):
+    """Text whose quotes make one record of lines that need not be one."""
 
-    def write(self, text: str) -> int:
-        return len(text)
+
+class _Quotes:
+    """Quotes in the lines of a text, which may enclose ends of lines only where they begin and end
+    a value: else a stray one would let thousands of lines be read as part of its own.
+    """
+
+    def __init__(self, separator: str) -> None:
+        self._ends = f"{separator}\r\n"
+        self.is_open = False
+        self.are_wrong = False
+        self._begin_a_value = True
+        self._enclose_lines = False
+
+    def read(self, text: str) -> None:
+        """Look at the next lines."""
+        if self.is_open or '"' in text:
+            for line in text.split("\n"):
+                self._read_line(line)
+
+    def _read_line(self, line: str) -> None:
+        parts = line.split('"')
+        if not self.is_open and len(parts) % 2:
+            return
+        for at, part in enumerate(parts[1:], start=1):
+            before = parts[at - 1]
+            self.is_open = not self.is_open
+            if not self.is_open:
+                self.are_wrong |= self._enclose_lines and part[:1] not in self._ends
+            elif before or at == 1:  # otherwise the second of two, which is part of the value
+                self._begin_a_value = not before or before[-1] in self._ends
+                self._enclose_lines = False
+        if self.is_open:
+            self._enclose_lines = True
+            self.are_wrong |= not self._begin_a_value
 
 
 def as_encoding(name: str) -> str:
@@ -97,6 +128,11 @@ def text_errors(name: str, encoding: str) -> Iterator[None]:
             "is text in UTF-16. Say so: --encoding utf-16, or in a specification encoding ="
             " 'utf-16'."
         )
+    except _QuotesError:
+        problem = (
+            "has quotes between which lines end that do not begin and end a value, so that records"
+            ' would be read as parts of others. Write a value with a quote in it as "5"" pipe".'
+        )
     except UnicodeError:
         problem = (
             f"is not text in {encoding}. Name the encoding that it is in: --encoding latin-1, for"
@@ -123,10 +159,15 @@ def header_of(text: TextIO) -> str:
     return "".join(lines).removeprefix("\ufeff")
 
 
-def read_all(text: TextIO, copy: Path | None) -> None:
-    """Decode the rest of a text, and append it to a copy in UTF-8 where there is one."""
-    if copy is None:
-        shutil.copyfileobj(text, _Nowhere(), _BLOCK)
-        return
-    with copy.open("a", encoding=UTF_8, newline="") as file:
-        shutil.copyfileobj(text, file, _BLOCK)
+def read_all(text: TextIO, separator: str, copy: Path | None) -> None:
+    """Decode the rest of a text, and append it to a copy in UTF-8 where there is one; raise
+    `_QuotesError` where its quotes do not fit.
+    """
+    quotes = _Quotes(separator)
+    with nullcontext() if copy is None else copy.open("a", encoding=UTF_8, newline="") as file:
+        while lines := text.read(_BLOCK) + text.readline(_BLOCK):
+            quotes.read(lines)
+            if file is not None:
+                file.write(lines)
+    if quotes.are_wrong or quotes.is_open:
+        raise _QuotesError

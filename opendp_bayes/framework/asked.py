@@ -270,6 +270,13 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
                 " nothing was released or spent. Keep the releases that were made, or divide the"
                 " budget by more queries, as in split_evenly_over=2."
             ) from None
+        if "insufficient budget" in str(error):
+            raise ValueError(
+                f"query: its privacy loss {measurement.map(d_in)} exceeds the share of the budget"
+                f" that is next, {context.d_mids[0] if context.d_mids else 0}: it was asked with an"
+                " earlier share, which another release took. Nothing was released or spent; ask"
+                " again, with a new `context.query()`."
+            ) from None
         ours = _CALLBACK_MESSAGE.search(str(error))
         if ours is None:
             raise

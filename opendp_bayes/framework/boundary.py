@@ -14,12 +14,14 @@ from copy import deepcopy
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
+import polars as pl
 from opendp.mod import GLOBAL_FEATURES, Domain, ExtrinsicDomain
 
 from opendp_bayes.mathematics.telling import told
 
 _FEATURES = ("contrib", "honest-but-curious")
 S = TypeVar("S", bound="Space")
+T = TypeVar("T")
 PROBES = (0, 1, 2, 3, 4, 8, 16, 64)  # distances at which a map is checked when it is built
 
 
@@ -108,6 +110,23 @@ def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
         raise RuntimeError(message)
 
     return callback
+
+
+def withheld(read: Callable[[], T], what: str) -> T:
+    """Read a frame outside of a callback, with any error but that of a file withheld, and dropped
+    as in `guarded`.
+    """
+    try:
+        with silenced():
+            return read()
+    except OSError:
+        raise
+    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001 - polars promises no kind
+        message = (
+            f"{what} failed. The cause is withheld, because it may show a value, or a name that is"
+            " somebody's record; run the plan of the frame yourself to see it."
+        )
+    raise RuntimeError(message)
 
 
 def guarded_map(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:

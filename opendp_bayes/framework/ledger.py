@@ -203,12 +203,17 @@ class Ledger:
     def _append(self, entry: Entry, text: bytes) -> None:
         """Append a line to the file, which holds this text, and wait until it is on the disk. What
         a full disk took of it is removed again.
+
+        Raises `LedgerError` where the file holds more or is gone: a lock that somebody removed is
+        none.
         """
         is_new = not text
         line = line_of(entry) if is_new or text.endswith(b"\n") else b"\n" + line_of(entry)
         with _file_errors(self.path, "written"):
-            number = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            new = os.O_CREAT if is_new else 0
+            number = os.open(self.path, os.O_WRONLY | os.O_APPEND | new, 0o666)
             try:
+                _check_same(self.path, number, text)
                 _write(number, line, len(text))
             finally:
                 os.close(number)
@@ -255,6 +260,15 @@ def _check_one_name(path: Path) -> None:
         raise LedgerError(
             f"ledger {path}: the file has {names} names (hard links), and each has a lock of its"
             " own, so nothing is released or spent. Remove the others; a symbolic link is safe."
+        )
+
+
+def _check_same(path: Path, number: int, text: bytes) -> None:
+    """Raise `LedgerError` where an open file does not hold what it held when it was locked."""
+    if os.fstat(number).st_size != len(text):
+        raise LedgerError(
+            f"ledger {path}: was written to since it was locked, so what was made meanwhile is not"
+            f" handed out, and nothing is entered. Leave {path}.lock where it is, and ask again."
         )
 
 

@@ -10,7 +10,7 @@ from types import TracebackType
 
 import polars as pl
 
-from opendp_bayes.framework.boundary import ContractError
+from opendp_bayes.framework.boundary import ContractError, withheld
 
 #: A filter is applied to the rows, after they were read. Polars would drop parts of a Parquet file
 #: unread by their least and largest values, which leave out NaN: one record more in a part could
@@ -34,6 +34,8 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
     its owner only and is removed at the end of the `with` block, or, without one, by `close()`,
     when the object is collected or when the interpreter exits. It is needed for as long as a
     Context uses the scan.
+
+    Raises `RuntimeError`, without a cause, where a lazy frame fails.
     """
 
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
@@ -44,10 +46,13 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
         directory = tempfile.mkdtemp(prefix="opendp-bayes-")  # mode 0700
         self._remove = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
         self._path = Path(directory) / "frame"
-        schema = frame.lazy().collect_schema()
+        withheld(lambda: self._write(frame.lazy()), "frame: writing it to a file")
+
+    def _write(self, frame: pl.LazyFrame) -> None:
+        schema = frame.collect_schema()
         # An Enum is stored as its codes, which polars reads back several times faster.
         self._enums = {name: dtype for name, dtype in schema.items() if isinstance(dtype, pl.Enum)}
-        codes = frame.lazy().with_columns(pl.col(name).to_physical() for name in self._enums)
+        codes = frame.with_columns(pl.col(name).to_physical() for name in self._enums)
         # The quicker format for codes, the slower one for anything else.
         self._is_arrow = len(self._enums) == len(schema)
         if self._is_arrow:

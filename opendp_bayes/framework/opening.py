@@ -122,8 +122,8 @@ def context(
     ledger : a `Ledger`, in which every release of the Context, also of OpenDP's own queries, is
         entered before it is handed out. It refuses, before data are read, what it has no room for.
 
-    Raises `ValueError`/`TypeError` for anything else, `ImportError` where narwhals is missing.
-    Reads no rows of a LazyFrame.
+    Raises `ValueError`/`TypeError` for anything else, `ImportError` where narwhals is missing, and
+    `RuntimeError`, without a cause, for a frame that cannot be read. Reads no rows of a LazyFrame.
 
     >>> import opendp.prelude as dp
     >>> import polars as pl

@@ -206,7 +206,10 @@ def _check_numbers(rows: Rows, node: Any) -> None:
         if kind == "Rank" and arguments["options"]["method"] == "Dense":
             _check_key(rows, inner)
             return
-        if kind != "Reverse" and not (kind == "Random" and arguments["method"] == "Shuffle"):
+        if kind == "Random" and arguments["method"] == "Shuffle":
+            if arguments["seed"] is not None:
+                raise RefusedError(f"shuffle(seed={arguments['seed']})", "seed")
+        elif kind != "Reverse":
             raise RefusedError("Over")
     else:
         raise RefusedError("Over")

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from opendp_bayes.framework.boundary import silenced
+from opendp_bayes.framework.boundary import silenced, withheld
 from opendp_bayes.framework.on_disk import on_disk
 
 #: Types that OpenDP has no domain for, and the ones in which they are the same numbers.
@@ -30,7 +30,8 @@ def scanned(frame: Any) -> tuple[pl.LazyFrame, on_disk | None]:
 
 
 def _widened(frame: pl.LazyFrame) -> pl.LazyFrame:
-    narrow = {name: _WIDER[of] for name, of in frame.collect_schema().items() if of in _WIDER}
+    schema = withheld(frame.collect_schema, "frame: looking up its names and types")
+    narrow = {name: _WIDER[of] for name, of in schema.items() if of in _WIDER}
     return frame.cast(narrow) if narrow else frame  # type: ignore[arg-type]
 
 

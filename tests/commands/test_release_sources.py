@@ -7,7 +7,9 @@ import io
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -123,6 +125,40 @@ def test_rows_of_an_identifier_are_limited_after_those_that_are_not_counted_are_
     )
     assert sum(release.counts) == 8
     assert release.d_in == 4
+
+
+#: The same question as a specification.
+OF_PERSONS = """
+title = "Votes"
+[privacy]
+epsilon = 10000.0
+unit = "one person"
+identifier = "person"
+rows_per_identifier = 1
+[columns.vote]
+categories = ["a", "b"]
+[[results]]
+column = "vote"
+"""
+
+
+@pytest.mark.parametrize("kind", [pl.UInt64, pl.Int128, pl.UInt128, pl.Int64])
+def test_identifiers_of_any_integers_are_persons_of_their_own(tmp_path: Path, kind: Any) -> None:
+    """Beyond Int64 all would be one null, of which one row was kept: one person more changed which,
+    and so moved two counts where the promise is of one.
+    """
+    first = 2**63 - 20 if kind == pl.Int64 else 2**63
+    people = pl.Series("person", list(range(first, first + 20)), dtype=kind)
+    path, question = tmp_path / "votes.arrow", tmp_path / "votes.toml"
+    pl.DataFrame([people, pl.Series("vote", ["a"] * 20)]).write_ipc(path)
+    question.write_text(OF_PERSONS)
+    limit = ("--identifier", "person", "--rows-per-identifier", 1)
+    for text in (
+        run("release", path, *COLUMN, *limit, *EXACT),
+        run("run", question, path, "--json"),
+    ):
+        release = ob.Release.from_json(text)
+        assert (release.d_in, release.counts[0]) == (1, 20)
 
 
 def test_groups_of_limited_identifiers(votes: Path) -> None:
@@ -367,3 +403,69 @@ def test_a_quote_that_nothing_ends_is_not_read_to_the_end_of_the_file() -> None:
     assert len(header_of(text)) < 2**20 + 10
     assert header_of(io.StringIO('\ufeff\n"a\nb",c\n1,2\n')) == '\n"a\nb",c\n'
     assert header_of(io.StringIO("")) == ""
+
+
+LINES = [f"p{number},{'a' if number % 3 else 'b'}" for number in range(3000)]
+
+
+def with_lines(path: Path, lines: dict[int, str]) -> Path:
+    """A file of 3000 records, and others before those of these numbers."""
+    made = list(LINES)
+    for at, line in sorted(lines.items(), reverse=True):
+        made.insert(at, line)
+    path.write_text("\n".join(["name,vote", *made, ""]), newline="")
+    return path
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        {10: '"pipe,a', 2000: '"pipe,b'},
+        {10: '5" pipe,a', 2000: '6" pipe,b'},
+        {10: 'pipe,"a', 2000: '"pipe,b'},
+        {10: '"pi"pe",a', 2000: 'x"",b"'},
+        {3000: 'pipe,"a'},
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_quotes_that_make_one_record_of_many_are_refused(
+    tmp_path: Path, lines: dict[int, str], encoding: str
+) -> None:
+    path = with_lines(tmp_path / "votes.csv", lines)
+    path.write_bytes(path.read_text().encode(encoding))
+    said = run("release", path, *COLUMN, *EXACT, "--encoding", encoding, code=2)
+    assert "FILE votes.csv: has quotes between which lines end" in said
+    assert 'Write a value with a quote in it as "5"" pipe".' in said
+    assert "pipe,a" not in said
+
+
+def test_without_that_one_line_elsewhere_moves_many_records(tmp_path: Path) -> None:
+    """The negative control: both files have the same lines."""
+    numbers = [
+        Source(with_lines(tmp_path / f"{at}.csv", {10: '"p,a', at: '"p,b'}), "", ".csv", ",")
+        .scan()
+        .select("vote")
+        .collect(engine="streaming")
+        .height
+        for at in (1000, 2000)
+    ]
+    assert numbers == [2011, 1011]
+
+
+@pytest.mark.parametrize(
+    ("line", "counts"),
+    [
+        ('"pipe, 5"" and\n6"" long",a', (2001, 1000)),
+        ('"""\n\n""",a', (2001, 1000)),
+        ('"pipe\n","a"', (2001, 1000)),
+        ('"",""', (2000, 1000)),
+        ('5" x 6" pipe,a', (2001, 1000)),
+    ],
+)
+def test_quotes_that_begin_and_end_a_value_or_stand_in_one_line_are_read(
+    tmp_path: Path, line: str, counts: tuple[int, int]
+) -> None:
+    path = with_lines(tmp_path / "votes.csv", {10: line, 2000: line, 2999: "x,b"})
+    twice = tuple(2 * counts[at] - (2000, 1000)[at] + at for at in (0, 1))
+    release = ob.Release.from_json(run("release", path, *COLUMN, *EXACT))
+    assert release.counts == twice

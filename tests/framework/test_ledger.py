@@ -275,16 +275,51 @@ def test_a_file_of_two_names_is_refused_and_may_be_read(path, tmp_path):
     assert ob.posterior(opened(ledger).query(epsilon=0.5), **VOTE).release().epsilon == 0.5
 
 
+LOSS = Loss.of("epsilon", 0.75, 0.0)
+
+
 def test_of_two_names_both_would_spend_the_same_rest(path, tmp_path, monkeypatch):
-    """The negative control: without the check 1.5 of 1 is spent."""
+    """The negative control: without the checks 1.5 of 1 is spent."""
     monkeypatch.setattr(module, "_check_one_name", lambda path: None)
+    monkeypatch.setattr(module, "_check_same", lambda path, number, text: None)
     first = ob.Ledger(path, epsilon=1.0)
     os.link(path, tmp_path / "c.ledger")
     second = ob.Ledger(tmp_path / "c.ledger")
-    loss = Loss.of("epsilon", 0.75, 0.0)
-    with first.entered(loss, "contributions: 1"), second.entered(loss, "contributions: 1"):
+    with first.entered(LOSS, "contributions: 1"), second.entered(LOSS, "contributions: 1"):
         pass
     assert first.spent.epsilon == 1.5
+
+
+def enter(path: Path) -> None:
+    with ob.Ledger(path).entered(LOSS, "contributions: 1"):
+        pass
+
+
+def test_a_lock_that_somebody_removed_lets_nobody_spend_the_same_rest(path):
+    """As programs do that tidy up, or another version of filelock that removes what it released."""
+
+    def enter_while_another_does() -> None:
+        with ob.Ledger(path).entered(LOSS, "contributions: 1"):
+            Path(f"{path}.lock").unlink()
+            other = threading.Thread(target=enter, args=(path,))
+            other.start()
+            other.join()
+
+    ledger = ob.Ledger(path, epsilon=1.0)
+    with pytest.raises(ob.LedgerError, match=r"was written to since .* not handed out.* ask again"):
+        enter_while_another_does()
+    assert ledger.spent.epsilon == 0.75
+
+
+def test_a_ledger_that_was_moved_meanwhile_takes_no_entry(path):
+    def move_while_another_enters() -> None:
+        with ob.Ledger(path).entered(LOSS, "contributions: 1"):
+            path.rename(path.with_suffix(".old"))
+
+    ob.Ledger(path, epsilon=1.0)
+    with pytest.raises(ob.LedgerError, match=r"cannot be written \(No such file"):
+        move_while_another_enters()
+    assert not path.exists()
 
 
 def test_is_read_where_it_cannot_be_locked(path, monkeypatch):

@@ -110,12 +110,23 @@ def test_it_goes_when_collected(temporary):
     assert not list(temporary.iterdir())
 
 
-def test_it_goes_when_writing_fails(temporary):
+def test_it_goes_when_writing_fails_and_shows_no_value(temporary):
     broken = FRAME.lazy().select(pl.col("text").cast(pl.Int64))
-    with pytest.raises(pl.exceptions.PolarsError):
+    with pytest.raises(pl.exceptions.PolarsError, match="é"):
+        broken.collect()  # the negative control
+    with pytest.raises(
+        RuntimeError, match=r"writing it to a file failed\. .* run the plan"
+    ) as caught:
         ob.on_disk(broken)
+    assert caught.value.__context__ is None
+    del caught
     gc.collect()
     assert not list(temporary.iterdir())
+
+
+def test_a_file_that_is_not_there_is_named(temporary):
+    with pytest.raises(FileNotFoundError, match="absent"):
+        ob.on_disk(pl.scan_parquet(temporary / "absent"))
 
 
 def test_it_goes_with_the_interpreter(temporary):

@@ -331,6 +331,24 @@ def test_the_message_of(name):
     assert "a secret" not in str(caught.value.__context__)
 
 
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        # Whose first line is taken for the names of columns.
+        (lambda path: pl.scan_csv(path).select("vote"), "secret,yes\nother,no\n"),
+        (pl.scan_ndjson, '{"vote": "yes"}\n{"vote": secret}\n'),
+    ],
+)
+def test_a_frame_that_has_no_schema_shows_nothing_of_its_file(read, text, tmp_path):
+    path = tmp_path / "votes"
+    path.write_text(text)
+    with pytest.raises(pl.exceptions.PolarsError, match=r"secret|'s'"):
+        read(path).collect_schema()  # the negative control
+    with pytest.raises(RuntimeError, match=r"frame: looking up its names.* run the plan") as caught:
+        opened(read(path))
+    assert caught.value.__context__ is None
+
+
 def test_without_narwhals_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(
@@ -381,6 +399,19 @@ def test_a_divided_budget_that_is_spent():
         " nothing is left for another. Keep the releases that were made, or divide the next"
         " Context's budget by more queries, as in split_evenly_over=3."
     )
+
+
+def test_a_query_whose_share_another_release_took_says_so_and_spends_nothing():
+    context = opened(split_by_weights=[9, 1])
+    first, second = (ob.posterior(context.query(), **TEXT) for _ in range(2))
+    first.release()
+    message = (
+        r"query: its privacy loss 0\.8\d+ exceeds the share of .* next, 0\.09\d+: .* ask again,"
+    )
+    with pytest.raises(ValueError, match=message):
+        second.release()
+    assert len(context.current_privacy_loss()) == 1
+    assert ob.posterior(context.query(), **TEXT).release().epsilon < 0.11
 
 
 def test_a_refusal_says_what_is_left_and_spends_nothing():

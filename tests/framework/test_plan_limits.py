@@ -134,6 +134,35 @@ def test_without_the_gate_the_order_of_several_columns_moves_other_persons(monke
     assert len(set(map(tuple, counts))) > 1  # the order of rows decides
 
 
+SEEDED = pl.int_range(pl.len()).shuffle(seed=5).over("p") < 1
+
+
+def test_limits_by_a_seed_are_refused():
+    with pytest.raises(ValueError, match=r"filter: shuffle\(seed=5\) draws .* Leave the seed out"):
+        ob.posterior(query(of_persons()).filter(SEEDED), **OF_I)
+
+
+def test_without_the_gate_a_seed_lets_one_person_more_move_others(monkeypatch):
+    """The negative control: at the same place of a frame without a fixed order are other rows. It
+    is sorted by two columns, which do not say in which order rows that tie are.
+    """
+    monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
+    rng = np.random.default_rng(1)
+    persons, values = rng.permutation(np.repeat(np.arange(4000), 5)), rng.integers(0, 16, 20_000)
+    columns = {"p": persons, "x": values % 3 * 1.0, "s": values.astype(str), "i": values}
+    frame = pl.DataFrame(columns, schema=SCHEMA)
+    one_more = pl.concat([frame.head(1).with_columns(p=pl.lit(-1, pl.Int64)), frame])
+    every_value = OF_I | {"categories": list(range(16))}
+    here, there = (
+        counted(
+            of.lazy().sort("x", C("i") // 8), lambda q: q.filter(SEEDED), every_value, of_persons()
+        )
+        for of in (frame, one_more)
+    )
+    assert sum(there) - sum(here) == 1
+    assert np.abs(np.subtract(here, there)).sum() > 1
+
+
 def test_a_limit_without_the_identifier_is_refused():
     """By OpenDP, whose Bounds are about identifiers."""
     made = query(of_persons()).filter(pl.int_range(pl.len()).over("s") < 2)

@@ -63,7 +63,7 @@ def counted(
     frame: Any, plan: Callable[[Any], Any], arguments: dict[str, Any], unit: Any = None
 ) -> list[int]:
     """The counts of a plan before noise."""
-    data = pl.LazyFrame(frame, schema=SCHEMA)
+    data = frame if isinstance(frame, pl.LazyFrame) else pl.LazyFrame(frame, schema=SCHEMA)
     context = Context.compositor(
         data=data,
         privacy_unit=unit or unit_of(contributions=1),

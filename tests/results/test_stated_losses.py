@@ -78,6 +78,23 @@ def test_noise_cannot_lose_less_than_its_closed_form(name):
             Release.from_json(changed(text, rho=0.99 * rho))
 
 
+@pytest.mark.parametrize("d_in", [1, 2, 3, 9])
+@pytest.mark.parametrize("noise", [LaplaceParameters, KNormParameters])
+def test_rho_of_noise_is_that_of_the_distance(noise, d_in):
+    """Against the sum that a Rényi divergence of order 2 is, which is below ρ times the order."""
+    mechanism = noise(5.0)
+    text = document(mechanism, 12, d_in, exact_loss(mechanism, size=12, prior=PRIOR, d_in=d_in))
+    honest = json.loads(text)["loss"]["rho"]
+    if noise is LaplaceParameters:  # on two counts, moved by all records
+        at = np.arange(-400, 401)
+        logs = -np.abs(at) / 5 - np.log(np.exp(-np.abs(at) / 5).sum())
+        moved = -np.abs(at - d_in) / 5 - np.log(np.exp(-np.abs(at) / 5).sum())
+        assert 2 * np.log(np.exp(2 * logs - moved).sum()) / 2 <= honest
+    assert Release.from_json(text).loss.rho == honest
+    with pytest.raises(ValueError, match=r"loss\.rho=.*cannot be"):
+        Release.from_json(changed(text, rho=0.99 * honest))
+
+
 @pytest.mark.parametrize(
     "mechanism",
     [

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
+import polars as pl
 import pyarrow as pa
 
 from opendp_bayes_engines.frames import FOUND, Held, Lazy, silent
@@ -53,8 +54,13 @@ def held(given: Any) -> tuple[Held, Schema]:
     return make(frame, schema), schema
 
 
+#: Polars would drop parts of a Parquet file unread by their least and largest values, which leave
+#: out NaN where pyarrow or pandas wrote them: one row more in a part could bring a thousand back.
+_EVERY_ROW = pl.QueryOptFlags(predicate_pushdown=False)
+
+
 def _polars(frame: Frame, schema: Schema) -> Held:
-    return Lazy(frame, settings=(("engine", "streaming"),))
+    return Lazy(frame, settings=(("engine", "streaming"), ("optimizations", _EVERY_ROW)))
 
 
 #: In which PySpark repeats exceptions of queries, with the value at which a cast failed.

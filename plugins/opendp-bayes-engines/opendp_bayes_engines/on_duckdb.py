@@ -1,7 +1,10 @@
 """DuckDB: its session is checked where it counts, and many categories are handed to it at once."""
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import narwhals as nw
@@ -19,6 +22,9 @@ _SETTINGS = {
     "active_grammar_extensions": ("[]",),
     "allow_parser_override_extension": ("default",),
 }
+#: Held while a setting is changed: another thread would put it back too early.
+_SETTING = Lock()
+_STATISTICS = "statistics_propagation"
 #: What DuckDB wants a query on a relation to call it: as no table, view or variable is called.
 _NAME = RESERVED + secrets.token_hex(16)
 #: Categories up to which constants cost less than a table.
@@ -44,7 +50,41 @@ def on_duckdb(frame: Frame, schema: Schema) -> Held:
             for name, quoted in names.items()
         )
     )
-    return Lazy(nw.from_native(native), check=check, found=_found)
+    return Lazy(nw.from_native(native), check=check, quiet=partial(_of_rows, given), found=_found)
+
+
+@contextmanager
+def _of_rows(given: Any) -> Iterator[None]:
+    """Let DuckDB ask the rows, and not statistics, while the block runs.
+
+    By the least and largest values of parts of a Parquet file it decides whether any row is NaN.
+    They leave out NaN where pyarrow or pandas wrote them, so that one row more in a part could
+    bring a thousand back. Only the setting keeps it from that.
+    """
+    with _SETTING:
+        setting = "value FROM system.main.duckdb_settings() WHERE name = 'disabled_optimizers'"
+        ((before,),) = _asked(given, setting).fetchall()
+        if _STATISTICS in before.split(","):
+            yield
+            return
+        _set_disabled(given, f"{before},{_STATISTICS}".removeprefix(","))
+        try:
+            yield
+        finally:
+            _set_disabled(given, before)
+
+
+def _set_disabled(given: Any, optimizers: str) -> None:
+    import duckdb
+
+    try:
+        given.query(_NAME, f"SET disabled_optimizers = '{optimizers}'")
+    except duckdb.InvalidInputException:
+        raise ContractError(
+            "frame: DuckDB's configuration is locked, and its optimizer statistics_propagation"
+            " would count NaN by statistics of files; run"
+            f" `SET disabled_optimizers = '{_STATISTICS}'` on its connection before it is locked."
+        ) from None
 
 
 def _check(given: Any, schema: Schema) -> None:
