@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.hellinger import distance_from_divergence
+from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.sensitivity import half_gap
-from opendp_bayes.mathematics.simplex import candidates, ranks
+from opendp_bayes.mathematics.simplex import candidates, neighbours
 from opendp_bayes.mathematics.validation import Floats, as_positive, as_prior, as_size
 
 
@@ -62,17 +63,12 @@ def _largest_within(size: int, prior: tuple[float, ...]) -> Floats:
     """The largest local sensitivity within distance d = 0..size of every data set, shape `(size +
     1, data sets)`: neighbours of neighbours.
     """
-    sets = candidates(size, len(prior))
-    steps = []
-    for i, j in permutations(range(len(prior)), 2):
-        moved = sets.copy()
-        moved[:, i] -= 1
-        moved[:, j] += 1
-        moved[sets[:, i] == 0] = sets[sets[:, i] == 0]
-        steps.append(ranks(moved, size))
+    first, second = neighbours(candidates(size, len(prior)))
+    order = np.argsort(first, kind="stable")
+    of_each = Segments.of(first[order])  # every data set has neighbours
     levels = [local_sensitivities(size, np.array(prior))]
     for _ in range(size):
-        levels.append(np.max([levels[-1][step] for step in steps], axis=0))
+        levels.append(np.maximum(levels[-1], of_each.largest(levels[-1][second[order]])))
     return np.stack(levels)
 
 

@@ -141,8 +141,8 @@ def least_error(
         )
     sets = candidates(size, concentration.size)
     program = Program.of(sets, concentration, epsilon)
-    value, certified = program.average(_weights(sets, concentration, average))
-    worst, certified_worst = program.worst_case()
+    value, certified = program.smallest(_weights(sets, concentration, average))
+    worst, certified_worst = program.smallest()
     return LeastError(
         size,
         tuple(concentration.tolist()),
