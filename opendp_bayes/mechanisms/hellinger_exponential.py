@@ -24,7 +24,6 @@ from opendp_bayes.mathematics.validation import (
     as_choice,
     as_distance,
     as_prior,
-    as_scale,
     as_size,
 )
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
@@ -56,8 +55,7 @@ class HellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "hellinger_exponential"
 
     def __post_init__(self) -> None:
-        # A float, whatever number was given.
-        object.__setattr__(self, "scale", as_scale(self.scale))
+        super().__post_init__()
         as_choice(self.sensitivity, "sensitivity", ("global", "local"))
 
     def width(self, counts: Integers, prior: Floats) -> float:

@@ -23,7 +23,6 @@ from opendp_bayes.mathematics.validation import (
     as_distance,
     as_prior,
     as_rate,
-    as_scale,
     as_size,
 )
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
@@ -67,8 +66,7 @@ class SmoothHellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "smooth_hellinger_exponential"
 
     def __post_init__(self) -> None:
-        # A float, whatever number was given.
-        object.__setattr__(self, "scale", as_scale(self.scale))
+        super().__post_init__()
         if self.gamma is not None and self.beta is not None:
             raise ValueError(
                 f"gamma={self.gamma!r}, beta={self.beta!r}: give at most one of the two."
