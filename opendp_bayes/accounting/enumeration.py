@@ -21,7 +21,6 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import shell_size
 from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips
 from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
-from opendp_bayes.mechanisms.scores import candidate_distances
 
 _ENTRIES = 1 << 21  # of one matrix of distances
 _CACHED = 8  # such matrices
@@ -142,10 +141,8 @@ def _flips(scale: float, size: int, prior: tuple[float, ...], distance: int, num
     """Log-probabilities of the candidates under permute-and-flip for the data sets of one chunk,
     shape `(sets, candidates)`.
     """
-    alpha, sets = np.array(prior), _chunks(size, prior, distance)[number][0]
-    return np.stack(
-        [log_permute_and_flip(candidate_distances(counts, alpha) / scale) for counts in sets]
-    )
+    distances = _distances(size, prior, distance, number)
+    return np.stack([log_permute_and_flip(row / scale) for row in distances])
 
 
 @lru_cache(maxsize=_CACHED)
@@ -154,11 +151,24 @@ def _distances(size: int, prior: tuple[float, ...], distance: int, number: int) 
     candidates)`.
     """
     sets = _chunks(size, prior, distance)[number][0]
+    return distance_from_divergence(divergences_of(sets, size, prior))
+
+
+def divergences_of(sets: Integers, size: int, prior: tuple[float, ...]) -> Floats:
+    """Bhattacharyya divergences between the data sets and every candidate, shape `(sets,
+    candidates)`.
+    """
     support = candidates(size, len(prior))
+    divergence = np.zeros((len(sets), len(support)))
+    for i, table in enumerate(_gaps(size, prior)):
+        divergence += table[sets[:, i]][:, support[:, i]]
+    return divergence
+
+
+@lru_cache(maxsize=2)
+def _gaps(size: int, prior: tuple[float, ...]) -> list[Floats]:
+    """For each category the gap of every two counts, shape `(size + 1, size + 1)`."""
     values = np.arange(size + 1)
     lower, half = np.minimum(values[:, None], values), np.abs(values[:, None] - values) / 2
-    divergence = np.zeros((len(sets), len(support)))
-    for i, alpha in enumerate(prior):
-        gaps = gap_above(alpha + lower, half)
-        divergence += gaps[sets[:, i]][:, support[:, i]]
-    return distance_from_divergence(divergence)
+    tables = {alpha: gap_above(alpha + lower, half) for alpha in set(prior)}
+    return [tables[alpha] for alpha in prior]

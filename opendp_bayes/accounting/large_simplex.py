@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opendp_bayes.accounting.divergences import WorstPair
-from opendp_bayes.accounting.enumeration import arranged, moves
+from opendp_bayes.accounting.enumeration import arranged, divergences_of, moves
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -176,21 +176,9 @@ def _extremes(
     return float(difference.min()), float(difference.max())
 
 
-@lru_cache(maxsize=2)
-def _gaps(size: int, prior: tuple[float, ...]) -> list[Floats]:
-    """For each category the gap of every two counts, shape `(size + 1, size + 1)`."""
-    values = np.arange(size + 1)
-    lower, half = np.minimum(values[:, None], values), np.abs(values[:, None] - values) / 2
-    tables = {alpha: gap_above(alpha + lower, half) for alpha in set(prior)}
-    return [tables[alpha] for alpha in prior]
-
-
 def _distances(sets: Integers, size: int, prior: tuple[float, ...]) -> Floats:
     """Hellinger distances between the data sets and every candidate, shape `(sets, candidates)`."""
-    support = candidates(size, len(prior))
-    divergence = np.zeros((len(sets), len(support)))
-    for i, table in enumerate(_gaps(size, prior)):
-        divergence += table[sets[:, i]][:, support[:, i]]
+    divergence = divergences_of(sets, size, prior)
     near = divergence < _NEAR
     small = distance_from_divergence(divergence[near])
     distance = np.exp(np.negative(divergence, out=divergence), out=divergence)
