@@ -19,7 +19,7 @@ from opendp_bayes.mechanisms import (
 )
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.planning.scoring import preferred, proportions_of_interest, score_of
+from opendp_bayes.planning.expected_error import preferred, proportions_of_interest, score_of
 
 #: A private number of records is taken to be so many times the scale of the usual noise in each
 #: category: many, so that which noise is best does not depend on it.
