@@ -104,9 +104,12 @@ class PosteriorExponential(Widths):
         Raises `ValueError` if there are too many candidates to enumerate.
         """
         counts, prior = _checked(counts, prior)
-        check_enumerable(int(counts.sum()), counts.size)
-        exponents = self._exponents(counts, prior)
-        return candidates(int(counts.sum()), counts.size), -exponents - logsumexp(-exponents)
+        size, k = int(counts.sum()), counts.size
+        check_enumerable(size, k)
+        exponents = np.zeros(1)
+        if size:
+            exponents = candidate_distances(counts, prior) / self.width(counts, prior)
+        return candidates(size, k), -exponents - logsumexp(-exponents)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
         """`size` releases, shape `(size, k)`, by
@@ -116,12 +119,6 @@ class PosteriorExponential(Widths):
         if not counts.any():
             return np.zeros((size, counts.size), dtype=np.int64)
         return HellingerSampler(counts, prior, self.width(counts, prior)).draw(size)
-
-    def _exponents(self, counts: Integers, prior: Floats) -> Floats:
-        """`H(posterior(x), r) / w(x)` for every candidate."""
-        if not counts.any():
-            return np.zeros(1)
-        return candidate_distances(counts, prior) / self.width(counts, prior)
 
 
 def _checked(counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:

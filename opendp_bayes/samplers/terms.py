@@ -96,10 +96,5 @@ def log_scale(weights: Integers | Floats) -> float:
     return math.log((1 << BITS) - 8 * weights.shape[-1])
 
 
-def log_sum(logs: Floats) -> Floats:
-    highest = np.max(logs, axis=-1)
-    return highest + np.log(np.sum(np.exp(logs - highest[..., None]), axis=-1))
-
-
 def leading_bits(words: NDArray[np.uint64]) -> Integers:
     return (words >> np.uint64(64 - BITS)).astype(np.int64)
