@@ -56,17 +56,12 @@ def laplace_shift(moved: int, noise: LaplaceNoise) -> tuple[Floats, Floats]:
     """
     lowest = min(noise.kinks)
     value = np.arange(lowest + 1, moved)
-    log_p = [
-        np.atleast_1d(noise.log_at_most(lowest)),
-        noise.log_mass(value),
-        np.atleast_1d(noise.log_at_least(moved)),
-    ]
-    log_q = [
-        np.atleast_1d(noise.log_at_most(lowest - moved)),
-        noise.log_mass(value - moved),
-        np.atleast_1d(noise.log_at_least(0)),
-    ]
-    return np.concatenate(log_p), np.concatenate(log_q)
+
+    def classes(shift: int) -> Floats:
+        ends = noise.log_at_most(lowest - shift), noise.log_at_least(moved - shift)
+        return np.concatenate([ends[:1], noise.log_mass(value - shift), ends[1:]])
+
+    return classes(0), classes(moved)
 
 
 def knorm_step(k: int, scale: float) -> tuple[Floats, Floats]:

@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.hellinger import distance_from_divergence
 from opendp_bayes.mathematics.segments import Segments
-from opendp_bayes.mathematics.sensitivity import global_sensitivity, half_gap
+from opendp_bayes.mathematics.sensitivity import global_sensitivity, local_sensitivities_at
 from opendp_bayes.mathematics.simplex import (
     candidates,
     check_enumerable,
@@ -86,17 +84,7 @@ def local_sensitivities(size: int, prior: ArrayLike) -> Floats:
     `simplex.candidates`; `prior` has shape `(k,)`.
     """
     size, prior = as_size(size), as_prior(prior)
-    sets = candidates(size, prior.size)
-    g = [half_gap(alpha + np.arange(size + 1)) for alpha in prior]
-    entering = [table[column] for table, column in zip(g, sets.T, strict=True)]
-    leaving = [
-        np.where(column > 0, table[column - 1], 0.0)
-        for table, column in zip(g, sets.T, strict=True)
-    ]
-    gap = np.zeros(len(sets))
-    for i, j in permutations(range(prior.size), 2):
-        gap = np.maximum(gap, np.where(sets[:, i] > 0, leaving[i] + entering[j], 0.0))
-    return distance_from_divergence(gap)
+    return local_sensitivities_at(candidates(size, prior.size), prior)
 
 
 def smooth_sensitivities(

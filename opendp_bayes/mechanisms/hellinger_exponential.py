@@ -16,8 +16,6 @@ from opendp_bayes.mathematics.sensitivity import (
     local_sensitivity,
     smallest_local_sensitivity,
 )
-from opendp_bayes.mathematics.sensitivity_tables import local_sensitivities
-from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -64,11 +62,6 @@ class HellingerExponential(PosteriorExponential):
             if self.sensitivity == "global"
             else self.scale * local_sensitivity(counts, prior)
         )
-
-    def widths(self, size: int, prior: Floats) -> Floats:
-        if self.sensitivity == "global":
-            return np.full(number_of_candidates(size, prior.size), self.scale)
-        return self.scale * local_sensitivities(size, prior)
 
     def widths_at(self, counts: Integers, prior: Floats) -> Floats:
         return (

@@ -3,7 +3,6 @@ their sum.
 """
 
 import math
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -157,13 +156,12 @@ class KNormParameters(NoisyCounts):
             return log_tail < -reach / self.scale - NEGLIGIBLE
 
         # There are at least k (k - 1) vectors of every norm from 1.
-        norms = range(LARGEST_NOISE // (k * k * (k - 1)) + 1)
-        affordable = (
-            bisect_right(norms, LARGEST_NOISE // k, key=lambda norm: vectors_within(norm, k)) - 1
-        )
-        if affordable < reach or not enough(affordable):
-            raise self._too_many(k)
-        return reach + bisect_left(range(reach, affordable), True, key=enough)
+        norm, largest = reach, LARGEST_NOISE // (k * k * (k - 1))
+        while norm <= largest and vectors_within(norm, k) * k <= LARGEST_NOISE:
+            if enough(norm):
+                return norm
+            norm += 1
+        raise self._too_many(k)
 
 
 def log_knorm_normaliser(k: int, scale: float) -> float:

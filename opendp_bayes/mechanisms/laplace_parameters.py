@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -127,10 +128,7 @@ class LaplaceParameters(NoisyCounts):
             )
         values = np.indices((size + 1,) * part.size).reshape(part.size, -1)
         marginals = [log_clamped(law.noise, count, 0, size) for count in part.tolist()]
-        log_p = sum(
-            (marginal[value] for marginal, value in zip(marginals, values, strict=True)),
-            start=np.zeros(number),
-        )
+        log_p = reduce(np.add.outer, marginals).ravel()
         released = self.project(law.completed(values.T, size), size)
         if self.total != "truncated":
             return released, log_p
