@@ -18,7 +18,7 @@ from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_abo
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mathematics.zero_sum import shell_size
+from opendp_bayes.mathematics.zero_sum import noise_vectors, shell_size
 from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips
 from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
 
@@ -103,8 +103,7 @@ def arranged(counts: Integers, prior: tuple[float, ...]) -> Integers:
 
 def moves(distance: int, k: int) -> Integers:
     """Every change of counts at this distance, shape `(m, k)`."""
-    steps = candidates(distance, k)
-    changes = np.unique((steps[:, None] - steps[None]).reshape(-1, k), axis=0)
+    changes = noise_vectors(distance, k)
     return changes[np.abs(changes).sum(axis=1) == 2 * distance]
 
 

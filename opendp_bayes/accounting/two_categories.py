@@ -8,6 +8,7 @@ accounting"). Distances are tabulated by blocks of data sets, offsets by rows, s
 of a pair `(t, t + m)` is one row apart.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -92,14 +93,9 @@ def window(size: int, prior: tuple[float, float]) -> int:
     """The smallest offset beyond which every outcome has a divergence of at least `_FAR` from every
     data set; `size` if there is none.
     """
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) // 2
-        if _smallest_divergence(size, prior, middle + 1) < _FAR:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return bisect_left(
+        range(size), _FAR, key=lambda offset: _smallest_divergence(size, prior, offset + 1)
+    )
 
 
 def _smallest_divergence(size: int, prior: tuple[float, float], offset: int) -> float:

@@ -96,13 +96,10 @@ class JointLevels(Together):
     def ratios(self, variances: Floats) -> Floats:
         """As in `Together`; several questions of one level weigh by precision."""
         sizes = np.array([int(part.max()) + 1 for part in self.parts.values()])
-        each, level = np.unique(-sizes, return_inverse=True)
-        of_level = [
-            next(p for p, at in zip(self.parts.values(), level, strict=True) if at == one)
-            for one in range(each.size)
-        ]
+        parts = list(self.parts.values())
+        _, first, level = np.unique(-sizes, return_index=True, return_inverse=True)
         precision = np.bincount(level, 1 / variances)
-        together = CountTree.of(of_level).errors(1 / precision)
+        together = CountTree.of([parts[at] for at in first]).errors(1 / precision)
         sums = np.array([float(errors.sum()) for errors in together])[level]
         return np.sqrt(sums / (variances * (sizes - 1)))
 
