@@ -114,25 +114,39 @@ def _chunks(
     """Groups of pairs: data sets, shape `(sets, k)`, and indices into them of the first and the
     second of each pair.
     """
+    first = arranged_sets(size, prior)
     k = len(prior)
-    everything = candidates(size, k)
-    first = everything[(arranged(everything, prior) == everything).all(axis=1)]
-    steps = moves(distance, k)
-    rows = max(1, _ENTRIES // (number_of_candidates(size, k) * (len(steps) + 1)))
+    rows = max(1, _ENTRIES // (number_of_candidates(size, k) * (shell_size(distance, k) + 1)))
     chunks = []
     for start in range(0, len(first), rows):
         here = first[start : start + rows]
-        there = (here[:, None] + steps[None]).reshape(-1, k)
-        one = np.repeat(np.arange(len(here)), len(steps))
-        kept = (there >= 0).all(axis=1)
-        there, one = there[kept], one[kept]
-        kept = ranks(arranged(there, prior), size) >= ranks(here, size)[one]
-        there, one = there[kept], one[kept]
+        one, there = pairs_of_orbits(here, size, prior, distance)
         if one.size:
             sets, place = np.unique(np.concatenate([here, there]), axis=0, return_inverse=True)
             place = place.ravel()
             chunks.append((sets, place[one], place[len(here) :]))
     return chunks
+
+
+def arranged_sets(size: int, prior: tuple[float, ...]) -> Integers:
+    """One data set of each orbit, in lexicographic order, shape `(sets, k)`."""
+    everything = candidates(size, len(prior))
+    return everything[(arranged(everything, prior) == everything).all(axis=1)]
+
+
+def pairs_of_orbits(
+    here: Integers, size: int, prior: tuple[float, ...], distance: int
+) -> tuple[Integers, Integers]:
+    """One pair of each orbit of pairs whose first data set is in `here`, which are arranged: places
+    in `here`, and the second data sets.
+    """
+    steps = moves(distance, len(prior))
+    there = (here[:, None] + steps[None]).reshape(-1, len(prior))
+    one = np.repeat(np.arange(len(here)), len(steps))
+    valid = (there >= 0).all(axis=1)
+    one, there = one[valid], there[valid]
+    kept = ranks(arranged(there, prior), size) >= ranks(here, size)[one]
+    return one[kept], there[kept]
 
 
 @lru_cache(maxsize=_CACHED)

@@ -15,7 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from opendp_bayes.accounting.divergences import WorstPair
-from opendp_bayes.accounting.enumeration import arranged, divergences_of, moves
+from opendp_bayes.accounting.enumeration import (
+    arranged,
+    arranged_sets,
+    divergences_of,
+    pairs_of_orbits,
+)
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -136,19 +141,10 @@ def _bounds(distance: Floats, rate: Floats, other: Floats) -> tuple[Floats, Floa
 
 @lru_cache(maxsize=2)
 def _orbits(size: int, prior: tuple[float, ...]) -> _Orbits:
-    everything = candidates(size, len(prior))
-    sets = everything[(arranged(everything, prior) == everything).all(axis=1)]
-    place = np.full(len(everything), -1, dtype=np.int64)
-    place[ranks(sets, size)] = np.arange(len(sets))
-    steps = moves(1, len(prior))
-    first = np.repeat(sets, len(steps), axis=0)
-    one = np.repeat(np.arange(len(sets)), len(steps))
-    second = first + np.tile(steps, (len(sets), 1))
-    valid = (second >= 0).all(axis=1)
-    first, second, one = first[valid], second[valid], one[valid]
-    other = place[ranks(arranged(second, prior), size)]
-    kept = other >= one
-    first, second, one, other = first[kept], second[kept], one[kept], other[kept]
+    sets = arranged_sets(size, prior)
+    one, second = pairs_of_orbits(sets, size, prior, 1)
+    first = sets[one]
+    other = np.searchsorted(ranks(sets, size), ranks(arranged(second, prior), size))
     lower = np.array(prior) + np.minimum(first, second)
     gaps = gap_above(lower, np.abs(first - second) / 2).sum(axis=1)
     return _Orbits(sets, first, second, one, other, distance_from_divergence(gaps))

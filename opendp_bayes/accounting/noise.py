@@ -97,13 +97,8 @@ def knorm_steps(k: int, scale: float, distance: int) -> tuple[Floats, Floats]:
     several = one
     for _ in range(distance - 1):
         several = _applied(one, several)
-    masses = [
-        (low_beta, low_alpha)
-        for low_alpha, low_beta in (
-            (after[0] - before[0], after[1] - before[1]) for before, after in pairwise(several)
-        )
-        if low_alpha > 0 and low_beta > 0
-    ]
+    sides = [(y1 - y0, x1 - x0) for (x0, y0), (x1, y1) in pairwise(several)]
+    masses = [side for side in sides if min(side) > 0]
     log_p, log_q = (np.array([_log(mass[side]) for mass in masses]) for side in (0, 1))
     return log_p, log_q
 

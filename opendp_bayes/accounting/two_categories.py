@@ -23,11 +23,11 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 TABLE_ERROR = 2.0**-43
 #: Beyond this Bhattacharyya divergence, `1 - H < e^-40 / 2 < 2^-58`.
 _FAR = 40.0
-_ENTRIES = 1 << 19  # of one block,
-_FEWEST_COLUMNS = (
-    64  # which has at least so many data sets, so that few of them have to be interpolation nodes
-)
-# Of all blocks of one size and prior, above which they are computed again at each use.
+#: Entries of one block.
+_ENTRIES = 1 << 19
+#: It has at least so many data sets, so that few of them have to be interpolation nodes.
+_FEWEST_COLUMNS = 64
+#: Entries of all blocks of one size and prior, above which they are computed again at each use.
 _CACHED_ENTRIES = 1 << 24
 _NODES = 18
 #: Data sets at which a convex function of them is computed at a time.

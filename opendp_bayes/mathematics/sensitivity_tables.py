@@ -97,21 +97,16 @@ def smooth_sensitivities(
         raise ValueError(f"gamma={gamma!r}, beta={beta!r}: give exactly one of the two.")
     size, prior = as_size(size), as_prior(prior)
     slope = as_positive(gamma, "gamma") if gamma is not None else as_positive(beta, "beta")
+    # Of a sensitivity what is added to at each record changed, and back.
     cost, sensitivity = (
-        (np.reciprocal, np.reciprocal) if gamma is not None else (_minus_log, _exp_minus)
+        (np.reciprocal, np.reciprocal)
+        if gamma is not None
+        else (lambda values: -np.log(values), lambda values: np.exp(-values))
     )
     if prior.size == 2:
         return sensitivity(_lower_envelope(cost(local_sensitivities(size, prior)), slope))
     levels = cost(_largest_within(size, tuple(prior.tolist())))
     return sensitivity(np.min(levels + slope * np.arange(size + 1)[:, None], axis=0))
-
-
-def _minus_log(values: Floats) -> Floats:
-    return -np.log(values)
-
-
-def _exp_minus(values: Floats) -> Floats:
-    return np.exp(-values)
 
 
 @lru_cache(maxsize=1)

@@ -31,9 +31,8 @@ from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 #: Where a calibration looks for the best smoothness.
 _GAMMAS, _BETAS = (0.01, 4.0), (1e-4, 2.0)
 _LIBM_ERROR = 2.0**-50  # relative error of exp, expm1 and log in the C library, generously
-_LARGEST_GROWTH = (
-    600.0  # of beta d_in; beyond it the bound e^(beta d_in) would leave the float range
-)
+#: Largest beta d_in; beyond it the bound e^(beta d_in) would leave the float range.
+_LARGEST_GROWTH = 600.0
 
 
 @dataclass(frozen=True)

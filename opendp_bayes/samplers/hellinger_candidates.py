@@ -82,11 +82,8 @@ class HellingerSampler:
         self._gaps = gaps * (1 - _GAP_MARGIN - k * 2.0**-51)
 
         fits = [self._fit(slope) for slope in self._slopes.tolist()]
-        self._tilts, self._lasts = (
-            [tilt for tilt, _, _ in fits],
-            np.array([last for _, last, _ in fits]),
-        )
-        log_masses = self._log_weights + [mass for _, _, mass in fits]
+        self._tilts, lasts, masses = zip(*fits, strict=True)
+        self._lasts, log_masses = np.array(lasts), self._log_weights + masses
         weights = terms.integer_weights(log_masses)
         self._ends, self._log_integers = np.cumsum(weights), np.log(weights)
         # exp(log_unit) times the integer of a term is at least its weight, and so for the integers

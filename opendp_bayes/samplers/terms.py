@@ -12,9 +12,8 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 # Of a chord below H / width, about: where its term is the largest it exceeds f by a factor of up to
 # e^0.5
 _CHORD_GAP = 0.5
-_NEGLIGIBLE = (
-    40.0  # candidates that have less than e^-40 of the probability together share one term
-)
+# Candidates that have less than e^-40 of the probability together share one term.
+_NEGLIGIBLE = 40.0
 BITS = 44  # integer weights sum to 2^44
 # Added to logarithms of bounds: far above their rounding errors, far below what costs acceptance.
 MARGIN = 2.0**-20
