@@ -1,8 +1,7 @@
 """Test draws of a mechanism's sampler: the losses that they refute, and their fit to a law."""
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,12 +24,9 @@ _SMALLEST_CELL = 20.0
 _UNSEEN = 1e-9
 
 
-class Sampler(Protocol):
-    """A sampler: called with counts and prior of k categories and a number, it returns as many
-    independent releases, shape `(draws, k)`.
-    """
-
-    def __call__(self, counts: ArrayLike, prior: ArrayLike, draws: int, /) -> Integers: ...
+#: A sampler: called with counts and prior of k categories and a number, it returns as many
+#: independent releases, shape `(draws, k)`.
+Sampler = Callable[[ArrayLike, ArrayLike, int], Integers]
 
 
 def draws_of(

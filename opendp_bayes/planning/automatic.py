@@ -31,13 +31,10 @@ _FEW_RECORDS = 10
 #: With more categories errors are those of so many, with as many records in each: simulating all of
 #: them would take minutes.
 _MOST_COMPARED = 100
-#: So many probabilities of neighbours the exact accounting compares in about a second.
+#: So many probabilities of neighbours the exact accounting compares in about a second, and at each
+#: of the many steps of a calibration in a few. With two categories, where a window is enough, it
+#: takes as long for `FEASIBLE_WORK`.
 _QUICK_WORK = 500_000
-#: So many it may compare at each of the many steps of a calibration with two categories, where a
-#: window is enough; that takes a few seconds.
-_EXACT_WORK_OF_TWO = FEASIBLE_WORK
-#: So many with three categories or more; that takes a few seconds too.
-_EXACT_WORK = 500_000
 #: Up to so many candidates the law of permute-and-flip is computed at each step of a calibration;
 #: one takes longer than the law of an exponential mechanism.
 _EXACT_CANDIDATES_OF_FLIP = 100
@@ -133,5 +130,5 @@ def affordable(setting: Setting) -> Accounting:
     log_candidates = log_number_of_candidates(size, len(prior))
     if isinstance(law, Flips) and log_candidates > math.log(_EXACT_CANDIDATES_OF_FLIP):
         return "proven"
-    most = _EXACT_WORK_OF_TWO if len(prior) == 2 else _EXACT_WORK
+    most = FEASIBLE_WORK if len(prior) == 2 else _QUICK_WORK
     return "exact" if work_of(size, prior) <= most else "proven"
