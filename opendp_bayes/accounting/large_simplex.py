@@ -107,17 +107,14 @@ def loss_of_pairs(
     pairs: list[tuple[tuple[int, ...], tuple[int, ...]]],
 ) -> float:
     """The largest |log-ratio| of these pairs alone, computed: a lower bound on that of all."""
-    sets = np.unique(np.array(pairs).reshape(-1, len(prior)), axis=0)
+    every = np.array(pairs).reshape(-1, len(prior))
+    sets, place = np.unique(every, axis=0, return_inverse=True)
+    first, second = place.reshape(-1, 2).T
     rates = 1 / law.widths.widths_at(sets, np.array(prior))
     exponents = _distances(sets, size, prior) * rates[:, None]
-    log_total = np.log(np.exp(-exponents).sum(axis=1))
-    place = {tuple(row): i for i, row in enumerate(sets.tolist())}
-    worst = 0.0
-    for first, second in pairs:
-        i, j = place[first], place[second]
-        ratio = exponents[j] - exponents[i] + log_total[j] - log_total[i]
-        worst = max(worst, float(ratio.max()), -float(ratio.min()))
-    return worst
+    log_total = np.log(np.exp(-exponents).sum(axis=1, keepdims=True))
+    ratios = exponents[second] - exponents[first] + log_total[second] - log_total[first]
+    return float(np.abs(ratios).max())
 
 
 def _bounds(distance: Floats, rate: Floats, other: Floats) -> tuple[Floats, Floats]:

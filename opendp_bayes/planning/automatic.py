@@ -17,7 +17,7 @@ from opendp_bayes.mechanisms import (
     Mechanism,
     PermuteAndFlip,
 )
-from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
+from opendp_bayes.mechanisms.laws import Flips
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import preferred, proportions_of_interest, score_of
 
@@ -124,11 +124,11 @@ def usual(size: int | None, k: int) -> Mechanism:
 
 def affordable(setting: Setting) -> Accounting:
     """`"exact"` where each step of a calibration takes little time."""
-    size, prior, law = setting.size, setting.prior, setting.law
-    if size is None or isinstance(law, (AdditiveNoise, SimplexNoise)):
+    size, prior = setting.size, setting.prior
+    if size is None or setting.adds_noise:
         return "exact"
     log_candidates = log_number_of_candidates(size, len(prior))
-    if isinstance(law, Flips) and log_candidates > math.log(_EXACT_CANDIDATES_OF_FLIP):
+    if isinstance(setting.law, Flips) and log_candidates > math.log(_EXACT_CANDIDATES_OF_FLIP):
         return "proven"
     most = FEASIBLE_WORK if len(prior) == 2 else _QUICK_WORK
     return "exact" if work_of(size, prior) <= most else "proven"

@@ -135,12 +135,10 @@ def mean_error(errors: Mapping[str, float]) -> float:
 def score_of(setting: Setting, shares: Mapping[str, Any], records: int) -> float:
     """The score that a plan would give to a mechanism, in less time."""
     wanted = {"stated": shares["stated"]} if "stated" in shares else shares
-    errors, prior = {}, setting.prior_array
-    for name, counts in counts_at(wanted, setting, records).items():
-        law = release_law(setting, counts)
-        distances = hellinger_distance(prior + law.counts, prior + counts)
-        errors[name] = float(law.weights @ distances)
-    return mean_error(errors)
+    counts, every = counts_at(wanted, setting, records), slice(None)
+    return mean_error(
+        {name: error_of_part("hellinger", setting, at, every) for name, at in counts.items()}
+    )
 
 
 def errors_at(
