@@ -110,8 +110,8 @@ if TYPE_CHECKING:
     from opendp_bayes.mathematics.sensitivity import global_sensitivity as global_sensitivity
     from opendp_bayes.mathematics.sensitivity import local_sensitivity as local_sensitivity
     from opendp_bayes.mathematics.sensitivity import smooth_sensitivity as smooth_sensitivity
-    from opendp_bayes.mathematics.sensitivity_curves import SensitivityCurves as SensitivityCurves
-    from opendp_bayes.mathematics.sensitivity_curves import sensitivity_curves as sensitivity_curves
+    from opendp_bayes.mathematics.sensitivity_tables import SensitivityCurves as SensitivityCurves
+    from opendp_bayes.mathematics.sensitivity_tables import sensitivity_curves as sensitivity_curves
     from opendp_bayes.mechanisms import GaussianParameters as GaussianParameters
     from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
     from opendp_bayes.mechanisms import KNormParameters as KNormParameters
@@ -221,7 +221,7 @@ _HOME = {
     "results.release": ("Release",),
     "results.survey": ("Survey",),
     "results.tree_posterior": ("tree_posterior",),
-    "mathematics.sensitivity_curves": ("SensitivityCurves", "sensitivity_curves"),
+    "mathematics.sensitivity_tables": ("SensitivityCurves", "sensitivity_curves"),
     "mathematics.sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -149,13 +149,7 @@ def concentrated(
         with np.errstate(divide="ignore", invalid="ignore"):
             peak = (-intercept + np.sqrt(np.maximum(intercept**2 - intercept * slope, 0.0))) / slope
             inside = np.clip(np.where(np.isfinite(peak), peak, t[1:]), t[:-1], t[1:])
-            at = np.stack(
-                [
-                    inside,
-                    np.broadcast_to(t[:-1], inside.shape),
-                    np.broadcast_to(t[1:], inside.shape),
-                ]
-            )
+            at = np.stack(np.broadcast_arrays(inside, t[:-1], t[1:]))
             value = (intercept + slope * at) / (at * (1 + at))
         # Towards t = 0 on the first chord, which starts at the origin.
         value = np.where(at > 0, value, slope)

@@ -18,10 +18,9 @@ from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_abo
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mathematics.zero_sum import shell_size
+from opendp_bayes.mathematics.zero_sum import noise_vectors, shell_size
 from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips
 from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
-from opendp_bayes.mechanisms.scores import candidate_distances
 
 _ENTRIES = 1 << 21  # of one matrix of distances
 _CACHED = 8  # such matrices
@@ -104,8 +103,7 @@ def arranged(counts: Integers, prior: tuple[float, ...]) -> Integers:
 
 def moves(distance: int, k: int) -> Integers:
     """Every change of counts at this distance, shape `(m, k)`."""
-    steps = candidates(distance, k)
-    changes = np.unique((steps[:, None] - steps[None]).reshape(-1, k), axis=0)
+    changes = noise_vectors(distance, k)
     return changes[np.abs(changes).sum(axis=1) == 2 * distance]
 
 
@@ -116,20 +114,13 @@ def _chunks(
     """Groups of pairs: data sets, shape `(sets, k)`, and indices into them of the first and the
     second of each pair.
     """
+    first = arranged_sets(size, prior)
     k = len(prior)
-    everything = candidates(size, k)
-    first = everything[(arranged(everything, prior) == everything).all(axis=1)]
-    steps = moves(distance, k)
-    rows = max(1, _ENTRIES // (number_of_candidates(size, k) * (len(steps) + 1)))
+    rows = max(1, _ENTRIES // (number_of_candidates(size, k) * (shell_size(distance, k) + 1)))
     chunks = []
     for start in range(0, len(first), rows):
         here = first[start : start + rows]
-        there = (here[:, None] + steps[None]).reshape(-1, k)
-        one = np.repeat(np.arange(len(here)), len(steps))
-        kept = (there >= 0).all(axis=1)
-        there, one = there[kept], one[kept]
-        kept = ranks(arranged(there, prior), size) >= ranks(here, size)[one]
-        there, one = there[kept], one[kept]
+        one, there = pairs_of_orbits(here, size, prior, distance)
         if one.size:
             sets, place = np.unique(np.concatenate([here, there]), axis=0, return_inverse=True)
             place = place.ravel()
@@ -137,15 +128,34 @@ def _chunks(
     return chunks
 
 
+def arranged_sets(size: int, prior: tuple[float, ...]) -> Integers:
+    """One data set of each orbit, in lexicographic order, shape `(sets, k)`."""
+    everything = candidates(size, len(prior))
+    return everything[(arranged(everything, prior) == everything).all(axis=1)]
+
+
+def pairs_of_orbits(
+    here: Integers, size: int, prior: tuple[float, ...], distance: int
+) -> tuple[Integers, Integers]:
+    """One pair of each orbit of pairs whose first data set is in `here`, which are arranged: places
+    in `here`, and the second data sets.
+    """
+    steps = moves(distance, len(prior))
+    there = (here[:, None] + steps[None]).reshape(-1, len(prior))
+    one = np.repeat(np.arange(len(here)), len(steps))
+    valid = (there >= 0).all(axis=1)
+    one, there = one[valid], there[valid]
+    kept = ranks(arranged(there, prior), size) >= ranks(here, size)[one]
+    return one[kept], there[kept]
+
+
 @lru_cache(maxsize=_CACHED)
 def _flips(scale: float, size: int, prior: tuple[float, ...], distance: int, number: int) -> Floats:
     """Log-probabilities of the candidates under permute-and-flip for the data sets of one chunk,
     shape `(sets, candidates)`.
     """
-    alpha, sets = np.array(prior), _chunks(size, prior, distance)[number][0]
-    return np.stack(
-        [log_permute_and_flip(candidate_distances(counts, alpha) / scale) for counts in sets]
-    )
+    distances = _distances(size, prior, distance, number)
+    return np.stack([log_permute_and_flip(row / scale) for row in distances])
 
 
 @lru_cache(maxsize=_CACHED)
@@ -154,11 +164,24 @@ def _distances(size: int, prior: tuple[float, ...], distance: int, number: int) 
     candidates)`.
     """
     sets = _chunks(size, prior, distance)[number][0]
+    return distance_from_divergence(divergences_of(sets, size, prior))
+
+
+def divergences_of(sets: Integers, size: int, prior: tuple[float, ...]) -> Floats:
+    """Bhattacharyya divergences between the data sets and every candidate, shape `(sets,
+    candidates)`.
+    """
     support = candidates(size, len(prior))
+    divergence = np.zeros((len(sets), len(support)))
+    for i, table in enumerate(_gaps(size, prior)):
+        divergence += table[sets[:, i]][:, support[:, i]]
+    return divergence
+
+
+@lru_cache(maxsize=2)
+def _gaps(size: int, prior: tuple[float, ...]) -> list[Floats]:
+    """For each category the gap of every two counts, shape `(size + 1, size + 1)`."""
     values = np.arange(size + 1)
     lower, half = np.minimum(values[:, None], values), np.abs(values[:, None] - values) / 2
-    divergence = np.zeros((len(sets), len(support)))
-    for i, alpha in enumerate(prior):
-        gaps = gap_above(alpha + lower, half)
-        divergence += gaps[sets[:, i]][:, support[:, i]]
-    return distance_from_divergence(divergence)
+    tables = {alpha: gap_above(alpha + lower, half) for alpha in set(prior)}
+    return [tables[alpha] for alpha in prior]

@@ -2,6 +2,7 @@
 neighbours, from their probabilities.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -148,46 +149,39 @@ def _examine(setting: Setting, distance: int, renyi: bool) -> _Findings:
     """The largest losses over all pairs at exactly this distance."""
     pairs = cast(Pairs, pairs_of(setting, distance, LARGEST_WORK))
     size, prior, law = setting.size, setting.prior, setting.law
+    error = Fraction(pairs.log_error)
     large = not renyi and distance == 1 and work_of(size, prior) > _RENYI_WORK
     if large and isinstance(law, ExponentialWeights) and len(prior) > 2:
-        # Only additive noise can have a private number of records.
-        return _examine_large(law, cast(int, size), prior, pairs.log_error)
-    epsilon, spread, rho, worst = 0.0, 0.0, 0.0, None
+        # Only additive noise can have a private number of records. Comparing all candidates for
+        # all pairs would take too long.
+        found = large_simplex.worst_pair(law, cast(int, size), prior)
+        spread, worst, rho = found.spread, found.pairs, math.inf
+        error += Fraction(large_simplex.SUM_ERROR)
+    else:
+        spread, worst, rho = _compared(pairs, renyi)
+    certified_range = round_up(Fraction(spread) + 4 * error)
+    return _Findings(
+        epsilon=round_up(Fraction(worst[0].epsilon if worst else 0.0) + 2 * error),
+        range=certified_range,
+        rho=min(rho, round_up(Fraction(certified_range) ** 2 / 8)),
+        worst=worst,
+    )
+
+
+def _compared(pairs: Pairs, renyi: bool) -> tuple[float, tuple[WorstPair, ...], float]:
+    """The largest range of log-ratios, the worst pair, and with `renyi` the largest concentrated
+    loss, of all pairs.
+    """
+    worst: WorstPair | None = None
+    spread = rho = 0.0
     for block in pairs.blocks():
         smallest, largest = extremes(block)
         losses = np.maximum(largest, -smallest)
         at = int(np.argmax(losses))
-        if worst is None or losses[at] > epsilon:
-            epsilon = float(losses[at])
-            worst = WorstPair(
-                tuple(block.first[at].tolist()), tuple(block.second[at].tolist()), epsilon
-            )
+        if worst is None or losses[at] > worst.epsilon:
+            sets = tuple(block.first[at].tolist()), tuple(block.second[at].tolist())
+            worst = WorstPair(*sets, float(losses[at]))
         spread = max(spread, float(np.max(largest - smallest)))
         if renyi:
             rho = largest_concentrated(block, pairs.log_error, rho)
-    error = Fraction(pairs.log_error)
-    certified_range = round_up(Fraction(spread) + 4 * error)
-    of_range = round_up(Fraction(certified_range) ** 2 / 8)
-    return _Findings(
-        epsilon=round_up(Fraction(epsilon) + 2 * error),
-        range=certified_range,
-        rho=min(rho, of_range) if renyi else of_range,
-        worst=() if worst is None else (worst,),
-    )
-
-
-def _examine_large(
-    law: ExponentialWeights, size: int, prior: tuple[float, ...], log_error: float
-) -> _Findings:
-    """Bound the losses at distance 1 by the worst pair of a search, where comparing all candidates
-    for all pairs would take too long.
-    """
-    found = large_simplex.worst_pair(law, size, prior)
-    error = Fraction(log_error) + Fraction(large_simplex.SUM_ERROR)
-    spread = round_up(Fraction(found.spread) + 4 * error)
-    return _Findings(
-        epsilon=round_up(Fraction(found.pairs[0].epsilon) + 2 * error),
-        range=spread,
-        rho=round_up(Fraction(spread) ** 2 / 8),
-        worst=found.pairs,
-    )
+    return spread, () if worst is None else (worst,), rho if renyi else math.inf

@@ -15,7 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from opendp_bayes.accounting.divergences import WorstPair
-from opendp_bayes.accounting.enumeration import arranged, moves
+from opendp_bayes.accounting.enumeration import (
+    arranged,
+    arranged_sets,
+    divergences_of,
+    pairs_of_orbits,
+)
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -102,17 +107,14 @@ def loss_of_pairs(
     pairs: list[tuple[tuple[int, ...], tuple[int, ...]]],
 ) -> float:
     """The largest |log-ratio| of these pairs alone, computed: a lower bound on that of all."""
-    sets = np.unique(np.array(pairs).reshape(-1, len(prior)), axis=0)
+    every = np.array(pairs).reshape(-1, len(prior))
+    sets, place = np.unique(every, axis=0, return_inverse=True)
+    first, second = place.reshape(-1, 2).T
     rates = 1 / law.widths.widths_at(sets, np.array(prior))
     exponents = _distances(sets, size, prior) * rates[:, None]
-    log_total = np.log(np.exp(-exponents).sum(axis=1))
-    place = {tuple(row): i for i, row in enumerate(sets.tolist())}
-    worst = 0.0
-    for first, second in pairs:
-        i, j = place[first], place[second]
-        ratio = exponents[j] - exponents[i] + log_total[j] - log_total[i]
-        worst = max(worst, float(ratio.max()), -float(ratio.min()))
-    return worst
+    log_total = np.log(np.exp(-exponents).sum(axis=1, keepdims=True))
+    ratios = exponents[second] - exponents[first] + log_total[second] - log_total[first]
+    return float(np.abs(ratios).max())
 
 
 def _bounds(distance: Floats, rate: Floats, other: Floats) -> tuple[Floats, Floats]:
@@ -136,19 +138,10 @@ def _bounds(distance: Floats, rate: Floats, other: Floats) -> tuple[Floats, Floa
 
 @lru_cache(maxsize=2)
 def _orbits(size: int, prior: tuple[float, ...]) -> _Orbits:
-    everything = candidates(size, len(prior))
-    sets = everything[(arranged(everything, prior) == everything).all(axis=1)]
-    place = np.full(len(everything), -1, dtype=np.int64)
-    place[ranks(sets, size)] = np.arange(len(sets))
-    steps = moves(1, len(prior))
-    first = np.repeat(sets, len(steps), axis=0)
-    one = np.repeat(np.arange(len(sets)), len(steps))
-    second = first + np.tile(steps, (len(sets), 1))
-    valid = (second >= 0).all(axis=1)
-    first, second, one = first[valid], second[valid], one[valid]
-    other = place[ranks(arranged(second, prior), size)]
-    kept = other >= one
-    first, second, one, other = first[kept], second[kept], one[kept], other[kept]
+    sets = arranged_sets(size, prior)
+    one, second = pairs_of_orbits(sets, size, prior, 1)
+    first = sets[one]
+    other = np.searchsorted(ranks(sets, size), ranks(arranged(second, prior), size))
     lower = np.array(prior) + np.minimum(first, second)
     gaps = gap_above(lower, np.abs(first - second) / 2).sum(axis=1)
     return _Orbits(sets, first, second, one, other, distance_from_divergence(gaps))
@@ -176,21 +169,9 @@ def _extremes(
     return float(difference.min()), float(difference.max())
 
 
-@lru_cache(maxsize=2)
-def _gaps(size: int, prior: tuple[float, ...]) -> list[Floats]:
-    """For each category the gap of every two counts, shape `(size + 1, size + 1)`."""
-    values = np.arange(size + 1)
-    lower, half = np.minimum(values[:, None], values), np.abs(values[:, None] - values) / 2
-    tables = {alpha: gap_above(alpha + lower, half) for alpha in set(prior)}
-    return [tables[alpha] for alpha in prior]
-
-
 def _distances(sets: Integers, size: int, prior: tuple[float, ...]) -> Floats:
     """Hellinger distances between the data sets and every candidate, shape `(sets, candidates)`."""
-    support = candidates(size, len(prior))
-    divergence = np.zeros((len(sets), len(support)))
-    for i, table in enumerate(_gaps(size, prior)):
-        divergence += table[sets[:, i]][:, support[:, i]]
+    divergence = divergences_of(sets, size, prior)
     near = divergence < _NEAR
     small = distance_from_divergence(divergence[near])
     distance = np.exp(np.negative(divergence, out=divergence), out=divergence)

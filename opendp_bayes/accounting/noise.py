@@ -56,17 +56,12 @@ def laplace_shift(moved: int, noise: LaplaceNoise) -> tuple[Floats, Floats]:
     """
     lowest = min(noise.kinks)
     value = np.arange(lowest + 1, moved)
-    log_p = [
-        np.atleast_1d(noise.log_at_most(lowest)),
-        noise.log_mass(value),
-        np.atleast_1d(noise.log_at_least(moved)),
-    ]
-    log_q = [
-        np.atleast_1d(noise.log_at_most(lowest - moved)),
-        noise.log_mass(value - moved),
-        np.atleast_1d(noise.log_at_least(0)),
-    ]
-    return np.concatenate(log_p), np.concatenate(log_q)
+
+    def classes(shift: int) -> Floats:
+        ends = noise.log_at_most(lowest - shift), noise.log_at_least(moved - shift)
+        return np.concatenate([ends[:1], noise.log_mass(value - shift), ends[1:]])
+
+    return classes(0), classes(moved)
 
 
 def knorm_step(k: int, scale: float) -> tuple[Floats, Floats]:
@@ -102,13 +97,8 @@ def knorm_steps(k: int, scale: float, distance: int) -> tuple[Floats, Floats]:
     several = one
     for _ in range(distance - 1):
         several = _applied(one, several)
-    masses = [
-        (low_beta, low_alpha)
-        for low_alpha, low_beta in (
-            (after[0] - before[0], after[1] - before[1]) for before, after in pairwise(several)
-        )
-        if low_alpha > 0 and low_beta > 0
-    ]
+    sides = [(y1 - y0, x1 - x0) for (x0, y0), (x1, y1) in pairwise(several)]
+    masses = [side for side in sides if min(side) > 0]
     log_p, log_q = (np.array([_log(mass[side]) for mass in masses]) for side in (0, 1))
     return log_p, log_q
 

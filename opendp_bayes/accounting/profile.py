@@ -185,15 +185,9 @@ def _delta_of(pairs: Pairs | GaussianPair, epsilon: float) -> float:
     error = pairs.log_error
     if error > 100:  # nothing is known of the probabilities
         return 1.0
-    largest = max(
-        float(np.max(hockey_stick(block, epsilon - 2 * error))) for block in pairs.blocks()
-    )
-    return min(
-        1.0,
-        round_up(
-            Fraction(largest) * Fraction(math.exp(2 * error)) * _ROUNDING + Fraction(1, 2**1000)
-        ),
-    )
+    largest = max(float(hockey_stick(block, epsilon - 2 * error).max()) for block in pairs.blocks())
+    scaled = Fraction(largest) * Fraction(math.exp(2 * error)) * _ROUNDING
+    return min(1.0, round_up(scaled + Fraction(1, 2**1000)))
 
 
 def delta_from_bounds(loss: PrivacyLoss, epsilon: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from opendp_bayes.accounting.exact import loss_within
 from opendp_bayes.accounting.pairs import WORST_OF_NOISE, all_pairs, pairs_of
 from opendp_bayes.accounting.profile import delta_at
-from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise
+from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 
@@ -39,7 +39,7 @@ def understated(
     if distance == 0 or not setting.is_accounted:
         return ()
     one = loss_within(setting, 1, _LARGEST_WORK, True)
-    if isinstance(law, (AdditiveNoise, SimplexNoise)):
+    if setting.adds_noise:
         least = setting.proven_loss(distance)
     elif one.method == "proven":
         return ()

@@ -8,6 +8,7 @@ accounting"). Distances are tabulated by blocks of data sets, offsets by rows, s
 of a pair `(t, t + m)` is one row apart.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,11 +23,11 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 TABLE_ERROR = 2.0**-43
 #: Beyond this Bhattacharyya divergence, `1 - H < e^-40 / 2 < 2^-58`.
 _FAR = 40.0
-_ENTRIES = 1 << 19  # of one block,
-_FEWEST_COLUMNS = (
-    64  # which has at least so many data sets, so that few of them have to be interpolation nodes
-)
-# Of all blocks of one size and prior, above which they are computed again at each use.
+#: Entries of one block.
+_ENTRIES = 1 << 19
+#: It has at least so many data sets, so that few of them have to be interpolation nodes.
+_FEWEST_COLUMNS = 64
+#: Entries of all blocks of one size and prior, above which they are computed again at each use.
 _CACHED_ENTRIES = 1 << 24
 _NODES = 18
 #: Data sets at which a convex function of them is computed at a time.
@@ -92,14 +93,9 @@ def window(size: int, prior: tuple[float, float]) -> int:
     """The smallest offset beyond which every outcome has a divergence of at least `_FAR` from every
     data set; `size` if there is none.
     """
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) // 2
-        if _smallest_divergence(size, prior, middle + 1) < _FAR:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return bisect_left(
+        range(size), _FAR, key=lambda offset: _smallest_divergence(size, prior, offset + 1)
+    )
 
 
 def _smallest_divergence(size: int, prior: tuple[float, float], offset: int) -> float:

@@ -2,11 +2,11 @@
 of its sampler.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.divergences import WorstPair
@@ -89,12 +89,10 @@ def audit(
     worst = None if size is None else worst_pair(setting)
     law, pairs = _law_and_pairs(setting, worst, progress)
     levels = [0.0, *deltas]
-    sampler = sample or own.sample
+    data_sets = [counts for pair in pairs for counts in pair]
+    drawn = draws_of(sample or own.sample, data_sets, setting.prior, draws, progress)
     each = (1 - confidence) / 2 / (2 * len(pairs) * len(levels))
-    tests = []
-    for number, pair in enumerate(pairs):
-        drawn = _drawn(sampler, pair, setting.prior, draws, progress, (number, len(pairs)))
-        tests.append(_tested(setting, pair, drawn, levels, each))
+    refuted, refutable, fits = _tested(setting, pairs, drawn, levels, each)
     return Audit(
         mechanism=own,
         size=setting.size,
@@ -109,13 +107,13 @@ def audit(
             Claim(
                 delta,
                 min(claimed, epsilon_at(setting, 1, delta)) if delta else claimed,
-                max(float(test.refuted[i]) for test in tests),
-                None if law is None else max(float(test.refutable[i]) for test in tests),
+                float(refuted[i]),
+                None if law is None else float(refutable[i]),
             )
             for i, delta in enumerate(levels)
         ),
         drawn=tuple(pairs),
-        fits=tuple(fit for test in tests for fit in test.fits),
+        fits=tuple(fits),
         draws=draws,
         confidence=confidence,
     )
@@ -147,56 +145,28 @@ def _law_and_pairs(
     return over_pairs(setting, pairs), pairs
 
 
-class _Tests(NamedTuple):
-    """Findings for one pair of neighbours: for each δ the largest ε refuted, the largest ε that a
-    sampler of the stated law would let the test refute, and the fits.
-    """
-
-    refuted: Floats
-    refutable: Floats
-    fits: list[Fit]
-
-
-def _drawn(
-    sample: Sampler,
-    pair: Pair,
-    prior: tuple[float, ...],
-    draws: int,
-    progress: Progress,
-    place: tuple[int, int],
-) -> tuple[Integers, Integers]:
-    """Draws for both data sets of a pair, which is the `place[0]`-th of `place[1]`."""
-    number, pairs = place
-
-    def told(before: int) -> Callable[[int], None]:
-        return lambda done: progress("Draws", before * draws + done, 2 * pairs * draws)
-
-    first, second = pair
-    return (
-        draws_of(sample, first, prior, draws, told(2 * number)),
-        draws_of(sample, second, prior, draws, told(2 * number + 1)),
-    )
-
-
 def _tested(
     setting: Setting,
-    pair: Pair,
-    drawn: tuple[Integers, Integers],
+    pairs: Sequence[Pair],
+    drawn: Iterator[Integers],
     deltas: Sequence[float],
     level: float,
-) -> _Tests:
-    first, second = pair
-    laws = listed(setting, first), listed(setting, second)
+) -> tuple[Floats, Floats, list[Fit]]:
+    """For each δ the largest ε that the draws refute and the largest that those of the stated law
+    would, over all pairs; and the fits of all draws.
+    """
+    refuted = refutable = np.zeros(len(deltas))
     fits = []
-    for counts, outcomes, stated in zip(pair, drawn, laws, strict=True):
-        p_value = None if stated is None else chi_square_p_value(outcomes, stated)
-        if p_value is not None:
-            fits.append(Fit(counts, p_value))
-    return _Tests(
-        refuted_by(*drawn, laws, pair, deltas, level),
-        refutable_under(laws, len(drawn[0]), deltas, level),
-        fits,
-    )
+    for pair in pairs:
+        p, q = next(drawn), next(drawn)
+        laws = listed(setting, pair[0]), listed(setting, pair[1])
+        refuted = np.maximum(refuted, refuted_by(p, q, laws, pair, deltas, level))
+        refutable = np.maximum(refutable, refutable_under(laws, len(p), deltas, level))
+        for counts, outcomes, stated in zip(pair, (p, q), laws, strict=True):
+            p_value = None if stated is None else chi_square_p_value(outcomes, stated)
+            if p_value is not None:
+                fits.append(Fit(counts, p_value))
+    return refuted, refutable, fits
 
 
 def typical_pairs(size: int | None, k: int) -> list[Pair]:

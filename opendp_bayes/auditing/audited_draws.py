@@ -1,8 +1,7 @@
 """Test draws of a mechanism's sampler: the losses that they refute, and their fit to a law."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +9,7 @@ from scipy import stats
 
 from opendp_bayes.auditing.results import Counts, Pair
 from opendp_bayes.auditing.stated_law import Law, aligned, at_outcomes
+from opendp_bayes.display.progress import Progress
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Calls of the sampler for one data set.
@@ -24,29 +24,27 @@ _SMALLEST_CELL = 20.0
 _UNSEEN = 1e-9
 
 
-class Sampler(Protocol):
-    """A sampler: called with counts and prior of k categories and a number, it returns as many
-    independent releases, shape `(draws, k)`.
-    """
-
-    def __call__(self, counts: ArrayLike, prior: ArrayLike, draws: int, /) -> Integers: ...
+#: A sampler: called with counts and prior of k categories and a number, it returns as many
+#: independent releases, shape `(draws, k)`.
+Sampler = Callable[[ArrayLike, ArrayLike, int], Integers]
 
 
 def draws_of(
     sample: Sampler,
-    counts: Counts,
+    data_sets: Sequence[Counts],
     prior: tuple[float, ...],
     draws: int,
-    tell: Callable[[int], None],
-) -> Integers:
-    """Draw `draws` times for one data set, shape `(draws, k)`; `tell` hears how many are done."""
-    parts, done = [], 0
-    while done < draws:
-        part = min(max(-(-draws // _CHUNKS), _SMALLEST_CHUNK), draws - done)
-        parts.append(np.asarray(sample(counts, prior, part)))
-        done += part
-        tell(done)
-    return np.concatenate(parts)
+    progress: Progress,
+) -> Iterator[Integers]:
+    """Draw `draws` times for each data set, shape `(draws, k)`, in several calls."""
+    for number, counts in enumerate(data_sets):
+        parts, done = [], 0
+        while done < draws:
+            part = min(max(-(-draws // _CHUNKS), _SMALLEST_CHUNK), draws - done)
+            parts.append(np.asarray(sample(counts, prior, part)))
+            done += part
+            progress("Draws", number * draws + done, len(data_sets) * draws)
+        yield np.concatenate(parts)
 
 
 def _nearness(outcomes: Integers, first: Counts, second: Counts) -> list[Floats]:
@@ -87,23 +85,12 @@ def refuted_by(
     scores = [np.log((parts[0][0] + 0.5) / (parts[0][1] + 0.5)), *_nearness(outcomes, *pair)]
     if laws[0] is not None and laws[1] is not None:
         with np.errstate(invalid="ignore"):
-            scores.append(
-                np.nan_to_num(
-                    at_outcomes(outcomes, *laws[0]) - at_outcomes(outcomes, *laws[1]),
-                    nan=0.0,
-                    posinf=1e300,
-                    neginf=-1e300,
-                )
-            )
+            ratio = at_outcomes(outcomes, *laws[0]) - at_outcomes(outcomes, *laws[1])
+        scores.append(np.nan_to_num(ratio, nan=0.0, posinf=1e300, neginf=-1e300))
+    _, choice, test = parts
+    orders = ((scores, choice, test), ([-score for score in scores], choice[::-1], test[::-1]))
     return np.array(
-        [
-            max(
-                0.0,
-                _tested(scores, parts[1], parts[2], delta, level),
-                _tested([-score for score in scores], parts[1][::-1], parts[2][::-1], delta, level),
-            )
-            for delta in deltas
-        ]
+        [max(0.0, *(_tested(*order, delta, level) for order in orders)) for delta in deltas]
     )
 
 
@@ -122,24 +109,21 @@ def refutable_under(
         with np.errstate(invalid="ignore"):
             order = np.argsort(-np.nan_to_num(one - other, nan=0.0), kind="stable")
         hits = [np.minimum(np.cumsum(np.exp(log_p[order])), 1.0) * tested for log_p in (one, other)]
-        cuts = _cuts(hits[0] + hits[1])
-        best = np.maximum(
-            best,
-            [
-                np.max(log_ratio_bound(hits[0][cuts], tested, hits[1][cuts], tested, delta, level))
-                for delta in deltas
-            ],
-        )
+        bounds = [_bounds(hits, (tested, tested), delta, level)[1].max() for delta in deltas]
+        best = np.maximum(best, bounds)
     return best
 
 
-def _cuts(seen: Floats | Integers) -> Integers:
-    """Choose cuts of an order of outcomes from the cumulative number of times they were seen, shape
-    `(c,)`: a limited number, closer together at the beginning.
+def _bounds(
+    hits: Sequence[Floats | Integers], draws: Sequence[float], delta: float, level: float
+) -> tuple[Integers, Floats]:
+    """Cuts of an order of outcomes, a limited number and closer together at its beginning; and the
+    bound of `log_ratio_bound` for the event before each. `hits` are cumulative, shape `(c,)`.
     """
-    return np.unique(
-        np.minimum(np.searchsorted(seen, np.geomspace(1, seen[-1], _CUTS)), len(seen) - 1)
-    )
+    seen = hits[0] + hits[1]
+    cuts = np.searchsorted(seen, np.geomspace(1, seen[-1], _CUTS))
+    cuts = np.unique(np.minimum(cuts, len(seen) - 1))
+    return cuts, log_ratio_bound(hits[0][cuts], draws[0], hits[1][cuts], draws[1], delta, level)
 
 
 def _tested(
@@ -156,18 +140,12 @@ def _tested(
     for score in scores:
         _, group = np.unique(-score, return_inverse=True)
         hits = [np.cumsum(np.bincount(group, weights=seen)) for seen in choice]
-        cuts = _cuts(hits[0] + hits[1])
-        bounds = log_ratio_bound(
-            hits[0][cuts], hits[0][-1], hits[1][cuts], hits[1][-1], delta, level
-        )
+        cuts, bounds = _bounds(hits, [float(found[-1]) for found in hits], delta, level)
         at = int(np.argmax(bounds))
         if bounds[at] > best:
             best, event = float(bounds[at]), group <= cuts[at]
-    return float(
-        log_ratio_bound(
-            test[0][event].sum(), test[0].sum(), test[1][event].sum(), test[1].sum(), delta, level
-        )
-    )
+    found = test[0][event].sum(), test[0].sum(), test[1][event].sum(), test[1].sum()
+    return float(log_ratio_bound(*found, delta, level))
 
 
 def log_ratio_bound(

@@ -154,7 +154,15 @@ class Audit:
         """Sheet of the audit: its losses, the profile with the ε that the draws refute, the four
         checks, and the verdict.
         """
-        return audit_sheet(self)
+        records = "A private number of records" if self.size is None else f"{self.size} records"
+        neighbours = "added or removed" if self.size is None else "changed"
+        prior = ", ".join(f"{alpha:.6g}" for alpha in self.prior)
+        return Sheet(
+            (_losses(self), _claims(self), _checks(self)),
+            title=f"Audit of {described(self.mechanism)}",
+            lead=f"{records}, prior ({prior}). Neighbours differ by one record {neighbours}.",
+            conclusion=_verdict(self),
+        )
 
     def _repr_html_(self) -> str:
         """The tables that notebooks show."""
@@ -170,19 +178,6 @@ class Audit:
             "failures": self.failures,
         }
         return msgspec.json.encode(document).decode()
-
-
-def audit_sheet(audit: Audit) -> Sheet:
-    """`Audit.sheet`."""
-    records = "A private number of records" if audit.size is None else f"{audit.size} records"
-    neighbours = "added or removed" if audit.size is None else "changed"
-    prior = ", ".join(f"{alpha:.6g}" for alpha in audit.prior)
-    return Sheet(
-        (_losses(audit), _claims(audit), _checks(audit)),
-        title=f"Audit of {described(audit.mechanism)}",
-        lead=f"{records}, prior ({prior}). Neighbours differ by one record {neighbours}.",
-        conclusion=_verdict(audit),
-    )
 
 
 def _losses(audit: Audit) -> Table:

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.auditing.results import LOG_ERROR, LawCheck, Pair
 from opendp_bayes.display.progress import Progress
-from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
+from opendp_bayes.mathematics.simplex import candidates, neighbours, number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.setting import Setting
 
@@ -46,24 +45,10 @@ def over_all_neighbours(setting: Setting, progress: Progress) -> LawCheck | None
     for number, counts in enumerate(sets):
         laws.append(setting.mechanism.log_pmf(counts, setting.prior))
         progress("Probabilities", number + 1, len(sets))
-    return _largest(
-        (sets[i].tolist(), sets[j].tolist(), laws[i], laws[j]) for i, j in _neighbours(sets, size)
-    )
-
-
-def _neighbours(sets: Integers, size: int) -> list[tuple[int, int]]:
-    """Every pair of data sets that differ by a record changed, as indices into `sets`, ascending,
-    each once.
-    """
-    found = []
-    for i, j in permutations(range(sets.shape[1]), 2):
-        first = np.flatnonzero(sets[:, i] > 0)
-        moved = sets[first]
-        moved[:, i] -= 1
-        moved[:, j] += 1
-        second = ranks(moved, size)
-        found += [(a, b) for a, b in zip(first.tolist(), second.tolist(), strict=True) if a < b]
-    return sorted(found)
+    first, second = neighbours(sets)
+    once = first < second
+    pairs = sorted(zip(first[once].tolist(), second[once].tolist(), strict=True))
+    return _largest((sets[i].tolist(), sets[j].tolist(), laws[i], laws[j]) for i, j in pairs)
 
 
 def over_pairs(setting: Setting, pairs: list[Pair]) -> LawCheck | None:

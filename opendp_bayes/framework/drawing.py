@@ -13,11 +13,12 @@ from opendp.measures import max_divergence
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 
 from opendp_bayes.framework.boundary import ContractError, require_features
+from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, saturated
 from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, is_lawful
-from opendp_bayes.mechanisms.scores import candidate, candidate_distances, number_of_candidates
+from opendp_bayes.mechanisms.scores import candidate_distances
 from opendp_bayes.mechanisms.setting import Setting
 
 #: From counts, shape `(k,)`, and a number to so many draws, shape `(draws, k)`.

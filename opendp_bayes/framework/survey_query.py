@@ -15,7 +15,6 @@ from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement
 
-from opendp_bayes.accounting.division import divided
 from opendp_bayes.framework.asked import Asked, ask, submitted
 from opendp_bayes.framework.boundary import require_features
 from opendp_bayes.framework.budget import as_tuple, check_query_budget, shown
@@ -27,6 +26,7 @@ from opendp_bayes.framework.query_plan import ungrouped
 from opendp_bayes.framework.question import ARGUMENTS, Countable, Question
 from opendp_bayes.framework.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.framework.summary import described, summary_of
+from opendp_bayes.mathematics.rounding import divided
 from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import PartError

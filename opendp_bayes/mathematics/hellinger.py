@@ -12,7 +12,6 @@ a`, in the rounding of `ln G(a)`, which is of order `a ln a`. `log_gamma_gap` co
 own expansion instead, in which every large term has been cancelled by hand (docs: Numerics).
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -224,16 +223,12 @@ def _steps(lower: Floats, d: Floats, shift: Floats) -> Floats:
     steps = np.zeros(lower.shape)
     needed = shift > 0
     if np.any(needed):
-        steps[needed] = np.concatenate(
-            [_steps_of(*part) for part in _blocks(lower[needed], d[needed], shift[needed])]
-        )
+        every = [array[needed] for array in (lower, d, shift)]
+        # In pieces that fit in a processor's cache.
+        starts = range(0, every[0].size, _BLOCK)
+        parts = [[array[start : start + _BLOCK] for array in every] for start in starts]
+        steps[needed] = np.concatenate([_steps_of(*part) for part in parts])
     return steps
-
-
-def _blocks(*arrays: Floats) -> Iterator[tuple[Floats, ...]]:
-    """The arrays in pieces whose steps fit in a processor's cache."""
-    for start in range(0, arrays[0].size, _BLOCK):
-        yield tuple(array[start : start + _BLOCK] for array in arrays)
 
 
 def _steps_of(lower: Floats, d: Floats, shift: Floats) -> Floats:

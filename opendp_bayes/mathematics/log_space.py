@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mathematics.validation import Floats, Integers
 
 
 def log_sum_exp(values: Floats, axis: int) -> Floats:
@@ -19,6 +19,18 @@ def log_sum_exp(values: Floats, axis: int) -> Floats:
     terms = values - largest
     with np.errstate(divide="ignore"):
         return np.log(np.exp(terms, out=terms).sum(axis=axis)) + largest.squeeze(axis)
+
+
+def log_sums(group: Integers, values: Floats, groups: int) -> Floats:
+    """`ln sum exp(values)` of each group, shape `(groups,)`; `group` has the number of every
+    value's group, and no group is empty.
+
+    >>> log_sums(np.array([0, 1, 0]), np.log([1.0, 2.0, 3.0]), 2).round(6).tolist()
+    [1.386294, 0.693147]
+    """
+    largest = np.full(groups, -np.inf)
+    np.maximum.at(largest, group, values)
+    return np.log(np.bincount(group, np.exp(values - largest[group]), groups)) + largest
 
 
 def logistic(logit: Floats) -> Floats:

@@ -89,11 +89,10 @@ def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hel
     """
     as_choice(distance, "distance", get_args(Distance))
     size, prior = as_size(size), as_prior(prior)
-    gap = (
-        np.max(half_gap(prior) + half_gap(prior[::-1] + (size - 1)))
-        if prior.size == 2
-        else np.sum(half_gap(np.partition(prior, 1)[:2]))
-    )
+    if prior.size == 2:
+        gap = np.max(half_gap(prior) + half_gap(prior[::-1] + (size - 1)))
+    else:
+        gap = np.sum(half_gap(np.partition(prior, 1)[:2]))
     return float(distance_from_divergence(gap, distance))
 
 
@@ -211,13 +210,10 @@ def _smooth(
             sensitivities = distance_from_divergence(
                 gaps_within(counts[searched], prior, distances), distance
             )
-            best[searched] = np.maximum(
-                best[searched], damped(sensitivities, distances).max(axis=1)
-            )
-        first, block = (
-            first + block,
-            min(2 * block, max(block, _LARGEST_BLOCK // (prior.size * pending.size))),
-        )
+            found = damped(sensitivities, distances).max(axis=1)
+            best[searched] = np.maximum(best[searched], found)
+        first += block
+        block = min(2 * block, max(block, _LARGEST_BLOCK // (prior.size * pending.size)))
     return best
 
 
@@ -255,10 +251,7 @@ def _largest_gaps(counts: Integers, prior: Floats) -> Floats:
     """
     leaving = np.where(counts > 0, prior + (counts - 1), np.inf)
     entering = prior + counts
-    i, j = (
-        np.argsort(leaving, axis=1, kind="stable")[:, :2],
-        np.argsort(entering, axis=1, kind="stable")[:, :2],
-    )
+    i, j = (np.argsort(each, axis=1, kind="stable")[:, :2] for each in (leaving, entering))
     left = np.take_along_axis(leaving, i, axis=1)
     finite = np.isfinite(left)
     from_i, to_j = half_gap(

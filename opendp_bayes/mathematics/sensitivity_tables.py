@@ -1,15 +1,82 @@
 """Sensitivities of every data set of a size, listed in the order of `simplex.candidates`."""
 
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.hellinger import distance_from_divergence
-from opendp_bayes.mathematics.sensitivity import half_gap
-from opendp_bayes.mathematics.simplex import candidates, ranks
-from opendp_bayes.mathematics.validation import Floats, as_positive, as_prior, as_size
+from opendp_bayes.mathematics.segments import Segments
+from opendp_bayes.mathematics.sensitivity import global_sensitivity, local_sensitivities_at
+from opendp_bayes.mathematics.simplex import (
+    candidates,
+    check_enumerable,
+    neighbours,
+    number_of_candidates,
+)
+from opendp_bayes.mathematics.validation import Floats, Integers, as_positive, as_prior, as_size
+
+#: Entries of the table that the smooth sensitivities of three or more categories need.
+_LARGEST_TABLE = 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class SensitivityCurves:
+    """Sensitivities at every data set of a size.
+
+    Attributes
+    ----------
+    counts : the data sets, in lexicographic order, shape `(c, k)`.
+    local : LS(x), shape `(c,)`.
+    smooth : S(x), shape `(c,)`.
+    largest : the global sensitivity.
+    """
+
+    counts: Integers
+    local: Floats
+    smooth: Floats
+    largest: float
+
+
+def sensitivity_curves(
+    size: int, prior: ArrayLike, *, gamma: float | None = None, beta: float | None = None
+) -> SensitivityCurves:
+    """Local, smooth and global sensitivity at every data set of `size` records.
+
+    Parameters
+    ----------
+    size : the number of records, at least 1.
+    prior : the prior concentration, shape `(k,)`.
+    gamma : positive number for a smooth sensitivity with `1/S(x) = min over x' of 1/LS(x') + gamma
+        d(x, x')`.
+    beta : positive number for one with `S(x) = max over x' of LS(x') exp(-beta d(x, x'))`. Exactly
+        one of `gamma` and `beta` is given.
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid or if there are too many data
+    sets to list; for three or more categories also if there are more than about 8e6 / `size`.
+
+    Source: tailoring paper, section 3 and Figure 1.
+
+    >>> from opendp_bayes import sensitivity_curves
+    >>> curves = sensitivity_curves(100, [1.0, 1.0], gamma=1.0)
+    >>> round(curves.largest, 4), round(curves.local[50], 4), round(curves.local[0], 4)
+    (0.3389, np.float64(0.0703), np.float64(0.3389))
+    """
+    size, prior = as_size(size), as_prior(prior)
+    check_enumerable(size, prior.size)
+    entries = number_of_candidates(size, prior.size) * size
+    if prior.size > 2 and entries > _LARGEST_TABLE:
+        raise ValueError(
+            f"size={size}, {prior.size} categories: the smooth sensitivities need a table of"
+            f" {entries:.1e} entries, and {_LARGEST_TABLE:.1e} are allowed. Use fewer records, or"
+            " smooth_sensitivity at the data sets of interest."
+        )
+    return SensitivityCurves(
+        counts=np.asarray(candidates(size, prior.size)),
+        local=local_sensitivities(size, prior),
+        smooth=smooth_sensitivities(size, prior, gamma=gamma, beta=beta),
+        largest=global_sensitivity(size, prior),
+    )
 
 
 def local_sensitivities(size: int, prior: ArrayLike) -> Floats:
@@ -17,17 +84,7 @@ def local_sensitivities(size: int, prior: ArrayLike) -> Floats:
     `simplex.candidates`; `prior` has shape `(k,)`.
     """
     size, prior = as_size(size), as_prior(prior)
-    sets = candidates(size, prior.size)
-    g = [half_gap(alpha + np.arange(size + 1)) for alpha in prior]
-    entering = [table[column] for table, column in zip(g, sets.T, strict=True)]
-    leaving = [
-        np.where(column > 0, table[column - 1], 0.0)
-        for table, column in zip(g, sets.T, strict=True)
-    ]
-    gap = np.zeros(len(sets))
-    for i, j in permutations(range(prior.size), 2):
-        gap = np.maximum(gap, np.where(sets[:, i] > 0, leaving[i] + entering[j], 0.0))
-    return distance_from_divergence(gap)
+    return local_sensitivities_at(candidates(size, prior.size), prior)
 
 
 def smooth_sensitivities(
@@ -40,8 +97,11 @@ def smooth_sensitivities(
         raise ValueError(f"gamma={gamma!r}, beta={beta!r}: give exactly one of the two.")
     size, prior = as_size(size), as_prior(prior)
     slope = as_positive(gamma, "gamma") if gamma is not None else as_positive(beta, "beta")
+    # Of a sensitivity what is added to at each record changed, and back.
     cost, sensitivity = (
-        (np.reciprocal, np.reciprocal) if gamma is not None else (_minus_log, _exp_minus)
+        (np.reciprocal, np.reciprocal)
+        if gamma is not None
+        else (lambda values: -np.log(values), lambda values: np.exp(-values))
     )
     if prior.size == 2:
         return sensitivity(_lower_envelope(cost(local_sensitivities(size, prior)), slope))
@@ -49,30 +109,17 @@ def smooth_sensitivities(
     return sensitivity(np.min(levels + slope * np.arange(size + 1)[:, None], axis=0))
 
 
-def _minus_log(values: Floats) -> Floats:
-    return -np.log(values)
-
-
-def _exp_minus(values: Floats) -> Floats:
-    return np.exp(-values)
-
-
 @lru_cache(maxsize=1)
 def _largest_within(size: int, prior: tuple[float, ...]) -> Floats:
     """The largest local sensitivity within distance d = 0..size of every data set, shape `(size +
     1, data sets)`: neighbours of neighbours.
     """
-    sets = candidates(size, len(prior))
-    steps = []
-    for i, j in permutations(range(len(prior)), 2):
-        moved = sets.copy()
-        moved[:, i] -= 1
-        moved[:, j] += 1
-        moved[sets[:, i] == 0] = sets[sets[:, i] == 0]
-        steps.append(ranks(moved, size))
+    first, second = neighbours(candidates(size, len(prior)))
+    order = np.argsort(first, kind="stable")
+    of_each = Segments.of(first[order])  # every data set has neighbours
     levels = [local_sensitivities(size, np.array(prior))]
     for _ in range(size):
-        levels.append(np.max([levels[-1][step] for step in steps], axis=0))
+        levels.append(np.maximum(levels[-1], of_each.largest(levels[-1][second[order]])))
     return np.stack(levels)
 
 

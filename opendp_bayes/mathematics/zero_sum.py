@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from opendp_bayes.mathematics.simplex import branches
 from opendp_bayes.mathematics.validation import Integers
 
+#: Sums of up to 2^14 numbers below this, weighted by their places, fit into machine integers.
+_SMALL = 2**40
+
 
 def nearest_counts(noised: NDArray[Any], size: int, *, fair: bool = False) -> NDArray[Any]:
     """The non-negative integers, summing to `size`, with the smallest sum of squared differences to
@@ -21,11 +24,13 @@ def nearest_counts(noised: NDArray[Any], size: int, *, fair: bool = False) -> ND
     largest counts are lowered by one less, the first of equal ones before the others; if `fair`,
     as many in a row of those that stay above 0, from a place that depends on what was noised and
     favours none. All are equally near, but noise makes counts large, and so would the first rule.
-    Exact, for integers of numpy within the range of int64 and for Python's (dtype object).
+    Exact, for integers of numpy and for Python's (dtype object), which come back as such where
+    they were given or needed.
 
     >>> nearest_counts(np.array([[5, 4, -2], [3, 1, 3]]), 7).tolist()
     [[4, 3, 0], [3, 1, 3]]
     """
+    noised = exact_integers(noised)
     order = np.argsort(-noised, axis=-1, kind="stable")
     descending = np.take_along_axis(noised, order, axis=-1)
     excess = np.cumsum(descending, axis=-1) - size
@@ -41,6 +46,11 @@ def nearest_counts(noised: NDArray[Any], size: int, *, fair: bool = False) -> ND
     result = np.empty_like(noised)
     np.put_along_axis(result, order, lowered, axis=-1)
     return result
+
+
+def exact_integers(values: NDArray[Any]) -> NDArray[Any]:
+    """The same integers, as Python's where sums and squares of machine ones might overflow."""
+    return values if np.all(np.abs(values) < _SMALL) else values.astype(object)
 
 
 def noise_vectors(largest: int, k: int) -> Integers:

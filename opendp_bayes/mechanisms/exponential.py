@@ -7,7 +7,7 @@ therefore within `4 e` of the ideal one, and `certified_loss` adds that.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from fractions import Fraction
 
 import numpy as np
@@ -18,8 +18,15 @@ from opendp_bayes.mathematics.hellinger import distance_from_divergence
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.sensitivity import RELATIVE_ERROR
 from opendp_bayes.mathematics.simplex import candidates, check_enumerable, log_number_of_candidates
-from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior, as_size
-from opendp_bayes.mechanisms.laws import ExponentialWeights
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_counts,
+    as_prior,
+    as_scale,
+    as_size,
+)
+from opendp_bayes.mechanisms.laws import ExponentialWeights, Widths
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.scores import candidate_distances, public_size
 from opendp_bayes.samplers.hellinger_candidates import HellingerSampler, check_categories
@@ -31,32 +38,16 @@ LARGEST_UNIFORM_SHARE = 0.99
 FEW_CANDIDATES = 1000
 
 
-class PosteriorExponential(ABC):
+class PosteriorExponential(Widths):
     """Exponential mechanism over the simplex of candidate posteriors. Subclasses are frozen
-    dataclasses with a `scale`.
+    dataclasses with a `scale`, and have a `width` and a `smallest_width`.
     """
 
     scale: float
 
-    @abstractmethod
-    def width(self, counts: Integers, prior: Floats) -> float:
-        """`w(x)`, within `RELATIVE_ERROR` and two roundings."""
-
-    def widths(self, size: int, prior: Floats) -> Floats:
-        """`w(x)` of every data set of `size` records, in the order of `simplex.candidates`, as
-        accurate as `_width`.
-        """
-        return np.array([self.width(counts, prior) for counts in candidates(size, prior.size)])
-
-    def widths_at(self, counts: Integers, prior: Floats) -> Floats:
-        """`w(x)` of every row of `counts`, shape `(m, k)`, all with the same positive sum, as
-        accurate as `_width`.
-        """
-        return np.array([self.width(row, prior) for row in counts])
-
-    @abstractmethod
-    def smallest_width(self, size: int, prior: Floats) -> float:
-        """A lower bound on `w(x)` over all data sets of `size` records, at least 1."""
+    def __post_init__(self) -> None:
+        # A float, whatever number was given.
+        object.__setattr__(self, "scale", as_scale(self.scale))
 
     def law(self, size: int | None, prior: Floats) -> ExponentialWeights:
         """Exponential weights with the width of this mechanism."""
@@ -68,9 +59,7 @@ class PosteriorExponential(ABC):
     ) -> PrivacyLoss: ...
 
     def log_error(self, size: int, prior: Floats) -> float:
-        """Bound on the difference between any log-probability as computed and as sampled: both are
-        within `2 exponent_error` of the ideal.
-        """
+        """As in `Widths`: both log-probabilities are within `2 exponent_error` of the ideal."""
         return round_up(4 * exponent_error(self.smallest_width(size, prior), prior.size))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
@@ -115,9 +104,12 @@ class PosteriorExponential(ABC):
         Raises `ValueError` if there are too many candidates to enumerate.
         """
         counts, prior = _checked(counts, prior)
-        check_enumerable(int(counts.sum()), counts.size)
-        exponents = self._exponents(counts, prior)
-        return candidates(int(counts.sum()), counts.size), -exponents - logsumexp(-exponents)
+        size, k = int(counts.sum()), counts.size
+        check_enumerable(size, k)
+        exponents = np.zeros(1)
+        if size:
+            exponents = candidate_distances(counts, prior) / self.width(counts, prior)
+        return candidates(size, k), -exponents - logsumexp(-exponents)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
         """`size` releases, shape `(size, k)`, by
@@ -127,12 +119,6 @@ class PosteriorExponential(ABC):
         if not counts.any():
             return np.zeros((size, counts.size), dtype=np.int64)
         return HellingerSampler(counts, prior, self.width(counts, prior)).draw(size)
-
-    def _exponents(self, counts: Integers, prior: Floats) -> Floats:
-        """`H(posterior(x), r) / w(x)` for every candidate."""
-        if not counts.any():
-            return np.zeros(1)
-        return candidate_distances(counts, prior) / self.width(counts, prior)
 
 
 def _checked(counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opendp_bayes.mathematics.log_space import log_sums
 from opendp_bayes.mathematics.rounding import round_up, upper_end
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mathematics.validation import (
@@ -17,19 +18,13 @@ from opendp_bayes.mathematics.validation import (
     as_counts,
     as_distance,
     as_prior,
-    as_scale,
 )
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, log_theta
 from opendp_bayes.mechanisms.laws import AdditiveNoise
-from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
+from opendp_bayes.mechanisms.noisy_counts import LARGEST_NOISE, NEGLIGIBLE, NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 
-#: Integers that `log_pmf` may hold: noise vectors times categories.
-LARGEST_ENUMERATION = 4_000_000
-#: `log_pmf` leaves out noise whose share of any candidate's probability is below about
-#: `exp(-_NEGLIGIBLE)`, 4e-14.
-_NEGLIGIBLE = 31.0
 #: Relative error of the logarithm and the root in `proven_loss`.
 _FLOAT_ERROR = 2.0**-48
 
@@ -63,8 +58,7 @@ class GaussianParameters(NoisyCounts):
     name: ClassVar[str] = "gaussian_parameters"
 
     def __post_init__(self) -> None:
-        # A float, whatever number was given.
-        object.__setattr__(self, "scale", as_scale(self.scale))
+        super().__post_init__()
         as_choice(self.total, "total", (None, "private"))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
@@ -83,9 +77,7 @@ class GaussianParameters(NoisyCounts):
         """
         if size is None or self._is_clamped(size):
             return np.maximum(drawn, 0)
-        # Python integers do not overflow.
-        wide = drawn if np.all(np.abs(drawn) < 2**40) else drawn.astype(object)
-        return nearest_counts(wide, size, fair=True).astype(np.int64)
+        return nearest_counts(drawn, size, fair=True).astype(np.int64)
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Candidates, shape `(c, k)`, and their log-probabilities, shape `(c,)`; the prior does not
@@ -93,7 +85,7 @@ class GaussianParameters(NoisyCounts):
 
         Every noise vector is enumerated within a cube, outside of which less than about 4e-14 of
         any candidate's probability lies. Raises `ValueError` where that takes more than
-        `LARGEST_ENUMERATION` integers, and for `total="private"`, whose candidates are infinitely
+        `LARGEST_NOISE` integers, and for `total="private"`, whose candidates are infinitely
         many.
         """
         counts = as_counts(counts)
@@ -105,23 +97,16 @@ class GaussianParameters(NoisyCounts):
                 " be enumerated."
             )
         # The noise that leads straight to the farthest candidate has squares that sum to 2 n^2.
-        rest = _NEGLIGIBLE + math.log(2 * k) + k * log_theta(self.scale, 0.0)
+        rest = NEGLIGIBLE + math.log(2 * k) + k * log_theta(self.scale, 0.0)
         depth = 2 * size**2 + 2 * self.scale**2 * rest
         side = 2 * math.ceil(math.sqrt(depth)) + 1
-        if side**k * k > LARGEST_ENUMERATION:
-            raise ValueError(
-                f"counts: enumerating the noise on {k} categories at scale={self.scale!r} takes"
-                f" more than {LARGEST_ENUMERATION} integers. Fewer records, fewer categories or a"
-                " smaller scale take less; sampling has no such limit."
-            )
+        if side**k * k > LARGEST_NOISE:
+            raise self._too_many(k)
         noise = np.indices((side,) * k).reshape(k, -1).T - side // 2
         log_p = DiscreteGaussian(self.scale).log_mass(noise).sum(axis=1)
-        outcome = ranks(self.project(counts + noise, size), size)
         support = candidates(size, k)
-        largest = np.full(len(support), -np.inf)
-        np.maximum.at(largest, outcome, log_p)
-        relative = np.bincount(outcome, np.exp(log_p - largest[outcome]), len(support))
-        return support, np.log(relative) + largest
+        released = ranks(self.project(counts + noise, size), size)
+        return support, log_sums(released, log_p, len(support))
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0

@@ -16,15 +16,12 @@ from opendp_bayes.mathematics.sensitivity import (
     local_sensitivity,
     smallest_local_sensitivity,
 )
-from opendp_bayes.mathematics.sensitivity_tables import local_sensitivities
-from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
     as_choice,
     as_distance,
     as_prior,
-    as_scale,
     as_size,
 )
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
@@ -56,8 +53,7 @@ class HellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "hellinger_exponential"
 
     def __post_init__(self) -> None:
-        # A float, whatever number was given.
-        object.__setattr__(self, "scale", as_scale(self.scale))
+        super().__post_init__()
         as_choice(self.sensitivity, "sensitivity", ("global", "local"))
 
     def width(self, counts: Integers, prior: Floats) -> float:
@@ -66,11 +62,6 @@ class HellingerExponential(PosteriorExponential):
             if self.sensitivity == "global"
             else self.scale * local_sensitivity(counts, prior)
         )
-
-    def widths(self, size: int, prior: Floats) -> Floats:
-        if self.sensitivity == "global":
-            return np.full(number_of_candidates(size, prior.size), self.scale)
-        return self.scale * local_sensitivities(size, prior)
 
     def widths_at(self, counts: Integers, prior: Floats) -> Floats:
         return (

@@ -1,15 +1,17 @@
 """Integer noise of one count: its law in closed form and how it is drawn exactly."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, logsumexp
 
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.zero_sum import log_sum
 from opendp_bayes.samplers.gaussians import discrete_gaussians
 from opendp_bayes.samplers.integers import discrete_laplaces, floored_laplaces
 
@@ -20,55 +22,51 @@ _LARGEST_TABLE = 1000
 _FARTHEST = 2.0**62
 
 
-class IntegerNoise(Protocol):
+class IntegerNoise(ABC):
     """A law on the integers, of which the mechanisms add independent draws to counts. Posteriors
-    take it to be log-concave.
+    take it to be log-concave. It is symmetric about half the sum of its kinks.
     """
 
     #: Where its logarithm is not smooth.
     kinks: ClassVar[tuple[int, ...]]
+    #: In records: about its standard deviation, or of a law with kinks, the records over which its
+    #: probability falls to 1/e.
+    scale: float
 
-    @property
-    def scale(self) -> float:
-        """Its scale, in records: about its standard deviation, or of a law with kinks, the records
-        over which its probability falls to 1/e.
-        """
-        ...
-
+    @abstractmethod
     def log_mass(self, value: ArrayLike) -> Floats:
         """`ln P(Z = value)`, elementwise."""
-        ...
 
+    @abstractmethod
     def log_ratio(self, origin: ArrayLike, step: ArrayLike) -> Floats:
         """`ln P(Z = origin + step) - ln P(Z = origin)`, elementwise, by a formula that keeps its
         digits where the two logarithms are huge; smooth between the kinks, also for steps that are
         not whole.
         """
-        ...
 
     def log_at_most(self, value: ArrayLike) -> Floats:
         """`ln P(Z <= value)`, elementwise."""
-        ...
+        return self.log_at_least(sum(self.kinks) - np.asarray(value, dtype=np.float64))
 
+    @abstractmethod
     def log_at_least(self, value: ArrayLike) -> Floats:
         """`ln P(Z >= value)`, elementwise."""
-        ...
 
+    @abstractmethod
     def reach(self, depth: float) -> int:
         """A number of records beyond which, on both sides, the mass is less than `exp(-depth)` of
         the largest.
         """
-        ...
 
+    @abstractmethod
     def draws(self, number: int) -> NDArray[Any]:
         """`number` samples, exact for the rational value of the scale, from a CSPRNG: machine
         integers, or Python's where those do not hold them.
         """
-        ...
 
+    @abstractmethod
     def simulate(self, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         """Samples in floating point, for plans and simulations, which a release never is."""
-        ...
 
 
 def typical_std(noise: IntegerNoise) -> float:
@@ -76,8 +74,22 @@ def typical_std(noise: IntegerNoise) -> float:
     return noise.scale * (math.sqrt(2.0) if noise.kinks else 1.0)
 
 
+class _Laplace(IntegerNoise):
+    """A law that falls by the same factor from each integer to the next, on both sides."""
+
+    def log_ratio(self, origin: ArrayLike, step: ArrayLike) -> Floats:
+        origin = np.asarray(origin, dtype=np.float64) - sum(self.kinks) / 2
+        step = np.asarray(step, dtype=np.float64)
+        # |origin + step| - |origin|, also where the step is lost in the sum.
+        along = np.where(origin >= 0, step, -step)
+        return -np.maximum(along, -2 * np.abs(origin) - along) / self.scale
+
+    def reach(self, depth: float) -> int:
+        return math.ceil(depth * self.scale) - min(self.kinks)
+
+
 @dataclass(frozen=True)
-class DiscreteLaplace:
+class DiscreteLaplace(_Laplace):
     """`P(z) ∝ exp(-|z| / scale)`, the two-sided geometric law."""
 
     scale: float
@@ -88,21 +100,12 @@ class DiscreteLaplace:
         log_largest = math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate))
         return log_largest - rate * np.abs(np.asarray(value, dtype=np.float64))
 
-    def log_ratio(self, origin: ArrayLike, step: ArrayLike) -> Floats:
-        return -_farther(np.asarray(origin, dtype=np.float64), step) / self.scale
-
-    def log_at_most(self, value: ArrayLike) -> Floats:
-        return self.log_at_least(np.negative(value))
-
     def log_at_least(self, value: ArrayLike) -> Floats:
         value, rate = np.asarray(value, dtype=np.float64), 1 / self.scale
         log_half = -math.log1p(math.exp(-rate))  # P(Z >= 0) = 1 / (1 + q)
         above = log_half - rate * np.maximum(value, 0)
         below = np.log1p(-np.exp(log_half - rate * np.maximum(1 - value, 1)))
         return np.where(value >= 0, above, below)
-
-    def reach(self, depth: float) -> int:
-        return math.ceil(depth * self.scale)
 
     def draws(self, number: int) -> NDArray[Any]:
         return discrete_laplaces(Fraction(self.scale), number)
@@ -113,7 +116,7 @@ class DiscreteLaplace:
 
 
 @dataclass(frozen=True)
-class FlooredLaplace:
+class FlooredLaplace(_Laplace):
     """`floor(L)` for a Laplace variable of `scale`: `P(t) = (1 - q) q^t / 2` for t >= 0 and
     `(1 - q) q^(-1 - t) / 2` below, `q = exp(-1 / scale)`; biased by -1/2.
     """
@@ -126,20 +129,11 @@ class FlooredLaplace:
         log_largest = math.log(-math.expm1(-rate)) - math.log(2)
         return log_largest - rate * np.where(value >= 0, value, -1 - value)
 
-    def log_ratio(self, origin: ArrayLike, step: ArrayLike) -> Floats:
-        return -_farther(np.asarray(origin, dtype=np.float64) + 0.5, step) / self.scale
-
-    def log_at_most(self, value: ArrayLike) -> Floats:
-        return self.log_at_least(-1 - np.asarray(value, dtype=np.float64))
-
     def log_at_least(self, value: ArrayLike) -> Floats:
         value, rate = np.asarray(value, dtype=np.float64), 1 / self.scale
         above = -math.log(2) - rate * np.maximum(value, 0)
         below = np.log1p(-np.exp(-rate * np.maximum(-value, 0)) / 2)
         return np.where(value >= 0, above, below)
-
-    def reach(self, depth: float) -> int:
-        return math.ceil(depth * self.scale) + 1
 
     def draws(self, number: int) -> NDArray[Any]:
         return floored_laplaces(Fraction(self.scale), number)
@@ -150,7 +144,7 @@ class FlooredLaplace:
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian:
+class DiscreteGaussian(IntegerNoise):
     """`P(z) ∝ exp(-z^2 / (2 scale^2))` (Canonne, Kamath and Steinke, "The discrete Gaussian")."""
 
     scale: float
@@ -163,9 +157,6 @@ class DiscreteGaussian:
     def log_ratio(self, origin: ArrayLike, step: ArrayLike) -> Floats:
         origin, step = np.asarray(origin, dtype=np.float64), np.asarray(step, dtype=np.float64)
         return -(step / self.scale) * ((2 * origin + step) / self.scale) / 2
-
-    def log_at_most(self, value: ArrayLike) -> Floats:
-        return self.log_at_least(np.negative(value))
 
     def log_at_least(self, value: ArrayLike) -> Floats:
         value = np.asarray(value, dtype=np.float64)
@@ -211,15 +202,6 @@ def log_theta(scale: float, shift: float) -> float:
     """
     if scale <= 2:
         reach = math.ceil(9 * scale) + 1
-        terms = [-(((z + shift) / scale) ** 2) / 2 for z in range(-reach, reach + 1)]
-        largest = max(terms)
-        return largest + math.log(math.fsum(math.exp(term - largest) for term in terms))
+        return log_sum([-(((z + shift) / scale) ** 2) / 2 for z in range(-reach, reach + 1)])
     second = 2 * math.exp(-2 * (math.pi * scale) ** 2) * (1 if shift == 0 else -1)
     return math.log(scale * math.sqrt(2 * math.pi)) + math.log1p(second)
-
-
-def _farther(origin: Floats, step: ArrayLike) -> Floats:
-    """`|origin + step| - |origin|`, also where the step is lost in the sum."""
-    step = np.asarray(step, dtype=np.float64)
-    along = np.where(origin >= 0, step, -step)
-    return np.maximum(along, -2 * np.abs(origin) - along)

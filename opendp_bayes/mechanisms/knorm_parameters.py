@@ -3,7 +3,6 @@ their sum.
 """
 
 import math
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -11,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opendp_bayes.mathematics.log_space import log_sums
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mathematics.validation import (
@@ -19,7 +19,6 @@ from opendp_bayes.mathematics.validation import (
     as_counts,
     as_distance,
     as_prior,
-    as_scale,
 )
 from opendp_bayes.mathematics.zero_sum import (
     log_squares,
@@ -30,18 +29,13 @@ from opendp_bayes.mathematics.zero_sum import (
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise, saturated
+from opendp_bayes.mechanisms.noisy_counts import LARGEST_NOISE, NEGLIGIBLE, NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 from opendp_bayes.samplers.knorm import knorm_noise
 
-#: Integers that `log_pmf` may hold: noise vectors times categories.
-LARGEST_ENUMERATION = 4_000_000
-#: `log_pmf` leaves out noise whose share of any candidate's probability is below
-#: `exp(-_NEGLIGIBLE)`, 4e-14.
-_NEGLIGIBLE = 31.0
-
 
 @dataclass(frozen=True)
-class KNormParameters:
+class KNormParameters(NoisyCounts):
     """Add integer noise `z` with `P(z) ∝ exp(-||z||_1 / (2 scale))` on `sum z = 0`, and return to
     the nearest counts.
 
@@ -67,10 +61,6 @@ class KNormParameters:
     scale: float
     name: ClassVar[str] = "knorm_parameters"
 
-    def __post_init__(self) -> None:
-        # A float, whatever number was given.
-        object.__setattr__(self, "scale", as_scale(self.scale))
-
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the number of records is private: the noise keeps it."""
         if size is None:
@@ -86,7 +76,7 @@ class KNormParameters:
 
         For k >= 3 every noise vector up to a norm is enumerated, beyond which less than 4e-14 of
         any candidate's probability lies. Raises `ValueError` where that takes more than
-        `LARGEST_ENUMERATION` integers.
+        `LARGEST_NOISE` integers.
         """
         counts = as_counts(counts)
         as_prior(prior, counts.size)
@@ -97,20 +87,14 @@ class KNormParameters:
             return np.zeros((1, k), dtype=np.int64), np.zeros(1)
         largest = self._norm_to_enumerate(size - int(counts.min()), k)
         noise = noise_vectors(largest, k)
-        outcome = ranks(nearest_counts(counts + noise, size), size)
-        # How many noise vectors of each norm lead to each candidate, by candidate and then norm;
-        # then a short sum for each.
+        # How many noise vectors of each norm lead to each candidate; then a short sum for each.
         norm = np.maximum(noise, 0).sum(axis=1)
-        keys, multiplicity = np.unique(outcome * (largest + 1) + norm, return_counts=True)
-        outcome, norm = np.divmod(keys, largest + 1)
-        _, first, group = np.unique(outcome, return_index=True, return_inverse=True)
-        nearest = norm[first]
-        relative = np.bincount(
-            group, weights=multiplicity * np.exp(-(norm - nearest[group]) / self.scale)
-        )
-        return candidates(size, k), np.log(relative) - nearest / self.scale - log_knorm_normaliser(
-            k, self.scale
-        )
+        places = ranks(nearest_counts(counts + noise, size), size) * (largest + 1) + norm
+        places, multiplicity = np.unique(places, return_counts=True)
+        released, norm = np.divmod(places, largest + 1)
+        log_p = np.log(multiplicity) - norm / self.scale - log_knorm_normaliser(k, self.scale)
+        support = candidates(size, k)
+        return support, log_sums(released, log_p, len(support))
 
     def law(self, size: int | None, prior: Floats) -> AdditiveNoise | SimplexNoise:
         """Noise on the simplex; for two categories, discrete Laplace noise on the first."""
@@ -123,20 +107,13 @@ class KNormParameters:
         """The nearest non-negative counts that sum to `size`, shape `(..., k)`, like `drawn`."""
         if size is None:
             raise ValueError("size=None: KNormParameters needs a public number of records.")
-        # Python integers do not overflow.
-        wide = drawn if np.all(np.abs(drawn) < 2**40) else drawn.astype(object)
-        return nearest_counts(wide, size).astype(np.int64)
+        return nearest_counts(drawn, size).astype(np.int64)
 
     def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
         """Draw with exact integer noise, shape `(draws, k)`; draws may be negative."""
         counts = as_counts(counts)
         as_prior(prior, counts.size)
-        noise = knorm_noise(counts.size, Fraction(self.scale), draws)
-        return saturated(noise + counts)
-
-    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`: draws moved to the nearest counts."""
-        return self.project(self.draw(counts, prior, size), int(as_counts(counts).sum()))
+        return saturated(knorm_noise(counts.size, Fraction(self.scale), draws) + counts)
 
     def nominal_epsilon(self, size: int | None, prior: Floats) -> float:
         """ε of this scale for one record, without rounding."""
@@ -176,21 +153,15 @@ class KNormParameters:
                 - (norm + 1) / self.scale
                 - math.log(-math.expm1(log_ratio))
             )
-            return log_tail < -reach / self.scale - _NEGLIGIBLE
+            return log_tail < -reach / self.scale - NEGLIGIBLE
 
         # There are at least k (k - 1) vectors of every norm from 1.
-        norms = range(LARGEST_ENUMERATION // (k * k * (k - 1)) + 1)
-        affordable = (
-            bisect_right(norms, LARGEST_ENUMERATION // k, key=lambda norm: vectors_within(norm, k))
-            - 1
-        )
-        if affordable < reach or not enough(affordable):
-            raise ValueError(
-                f"counts: enumerating the noise on {k} categories at scale={self.scale!r} takes"
-                f" more than {LARGEST_ENUMERATION} integers. Fewer records, fewer categories or a"
-                " smaller scale take less; sampling has no such limit."
-            )
-        return reach + bisect_left(range(reach, affordable), True, key=enough)
+        norm, largest = reach, LARGEST_NOISE // (k * k * (k - 1))
+        while norm <= largest and vectors_within(norm, k) * k <= LARGEST_NOISE:
+            if enough(norm):
+                return norm
+            norm += 1
+        raise self._too_many(k)
 
 
 def log_knorm_normaliser(k: int, scale: float) -> float:

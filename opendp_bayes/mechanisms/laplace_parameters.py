@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opendp_bayes.mathematics.log_space import log_sums
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.simplex import LARGEST_ENUMERATION, candidates, ranks
 from opendp_bayes.mathematics.validation import (
@@ -20,7 +22,6 @@ from opendp_bayes.mathematics.validation import (
     as_counts,
     as_distance,
     as_prior,
-    as_scale,
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise
@@ -67,8 +68,7 @@ class LaplaceParameters(NoisyCounts):
     name: ClassVar[str] = "laplace_parameters"
 
     def __post_init__(self) -> None:
-        # A float, whatever number was given.
-        object.__setattr__(self, "scale", as_scale(self.scale))
+        super().__post_init__()
         as_choice(self.noise, "noise", ("discrete", "floored"))
         as_choice(self.total, "total", get_args(Total))
 
@@ -128,16 +128,12 @@ class LaplaceParameters(NoisyCounts):
             )
         values = np.indices((size + 1,) * part.size).reshape(part.size, -1)
         marginals = [log_clamped(law.noise, count, 0, size) for count in part.tolist()]
-        log_p = sum(
-            (marginal[value] for marginal, value in zip(marginals, values, strict=True)),
-            start=np.zeros(number),
-        )
+        log_p = reduce(np.add.outer, marginals).ravel()
         released = self.project(law.completed(values.T, size), size)
         if self.total != "truncated":
             return released, log_p
-        summed = np.full(math.comb(size + counts.size - 1, counts.size - 1), -np.inf)
-        np.logaddexp.at(summed, ranks(released, size), log_p)
-        return candidates(size, counts.size), summed
+        support = candidates(size, counts.size)
+        return support, log_sums(ranks(released, size), log_p, len(support))
 
     @property
     def _keeps_the_last(self) -> bool:

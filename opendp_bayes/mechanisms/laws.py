@@ -7,19 +7,20 @@ a handler in each of these three readers.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.zero_sum import exact_integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
 #: Draws beyond this are cut off, so that they fit into machine integers: post-processing.
 SATURATION = 2**62
-#: Sums of up to 2^14 numbers below this fit into machine integers.
-_SMALL = 2**48
 
 
 def saturated(drawn: NDArray[Any]) -> Integers:
@@ -52,9 +53,7 @@ class AdditiveNoise:
         drawn = np.empty((*noised.shape[:-1], len(self.noised)), dtype=np.int64)
         drawn[..., np.array(self.noised)] = noised
         if not all(self.noised):
-            # Python integers do not overflow.
-            exact = noised if np.all(np.abs(noised) < _SMALL) else noised.astype(object)
-            rest = np.clip(size - exact.sum(axis=-1), -SATURATION, SATURATION)
+            rest = np.clip(size - exact_integers(noised).sum(axis=-1), -SATURATION, SATURATION)
             drawn[..., np.flatnonzero(np.logical_not(self.noised))[0]] = rest
         return drawn
 
@@ -66,32 +65,30 @@ class SimplexNoise:
     scale: float
 
 
-class Widths(Protocol):
-    """The width `w(x)` of an exponential mechanism at every data set x of `size` records."""
+class Widths(ABC):
+    """The width `w(x)` of an exponential mechanism at every data set x of `size` records: a value
+    with a hash, so that results for one serve its equals.
+    """
 
-    def __hash__(self) -> int:
-        """Hash by value: equal values have equal widths, so results for one serve the other."""
-        ...
-
+    @abstractmethod
     def width(self, counts: Integers, prior: Floats) -> float:
-        """Width at one data set, shape `(k,)`."""
-        ...
+        """Width at one data set, shape `(k,)`, within `RELATIVE_ERROR` and two roundings."""
 
     def widths(self, size: int, prior: Floats) -> Floats:
         """Widths at every data set, in the order of `simplex.candidates`."""
-        ...
+        return self.widths_at(candidates(size, prior.size), prior)
 
     def widths_at(self, counts: Integers, prior: Floats) -> Floats:
         """Widths at every row of `counts`, shape `(m, k)`, all with the same positive sum."""
-        ...
+        return np.array([self.width(row, prior) for row in counts])
 
+    @abstractmethod
     def smallest_width(self, size: int, prior: Floats) -> float:
-        """A lower bound on all of them."""
-        ...
+        """A lower bound on all of them; `size` is at least 1."""
 
+    @abstractmethod
     def log_error(self, size: int, prior: Floats) -> float:
         """Bound on the difference between any log-probability as computed and as sampled."""
-        ...
 
 
 @dataclass(frozen=True)

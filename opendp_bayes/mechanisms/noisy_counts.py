@@ -1,22 +1,32 @@
-"""The common part of the mechanisms that add independent noise to counts."""
+"""The common part of the mechanisms that add noise to counts."""
 
 from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior
+from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior, as_scale
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
-from opendp_bayes.mechanisms.laws import AdditiveNoise, saturated
+from opendp_bayes.mechanisms.laws import AdditiveNoise, Law, saturated
+
+#: Integers of listed noise that `log_pmf` may hold: noise vectors times categories.
+LARGEST_NOISE = 4_000_000
+#: Listed noise leaves out what is, of any candidate's probability, less than about
+#: `exp(-NEGLIGIBLE)`, 4e-14.
+NEGLIGIBLE = 31.0
 
 
 class NoisyCounts(ABC):
-    """Counts with independent integer noise. Subclasses are frozen dataclasses with a `scale`."""
+    """Counts with integer noise. Subclasses are frozen dataclasses with a `scale`."""
 
     scale: float
 
+    def __post_init__(self) -> None:
+        # A float, whatever number was given.
+        object.__setattr__(self, "scale", as_scale(self.scale))
+
     @abstractmethod
-    def law(self, size: int | None, prior: Floats) -> AdditiveNoise:
+    def law(self, size: int | None, prior: Floats) -> Law:
         """The noise, and which counts receive it."""
 
     @abstractmethod
@@ -32,6 +42,7 @@ class NoisyCounts(ABC):
         prior = as_prior(prior, counts.size)
         total = int(counts.sum())
         law = self.law(total, prior)
+        assert isinstance(law, AdditiveNoise)  # noqa: S101 (others draw in another way)
         part = counts[np.array(law.noised)]
         noised = law.noise.draws(draws * part.size).reshape(draws, part.size) + part
         return law.completed(saturated(noised), total)
@@ -39,6 +50,13 @@ class NoisyCounts(ABC):
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
         """`size` releases, shape `(size, k)`: draws made to look like counts."""
         return self.project(self.draw(counts, prior, size), int(as_counts(counts).sum()))
+
+    def _too_many(self, k: int) -> ValueError:
+        return ValueError(
+            f"counts: enumerating the noise on {k} categories at scale={self.scale!r} takes"
+            f" more than {LARGEST_NOISE} integers. Fewer records, fewer categories or a"
+            " smaller scale take less; sampling has no such limit."
+        )
 
 
 def log_clamped(noise: IntegerNoise, count: int, low: int, high: int) -> Floats:

@@ -9,23 +9,8 @@ import numpy as np
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.rounding import round_up, upper_end
 from opendp_bayes.mathematics.sensitivity import RELATIVE_ERROR, global_sensitivity
-from opendp_bayes.mathematics.simplex import (
-    candidate,
-    candidate_sums,
-    check_enumerable,
-    number_of_candidates,
-)
+from opendp_bayes.mathematics.simplex import candidate_sums, check_enumerable
 from opendp_bayes.mathematics.validation import Floats, Integers, as_distance
-
-__all__ = [
-    "candidate",
-    "candidate_distances",
-    "check_candidates",
-    "number_of_candidates",
-    "public_size",
-    "score_change",
-    "score_error",
-]
 
 
 def public_size(user: str, size: int | None) -> int:

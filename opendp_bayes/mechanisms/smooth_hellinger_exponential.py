@@ -23,7 +23,6 @@ from opendp_bayes.mathematics.validation import (
     as_distance,
     as_prior,
     as_rate,
-    as_scale,
     as_size,
 )
 from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
@@ -32,9 +31,8 @@ from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 #: Where a calibration looks for the best smoothness.
 _GAMMAS, _BETAS = (0.01, 4.0), (1e-4, 2.0)
 _LIBM_ERROR = 2.0**-50  # relative error of exp, expm1 and log in the C library, generously
-_LARGEST_GROWTH = (
-    600.0  # of beta d_in; beyond it the bound e^(beta d_in) would leave the float range
-)
+#: Largest beta d_in; beyond it the bound e^(beta d_in) would leave the float range.
+_LARGEST_GROWTH = 600.0
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,7 @@ class SmoothHellingerExponential(PosteriorExponential):
     name: ClassVar[str] = "smooth_hellinger_exponential"
 
     def __post_init__(self) -> None:
-        # A float, whatever number was given.
-        object.__setattr__(self, "scale", as_scale(self.scale))
+        super().__post_init__()
         if self.gamma is not None and self.beta is not None:
             raise ValueError(
                 f"gamma={self.gamma!r}, beta={self.beta!r}: give at most one of the two."

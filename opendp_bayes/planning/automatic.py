@@ -17,9 +17,9 @@ from opendp_bayes.mechanisms import (
     Mechanism,
     PermuteAndFlip,
 )
-from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
+from opendp_bayes.mechanisms.laws import Flips
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.planning.scoring import preferred, proportions_of_interest, score_of
+from opendp_bayes.planning.expected_error import preferred, proportions_of_interest, score_of
 
 #: A private number of records is taken to be so many times the scale of the usual noise in each
 #: category: many, so that which noise is best does not depend on it.
@@ -31,13 +31,10 @@ _FEW_RECORDS = 10
 #: With more categories errors are those of so many, with as many records in each: simulating all of
 #: them would take minutes.
 _MOST_COMPARED = 100
-#: So many probabilities of neighbours the exact accounting compares in about a second.
+#: So many probabilities of neighbours the exact accounting compares in about a second, and at each
+#: of the many steps of a calibration in a few. With two categories, where a window is enough, it
+#: takes as long for `FEASIBLE_WORK`.
 _QUICK_WORK = 500_000
-#: So many it may compare at each of the many steps of a calibration with two categories, where a
-#: window is enough; that takes a few seconds.
-_EXACT_WORK_OF_TWO = FEASIBLE_WORK
-#: So many with three categories or more; that takes a few seconds too.
-_EXACT_WORK = 500_000
 #: Up to so many candidates the law of permute-and-flip is computed at each step of a calibration;
 #: one takes longer than the law of an exponential mechanism.
 _EXACT_CANDIDATES_OF_FLIP = 100
@@ -127,11 +124,11 @@ def usual(size: int | None, k: int) -> Mechanism:
 
 def affordable(setting: Setting) -> Accounting:
     """`"exact"` where each step of a calibration takes little time."""
-    size, prior, law = setting.size, setting.prior, setting.law
-    if size is None or isinstance(law, (AdditiveNoise, SimplexNoise)):
+    size, prior = setting.size, setting.prior
+    if size is None or setting.adds_noise:
         return "exact"
     log_candidates = log_number_of_candidates(size, len(prior))
-    if isinstance(law, Flips) and log_candidates > math.log(_EXACT_CANDIDATES_OF_FLIP):
+    if isinstance(setting.law, Flips) and log_candidates > math.log(_EXACT_CANDIDATES_OF_FLIP):
         return "proven"
-    most = _EXACT_WORK_OF_TWO if len(prior) == 2 else _EXACT_WORK
+    most = FEASIBLE_WORK if len(prior) == 2 else _QUICK_WORK
     return "exact" if work_of(size, prior) <= most else "proven"

@@ -12,9 +12,8 @@ from opendp_bayes.display.sheet import Body, Column, Conclusion, Sheet, Table, c
 from opendp_bayes.display.wording import at_most, change, described, without_scale
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.planning.expected_error import ExpectedError
+from opendp_bayes.planning.expected_error import INDIFFERENCE, ExpectedError, mean_error, preferred
 from opendp_bayes.planning.least_error import LeastError
-from opendp_bayes.planning.scoring import INDIFFERENCE, mean_error, preferred
 
 if TYPE_CHECKING:
     import polars as pl

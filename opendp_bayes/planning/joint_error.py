@@ -16,7 +16,7 @@ under convex loss functions" (2023), for the parts of a table.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
@@ -46,19 +46,17 @@ class Together(ABC):
         `(questions,)`.
         """
 
-    @abstractmethod
-    def without(self, name: str) -> "Together | None":
-        """The others; None where there are none."""
-
     def others_without(self, variances: Floats) -> Floats:
         """Factors by which the errors of the other questions would grow, on average, without each
         of them, shape `(questions,)`; 1 for one that tells nothing about others.
         """
-        every, found = self.ratios(variances), np.ones(len(self.names))
-        for place, name in enumerate(self.names):
-            if (rest := self.without(name)) is not None:
-                left = rest.ratios(np.delete(variances, place))
-                found[place] = np.mean(left / np.delete(every, place))
+        every, places = self.ratios(variances), np.arange(variances.size)
+        found = np.ones(variances.size)
+        for place in places if variances.size > 1 else []:
+            # Noise without end says nothing; of itself what comes out has no meaning.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                left = self.ratios(np.where(places == place, np.inf, variances))
+            found[place] = np.mean(np.delete(left / every, place))
         return found
 
 
@@ -80,12 +78,6 @@ class Blocks(Together):
         found = [block.ratios(part) for block, part in zip(self.blocks, parts, strict=True)]
         return np.concatenate(found)
 
-    def without(self, name: str) -> "Blocks | None":
-        """The others, as in `Together`."""
-        left = [block.without(name) if name in block.names else block for block in self.blocks]
-        rest = tuple(block for block in left if block is not None)
-        return Blocks(rest) if rest else None
-
 
 @dataclass(frozen=True, eq=False)
 class JointLevels(Together):
@@ -104,20 +96,12 @@ class JointLevels(Together):
     def ratios(self, variances: Floats) -> Floats:
         """As in `Together`; several questions of one level weigh by precision."""
         sizes = np.array([int(part.max()) + 1 for part in self.parts.values()])
-        each, level = np.unique(-sizes, return_inverse=True)
-        of_level = [
-            next(p for p, at in zip(self.parts.values(), level, strict=True) if at == one)
-            for one in range(each.size)
-        ]
+        parts = list(self.parts.values())
+        _, first, level = np.unique(-sizes, return_index=True, return_inverse=True)
         precision = np.bincount(level, 1 / variances)
-        together = CountTree.of(of_level).errors(1 / precision)
+        together = CountTree.of([parts[at] for at in first]).errors(1 / precision)
         sums = np.array([float(errors.sum()) for errors in together])[level]
         return np.sqrt(sums / (variances * (sizes - 1)))
-
-    def without(self, name: str) -> "JointLevels | None":
-        """The others, as in `Together`."""
-        rest = {other: part for other, part in self.parts.items() if other != name}
-        return JointLevels(rest) if rest else None
 
 
 @dataclass(frozen=True)
@@ -142,14 +126,10 @@ class JointTables(Together):
         """As in `Together`, by the parts of the tables."""
         held, dimensions = self._parts
         precision = held @ (1 / (variances * self._cells))
-        together, own = (dimensions / precision) @ held, dimensions @ held
+        told = np.divide(dimensions, precision, np.zeros_like(precision), where=precision > 0)
+        together, own = told @ held, dimensions @ held
         alone = np.where(own > 0, variances * self._cells * own, 1.0)
         return np.sqrt(np.where(own > 0, together, 1.0) / alone)  # a share of one label is 1
-
-    def without(self, name: str) -> "JointTables | None":
-        """The others, as in `Together`."""
-        rest = {other: scope for other, scope in self.scopes.items() if other != name}
-        return replace(self, scopes=rest) if rest else None
 
     @cached_property
     def _cells(self) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
+from opendp_bayes.auditing.stated_law import at_outcomes
 from opendp_bayes.mathematics.hellinger import hellinger_distance
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
@@ -79,14 +80,8 @@ class LeastError:
         sets = candidates(self.size, prior.size)
         distance = distances(sets, prior)
         laws = [mechanism.log_pmf(counts, prior) for counts in sets]
-        outcomes, place = np.unique(
-            np.concatenate([listed for listed, _ in laws]), axis=0, return_inverse=True
-        )
-        law = np.zeros((len(sets), len(outcomes)))
-        start = 0
-        for row, (listed, log_p) in enumerate(laws):
-            np.add.at(law[row], place.ravel()[start : start + len(listed)], np.exp(log_p))
-            start += len(listed)
+        outcomes = np.unique(np.concatenate([listed for listed, _ in laws]), axis=0)
+        law = np.exp([at_outcomes(outcomes, *stated) for stated in laws])
         weights = _weights(sets, prior, self.average)
         own = hellinger_distance(prior + outcomes[None], (prior + sets)[:, None])
         errors = (law * own).sum(axis=1)
@@ -141,8 +136,8 @@ def least_error(
         )
     sets = candidates(size, concentration.size)
     program = Program.of(sets, concentration, epsilon)
-    value, certified = program.average(_weights(sets, concentration, average))
-    worst, certified_worst = program.worst_case()
+    value, certified = program.smallest(_weights(sets, concentration, average))
+    worst, certified_worst = program.smallest()
     return LeastError(
         size,
         tuple(concentration.tolist()),

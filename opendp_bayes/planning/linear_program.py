@@ -20,7 +20,7 @@ from scipy.optimize import linprog
 
 from opendp_bayes.mathematics.hellinger import hellinger_distance
 from opendp_bayes.mathematics.rounding import lower_end, round_down
-from opendp_bayes.mathematics.simplex import ranks
+from opendp_bayes.mathematics.simplex import neighbours
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 _TOLERANCE = 1e-10
@@ -43,70 +43,50 @@ class Program:
 
     @classmethod
     def of(cls, sets: Integers, prior: Floats, epsilon: float) -> "Program":
-        first, second = _neighbours(sets)
+        first, second = neighbours(sets)
         # Rounded down, so that what is proved holds for the true factor.
         factor = lower_end(math.exp(-epsilon), 2.0**-48)
         return cls(distances(sets, prior), first, second, factor)
 
-    def average(self, weights: Floats) -> tuple[float, float]:
-        """The smallest average error: of a mechanism, and proved."""
-        cost = (weights[:, None] * self.distance).ravel()
+    def smallest(self, weights: Floats | None = None) -> tuple[float, float]:
+        """The smallest error, on average with these `weights` of the data sets, or without them of
+        the data set where it is largest: that of a mechanism, and what is proved.
+        """
+        c, number = len(self.distance), self.first.size * len(self.distance)
         value, proved = math.inf, 0.0
         for scale, method in _ATTEMPTS:
-            found = self._solve(cost, None, scale, method)
+            found = self._solve(weights, scale, method)
             if found.status:
                 continue
-            value = min(value, float(cost @ self._private(found.x).ravel()))
-            multipliers = found.ineqlin.marginals / (scale * len(self.distance))
-            proved = max(proved, self._proved(weights, multipliers))
+            errors = (self.distance * self._private(found.x[: c * c])).sum(axis=1)
+            multipliers = found.ineqlin.marginals
+            if weights is None:
+                error, of_errors = errors.max(), np.maximum(-multipliers[number:], 0.0)
+                # Rounded down, so that they sum to at most 1.
+                total = of_errors.sum() / (1 - 2.0**-45)
+                bound = self._proved(of_errors / total, multipliers[:number] / total)
+            else:
+                error, bound = weights @ errors, self._proved(weights, multipliers / (scale * c))
+            value, proved = min(value, float(error)), max(proved, bound)
             if value - proved <= _GAP * value:
                 break
         return value, proved
 
-    def worst_case(self) -> tuple[float, float]:
-        """The smallest largest error: of a mechanism, and proved."""
-        c = len(self.distance)
-        number, value, proved = self.first.size * c, math.inf, 0.0
-        for scale, method in _ATTEMPTS:
-            found = self._solve(np.append(np.zeros(c * c), 1.0), self.distance, scale, method)
-            if found.status:
-                continue
-            table = self._private(found.x[:-1])
-            value = min(value, float((self.distance * table).sum(axis=1).max()))
-            weights = np.maximum(-found.ineqlin.marginals[number:], 0.0)
-            # Rounded down, so that they sum to at most 1.
-            total = weights.sum() / (1 - 2.0**-45)
-            multipliers = found.ineqlin.marginals[:number] / total
-            proved = max(proved, self._proved(weights / total, multipliers))
-            if value - proved <= _GAP * value:
-                break
-        return value, proved
-
-    def _solve(self, cost: Floats, largest: Floats | None, scale: float, method: str) -> Any:
-        """The linear program, with a last variable above every error if `largest` is given."""
+    def _solve(self, weights: Floats | None, scale: float, method: str) -> Any:
+        """The linear program; without `weights` with a last variable above every error."""
         c, m = len(self.distance), self.first.size
-        releases = np.arange(c)
-        columns = np.stack(
-            [
-                (self.first[:, None] * c + releases).ravel(),
-                (self.second[:, None] * c + releases).ravel(),
-            ],
-            axis=1,
-        )
+        pairs = np.stack([self.first, self.second], axis=1)
+        columns = (pairs[:, None] * c + np.arange(c)[:, None]).ravel()
         rows = np.repeat(np.arange(m * c), 2)
-        private = sparse.csr_matrix(
-            (np.tile([self.factor, -1.0], m * c), (rows, columns.ravel())), (m * c, c * c)
-        )
+        private = sparse.csr_matrix((np.tile([self.factor, -1.0], m * c), (rows, columns)))
         sums = sparse.kron(sparse.eye(c), np.ones((1, c)))
-        if largest is not None:
-            errors = sparse.block_diag([row[None] for row in largest])
-            private = sparse.vstack(
-                [
-                    sparse.hstack([private, sparse.csr_matrix((m * c, 1))]),
-                    sparse.hstack([errors, -np.ones((c, 1))]),
-                ]
-            )
+        if weights is None:
+            cost = np.append(np.zeros(c * c), 1.0)
+            errors = sparse.block_diag([row[None] for row in self.distance])
+            private = sparse.block_array([[private, None], [errors, -np.ones((c, 1))]])
             sums = sparse.hstack([sums, sparse.csr_matrix((c, 1))])
+        else:
+            cost = (weights[:, None] * self.distance).ravel()
         return linprog(
             scale * c * cost,
             A_ub=private.tocsr(),
@@ -147,19 +127,3 @@ class Program:
 def distances(sets: Integers, prior: Floats) -> Floats:
     posteriors = prior + sets
     return np.asarray(hellinger_distance(posteriors[:, None], posteriors[None]))
-
-
-def _neighbours(sets: Integers) -> tuple[Integers, Integers]:
-    """Ordered pairs of data sets that differ by a record changed, as indices."""
-    size, k = int(sets[0].sum()), sets.shape[1]
-    first, second = [], []
-    for i in range(k):
-        for j in range(k):
-            if i != j:
-                at = np.flatnonzero(sets[:, i])
-                moved = sets[at]
-                moved[:, i] -= 1
-                moved[:, j] += 1
-                first.append(at)
-                second.append(ranks(moved, size))
-    return np.concatenate(first), np.concatenate(second)

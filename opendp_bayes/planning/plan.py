@@ -28,8 +28,8 @@ from opendp_bayes.mechanisms import (
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.automatic import affordable
 from opendp_bayes.planning.compare import Plan, PlanRow, ranked
+from opendp_bayes.planning.expected_error import errors_at, proportions_of_interest, records_of
 from opendp_bayes.planning.least_error import LeastError, least_error
-from opendp_bayes.planning.scoring import errors_at, proportions_of_interest, records_of
 
 #: Data sets up to which a plan shows the least error of any mechanism, which takes 0.1 s.
 _FEW_DATA_SETS = 31

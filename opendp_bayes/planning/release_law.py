@@ -6,7 +6,7 @@ the same question has the same answer.
 
 import math
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import reduce, singledispatch
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import noise_vectors, shell_size
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.noisy_counts import log_clamped
-from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
-from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates
+from opendp_bayes.mechanisms.scores import candidate_distances
 from opendp_bayes.mechanisms.setting import Setting
 
 #: Outcomes times squared categories up to which candidates are listed.
@@ -63,19 +62,17 @@ def release_law(
     largest_noise : outcomes of additive noise times squared categories up to which they are listed.
     """
     if isinstance(setting.law, AdditiveNoise):
-        most = _LARGEST_NOISE if largest_noise is None else largest_noise
-        return _of_noise(setting.law, setting, counts, most)
+        return _of_noise(setting.law, setting, counts, largest_noise or _LARGEST_NOISE)
     if setting.law is not None:
         return _of_law(setting.law, setting, counts)
     mechanism, prior = setting.mechanism, setting.prior_array
-    size, k = int(counts.sum()), counts.size
-    if log_number_of_candidates(size, k) <= math.log(_LARGEST_LAW / k**2):
+    if _are_few_candidates(counts):
         try:
             outcomes, log_p = mechanism.log_pmf(counts, prior)
             return ReleaseLaw(outcomes, np.exp(log_p))
         except ValueError:  # it has more outcomes than these, and cannot list them
             pass
-    return _simulated(mechanism.sample(counts, prior, _draws(k)))
+    return _simulated(mechanism.sample(counts, prior, _draws(counts.size)))
 
 
 @singledispatch
@@ -85,23 +82,21 @@ def _of_law(law: Any, setting: Setting, counts: Integers) -> ReleaseLaw:
 
 @_of_law.register
 def _(law: ExponentialWeights, setting: Setting, counts: Integers) -> ReleaseLaw:
-    size, k, prior = int(counts.sum()), counts.size, setting.prior_array
-    if log_number_of_candidates(size, k) > math.log(_LARGEST_LAW / k**2):
+    k, prior = counts.size, setting.prior_array
+    if not _are_few_candidates(counts):
         return _simulated(setting.mechanism.sample(counts, prior, _draws(k)))
-    if size == 0:
+    if not counts.any():
         return ReleaseLaw(candidates(0, k), np.ones(1))
     weights = np.exp(-candidate_distances(counts, prior) / law.widths.width(counts, prior))
-    return ReleaseLaw(candidates(size, k), weights / weights.sum())
+    return ReleaseLaw(candidates(int(counts.sum()), k), weights / weights.sum())
 
 
 @_of_law.register
 def _(law: Flips, setting: Setting, counts: Integers) -> ReleaseLaw:
     # Even where there are too many outcomes to sum over, listing them takes less time than many
     # draws, each of which may flip most of the coins.
-    size, k, prior = int(counts.sum()), counts.size, setting.prior_array
-    check_candidates(type(setting.mechanism).__name__, size=size, k=k)
-    outcomes = candidates(size, k)
-    weights = np.exp(log_permute_and_flip(candidate_distances(counts, prior) / law.scale))
+    outcomes, log_p = setting.mechanism.log_pmf(counts, setting.prior_array)
+    weights, k = np.exp(log_p), counts.size
     if len(outcomes) * k**2 <= _LARGEST_LAW:
         return ReleaseLaw(outcomes, weights)
     rng = np.random.default_rng(_SEED)
@@ -115,19 +110,16 @@ def _of_noise(law: AdditiveNoise, setting: Setting, counts: Integers, largest: i
     # What is moved to an end of the window that is not one of the law's is a negligible part.
     low, high = law.cut
     ends = [
-        (int(max(count - reach, low)), int(min(count + reach, high))) for count in part.tolist()
+        (count, int(max(count - reach, low)), int(min(count + reach, high)))
+        for count in part.tolist()
     ]
-    if math.prod(high - low + 1 for low, high in ends) * k**2 > largest:
+    if math.prod(last - first + 1 for _, first, last in ends) * k**2 > largest:
         draws = part + noise.simulate((_draws(part.size), part.size), np.random.default_rng(_SEED))
         return _simulated(setting.projected(law.completed(draws, size)))
-    pairs = zip(part.tolist(), ends, strict=True)
-    marginals = [np.exp(log_clamped(noise, count, low, high)) for count, (low, high) in pairs]
-    values = np.indices([marginal.size for marginal in marginals]).reshape(len(part), -1)
-    weights = np.ones(1)
-    for marginal, value in zip(marginals, values, strict=True):
-        weights = weights * marginal[value]
-    drawn = law.completed((values + np.array([[low] for low, _ in ends])).T, size)
-    return ReleaseLaw(setting.projected(drawn), weights)
+    marginals = [np.exp(log_clamped(noise, *each)) for each in ends]
+    values = np.indices([marginal.size for marginal in marginals]).reshape(len(part), -1).T
+    drawn = law.completed(values + [first for _, first, _ in ends], size)
+    return ReleaseLaw(setting.projected(drawn), reduce(np.multiply.outer, marginals).ravel())
 
 
 @_of_law.register
@@ -177,6 +169,11 @@ def _knorm_noise(scale: float, k: int) -> Integers:
 
 def _simulated(counts: Integers) -> ReleaseLaw:
     return ReleaseLaw(counts, np.full(len(counts), 1 / len(counts)), simulated=True)
+
+
+def _are_few_candidates(counts: Integers) -> bool:
+    log_number = log_number_of_candidates(int(counts.sum()), counts.size)
+    return log_number <= math.log(_LARGEST_LAW / counts.size**2)
 
 
 def _draws(k: int) -> int:

@@ -8,7 +8,6 @@ errors there are computed, and the curves go through them from then on, until bo
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -59,14 +58,12 @@ class ErrorCurve:
         at, log_errors = zip(*sorted(self._nodes.items()), strict=True)
         if len(at) > 1:
             self._line = scipy.interpolate.PchipInterpolator(at, log_errors)
+            # Downwards at least a little, so that beyond the ends every error has one share.
             self._ends = [
-                (end, float(self._line(end)), self._slope(end)) for end in (at[0], at[-1])
+                (end, float(self._line(end)), min(float(self._line(end, 1)), -1e-3))
+                for end in (at[0], at[-1])
             ]
         return error
-
-    def _slope(self, end: float) -> float:
-        """Downwards at least a little, so that beyond the ends every error has one share."""
-        return min(float(self._line(end, 1)), -1e-3)
 
     def __call__(self, log_share: float) -> float:
         (low, *_), (high, *_) = self._ends
@@ -99,19 +96,27 @@ def solved_shares(
     if count == 1:
         return dict.fromkeys(errors, 1.0)
     curves = [ErrorCurve(error, _START / count) for error in errors.values()]
-    together = None
-    if noise and ratios is not None:
-        variances = [ErrorCurve(one, _START / count) for one in noise.values()]
-        together = _Together([list(errors).index(name) for name in noise], variances, ratios)
+    noise = noise or {}
+    places = [list(errors).index(name) for name in noise]
+    variances = [ErrorCurve(one, _START / count) for one in noise.values()]
+
+    def factors(log_shares: Floats) -> Floats:
+        """Factors of the errors of all questions, as they are estimated together."""
+        found = np.ones(count)
+        if ratios is not None:
+            own = zip(variances, log_shares[places].tolist(), strict=True)
+            found[places] = ratios(np.exp([curve(at) for curve, at in own]))
+        return found
+
     log_shares, best, smallest = np.full(count, -math.log(count)), None, math.inf
     for _ in range(_ROUNDS):
         if goal == "equal_errors":
             log_shares = _equal(curves)
         else:
-            log_shares = _smallest(curves, log_shares, together)
-        places = list(zip(curves, log_shares.tolist(), strict=True))
-        expected = np.exp([curve(at) for curve, at in places])
-        found = np.array([curve.computed(at) for curve, at in places])
+            log_shares = _smallest(curves, log_shares, factors)
+        pairs = list(zip(curves, log_shares.tolist(), strict=True))
+        expected = np.exp([curve(at) for curve, at in pairs])
+        found = np.array([curve.computed(at) for curve, at in pairs])
         wanted = found.min() if goal == "equal_errors" else expected
         off = float(np.abs(found / wanted - 1).max())
         if off < smallest:
@@ -119,24 +124,12 @@ def solved_shares(
         if smallest <= _TOLERANCE:
             break
     if best is None or smallest > _LARGEST_DIFFERENCE:
-        raise _unreachable(goal)
+        raise ValueError(
+            f"share={goal!r}: no shares were found that do that within 2 %: part of an error, such"
+            " as the width that an interval has without noise, stays at any budget. Choose another"
+            " error, or give weights."
+        )
     return dict(zip(errors, np.exp(best).tolist(), strict=True))
-
-
-@dataclass(frozen=True, eq=False)
-class _Together:
-    """Questions that are estimated together: their places, and curves of the variance of noise."""
-
-    places: list[int]
-    variances: list[ErrorCurve]
-    ratios: Callable[[Floats], Floats]
-
-    def factors(self, log_shares: Floats) -> Floats:
-        """Factors of the errors of all questions."""
-        own = zip(self.variances, log_shares[self.places].tolist(), strict=True)
-        found = np.ones(log_shares.size)
-        found[self.places] = self.ratios(np.exp([curve(at) for curve, at in own]))
-        return found
 
 
 def _equal(curves: Sequence[ErrorCurve]) -> Floats:
@@ -165,25 +158,19 @@ def _share_at(curve: ErrorCurve, level: float, lowest: float) -> float:
     return float(scipy.optimize.brentq(lambda at: curve(at) - level, lowest, 0.0))
 
 
-def _smallest(curves: Sequence[ErrorCurve], start: Floats, together: _Together | None) -> Floats:
-    """Logarithms of shares of sum 1 at which the mean of the curves is smallest, each with its
-    factor where questions are estimated together.
+def _smallest(
+    curves: Sequence[ErrorCurve], start: Floats, factors: Callable[[Floats], Floats]
+) -> Floats:
+    """Logarithms of shares of sum 1 at which the mean of the curves, each with its factor, is
+    smallest.
     """
     lowest = math.log(_SMALLEST / len(curves))
 
     def mean(weights: Floats) -> float:
         log_shares = np.maximum(log_softmax(weights), lowest)
         alone = np.exp([c(at) for c, at in zip(curves, log_shares, strict=True)])
-        return float(np.mean(alone if together is None else alone * together.factors(log_shares)))
+        return float(np.mean(alone * factors(log_shares)))
 
     scale = mean(start)
     best = scipy.optimize.minimize(lambda weights: mean(weights) / scale, start, method="BFGS")
     return np.maximum(log_softmax(best.x), lowest)
-
-
-def _unreachable(goal: Goal) -> ValueError:
-    return ValueError(
-        f"share={goal!r}: no shares were found that do that within 2 %: part of an error, such as"
-        " the width that an interval has without noise, stays at any budget. Choose another error,"
-        " or give weights."
-    )

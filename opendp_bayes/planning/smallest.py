@@ -15,7 +15,7 @@ from opendp_bayes.mathematics.validation import (
     as_size,
 )
 from opendp_bayes.planning.automatic import choose
-from opendp_bayes.planning.scoring import proportions_of_interest, records_of, score_of
+from opendp_bayes.planning.expected_error import proportions_of_interest, records_of, score_of
 
 #: The smallest ε is found to this relative accuracy.
 _LOG_TOLERANCE = 1e-3

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.samplers import terms
@@ -81,17 +82,16 @@ class HellingerSampler:
         self._gaps = gaps * (1 - _GAP_MARGIN - k * 2.0**-51)
 
         fits = [self._fit(slope) for slope in self._slopes.tolist()]
-        self._tilts, self._lasts = (
-            [tilt for tilt, _, _ in fits],
-            np.array([last for _, last, _ in fits]),
-        )
-        log_masses = self._log_weights + [mass for _, _, mass in fits]
+        self._tilts, lasts, masses = zip(*fits, strict=True)
+        self._lasts, log_masses = np.array(lasts), self._log_weights + masses
         weights = terms.integer_weights(log_masses)
         self._ends, self._log_integers = np.cumsum(weights), np.log(weights)
         # exp(log_unit) times the integer of a term is at least its weight, and so for the integers
         # of the blocks of each category.
         self._log_unit = (
-            float(terms.log_sum(log_masses)) - terms.log_scale(weights) + (k + 1) * terms.MARGIN
+            float(log_sum_exp(log_masses, axis=-1))
+            - terms.log_scale(weights)
+            + (k + 1) * terms.MARGIN
         )
         self._tables: dict[int, _Table] = {}
 
@@ -150,7 +150,7 @@ class HellingerSampler:
             self._prior + (self._counts + np.minimum(moves, 0)), np.abs(moves) / 2
         ).sum(axis=1)
         logs = self._log_weights - np.multiply.outer(divergence, self._slopes)
-        log_share = logs[np.arange(term.size), term] - terms.log_sum(logs)
+        log_share = logs[np.arange(term.size), term] - log_sum_exp(logs, axis=-1)
         log_f = -distance_from_divergence(divergence) / self._width
         return log_f + log_share - self._log_integers[term] - self._log_unit - log_density
 

@@ -12,9 +12,8 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 # Of a chord below H / width, about: where its term is the largest it exceeds f by a factor of up to
 # e^0.5
 _CHORD_GAP = 0.5
-_NEGLIGIBLE = (
-    40.0  # candidates that have less than e^-40 of the probability together share one term
-)
+# Candidates that have less than e^-40 of the probability together share one term.
+_NEGLIGIBLE = 40.0
 BITS = 44  # integer weights sum to 2^44
 # Added to logarithms of bounds: far above their rounding errors, far below what costs acceptance.
 MARGIN = 2.0**-20
@@ -94,11 +93,6 @@ def log_scale(weights: Integers | Floats) -> float:
     by more than rounding up adds.
     """
     return math.log((1 << BITS) - 8 * weights.shape[-1])
-
-
-def log_sum(logs: Floats) -> Floats:
-    highest = np.max(logs, axis=-1)
-    return highest + np.log(np.sum(np.exp(logs - highest[..., None]), axis=-1))
 
 
 def leading_bits(words: NDArray[np.uint64]) -> Integers:

@@ -35,7 +35,6 @@ from opendp_bayes.accounting.exact import worst_pair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import pairs_of, work_of
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
-from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
@@ -688,17 +687,20 @@ def test_the_errors_of_a_loss_are_added_exactly_and_rounded_up(
 
 
 def test_the_errors_of_a_loss_of_many_candidates_are_added_exactly(
-    monkeypatch: pytest.MonkeyPatch,
+    fresh: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of the sampler, and of the sums over all candidates."""
     of_sums = 2.0**-20
     found = large_simplex.Worst(2.5, (WorstPair((1, 0, 0), (0, 1, 0), 1.25),))
     monkeypatch.setattr(large_simplex, "worst_pair", lambda *arguments: found)
     monkeypatch.setattr(large_simplex, "SUM_ERROR", of_sums)
-    law = ExponentialWeights(HellingerExponential(1.0))
+    monkeypatch.setattr(exact, "_RENYI_WORK", 0)
     for error in np.linspace(1e-9, 0.3, 40).tolist():
         both = Fraction(error) + Fraction(of_sums)
-        loss = exact._examine_large(law, 1, (1.0, 1.0, 1.0), error)
+        pairs = Known((), (), error)
+        monkeypatch.setattr(exact, "pairs_of", lambda *arguments, pairs=pairs: pairs)
+        exact._examine.cache_clear()
+        loss = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0, 1.0)), 1, False)
         assert Fraction(loss.epsilon) >= Fraction(5, 4) + 2 * both
         assert Fraction(loss.range) >= Fraction(5, 2) + 4 * both
         assert Fraction(loss.rho) >= Fraction(loss.range) ** 2 / 8

@@ -19,6 +19,7 @@ from opendp_bayes.inference.sampling.interpolated_normaliser import (
     by_interpolation,
 )
 from opendp_bayes.mathematics.simplex import candidates, ranks
+from opendp_bayes.mechanisms.scores import candidate_distances
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import brute_force
 from tests.helpers.optional import arviz_or_skip
@@ -169,7 +170,12 @@ def test_the_normaliser_at_data_sets_it_was_not_estimated_at(mechanism, counts):
     interpolated = normaliser.over_prior(mechanism, size, PRIOR)
     sets = candidates(size, 3)
     drawn = np.random.default_rng(1).choice(len(sets), 60)
-    truth = np.array([logsumexp(-mechanism._exponents(row, prior)) for row in sets[drawn]])
+    truth = np.array(
+        [
+            logsumexp(-candidate_distances(row, prior) / mechanism.width(row, prior))
+            for row in sets[drawn]
+        ]
+    )
     error = interpolated(sets[drawn], np.log(mechanism.widths_at(sets[drawn], prior))) - truth
     assert np.std(error) < 0.1
 

@@ -445,7 +445,7 @@ def test_refuses_invalid_data() -> None:
         smooth_sensitivity([1, 2, 3], [1.0, 1.0], gamma=1.0)
     with pytest.raises(ValueError, match=r"size=0: must be between 1"):
         global_sensitivity(0, [1.0, 1.0])
-    with pytest.raises(ValueError, match=r"prior=1\.0: must be a sequence"):
+    with pytest.raises(ValueError, match=r"prior=1\.0: must have one entry"):
         smallest_local_sensitivity(10, 1.0)
 
 

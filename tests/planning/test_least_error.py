@@ -143,7 +143,7 @@ def test_any_multipliers_prove_a_bound() -> None:
     least = least_error(6, [1.0, 1.0], 0.8)
     rng = np.random.default_rng(1)
     assert program._proved(weights, np.zeros(program.first.size * 7)) == 0.0
-    found = program._solve((weights[:, None] * program.distance).ravel(), None, 1.0, "highs-ds")
+    found = program._solve(weights, 1.0, "highs-ds")
     best = found.ineqlin.marginals / 7
     for part in (0.0, 0.01, 0.3):
         noise = 1 + part * rng.standard_normal(best.size)

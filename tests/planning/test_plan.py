@@ -31,9 +31,8 @@ from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning import release_law
 from opendp_bayes.planning.automatic import choose, usual
 from opendp_bayes.planning.compare import Plan, PlanRow
-from opendp_bayes.planning.expected_error import expected_error
+from opendp_bayes.planning.expected_error import errors_at, expected_error
 from opendp_bayes.planning.plan import default_mechanisms
-from opendp_bayes.planning.scoring import errors_at
 from tests.helpers.releases import promise
 from tests.helpers.sweeps import some_of
 
