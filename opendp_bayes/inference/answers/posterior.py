@@ -42,7 +42,7 @@ from opendp_bayes.inference.answers.simultaneous import pointwise_level
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.engines.engine import Engine, Groups
 from opendp_bayes.inference.laws.beta_differences import BetaDifferences
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
@@ -118,8 +118,7 @@ class NoiseAwarePosterior:
     def __getitem__(self, label: Label) -> CategoryPosterior:
         """The probability of one category. Raises `KeyError` for what is none."""
         place = position_of(label, self.categories)
-        mixture = self._marginals.chosen(np.array([place]))
-        return CategoryPosterior(label, mixture, self._engine.independent)
+        return CategoryPosterior(label, OfMixture(self._marginals[place], self._engine.independent))
 
     @cached_property
     def counts(self) -> CountsPosterior:
@@ -141,7 +140,7 @@ class NoiseAwarePosterior:
 
     def std(self) -> Floats:
         """Posterior standard deviations, shape `(k,)`."""
-        return np.sqrt(self._marginals.variance())
+        return self._marginals.std()
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Marginal posterior density of every category at the values of shape `(...)`; shape `(...,
@@ -567,7 +566,7 @@ class NoiseAwarePosterior:
         number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), self._number)
         return pointwise_level(self._marginals, self.sample(number, seed=0), level)
 
-    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
+    def _smallest(self, places: list[int], mixture: BetaMixtures) -> float:
         """The smallest concentration that some categories may have together, the second parameter
         of the mixture: that of the prior, since all records may be in others.
 

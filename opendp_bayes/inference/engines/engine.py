@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import cell_of, graded_edges
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
@@ -136,7 +136,7 @@ class Listed(Engine):
                 edges = graded_edges(int(part.max()), around=[int(self.weights @ part)])
                 group = group * edges.size + cell_of(part, edges)
             a, b = alpha + own, self.prior.sum() - alpha + rest
-            mixtures.append(BetaMixture.grouped(a, b, self.weights, group))
+            mixtures.append(BetaMixtures.grouped(a, b, self.weights, group))
         return BetaMixtures.joined(mixtures)
 
     @cached_property
@@ -215,7 +215,7 @@ def mixtures_of_draws(a: Floats, b: Floats) -> BetaMixtures:
     return BetaMixtures.grouped(a.ravel(), b.ravel(), weights, group.ravel(), owner)
 
 
-def _mixture_of_shares(shares: Floats) -> BetaMixture:
+def _mixture_of_shares(shares: Floats) -> BetaMixtures:
     """The mixture of draws of one probability, shape `(draws,)`, with their mean and variance, of
     one component for every few that are next to each other.
 
@@ -231,7 +231,7 @@ def _mixture_of_shares(shares: Floats) -> BetaMixture:
     variance = np.add.reduceat((ascending - np.repeat(mean, sizes)) ** 2, cuts) / sizes
     spread = mean * (1 - mean)
     total = np.maximum(spread / np.maximum(variance, _NARROWEST * mean * spread) - 1, 1e-6)
-    return BetaMixture(mean * total, (1 - mean) * total, sizes / (2 * draws))
+    return BetaMixtures.single(mean * total, (1 - mean) * total, sizes / (2 * draws))
 
 
 def summed(values: Any, groups: Groups) -> Any:
