@@ -1,4 +1,4 @@
-"""One posterior from several releases."""
+"""One posterior from several releases: of the same categories, or of tables of other variables."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
@@ -13,6 +13,7 @@ from opendp_bayes.inference.convolution.different_records import DifferentRecord
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.engines.engine import Engine, Listed
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
+from opendp_bayes.inference.levels.nesting import Columns, likely_columns, nested_parts
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_envelope, check_same_records
 from opendp_bayes.inference.likelihood.of_counts import (
@@ -21,8 +22,9 @@ from opendp_bayes.inference.likelihood.of_counts import (
     log_likelihoods,
 )
 from opendp_bayes.inference.noise_aware import exact_engine, learned_posterior
+from opendp_bayes.inference.survey_tables.noisy_tables import check_tables
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats
@@ -119,6 +121,39 @@ def combine(
             check_envelope(likelihood, concentration, one.size)
     of_records = _of_same if records == "same" else _of_different
     return NoiseAwarePosterior(combination, of_records(combination, likelihoods, concentration))
+
+
+def posterior_of_tables(
+    tables: Mapping[str, ReleasedData],
+    columns: Mapping[str, Columns] | None = None,
+    *,
+    draws_may_agree: bool = False,
+) -> LevelsPosterior | SurveyPosterior:
+    """The posterior given releases of tables of the same records.
+
+    Parameters
+    ----------
+    tables : releases by name.
+    columns : that each one counts; by default the axes of a joint table, of a release of one column
+        its name, and of merged categories those of the table whose labels they merge.
+    draws_may_agree : whether two releases of one table that drew the same are two draws.
+
+    Where merged categories, or cells of a joint table that leaves some out, are sums of those of
+    others, and of any two tables one is finer: a `LevelsPosterior`, exact. Otherwise a
+    `SurveyPosterior`, by chains.
+
+    Raises `ValueError`/`TypeError` for releases that do not fit each other.
+    """
+    if not isinstance(tables, Mapping) or any(
+        not isinstance(release, ReleasedData) or type(name) is not str
+        for name, release in tables.items()
+    ):
+        return survey_posterior(tables, draws_may_agree=draws_may_agree)  # refuses them
+    parts = nested_parts(tables, likely_columns(tables) if columns is None else columns)
+    if parts is not None:
+        check_tables(list(tables.items()), draws_may_agree)
+        return LevelsPosterior(tables, parts)
+    return survey_posterior(tables, draws_may_agree=draws_may_agree)
 
 
 def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> Engine:

@@ -11,9 +11,9 @@ from opendp_bayes.accounting.division import sum_up
 from opendp_bayes.display import notebook
 from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
 from opendp_bayes.display.wording import group_name, stated_loss
+from opendp_bayes.inference.combine import posterior_of_tables
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_level, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss

@@ -23,7 +23,6 @@ from opendp_bayes.inference.answers.joint_table import (
 )
 from opendp_bayes.inference.answers.nearest_dirichlet import nearest_dirichlet
 from opendp_bayes.inference.answers.ordered import (
-    OrderedShares,
     QuantilePosterior,
     Quantiles,
     check_one_variable,
@@ -382,9 +381,15 @@ class NoiseAwarePosterior:
         more than the categories, and for the cells of a joint table.
         """
         check_one_variable(self.axes)
-        behind, at_least = self._effective(self._number, self._sums()), self._engine.at_least
-        shares = OrderedShares(self.categories, at_least, self._drawn_sums, self._number, behind)
-        return quantiles_of(shares, levels, edges)
+        behind = self._effective(self._number, self._sums())
+
+        def law_of_sums(groups: Groups, function: Callable[[Floats], Floats]) -> OfDraws:
+            def source(size: int, seed: int | None) -> Floats:
+                return function(self._drawn_sums(groups, size, seed))
+
+            return OfDraws(source, self._number, behind, 0)
+
+        return quantiles_of(self.categories, levels, edges, self._engine.at_least, law_of_sums)
 
     def quantity(
         self,

@@ -100,11 +100,12 @@ class Engine(ABC):
         these.
         """
 
-    @abstractmethod
     def cumulative(self, ends: Integers) -> BetaMixtures:
         """The probabilities of the first categories together, for so many of them as `ends` says,
         each from 1 to k - 1.
         """
+        halves = ([range(end), range(end, self.prior.size)] for end in ends.tolist())
+        return BetaMixtures.joined([self.merged(both).probabilities[0] for both in halves])
 
     def at_least(self, ends: Integers, levels: Floats) -> Floats:
         """The probability that the first categories together, for so many of them as `ends` says,
@@ -154,11 +155,6 @@ class Listed(Engine):
         some = list(categories)
         return self._of(lambda values: values[..., some])
 
-    def cumulative(self, ends: Integers) -> BetaMixtures:
-        k = self.rows.shape[1]
-        each = [self.merged([range(end), range(end, k)]).probabilities[0] for end in ends.tolist()]
-        return BetaMixtures.joined(each)
-
     def _of(self, part: Callable[[Any], Any]) -> "Listed":
         """Counts of what `part` makes of arrays whose last axis is the categories'."""
         return Listed(part(self.rows), self._log_weights, part(self.prior))
@@ -199,9 +195,6 @@ class ByDraws(Engine):
 
     def given(self, categories: Sequence[int]) -> Listed:
         return self.drawn.given(categories)
-
-    def cumulative(self, ends: Integers) -> BetaMixtures:
-        return self.drawn.cumulative(ends)
 
 
 def mixtures_of_draws(a: Floats, b: Floats) -> BetaMixtures:
