@@ -175,13 +175,10 @@ def _of_different(combination: Combination, likelihoods: list[Likelihood], prior
                 " with private numbers can be combined, or any with public ones."
             )
         return DifferentRecords(data_sets, prior)
-    public = [size for size in sizes if size is not None]
-    before, own = (
-        [number_of_candidates(size, prior.size) for size in each]
-        for each in (accumulate(public[:-1]), public[1:])
-    )
-    most = max((one * other for one, other in zip(before, own, strict=True)), default=0)
-    if len(public) < len(sizes) or most > _LARGEST_PAIRS:
+    public, k = [size for size in sizes if size is not None], prior.size
+    unions = zip(accumulate(public), public[1:], strict=False)
+    numbers = [number_of_candidates(one, k) * number_of_candidates(own, k) for one, own in unions]
+    if len(public) < len(sizes) or max(numbers) > _LARGEST_PAIRS:
         raise ValueError(_refused(combination, "the pairs of data sets cannot be listed"))
     guess = prior + np.sum([one.counts for one in combination.releases], axis=0)
     log_share = np.log(guess / guess.sum())

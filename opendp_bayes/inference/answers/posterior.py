@@ -16,7 +16,7 @@ from opendp_bayes.inference.answers.by_label import (
 )
 from opendp_bayes.inference.answers.comparison import Comparison, Probability, standard_error
 from opendp_bayes.inference.answers.joint_table import (
-    cells_with,
+    cells_given,
     check_others,
     collapsed,
     positions_among,
@@ -77,8 +77,6 @@ class NoiseAwarePosterior:
     categories : the labels of the categories: the release's, unless `merged` or `given` made it.
     prior : concentration of the prior of their probabilities.
     axes : the variables of a joint table (`marginal`, `conditional`); empty otherwise.
-    diagnostics : of Markov chains (`Diagnostics`) or of weighted draws (`WeightDiagnostics`), or
-        None where the posterior was computed without any.
 
     Source: `docs/posterior.md`.
     """
@@ -110,7 +108,9 @@ class NoiseAwarePosterior:
 
     @property
     def diagnostics(self) -> Diagnostics | WeightDiagnostics | None:
-        """Effective sample sizes, and R-hat of Markov chains; None where nothing was drawn."""
+        """Diagnostics of Markov chains (`Diagnostics`) or of weighted draws (`WeightDiagnostics`),
+        or None where the posterior was computed without any.
+        """
         found: Diagnostics | WeightDiagnostics | None = self._engine.diagnostics
         return None if found is None else replace(found, categories=self.categories)
 
@@ -457,12 +457,7 @@ class NoiseAwarePosterior:
         names = variables or [name for name in self.axes if name not in given]
         kept = positions_among(self.axes, names)
         check_others(given, names)
-        inside = set(range(len(self.categories)))
-        for place, value in zip(
-            positions_among(self.axes, given, "given"), given.values(), strict=True
-        ):
-            inside &= cells_with(self.axes, self.categories, place, value)
-        return self._collapsed(kept, sorted(inside))
+        return self._collapsed(kept, cells_given(self.axes, self.categories, given))
 
     def _collapsed(self: N, kept: Sequence[int], inside: Sequence[int]) -> N:
         """The posterior of the variables at `kept` among the cells at `inside`."""

@@ -25,9 +25,6 @@ class Quantity(Shown):
     Attributes
     ----------
     label : what it is.
-    standard_error : Monte Carlo standard error of the mean; 0 where it is computed without draws.
-    draws : independent draws that probabilities and intervals rest on; infinite where they are
-        computed without any.
     """
 
     def __init__(self, label: Any, law: "OfMixture | OfDraws") -> None:
@@ -36,11 +33,14 @@ class Quantity(Shown):
     @property
     def standard_error(self) -> float:
         """Monte Carlo standard error of the mean; 0 where it is computed without draws."""
-        return self._law.mean_error()
+        behind = self._law.draws_behind()
+        return 0.0 if np.isinf(behind) else float(self._law.std() / np.sqrt(behind))
 
     @property
     def draws(self) -> float:
-        """Independent ones; infinite where there are none."""
+        """Independent draws that probabilities and intervals rest on; infinite where they are
+        computed without any.
+        """
         return self._law.draws
 
     def mean(self) -> float:
@@ -72,7 +72,7 @@ class Quantity(Shown):
         the simulation: 0 where nothing is simulated. That of a sign is the default.
         """
         share = 1 - float(self._law.cdf(above))
-        return Probability(share, float(standard_error(share, self._law.draws_at(above))))
+        return Probability(share, float(standard_error(share, self._law.draws_behind(above))))
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
         """Draws, shape `(size,)`. A `seed` makes them repeatable."""
@@ -138,7 +138,7 @@ class CategoryPosterior(Quantity):
 @dataclass(frozen=True, eq=False)
 class OfMixture:
     """A probability with a mixture of Betas, or its odds: its distribution, and how far that is
-    known, by the Monte Carlo error of the mean and the draws behind each probability.
+    known, by the independent draws behind its mean and behind each probability.
 
     `draws` are the independent draws that the mixture is of. Of odds, `rest` is the smallest
     that the second parameter may be: moments of that order and above are infinite, whatever
@@ -158,10 +158,8 @@ class OfMixture:
         square = self._moment(2, self.rest)
         return float(np.sqrt(square - self.mean() ** 2)) if np.isfinite(square) else np.inf
 
-    def mean_error(self) -> float:
-        return float(self.std() / np.sqrt(self.draws)) if np.isfinite(self.draws) else 0.0
-
-    def draws_at(self, value: float) -> float:
+    def draws_behind(self, value: float | None = None) -> float:
+        """Draws behind the mean, or behind the probability of being at most a value."""
         return self.draws
 
     def _moment(self, order: int, rest: float) -> float:
@@ -221,10 +219,7 @@ class OfDraws:
     def std(self) -> float:
         return float(self.drawn.std(ddof=1))
 
-    def mean_error(self) -> float:
-        return self.std() / float(np.sqrt(self.draws))
-
-    def draws_at(self, value: float) -> float:
+    def draws_behind(self, value: float | None = None) -> float:
         return self.draws
 
     def cdf(self, values: ArrayLike) -> Floats:
@@ -272,10 +267,9 @@ class OfDifference(OfDraws):
         below = float(self._among.probabilities[0].cdf(0.5)[0])
         return np.where(values == 0, below, super().cdf(values) if np.any(values) else below)
 
-    def mean_error(self) -> float:
-        return float(self.std() / np.sqrt(self.counts.independent))
-
-    def draws_at(self, value: float) -> float:
+    def draws_behind(self, value: float | None = None) -> float:
+        if value is None:
+            return self.counts.independent
         return self._among.independent if value == 0 else self.draws
 
 
