@@ -92,7 +92,7 @@ class BetaMixtures:
             np.concatenate([getattr(some, name) for some in mixtures])
             for name in ("a", "b", "weights")
         )
-        sizes = np.concatenate([some._parts.sizes for some in mixtures])
+        sizes = np.concatenate([np.diff(some.start) for some in mixtures])
         return cls(a, b, weights, np.append(0, np.cumsum(sizes)))
 
     @property
