@@ -1,4 +1,4 @@
-"""One posterior from several releases."""
+"""One posterior from several releases: of the same categories, or of tables of other variables."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
@@ -13,6 +13,7 @@ from opendp_bayes.inference.convolution.different_records import DifferentRecord
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.engines.engine import Engine, Listed
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
+from opendp_bayes.inference.levels.nesting import Columns, likely_columns, nested_parts
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_envelope, check_same_records
 from opendp_bayes.inference.likelihood.of_counts import (
@@ -21,8 +22,9 @@ from opendp_bayes.inference.likelihood.of_counts import (
     log_likelihoods,
 )
 from opendp_bayes.inference.noise_aware import exact_engine, learned_posterior
+from opendp_bayes.inference.survey_tables.noisy_tables import check_tables
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats
@@ -121,6 +123,39 @@ def combine(
     return NoiseAwarePosterior(combination, of_records(combination, likelihoods, concentration))
 
 
+def posterior_of_tables(
+    tables: Mapping[str, ReleasedData],
+    columns: Mapping[str, Columns] | None = None,
+    *,
+    draws_may_agree: bool = False,
+) -> LevelsPosterior | SurveyPosterior:
+    """The posterior given releases of tables of the same records.
+
+    Parameters
+    ----------
+    tables : releases by name.
+    columns : that each one counts; by default the axes of a joint table, of a release of one column
+        its name, and of merged categories those of the table whose labels they merge.
+    draws_may_agree : whether two releases of one table that drew the same are two draws.
+
+    Where merged categories, or cells of a joint table that leaves some out, are sums of those of
+    others, and of any two tables one is finer: a `LevelsPosterior`, exact. Otherwise a
+    `SurveyPosterior`, by chains.
+
+    Raises `ValueError`/`TypeError` for releases that do not fit each other.
+    """
+    if not isinstance(tables, Mapping) or any(
+        not isinstance(release, ReleasedData) or type(name) is not str
+        for name, release in tables.items()
+    ):
+        return survey_posterior(tables, draws_may_agree=draws_may_agree)  # refuses them
+    parts = nested_parts(tables, likely_columns(tables) if columns is None else columns)
+    if parts is not None:
+        check_tables(list(tables.items()), draws_may_agree)
+        return LevelsPosterior(tables, parts)
+    return survey_posterior(tables, draws_may_agree=draws_may_agree)
+
+
 def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> Engine:
     check_same_records([one for one in likelihoods if isinstance(one, DrawnCounts)])
     found = exact_engine(likelihoods, prior, combination.size)
@@ -140,13 +175,10 @@ def _of_different(combination: Combination, likelihoods: list[Likelihood], prior
                 " with private numbers can be combined, or any with public ones."
             )
         return DifferentRecords(data_sets, prior)
-    public = [size for size in sizes if size is not None]
-    before, own = (
-        [number_of_candidates(size, prior.size) for size in each]
-        for each in (accumulate(public[:-1]), public[1:])
-    )
-    most = max((one * other for one, other in zip(before, own, strict=True)), default=0)
-    if len(public) < len(sizes) or most > _LARGEST_PAIRS:
+    public, k = [size for size in sizes if size is not None], prior.size
+    unions = zip(accumulate(public), public[1:], strict=False)
+    numbers = [number_of_candidates(one, k) * number_of_candidates(own, k) for one, own in unions]
+    if len(public) < len(sizes) or max(numbers) > _LARGEST_PAIRS:
         raise ValueError(_refused(combination, "the pairs of data sets cannot be listed"))
     guess = prior + np.sum([one.counts for one in combination.releases], axis=0)
     log_share = np.log(guess / guess.sum())

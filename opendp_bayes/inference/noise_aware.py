@@ -176,25 +176,21 @@ def _ordered(table: NoisedTable, axes: tuple[str, ...], names: Any) -> list[str]
 def _warn_of(posterior: NoiseAwarePosterior, effective: int) -> None:
     """Warn where draws are few or do not agree."""
     found = posterior.diagnostics
-    if found is not None:
-        ess, r_hat, log_error, differs = (
-            found.ess.min(),
-            getattr(found, "r_hat", np.ones(1)).max(),
-            getattr(found, "log_error", 0.0),
-            found.disagreement or 0.0,
+    if found is None:
+        return
+    ess, r_hat = found.ess.min(), getattr(found, "r_hat", np.ones(1)).max()
+    log_error, differs = getattr(found, "log_error", 0.0), found.disagreement or 0.0
+    if (
+        ess < min(effective, FEWEST_EFFECTIVE)
+        or r_hat > LARGEST_R_HAT
+        or log_error > _LARGEST_LOG_ERROR
+        or differs > _LARGEST_DISAGREEMENT
+    ):
+        warn(
+            "the posterior of this release was not found reliably: effective sample size"
+            f" {ess:.0f}, R-hat {r_hat:.3f}, error of the log-likelihood {log_error:.2f}, other"
+            f" draws {differs:.1f} standard errors away (docs: Noise-aware posterior, Diagnostics)."
         )
-        if (
-            ess < min(effective, FEWEST_EFFECTIVE)
-            or r_hat > LARGEST_R_HAT
-            or log_error > _LARGEST_LOG_ERROR
-            or differs > _LARGEST_DISAGREEMENT
-        ):
-            warn(
-                "the posterior of this release was not found reliably: effective sample size"
-                f" {ess:.0f}, R-hat {r_hat:.3f}, error of the log-likelihood {log_error:.2f}, other"
-                f" draws {differs:.1f} standard errors away (docs: Noise-aware posterior,"
-                " Diagnostics).",
-            )
 
 
 def is_quick(*releases: ReleasedData) -> bool:

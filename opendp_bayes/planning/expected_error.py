@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.calibration import counts_in_proportion
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.mathematics.hellinger import hellinger_distance
 from opendp_bayes.mathematics.validation import Floats, Integers, as_size
 from opendp_bayes.mechanisms.setting import Setting
@@ -175,8 +175,8 @@ def _mean_width(
         cell = np.floor(
             (mean - mean.min()) * (_CELLS / max(np.ptp(mean), 1e-300)) * (1 - 1e-12)
         ).astype(np.int64)
-        lower, upper = BetaMixture.grouped(
+        lower, upper = BetaMixtures.grouped(
             released[:, i], total - released[:, i], weights, cell
         ).interval(_LEVEL)
-        widths.append(upper - lower)
+        widths.append(float((upper - lower)[0]))
     return math.fsum(widths) / len(widths)

@@ -2,9 +2,9 @@
 
 import msgspec
 
+from opendp_bayes.inference.combine import posterior_of_tables
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.report.problems import problems
 from opendp_bayes.report.specification import Result, Specification

@@ -10,9 +10,9 @@ import msgspec
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
 from opendp_bayes.display.wording import described, group_name, stated_loss
+from opendp_bayes.inference.combine import posterior_of_tables
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.inference.tables_together import posterior_of_tables
 from opendp_bayes.mathematics.rounding import sum_up
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_level, as_size

@@ -1,14 +1,16 @@
-"""Mixtures of Betas against scipy: one component, several, and grouped ones."""
+"""Mixtures of Betas against scipy: one component, several, and grouped ones, of which what is left
+out holds neither weight nor variance.
+"""
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, beta_squares, matters
 
 
 def single(a, b):
-    return BetaMixture(np.array([a]), np.array([b]), np.ones(1))
+    return BetaMixtures.single(np.array([a]), np.array([b]), np.ones(1))
 
 
 SHAPES = [(1.0, 1.0), (0.5, 0.5), (3.0, 8.0), (0.05, 5.0), (400.0, 2.0), (3e5, 7e5)]
@@ -17,7 +19,7 @@ SHAPES = [(1.0, 1.0), (0.5, 0.5), (3.0, 8.0), (0.05, 5.0), (400.0, 2.0), (3e5, 7
 @pytest.mark.parametrize(("a", "b"), SHAPES)
 def test_one_component_is_scipys_beta(a, b):
     mixture, oracle = single(a, b), stats.beta(a, b)
-    probabilities = np.array([0.001, 0.025, 0.3, 0.5, 0.9, 0.975, 0.9999])
+    probabilities = np.array([0.001, 0.025, 0.3, 0.5, 0.9, 0.975, 0.9999])[:, None]
     values = oracle.ppf(probabilities)
     assert mixture.mean() == pytest.approx(oracle.mean(), rel=1e-12)
     assert mixture.variance() == pytest.approx(oracle.var(), rel=1e-9)
@@ -32,7 +34,7 @@ def test_several_components_add_up_by_their_weights():
         np.array([2.0, 60.0, 0.2]),
         np.array([0.5, 0.2, 0.3]),
     )
-    mixture = BetaMixture(a, b, weights)
+    mixture = BetaMixtures.single(a, b, weights)
     values = np.linspace(0, 1, 11).reshape(11, 1)
     assert mixture.cdf(values) == pytest.approx((stats.beta(a, b).cdf(values) @ weights)[:, None])
     assert mixture.pdf(values[1:-1]) == pytest.approx(
@@ -44,22 +46,22 @@ def test_several_components_add_up_by_their_weights():
     assert mixture.variance() == pytest.approx(
         weights @ ((sampled - mean) ** 2).mean(axis=1), abs=1e-4
     )
-    assert mixture.cdf(mixture.quantile([0.1, 0.5, 0.7])) == pytest.approx(
-        [0.1, 0.5, 0.7], abs=1e-11
-    )
+    levels = np.array([0.1, 0.5, 0.7])[:, None]
+    assert mixture.cdf(mixture.quantile(levels)) == pytest.approx(levels, abs=1e-11)
 
 
 def test_values_beyond_the_range_and_probabilities_at_its_ends():
     mixture = single(2.0, 3.0)
-    assert mixture.cdf([-1.0, 0.0, 1.0, 2.0]).tolist() == [0, 0, 1, 1]
-    assert mixture.pdf([-1.0, 0.0, 1.0, 2.0]).tolist() == [0, 0, 0, 0]
-    assert mixture.quantile([0.0, 1.0]).tolist() == [0, 1]
-    assert single(0.5, 0.5).pdf([0.0, 1.0]).tolist() == [np.inf, np.inf]
+    values, ends = np.array([[-1.0], [0.0], [1.0], [2.0]]), np.array([[0.0], [1.0]])
+    assert mixture.cdf(values).ravel().tolist() == [0, 0, 1, 1]
+    assert mixture.pdf(values).ravel().tolist() == [0, 0, 0, 0]
+    assert mixture.quantile(ends).ravel().tolist() == [0, 1]
+    assert single(0.5, 0.5).pdf(ends).ravel().tolist() == [np.inf, np.inf]
 
 
 @pytest.mark.parametrize(("a", "b"), SHAPES[2:])
 def test_the_shortest_interval_is_scipys_best(a, b):
-    lower, upper = BetaMixtures.joined([single(a, b)]).shortest_interval(0.9)
+    lower, upper = single(a, b).shortest_interval(0.9)
     left = np.linspace(0, 0.1, 20_001)
     shortest = np.min(np.diff(stats.beta(a, b).ppf([left, left + 0.9]), axis=0))
     (held,) = stats.beta(a, b).cdf(upper) - stats.beta(a, b).cdf(lower)
@@ -71,19 +73,19 @@ def test_grouping_keeps_mean_and_variance_and_leaves_single_components_alone():
     rng = np.random.default_rng(0)
     a, b = rng.uniform(0.1, 50, 60), rng.uniform(0.1, 50, 60)
     weights = rng.dirichlet(np.ones(60))
-    whole = BetaMixture(a, b, weights)
-    grouped = BetaMixture.grouped(a, b, weights, np.arange(60) // 7)
+    whole = BetaMixtures.single(a, b, weights)
+    grouped = BetaMixtures.grouped(a, b, weights, np.arange(60) // 7)
     assert grouped.a.size == 9
     assert grouped.mean() == pytest.approx(whole.mean(), rel=1e-12)
     assert grouped.variance() == pytest.approx(whole.variance(), rel=1e-12)
-    alone = BetaMixture.grouped(a, b, weights, np.arange(60))
+    alone = BetaMixtures.grouped(a, b, weights, np.arange(60))
     assert alone.a == pytest.approx(a, rel=1e-9)
     assert alone.b == pytest.approx(b, rel=1e-9)
 
 
 def test_negligible_components_are_left_out():
     assert (
-        BetaMixture.grouped(np.ones(2), np.ones(2), np.array([1.0, 1e-20]), np.arange(2)).a.size
+        BetaMixtures.grouped(np.ones(2), np.ones(2), np.array([1.0, 1e-20]), np.arange(2)).a.size
         == 1
     )
 
@@ -106,14 +108,14 @@ def test_many_mixtures_at_once_are_each_of_them():
     levels = np.array([0.001, 0.3, 0.5, 0.9, 0.999])[:, None]
     for i in range(3):
         one = mixtures[i]
-        assert mixtures.mean()[i] == pytest.approx(one.mean(), rel=1e-14)
-        assert mixtures.variance()[i] == pytest.approx(one.variance(), rel=1e-12)
-        assert mixtures.cdf(values)[:, i] == pytest.approx(one.cdf(values[:, 0]), abs=1e-14)
-        assert mixtures.pdf(values)[:, i] == pytest.approx(one.pdf(values[:, 0]), rel=1e-12)
-        assert mixtures.quantile(levels)[:, i] == pytest.approx(one.quantile(levels[:, 0]))
+        assert mixtures.mean()[i] == pytest.approx(one.mean()[0], rel=1e-14)
+        assert mixtures.variance()[i] == pytest.approx(one.variance()[0], rel=1e-12)
+        assert mixtures.cdf(values)[:, i] == pytest.approx(one.cdf(values)[:, 0], abs=1e-14)
+        assert mixtures.pdf(values)[:, i] == pytest.approx(one.pdf(values)[:, 0], rel=1e-12)
+        assert mixtures.quantile(levels)[:, i] == pytest.approx(one.quantile(levels)[:, 0])
         for found, right in zip(mixtures.interval(0.9), one.interval(0.9), strict=True):
-            assert found[i] == pytest.approx(right)
-        alone = BetaMixtures.joined([one]).shortest_interval(0.9)
+            assert found[i] == pytest.approx(right[0])
+        alone = one.shortest_interval(0.9)
         shortest = zip(mixtures.shortest_interval(0.9), alone, strict=True)
         assert all(found[i] == pytest.approx(right[0]) for found, right in shortest)
 
@@ -139,12 +141,45 @@ def test_intervals_hold_their_own_draws_next_to_0_and_1(a, mirrored):
     log_gamma -= rng.standard_exponential((20_000, 2)) / np.array(shapes)
     draws = special.softmax(log_gamma, axis=1)[:, 0]
     for kind in ("interval", "shortest_interval"):
-        lower, upper = getattr(BetaMixtures.joined([single(*shapes)]), kind)(0.8)
+        lower, upper = getattr(single(*shapes), kind)(0.8)
         assert 0 <= lower <= upper <= 1
         assert np.mean((draws >= lower) & (draws <= upper)) > 0.8 - 4 * 0.003
 
 
 def test_shortest_intervals_are_never_reversed():
     for a, b in [(1e9, 3.0), (3.0, 1e12), (1e-6, 1e-6), (1e12, 1e12), (0.5, 1e-9)]:
-        lower, upper = BetaMixtures.joined([single(a, b)]).shortest_interval(0.5)
+        lower, upper = single(a, b).shortest_interval(0.5)
         assert lower <= upper
+
+
+def test_squares_add_up_to_the_variances_of_the_mixtures():
+    rng = np.random.default_rng(0)
+    a, b = 10.0 ** rng.uniform(-3, 5, (2, 12))
+    owner = np.repeat(np.arange(3), 4)
+    weights = rng.dirichlet(np.ones(4), 3).ravel()
+    found = np.bincount(owner, weights * beta_squares(a, b, weights, owner))
+    right = []
+    for part in np.split(np.arange(12), 3):
+        mean = weights[part] @ (a[part] / (a[part] + b[part]))
+        own = stats.beta(a[part], b[part])
+        right.append(weights[part] @ (own.var() + (own.mean() - mean) ** 2))
+    assert found == pytest.approx(right, rel=1e-12)
+
+
+def test_a_part_is_compared_with_those_of_its_owner():
+    owner, weights = np.array([0, 0, 1, 1]), np.array([1.0, 1e-9, 1e-9, 1e-9])
+    assert matters(weights, np.ones(4), owner, 1e-6).tolist() == [True, False, True, True]
+    assert matters(weights, np.array([1.0, 1e9, 1.0, 1.0]), owner, 1e-6).all()
+
+
+def test_a_mixture_keeps_the_variance_of_a_component_of_no_weight():
+    a, b = np.array([1e-6, 5.0]), np.array([1e9, 5.0])
+    weights = np.array([1.0, 1e-20])
+    groups, owner = np.arange(2), np.zeros(2, dtype=int)
+    found = BetaMixtures.grouped(a, b, weights, groups, owner)
+    assert found.variance() == pytest.approx(
+        BetaMixtures(a, b, weights, np.array([0, 2])).variance()
+    )
+    assert found.variance() == pytest.approx(weights[1] * 0.25, rel=0.2)
+    light = BetaMixtures.grouped(a, b, np.array([1.0, 1e-60]), groups, owner)
+    assert light.a.size == 1

@@ -206,14 +206,14 @@ def test_merged_categories_and_some_given_the_others(law, scale):
     right = np.bincount(together, weights, minlength=size + 1)
     assert counts.pmf(np.arange(size + 1)[:, None])[:, 0] == pytest.approx(right, abs=1e-6)
     a, b = 0.52 + together, 4.0 + size - together
-    at = np.array([0.05, 0.3, 0.6, 0.9])
-    assert theta.cdf(at) == pytest.approx(special.betainc(a, b, at[:, None]) @ weights, abs=ERROR)
+    at = np.array([[0.05], [0.3], [0.6], [0.9]])
+    assert theta.cdf(at)[:, 0] == pytest.approx(special.betainc(a, b, at) @ weights, abs=ERROR)
     some = found.given([0, 2])
     own = np.bincount(sets[:, 0], weights, minlength=size + 1)
     assert some.counts.pmf(np.arange(size + 1)[:, None])[:, 0] == pytest.approx(own, abs=1e-6)
     a, b = 0.5 + sets[:, 0], 0.02 + sets[:, 2]
-    right_cdf = special.betainc(a, b, at[:, None]) @ weights
-    assert some.probabilities.cdf(at[:, None])[:, 0] == pytest.approx(right_cdf, abs=ERROR)
+    right_cdf = special.betainc(a, b, at) @ weights
+    assert some.probabilities.cdf(at)[:, 0] == pytest.approx(right_cdf, abs=ERROR)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_groups_of_one_tree_are_those_of_trees_of_their_own(scale, size):
         assert law.std() == pytest.approx(own_law.std(), rel=ERROR)
         assert law.mean()[0] == pytest.approx(found.counts.mean()[group].sum(), rel=1e-4)
         assert theta.variance() == pytest.approx(own_theta.variance(), rel=2 * ERROR)
-        at = own_theta.quantile(np.array([0.01, 0.3, 0.5, 0.9]))
+        at = own_theta.quantile([[0.01], [0.3], [0.5], [0.9]])
         assert theta.cdf(at) == pytest.approx(own_theta.cdf(at), abs=ERROR)
 
 
@@ -252,11 +252,11 @@ def test_steps_as_long_as_a_smooth_sum_allows_change_nothing(size, monkeypatch):
     drawn = counts + np.rint(rng.laplace(0, law.scale, 90)).astype(np.int64)
     found = given_noise(drawn, prior, law, size=size)
     assert longest_step(found) > 1
-    shown = [found.probabilities, *(theta._one for _, theta in found.together(groups))]
+    shown = [found.probabilities, *(theta for _, theta in found.together(groups))]
     monkeypatch.setattr(sums_by_pairs, "_STEP", 1e-9)
     fine = given_noise(drawn, prior, law, size=size)
     assert longest_step(fine) == 1
-    right = [fine.probabilities, *(theta._one for _, theta in fine.together(groups))]
+    right = [fine.probabilities, *(theta for _, theta in fine.together(groups))]
     for own, wanted in zip(shown, right, strict=True):
         deviation = np.sqrt(wanted.variance())
         assert np.abs((own.mean() - wanted.mean()) / deviation).max() <= 1e-4

@@ -18,7 +18,7 @@ from opendp_bayes import (
     combine,
     noise_aware_posterior,
 )
-from opendp_bayes.inference.answers.ordered import OrderedShares, quantiles_of
+from opendp_bayes.inference.answers.ordered import quantiles_of
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
 from opendp_bayes.inference.survey_tables.table_posterior import TableDraws, TablePosterior
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
@@ -114,27 +114,26 @@ def test_of_many_categories_only_the_near_ones_are_computed(release):
         assert (quantile.probabilities > 1e-6).sum() < 60
 
 
+def no_law(groups, function):
+    """Stand in for the law of a value, which is asked for with edges only."""
+    raise AssertionError
+
+
 def test_steps_of_any_place_are_found():
     """Of a quantile that is certain, wherever it is, and of one that may be anywhere."""
     for k, place in itertools.chain(((100, at) for at in range(100)), ((2, 0), (2, 1), (17, 16))):
-        shares = OrderedShares(
-            tuple(range(k)),
-            lambda ends, levels, at=place: np.broadcast_to(ends > at, (levels.size, ends.size)),
-            lambda groups, size, seed: np.zeros((size, len(groups))),
-            1,
-            1.0,
-        )
-        (found,) = quantiles_of(shares, [0.5], None).values()
+
+        def at_least(ends, levels, at=place):
+            return np.broadcast_to(ends > at, (levels.size, ends.size))
+
+        (found,) = quantiles_of(tuple(range(k)), [0.5], None, at_least, no_law).values()
         assert found.probabilities.tolist() == np.eye(k)[place].tolist()
         assert found.interval(0.95) == (place, place)
-    even = OrderedShares(
-        tuple(range(1000)),
-        lambda ends, levels: np.broadcast_to(ends / 1000, (levels.size, ends.size)),
-        lambda groups, size, seed: np.zeros((size, len(groups))),
-        1,
-        1.0,
-    )
-    found = quantiles_of(even, [0.5], None)[0.5]
+
+    def even(ends, levels):
+        return np.broadcast_to(ends / 1000, (levels.size, ends.size))
+
+    found = quantiles_of(tuple(range(1000)), [0.5], None, even, no_law)[0.5]
     assert found.probabilities == pytest.approx(np.full(1000, 1e-3), abs=1e-12)
     assert found.interval(0.905) == (47, 952)
 
@@ -266,7 +265,7 @@ def test_several_levels_and_how_they_are_shown(made):
     assert "value" in shown[0]
     assert "value" not in repr(made.posterior.quantile(0.5))
     assert "<table" in found._repr_html_()
-    with pytest.raises(KeyError, match=r"0\.5: is not among the levels \[0\.25, 0\.75\]"):
+    with pytest.raises(KeyError, match=r"0\.5: is not a level; the levels are 0\.25, 0\.75"):
         found[0.5]
 
 

@@ -1,7 +1,7 @@
 """Joint tables: which cells, and which of them together, a table of some variables is of."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from opendp_bayes.mathematics.telling import listed_names, meant, told
 from opendp_bayes.release_format.data import Label, Value
@@ -45,27 +45,26 @@ def place_among(variable: str, value: Value, values: Iterable[Label]) -> int:
     return place
 
 
-def cells_with(
-    axes: tuple[str, ...], categories: tuple[Label, ...], place: int, value: Value
-) -> set[int]:
-    """Positions of the cells with a value of the variable at a place. Raises `ValueError` for what
-    is no value of it.
+def cells_given(
+    axes: tuple[str, ...], cells: tuple[Any, ...], given: Mapping[str, Value]
+) -> list[int]:
+    """Positions of the cells with the given values. Raises `ValueError` for what is no variable, or
+    no value of it.
     """
-    values = [cell[place] for cell in _cells(categories)]
-    place_among(axes[place], value, values)
-    return {at for at, each in enumerate(values) if are_same(each, value)}
+    found = list(range(len(cells)))
+    places = positions_among(axes, given, "given")
+    for place, value in zip(places, given.values(), strict=True):
+        place_among(axes[place], value, [cell[place] for cell in cells])
+        found = [at for at in found if are_same(cells[at][place], value)]
+    return found
 
 
 def collapsed(
-    axes: tuple[str, ...],
-    categories: tuple[Label, ...],
-    kept: Sequence[int],
-    inside: Sequence[int],
+    axes: tuple[str, ...], cells: tuple[Any, ...], kept: Sequence[int], inside: Sequence[int]
 ) -> tuple[tuple[Label, ...], list[list[int]]]:
     """Labels of the table of the variables at `kept`, and for each the cells among those at
     `inside` that it is of. Raises `ValueError` where less than two values remain.
     """
-    cells = _cells(categories)
     order = [places_of(cell[place] for cell in cells) for place in kept]
     members: dict[tuple[int, ...], list[int]] = {}
     for number, at in enumerate(inside):
@@ -81,7 +80,3 @@ def collapsed(
             f" {labels!r} only; the probability of one value is 1."
         )
     return tuple(labels), together
-
-
-def _cells(categories: tuple[Label, ...]) -> tuple[tuple[Value, ...], ...]:
-    return cast(tuple[tuple[Value, ...], ...], categories)

@@ -25,16 +25,15 @@ class LearnedPosterior(NoiseAwarePosterior):
         """Posteriors of what describes the prior: the share of empty cells, the standard deviation
         of the others' log-intensity within margins, and that of the effects of each margin.
         """
-        ess = self._engine.independent
 
         def quantity(label: str, values: Floats) -> Quantity:
             def source(size: int, seed: int | None) -> Floats:
                 return np.random.default_rng(seed).choice(values, size)
 
-            return Quantity(label, OfDraws(source, values.size, min(ess, values.size), 0))
+            behind = min(self._engine.independent, values.size)
+            return Quantity(label, OfDraws(source, values.size, behind, 0))
 
-        learned = self._engine.learned
-        return Quantities([(label, quantity(label, each)) for label, each in learned.items()])
+        return Quantities((label, quantity(label, v)) for label, v in self._engine.learned.items())
 
     def __repr__(self) -> str:
         found = self._engine.diagnostics

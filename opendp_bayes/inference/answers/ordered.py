@@ -1,7 +1,6 @@
 """Quantiles of ordered categories: which category holds one, and where in its bin it lies."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level
 from opendp_bayes.release_format.data import Label
+from opendp_bayes.release_format.labels import ByLabel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,27 +26,11 @@ _SEEN = 1e-7
 #: Numbers of categories that are looked at first, and parts of what lies between two of them.
 _FIRST, _PARTS = 16, 8
 
-
-@dataclass(frozen=True, eq=False)
-class OrderedShares:
-    """The posterior of the probabilities of ordered categories, as far as quantiles need it.
-
-    Attributes
-    ----------
-    categories : the labels in order.
-    at_least : from numbers of categories, shape `(m,)`, and levels, shape `(levels,)`, the
-        posterior probability that so many categories, the first ones, hold together at least each
-        level; shape `(levels, m)`.
-    drawn : draws of the probabilities of groups of categories, shape `(size, groups)`, from the
-        groups, a size and a seed.
-    number, draws : how many are drawn for a value, and the independent draws that these are worth.
-    """
-
-    categories: tuple[Label, ...]
-    at_least: Callable[[Integers, Floats], Floats]
-    drawn: Callable[[Groups, int, int | None], Floats]
-    number: int
-    draws: float
+#: From numbers of categories, shape `(m,)`, and levels, shape `(levels,)`, the probability that so
+#: many categories, the first ones, hold together at least each level; shape `(levels, m)`.
+AtLeast = Callable[[Integers, Floats], Floats]
+#: The law of a function of the probabilities of groups of categories, shape `(draws, groups)`.
+LawOfSums = Callable[[Groups, Callable[[Floats], Floats]], OfDraws]
 
 
 class QuantilePosterior(Shown):
@@ -62,11 +46,16 @@ class QuantilePosterior(Shown):
     """
 
     def __init__(
-        self, shares: OrderedShares, level: float, probabilities: Floats, edges: Floats | None
+        self,
+        level: float,
+        categories: tuple[Label, ...],
+        probabilities: Floats,
+        edges: Floats | None,
+        law_of_sums: LawOfSums,
     ) -> None:
-        self.level, self.categories = level, shares.categories
+        self.level, self.categories = level, categories
         self.probabilities, self.edges = probabilities, edges
-        self._shares = shares
+        self._law_of_sums = law_of_sums
 
     @property
     def category(self) -> Label:
@@ -111,11 +100,7 @@ class QuantilePosterior(Shown):
         own = [range(first), *([place] for place in range(first, last))]
         groups = [group for group in (*own, range(last, len(self.categories))) if len(group)]
         edges = self.edges[[0, *(group[-1] + 1 for group in groups)]]
-
-        def source(size: int, seed: int | None) -> Floats:
-            return _interpolated(self._shares.drawn(groups, size, seed), edges, self.level)
-
-        law = OfDraws(source, self._shares.number, self._shares.draws, 0)
+        law = self._law_of_sums(groups, lambda shares: _interpolated(shares, edges, self.level))
         return Quantity(f"quantile {self.level:g}", law)
 
     def row(self, level: float = 0.95) -> tuple[str, ...]:
@@ -134,22 +119,11 @@ class QuantilePosterior(Shown):
         return Quantiles([self]).sheet()
 
 
-class Quantiles(Shown, Mapping[float, QuantilePosterior]):
+class Quantiles(Shown, ByLabel[float, QuantilePosterior]):
     """Several quantiles of the same categories by their levels."""
 
     def __init__(self, quantiles: Iterable[QuantilePosterior]) -> None:
-        self._quantiles = {each.level: each for each in quantiles}
-
-    def __getitem__(self, level: float) -> QuantilePosterior:
-        if level not in self._quantiles:
-            raise KeyError(f"{level!r}: is not among the levels {list(self._quantiles)!r}.")
-        return self._quantiles[level]
-
-    def __iter__(self) -> Iterator[float]:
-        return iter(self._quantiles)
-
-    def __len__(self) -> int:
-        return len(self._quantiles)
+        super().__init__(((each.level, each) for each in quantiles), ("level", "levels"))
 
     def plot(self, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
         """Draw the quantiles with their intervals of probability `level` on `ax`, by default on new
@@ -181,20 +155,26 @@ class Quantiles(Shown, Mapping[float, QuantilePosterior]):
 
 
 def quantiles_of(
-    shares: OrderedShares, levels: Sequence[float], edges: ArrayLike | None
+    categories: tuple[Label, ...],
+    levels: Sequence[float],
+    edges: ArrayLike | None,
+    at_least: AtLeast,
+    law_of_sums: LawOfSums,
 ) -> Quantiles:
-    """The posteriors of quantiles. Raises `ValueError`/`TypeError` for levels that are not between
-    0 and 1 or there twice, and for edges that do not rise or are not one more than the categories.
+    """The posteriors of quantiles of categories in order.
+
+    Raises `ValueError`/`TypeError` for levels that are not between 0 and 1 or there twice, and for
+    edges that do not rise or are not one more than the categories.
     """
     if isinstance(levels, (str, bytes)) or not np.iterable(levels) or not len(levels):
         raise TypeError(f"levels={told(levels)}: must be a list of numbers between 0 and 1.")
     wanted = [as_level(level, "0.5 for the median") for level in levels]
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"levels={told(levels)}: must hold every level once.")
-    ends = None if edges is None else _edges(edges, len(shares.categories))
-    found = _probabilities(shares, np.array(wanted))
+    ends = None if edges is None else _edges(edges, len(categories))
+    found = _probabilities(at_least, len(categories), np.array(wanted))
     return Quantiles(
-        QuantilePosterior(shares, level, each, ends)
+        QuantilePosterior(level, categories, each, ends, law_of_sums)
         for level, each in zip(wanted, found, strict=True)
     )
 
@@ -218,18 +198,17 @@ def _edges(edges: ArrayLike, k: int) -> Floats:
     return found
 
 
-def _probabilities(shares: OrderedShares, levels: Floats) -> Floats:
+def _probabilities(at_least: AtLeast, k: int, levels: Floats) -> Floats:
     """The probability of each category to hold each quantile, shape `(levels, k)`.
 
     A quantile is among the first j categories where these hold at least the level. That is asked
     for some j, and for more between two of them as far as a quantile may lie there.
     """
-    k = len(shares.categories)
     among = np.full((levels.size, k + 1), np.nan)
     among[:, 0], among[:, k] = 0.0, 1.0
     ends = np.unique(np.linspace(0, k, _FIRST + 1).astype(np.int64))[1:-1]
     while ends.size:
-        among[:, ends] = shares.at_least(ends, levels)
+        among[:, ends] = at_least(ends, levels)
         known = np.flatnonzero(~np.isnan(among[0]))
         open_ = np.diff(known) > 1
         open_ &= np.any(np.diff(among[:, known], axis=1) > _SEEN, axis=0)

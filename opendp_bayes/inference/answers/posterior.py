@@ -16,14 +16,13 @@ from opendp_bayes.inference.answers.by_label import (
 )
 from opendp_bayes.inference.answers.comparison import Comparison, Probability, standard_error
 from opendp_bayes.inference.answers.joint_table import (
-    cells_with,
+    cells_given,
     check_others,
     collapsed,
     positions_among,
 )
 from opendp_bayes.inference.answers.nearest_dirichlet import nearest_dirichlet
 from opendp_bayes.inference.answers.ordered import (
-    OrderedShares,
     QuantilePosterior,
     Quantiles,
     check_one_variable,
@@ -42,7 +41,7 @@ from opendp_bayes.inference.answers.simultaneous import pointwise_level
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.engines.engine import Engine, Groups
 from opendp_bayes.inference.laws.beta_differences import BetaDifferences
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
@@ -78,8 +77,6 @@ class NoiseAwarePosterior:
     categories : the labels of the categories: the release's, unless `merged` or `given` made it.
     prior : concentration of the prior of their probabilities.
     axes : the variables of a joint table (`marginal`, `conditional`); empty otherwise.
-    diagnostics : of Markov chains (`Diagnostics`) or of weighted draws (`WeightDiagnostics`), or
-        None where the posterior was computed without any.
 
     Source: `docs/posterior.md`.
     """
@@ -111,15 +108,16 @@ class NoiseAwarePosterior:
 
     @property
     def diagnostics(self) -> Diagnostics | WeightDiagnostics | None:
-        """Effective sample sizes, and R-hat of Markov chains; None where nothing was drawn."""
+        """Diagnostics of Markov chains (`Diagnostics`) or of weighted draws (`WeightDiagnostics`),
+        or None where the posterior was computed without any.
+        """
         found: Diagnostics | WeightDiagnostics | None = self._engine.diagnostics
         return None if found is None else replace(found, categories=self.categories)
 
     def __getitem__(self, label: Label) -> CategoryPosterior:
         """The probability of one category. Raises `KeyError` for what is none."""
         place = position_of(label, self.categories)
-        mixture = self._marginals.chosen(np.array([place]))
-        return CategoryPosterior(label, mixture, self._engine.independent)
+        return CategoryPosterior(label, OfMixture(self._marginals[place], self._engine.independent))
 
     @cached_property
     def counts(self) -> CountsPosterior:
@@ -141,7 +139,7 @@ class NoiseAwarePosterior:
 
     def std(self) -> Floats:
         """Posterior standard deviations, shape `(k,)`."""
-        return np.sqrt(self._marginals.variance())
+        return self._marginals.std()
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Marginal posterior density of every category at the values of shape `(...)`; shape `(...,
@@ -390,9 +388,15 @@ class NoiseAwarePosterior:
         more than the categories, and for the cells of a joint table.
         """
         check_one_variable(self.axes)
-        behind, at_least = self._effective(self._number, self._sums()), self._engine.at_least
-        shares = OrderedShares(self.categories, at_least, self._drawn_sums, self._number, behind)
-        return quantiles_of(shares, levels, edges)
+        behind = self._effective(self._number, self._sums())
+
+        def law_of_sums(groups: Groups, function: Callable[[Floats], Floats]) -> OfDraws:
+            def source(size: int, seed: int | None) -> Floats:
+                return function(self._drawn_sums(groups, size, seed))
+
+            return OfDraws(source, self._number, behind, 0)
+
+        return quantiles_of(self.categories, levels, edges, self._engine.at_least, law_of_sums)
 
     def quantity(
         self,
@@ -462,12 +466,7 @@ class NoiseAwarePosterior:
         names = variables or [name for name in self.axes if name not in given]
         kept = positions_among(self.axes, names)
         check_others(given, names)
-        inside = set(range(len(self.categories)))
-        for place, value in zip(
-            positions_among(self.axes, given, "given"), given.values(), strict=True
-        ):
-            inside &= cells_with(self.axes, self.categories, place, value)
-        return self._collapsed(kept, sorted(inside))
+        return self._collapsed(kept, cells_given(self.axes, self.categories, given))
 
     def _collapsed(self: N, kept: Sequence[int], inside: Sequence[int]) -> N:
         """The posterior of the variables at `kept` among the cells at `inside`."""
@@ -576,7 +575,7 @@ class NoiseAwarePosterior:
         number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), self._number)
         return pointwise_level(self._marginals, self.sample(number, seed=0), level)
 
-    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
+    def _smallest(self, places: list[int], mixture: BetaMixtures) -> float:
         """The smallest concentration that some categories may have together, the second parameter
         of the mixture: that of the prior, since all records may be in others.
 

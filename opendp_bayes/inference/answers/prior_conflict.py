@@ -52,9 +52,8 @@ def _sums(release: ReleasedData) -> Iterator[tuple[str, Integers]]:
         yield "", np.arange(release.k)
     for axis, values in release.values_of_axes.items():
         of_cells = np.array(numbered(values))
-        by_value = np.split(np.argsort(of_cells, kind="stable"), np.cumsum(np.bincount(of_cells)))
-        for value, cells in zip(distinct(values), by_value, strict=False):
-            yield f" with {axis}={value!r}", cells
+        for number, value in enumerate(distinct(values)):
+            yield f" with {axis}={value!r}", np.flatnonzero(of_cells == number)
 
 
 def _mean(noise: IntegerNoise) -> float:

@@ -1,7 +1,7 @@
 """Posteriors of numbers that follow from the probabilities or from the counts."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,9 +12,9 @@ from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.answers.comparison import Probability, standard_error
 from opendp_bayes.inference.engines.engine import Engine
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_level, as_size
-from opendp_bayes.release_format.data import Label
 from opendp_bayes.release_format.labels import ByLabel
 
 
@@ -25,9 +25,6 @@ class Quantity(Shown):
     Attributes
     ----------
     label : what it is.
-    standard_error : Monte Carlo standard error of the mean; 0 where it is computed without draws.
-    draws : independent draws that probabilities and intervals rest on; infinite where they are
-        computed without any.
     """
 
     def __init__(self, label: Any, law: "OfMixture | OfDraws") -> None:
@@ -36,11 +33,14 @@ class Quantity(Shown):
     @property
     def standard_error(self) -> float:
         """Monte Carlo standard error of the mean; 0 where it is computed without draws."""
-        return self._law.mean_error()
+        behind = self._law.draws_behind()
+        return 0.0 if np.isinf(behind) else float(self._law.std() / np.sqrt(behind))
 
     @property
     def draws(self) -> float:
-        """Independent ones; infinite where there are none."""
+        """Independent draws that probabilities and intervals rest on; infinite where they are
+        computed without any.
+        """
         return self._law.draws
 
     def mean(self) -> float:
@@ -72,7 +72,7 @@ class Quantity(Shown):
         the simulation: 0 where nothing is simulated. That of a sign is the default.
         """
         share = 1 - float(self._law.cdf(above))
-        return Probability(share, float(standard_error(share, self._law.draws_at(above))))
+        return Probability(share, float(standard_error(share, self._law.draws_behind(above))))
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
         """Draws, shape `(size,)`. A `seed` makes them repeatable."""
@@ -112,9 +112,7 @@ class CategoryPosterior(Quantity):
     label : the category.
     """
 
-    def __init__(self, label: Label, mixture: BetaMixtures, draws: float) -> None:
-        super().__init__(label, OfMixture(mixture[0], draws))
-        self._mixture = mixture
+    _law: "OfMixture"
 
     def interval(
         self, level: float = 0.95, kind: Literal["equal-tailed", "highest density"] = "equal-tailed"
@@ -123,15 +121,15 @@ class CategoryPosterior(Quantity):
 
         Raises `ValueError` for another level or kind.
         """
-        level = as_level(level)
+        level, mixture = as_level(level), self._law.mixture
         as_choice(kind, "kind", ("equal-tailed", "highest density"))
         equal = kind == "equal-tailed"
-        found = self._mixture.interval(level) if equal else self._mixture.shortest_interval(level)
+        found = mixture.interval(level) if equal else mixture.shortest_interval(level)
         return float(found[0][0]), float(found[1][0])
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Posterior density, elementwise; 0 outside [0, 1]."""
-        return self._mixture[0].pdf(np.asarray(values))
+        return self._law.mixture.pdf(np.asarray(values)[..., None])[..., 0]
 
     def __repr__(self) -> str:
         return f"CategoryPosterior({self.label!r}: {self.mean():.4g} ± {self.std():.2g})"
@@ -140,28 +138,29 @@ class CategoryPosterior(Quantity):
 @dataclass(frozen=True, eq=False)
 class OfMixture:
     """A probability with a mixture of Betas, or its odds: its distribution, and how far that is
-    known, by the Monte Carlo error of the mean and the draws behind each probability.
+    known, by the independent draws behind its mean and behind each probability.
 
     `draws` are the independent draws that the mixture is of. Of odds, `rest` is the smallest
     that the second parameter may be: moments of that order and above are infinite, whatever
     components are left out because they weigh too little.
     """
 
-    mixture: BetaMixture
+    mixture: BetaMixtures
     draws: float
     rest: float | None = None
 
     def mean(self) -> float:
-        return self.mixture.mean() if self.rest is None else self._moment(1, self.rest)
+        return float(self.mixture.mean()[0]) if self.rest is None else self._moment(1, self.rest)
 
     def std(self) -> float:
         if self.rest is None:
-            return float(np.sqrt(self.mixture.variance()))
+            return float(self.mixture.std()[0])
         square = self._moment(2, self.rest)
         return float(np.sqrt(square - self.mean() ** 2)) if np.isfinite(square) else np.inf
 
-    def mean_error(self) -> float:
-        return float(self.std() / np.sqrt(self.draws)) if np.isfinite(self.draws) else 0.0
+    def draws_behind(self, value: float | None = None) -> float:
+        """Draws behind the mean, or behind the probability of being at most a value."""
+        return self.draws
 
     def _moment(self, order: int, rest: float) -> float:
         """Moment of the odds of the mixture: the mean of those of its parts. For Beta(a, b) they
@@ -175,27 +174,24 @@ class OfMixture:
         return float(weights @ (first if order == 1 else first * (a + 1) / (b - 2)))
 
     def cdf(self, values: ArrayLike) -> Floats:
-        values = np.asarray(values, dtype=np.float64)
+        values = np.asarray(values, dtype=np.float64)[..., None]
         if self.rest is None:
-            return self.mixture.cdf(values)
+            return self.mixture.cdf(values)[..., 0]
         # From the smaller side: shares close to 1 have no digits left for large odds.
-        other = replace(self.mixture, a=self.mixture.b, b=self.mixture.a)
         odds = np.maximum(values, 0.0)
         small = np.minimum(odds, 1.0)
-        return np.where(
-            odds > 1, 1 - other.cdf(1 / (1 + odds)), self.mixture.cdf(small / (1 + small))
-        )
-
-    def draws_at(self, value: float) -> float:
-        return self.draws
+        above = self.mixture.mirrored.cdf(1 / (1 + odds))
+        return np.where(odds > 1, 1 - above, self.mixture.cdf(small / (1 + small)))[..., 0]
 
     def quantiles(self, levels: Floats) -> Floats:
-        one = BetaMixtures.joined([self.mixture])
-        found, rest = one.two_sided_quantile(levels[:, None])
+        found, rest = self.mixture.two_sided_quantile(levels[:, None])
         return self._or_odds(found[:, 0], rest[:, 0])
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
-        return self._or_odds(*self.mixture.draw(size, np.random.default_rng(seed)).T)
+        rng, weights = np.random.default_rng(seed), self.mixture.weights
+        part = rng.choice(weights.size, size, p=weights / weights.sum())
+        parts = np.column_stack([self.mixture.a[part], self.mixture.b[part]])
+        return self._or_odds(*dirichlet(parts, rng).T)
 
     def _or_odds(self, share: Floats, other: Floats) -> Floats:
         """Probabilities, or their odds, which may be larger than any float."""
@@ -206,8 +202,7 @@ class OfMixture:
 @dataclass(frozen=True, eq=False)
 class OfDraws:
     """Draws from a source, so many of a seed, which are worth `draws` independent ones; as
-    `OfMixture`, their distribution and how far it is known.
-    """
+    `OfMixture`, their distribution and how far it is known."""
 
     source: Callable[[int, int | None], Floats]
     number: int
@@ -224,16 +219,13 @@ class OfDraws:
     def std(self) -> float:
         return float(self.drawn.std(ddof=1))
 
-    def mean_error(self) -> float:
-        return self.std() / float(np.sqrt(self.draws))
+    def draws_behind(self, value: float | None = None) -> float:
+        return self.draws
 
     def cdf(self, values: ArrayLike) -> Floats:
         ascending = np.sort(self.drawn)
         at_most = np.searchsorted(ascending, values, side="right") / ascending.size
         return np.where(np.isnan(values), np.nan, at_most)
-
-    def draws_at(self, value: float) -> float:
-        return self.draws
 
     def quantiles(self, levels: Floats) -> Floats:
         return np.asarray(np.quantile(self.drawn, levels))
@@ -269,17 +261,16 @@ class OfDifference(OfDraws):
             together = float(merged.probabilities.variance()[0])
         return float(np.sqrt(max(2 * float(variance.sum()) - together, 0.0)))
 
-    def mean_error(self) -> float:
-        return float(self.std() / np.sqrt(self.counts.independent))
-
     def cdf(self, values: ArrayLike) -> Floats:
         values = np.asarray(values, dtype=np.float64)
         if not np.any(values == 0):
             return super().cdf(values)
-        below = float(self._among.probabilities[0].cdf(0.5))
+        below = float(self._among.probabilities[0].cdf(0.5)[0])
         return np.where(values == 0, below, super().cdf(values) if np.any(values) else below)
 
-    def draws_at(self, value: float) -> float:
+    def draws_behind(self, value: float | None = None) -> float:
+        if value is None:
+            return self.counts.independent
         return self._among.independent if value == 0 else self.draws
 
 

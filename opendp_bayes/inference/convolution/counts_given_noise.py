@@ -24,7 +24,7 @@ from opendp_bayes.inference.convolution.tilted_tree import TiltedTree
 from opendp_bayes.inference.convolution.tilts import Tilts
 from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.inference.engines.merged import ByLaws
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, log_or_nothing
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import (
@@ -251,11 +251,11 @@ class CountsGivenNoise(ByLaws):
         constant += np.bincount(self._leaf) @ rows.log_absolute(self._origin)
         return float(special.logsumexp([tree.log_evidence for tree in self._trees]) + constant)
 
-    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
+    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
         """The laws of the counts of groups of categories, and of their probabilities; of no group
         that holds all categories, or none.
         """
-        prior, found = self.categories.prior, dict[int, tuple[CountLaws, BetaMixture]]()
+        prior, found = self.categories.prior, dict[int, tuple[CountLaws, BetaMixtures]]()
         for family in families(groups):
             own = [list(groups[place]) for place in family]
             trees = self._trees_with(own)

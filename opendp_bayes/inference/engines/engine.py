@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import cell_of, graded_edges
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
@@ -100,11 +100,12 @@ class Engine(ABC):
         these.
         """
 
-    @abstractmethod
     def cumulative(self, ends: Integers) -> BetaMixtures:
         """The probabilities of the first categories together, for so many of them as `ends` says,
         each from 1 to k - 1.
         """
+        halves = ([range(end), range(end, self.prior.size)] for end in ends.tolist())
+        return BetaMixtures.joined([self.merged(both).probabilities[0] for both in halves])
 
     def at_least(self, ends: Integers, levels: Floats) -> Floats:
         """The probability that the first categories together, for so many of them as `ends` says,
@@ -136,7 +137,7 @@ class Listed(Engine):
                 edges = graded_edges(int(part.max()), around=[int(self.weights @ part)])
                 group = group * edges.size + cell_of(part, edges)
             a, b = alpha + own, self.prior.sum() - alpha + rest
-            mixtures.append(BetaMixture.grouped(a, b, self.weights, group))
+            mixtures.append(BetaMixtures.grouped(a, b, self.weights, group))
         return BetaMixtures.joined(mixtures)
 
     @cached_property
@@ -153,11 +154,6 @@ class Listed(Engine):
     def given(self, categories: Sequence[int]) -> "Listed":
         some = list(categories)
         return self._of(lambda values: values[..., some])
-
-    def cumulative(self, ends: Integers) -> BetaMixtures:
-        k = self.rows.shape[1]
-        each = [self.merged([range(end), range(end, k)]).probabilities[0] for end in ends.tolist()]
-        return BetaMixtures.joined(each)
 
     def _of(self, part: Callable[[Any], Any]) -> "Listed":
         """Counts of what `part` makes of arrays whose last axis is the categories'."""
@@ -200,9 +196,6 @@ class ByDraws(Engine):
     def given(self, categories: Sequence[int]) -> Listed:
         return self.drawn.given(categories)
 
-    def cumulative(self, ends: Integers) -> BetaMixtures:
-        return self.drawn.cumulative(ends)
-
 
 def mixtures_of_draws(a: Floats, b: Floats) -> BetaMixtures:
     """Mixtures of the Betas of all draws, shape `(k, draws)`, one component for every few that are
@@ -215,7 +208,7 @@ def mixtures_of_draws(a: Floats, b: Floats) -> BetaMixtures:
     return BetaMixtures.grouped(a.ravel(), b.ravel(), weights, group.ravel(), owner)
 
 
-def _mixture_of_shares(shares: Floats) -> BetaMixture:
+def _mixture_of_shares(shares: Floats) -> BetaMixtures:
     """The mixture of draws of one probability, shape `(draws,)`, with their mean and variance, of
     one component for every few that are next to each other.
 
@@ -231,7 +224,7 @@ def _mixture_of_shares(shares: Floats) -> BetaMixture:
     variance = np.add.reduceat((ascending - np.repeat(mean, sizes)) ** 2, cuts) / sizes
     spread = mean * (1 - mean)
     total = np.maximum(spread / np.maximum(variance, _NARROWEST * mean * spread) - 1, 1e-6)
-    return BetaMixture(mean * total, (1 - mean) * total, sizes / (2 * draws))
+    return BetaMixtures.single(mean * total, (1 - mean) * total, sizes / (2 * draws))
 
 
 def summed(values: Any, groups: Groups) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.inference.engines.engine import Engine, Groups, summed
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.mathematics.validation import Integers
 
@@ -17,7 +17,7 @@ class ByLaws(Engine):
     """An engine that computes the laws of single categories and of groups of them."""
 
     @abstractmethod
-    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
+    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
         """The laws of the counts of groups of categories, and of their probabilities; of no group
         that holds all categories, or none.
         """
@@ -40,7 +40,7 @@ class Merged(ByLaws):
         self.prior = summed(whole.prior, groups)
 
     @cached_property
-    def _laws(self) -> list[tuple[CountLaws, BetaMixture]]:
+    def _laws(self) -> list[tuple[CountLaws, BetaMixtures]]:
         counts, probabilities = self._whole.counts, self._whole.probabilities
         groups = [group for group in self._groups if len(group) > 1]
         several = iter(self._whole.together(groups) if groups else [])
@@ -63,7 +63,7 @@ class Merged(ByLaws):
     def size(self) -> CountLaws:
         return self._whole.size
 
-    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
+    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
         return self._whole.together([self._members(group) for group in groups])
 
     def merged(self, groups: Groups) -> "Merged":

@@ -7,7 +7,7 @@ import numpy as np
 
 from opendp_bayes.inference.engines.engine import Generator, Groups
 from opendp_bayes.inference.engines.merged import ByLaws
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, graded_edges
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
@@ -51,7 +51,7 @@ class TwoCategories(ByLaws):
         return int(self._size * (away[0] / away.sum() if away.sum() else 0.5))
 
     @cached_property
-    def _found(self) -> tuple[CountLaws, BetaMixture]:
+    def _found(self) -> tuple[CountLaws, BetaMixtures]:
         alpha, others, size = self.prior[:1], self.prior[1:], self._size
 
         def log_weight(_row: Integers, counts: Floats) -> Floats:
@@ -64,12 +64,12 @@ class TwoCategories(ByLaws):
         counts, row = law.cells.nodes[used], np.zeros(np.count_nonzero(used), dtype=np.int64)
         cell = long_cells(law.cells, alpha, others, size)[np.nonzero(used)[0]]
         left, masses = size - counts, law.masses[used]
-        return law, grouped(alpha + counts, others + left, masses, counts, left, row, cell)[0]
+        return law, grouped(alpha + counts, others + left, masses, counts, left, row, cell)
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
         first = self._found[1]
-        return BetaMixtures.joined([first, BetaMixture(first.b, first.a, first.weights)])
+        return BetaMixtures.joined([first, first.mirrored])
 
     @cached_property
     def counts(self) -> CountLaws:
@@ -85,7 +85,7 @@ class TwoCategories(ByLaws):
     def size(self) -> CountLaws:
         return CountLaws.of_number(self._size)
 
-    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixture]]:
+    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
         raise AssertionError("no group of two categories holds both")
 
     def given(self, categories: Sequence[int]) -> ByLaws:

@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
-from opendp_bayes.inference.laws.negligible import beta_squares, matters
 from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.log_space import logistic
 from opendp_bayes.mathematics.segments import Segments
@@ -45,15 +43,16 @@ class BetaMixtures:
         b: Floats,
         weights: Floats,
         group: Integers,
-        owner: Integers,
+        owner: Integers | None = None,
     ) -> "BetaMixtures":
         """One component for each group of components, with the mean and the variance of the group;
         shapes `(c,)`.
 
-        `owner`, ascending, is the mixture that a component belongs to, and groups of equal number
-        in two mixtures are two. Groups of one stay what they are; mean and variance of every
-        mixture are kept.
+        `owner`, ascending, is the mixture that a component belongs to, by default a single one;
+        groups of equal number in two mixtures are two. Groups of one stay what they are; mean and
+        variance of every mixture are kept.
         """
+        owner = np.zeros(a.shape, dtype=np.int64) if owner is None else owner
         share_of = np.bincount(owner, weights)
         squares = beta_squares(a, b, weights / share_of[owner], owner)
         kept = np.flatnonzero(matters(weights, squares, owner, _NEGLIGIBLE))
@@ -82,26 +81,39 @@ class BetaMixtures:
         )
 
     @classmethod
-    def joined(cls, mixtures: "Sequence[BetaMixture]") -> "BetaMixtures":
-        """Several mixtures, each of them one."""
-        start = np.cumsum([0, *(one.a.size for one in mixtures)])
-        a, b = (np.concatenate([getattr(one, name) for one in mixtures]) for name in "ab")
-        return cls(a, b, np.concatenate([one.weights for one in mixtures]), start)
+    def single(cls, a: Floats, b: Floats, weights: Floats) -> "BetaMixtures":
+        """One mixture."""
+        return cls(a, b, weights, np.array([0, a.size]))
+
+    @classmethod
+    def joined(cls, mixtures: "Sequence[BetaMixtures]") -> "BetaMixtures":
+        """The mixtures of several, in their order."""
+        a, b, weights = (
+            np.concatenate([getattr(some, name) for some in mixtures])
+            for name in ("a", "b", "weights")
+        )
+        sizes = np.concatenate([np.diff(some.start) for some in mixtures])
+        return cls(a, b, weights, np.append(0, np.cumsum(sizes)))
 
     @property
     def m(self) -> int:
         """Number of mixtures."""
         return self.start.size - 1
 
-    def __getitem__(self, mixture: int) -> "BetaMixture":
+    def __getitem__(self, mixture: int) -> "BetaMixtures":
         """One of them."""
         part = slice(int(self.start[mixture]), int(self.start[mixture + 1]))
-        return BetaMixture(self.a[part], self.b[part], self.weights[part])
+        return BetaMixtures.single(self.a[part], self.b[part], self.weights[part])
 
     def chosen(self, mixtures: Integers) -> "BetaMixtures":
         """Some of them, which may repeat."""
         parts, place = self._parts.chosen(mixtures)
         return BetaMixtures(self.a[place], self.b[place], self.weights[place], parts.start)
+
+    @property
+    def mirrored(self) -> "BetaMixtures":
+        """The laws of one minus each number."""
+        return replace(self, a=self.b, b=self.a)
 
     def mean(self) -> Floats:
         """Expected values, shape `(m,)`."""
@@ -111,6 +123,10 @@ class BetaMixtures:
         """Variances, those within the components plus those of their means, shape `(m,)`."""
         squares = beta_squares(self.a, self.b, self.weights, self._parts.owner)
         return self._parts.sums(self.weights * squares)
+
+    def std(self) -> Floats:
+        """Standard deviations, shape `(m,)`."""
+        return np.sqrt(self.variance())
 
     def cdf(self, values: ArrayLike) -> Floats:
         """P(θ <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
@@ -142,7 +158,7 @@ class BetaMixtures:
         """
         wanted = np.asarray(probabilities, dtype=np.float64)
         wanted = np.broadcast_to(wanted, (*wanted.shape[:-1], self.m))
-        logits, mirrored = np.empty(wanted.shape), replace(self, a=self.b, b=self.a)
+        logits, mirrored = np.empty(wanted.shape), self.mirrored
         for place in np.ndindex(wanted.shape[:-1]):
             row = wanted[place]
             below = np.flatnonzero(row <= 0.5)
@@ -227,57 +243,37 @@ class BetaMixtures:
         return self._parts.sums(self.weights * cdf), self._parts.sums(self.weights * slope)
 
 
+def matters(weights: Floats, squares: Floats, owner: Integers, least: float) -> NDArray[np.bool_]:
+    """True for parts that hold more than the share `least` of the weight of their owner, or of its
+    sum of the weights times the squares; shapes `(c,)`.
+
+    A part without weight can decide a standard deviation: where all but a hundred-millionth of a
+    posterior is one count, the rest is what its deviation is made of.
+
+    >>> weights, squares = np.array([1.0, 1e-9, 1e-9]), np.array([1e-3, 1e6, 1e-3])
+    >>> matters(weights, squares, np.zeros(3, dtype=int), 1e-6).tolist()
+    [True, True, False]
+    """
+    kept = np.zeros(owner.shape, dtype=np.bool_)
+    for share in (weights, weights * squares):
+        kept |= share > (least * np.bincount(owner, share))[owner]
+    return kept
+
+
+def beta_squares(a: Floats, b: Floats, weights: Floats, owner: Integers) -> Floats:
+    """Contributions of Betas to the variances of their mixtures, not yet multiplied by `weights`;
+    the weights of an owner sum to 1.
+
+    A contribution is the Beta's own variance and the squared distance of its mean from the
+    mixture's.
+    """
+    total = a + b
+    share, rest = a / total, b / total
+    mean, other = (np.bincount(owner, weights * part)[owner] for part in (share, rest))
+    off = np.where(mean < 0.5, share - mean, other - rest)
+    return np.asarray(share * rest / (total + 1) + off**2)
+
+
 def _outwards(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     ends = np.nextafter(np.minimum(lower, upper), -1), np.nextafter(np.maximum(lower, upper), 2)
     return np.maximum(ends[0], 0.0), np.minimum(ends[1], 1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class BetaMixture:
-    """`sum_j weights_j Beta(a_j, b_j)`; three arrays of shape `(c,)`, the weights sum to 1."""
-
-    a: Floats
-    b: Floats
-    weights: Floats
-
-    @classmethod
-    def grouped(cls, a: Floats, b: Floats, weights: Floats, group: Integers) -> "BetaMixture":
-        """As `BetaMixtures.grouped`, of one mixture."""
-        owner = np.zeros(a.shape, dtype=np.int64)
-        return BetaMixtures.grouped(a, b, weights, group, owner)[0]
-
-    def mean(self) -> float:
-        """Expected value."""
-        return float(self._one.mean()[0])
-
-    def variance(self) -> float:
-        """Variance, that within the components plus that of their means."""
-        return float(self._one.variance()[0])
-
-    def cdf(self, values: ArrayLike) -> Floats:
-        """P(θ <= value), elementwise."""
-        return self._one.cdf(np.asarray(values)[..., None])[..., 0]
-
-    def pdf(self, values: ArrayLike) -> Floats:
-        """Density, elementwise; 0 outside [0, 1]."""
-        return self._one.pdf(np.asarray(values)[..., None])[..., 0]
-
-    def quantile(self, probabilities: ArrayLike) -> Floats:
-        """Inverse of `cdf`, elementwise, to 1e-10 of the nearer tail."""
-        return self._one.quantile(np.asarray(probabilities)[..., None])[..., 0]
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """The equal-tailed interval of probability `level`."""
-        lower, upper = self._one.interval(level)
-        return float(lower[0]), float(upper[0])
-
-    def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """Independent draws and one minus the same, both to their own last digits, shape `(size,
-        2)`.
-        """
-        component = rng.choice(self.weights.size, size, p=self.weights / self.weights.sum())
-        return dirichlet(np.column_stack([self.a[component], self.b[component]]), rng)
-
-    @cached_property
-    def _one(self) -> BetaMixtures:
-        return BetaMixtures(self.a, self.b, self.weights, np.array([0, self.a.size]))

@@ -1,6 +1,6 @@
 """Cells: runs of whole numbers over which a weight is smooth, so that four stand for all."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -66,6 +66,12 @@ class Cells:
     category: Integers
     first: Integers
     last: Integers
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Cells]") -> "Cells":
+        """All cells of several, one after the other."""
+        every = [(part.category, part.first, part.last) for part in parts]
+        return cls(*map(np.concatenate, zip(*every, strict=True)))
 
     @property
     def length(self) -> Integers:

@@ -1,7 +1,7 @@
 """Laws of counts in cells: what the true counts are, given a release."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -58,13 +58,9 @@ class CountLaws:
     @classmethod
     def joined(cls, laws: "Sequence[CountLaws]") -> "CountLaws":
         """Several laws, each of them one."""
-        sizes = [law.cells.first.size for law in laws]
-        category = np.repeat(np.arange(len(laws)), sizes)
-        first, last = (
-            np.concatenate([getattr(law.cells, name) for law in laws]) for name in ("first", "last")
-        )
-        masses = np.concatenate([law.masses for law in laws])
-        return cls(Cells(category, first, last), masses)
+        number = np.repeat(np.arange(len(laws)), [len(law.masses) for law in laws])
+        cells = replace(Cells.joined([law.cells for law in laws]), category=number)
+        return cls(cells, np.concatenate([law.masses for law in laws]))
 
     def chosen(self, laws: Integers) -> "CountLaws":
         """Some of the laws, which may repeat."""

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, matters
 from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.negligible import matters
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: The share of a cell that is longer than its Beta is wide, at most.

@@ -1,6 +1,6 @@
 """Cells are halved until a weight is smooth in each of those that matter."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,12 +79,9 @@ def refined(
         if not np.any(split):
             break
         cells, left, right = _halved(log_weight, cells.where(split), left[split], right[split])
-    whole = Cells(*(np.concatenate([getattr(part, name) for part in done]) for name in _FIELDS))
+    whole = Cells.joined(done)
     # Cells from early rounds were kept while better ones were not yet known.
     return whole.where(np.lexsort((whole.first, whole.category)))
-
-
-_FIELDS = ("category", "first", "last")
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,9 +141,5 @@ def _halved(
 ) -> tuple[Cells, Floats, Floats]:
     middle = cells.first + (cells.last - cells.first) // 2
     inner, outer = _at_both(log_weight, cells.category, middle, middle + 1)
-    halves = Cells(
-        np.concatenate([cells.category, cells.category]),
-        np.concatenate([cells.first, middle + 1]),
-        np.concatenate([middle, cells.last]),
-    )
+    halves = Cells.joined([replace(cells, last=middle), replace(cells, first=middle + 1)])
     return halves, np.concatenate([left, outer]), np.concatenate([inner, right])

@@ -8,7 +8,7 @@ import numpy as np
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.engines.engine import Engine, Listed
-from opendp_bayes.inference.laws.beta_mixture import BetaMixture, BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.inference.sampling.markov_chain import Chains
 from opendp_bayes.mathematics.all_but_one import all_but_one
@@ -76,7 +76,7 @@ class PooledPosterior(NoiseAwarePosterior):
     ) -> "PooledPosterior":
         return PooledPosterior(categories, cast(Concentrations, engine))
 
-    def _smallest(self, places: list[int], mixture: BetaMixture) -> float:
+    def _smallest(self, places: list[int], mixture: BetaMixtures) -> float:
         return 0.0
 
     def __repr__(self) -> str:

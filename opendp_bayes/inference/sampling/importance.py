@@ -10,7 +10,6 @@ sampling".
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -91,41 +90,38 @@ class Proposals:
     """
 
     def __init__(self, centres: Integers, prior: Floats, width: float) -> None:
-        self.prior, self._priors = prior, (prior, prior / SPARSER)
+        self.prior, self._priors, self._centres = prior, (prior, prior / SPARSER), centres
         self._size = int(centres[0].sum())
-        smallest = smallest_local_sensitivity(self._size, prior)
-        self._centres, self._widths = centres, []
-        for centre in centres:
-            narrowest = min(local_sensitivity(centre, prior) / 2, max(width, smallest / 4))
-            self._widths.append(narrowest * 2.0 ** np.arange(math.ceil(-math.log2(narrowest))))
+        width = max(width, smallest_local_sensitivity(self._size, prior) / 4)
+        narrowest = [min(local_sensitivity(centre, prior) / 2, width) for centre in centres]
+        each = [least * 2.0 ** np.arange(math.ceil(-math.log2(least))) for least in narrowest]
+        self._widths = np.concatenate(each)
+        #: For each width, the place of its centre.
+        self._about = np.repeat(np.arange(len(centres)), [widths.size for widths in each])
         self._samplers = [
-            [HellingerSampler(centre, prior, width) for width in widths.tolist()]
-            for centre, widths in zip(centres, self._widths, strict=True)
+            HellingerSampler(centres[place], prior, width)
+            for place, width in zip(self._about, self._widths.tolist(), strict=True)
         ]
-        self._log_normalisers = [
-            np.array([sampler.log_normaliser(_PROPOSALS) for sampler in samplers])
-            for samplers in self._samplers
-        ]
+        self._log_normalisers = np.array(
+            [sampler.log_normaliser(_PROPOSALS) for sampler in self._samplers]
+        )
 
     def __len__(self) -> int:
-        return 2 + sum(map(len, self._samplers))
+        return 2 + len(self._samplers)
 
     def draw(self, numbers: Integers, rng: Generator) -> Integers:
         """So many draws from each law, shape `(sum of numbers, k)`."""
         wanted = iter(numbers.tolist())
         found = [dirichlet_multinomial(self._size, a, next(wanted), rng) for a in self._priors]
-        found += [sampler.draw(next(wanted)) for sampler in chain(*self._samplers)]
+        found += [sampler.draw(next(wanted)) for sampler in self._samplers]
         return np.concatenate(found)
 
     def log_densities(self, counts: Integers) -> Floats:
         """Log-probability of every row of `counts` under every law, shape `(m, len(self))`."""
-        columns = [log_dirichlet_multinomial(counts, prior)[:, None] for prior in self._priors]
-        for centre, widths, log_normalisers in zip(
-            self._centres, self._widths, self._log_normalisers, strict=True
-        ):
-            distance = hellinger_distance(self.prior + counts, self.prior + centre)
-            columns.append(-distance[:, None] / widths - log_normalisers)
-        return np.hstack(columns)
+        of_priors = [log_dirichlet_multinomial(counts, prior) for prior in self._priors]
+        away = [hellinger_distance(self.prior + counts, self.prior + c) for c in self._centres]
+        scaled = np.column_stack(away)[:, self._about] / self._widths
+        return np.column_stack([*of_priors, -scaled - self._log_normalisers])
 
 
 def by_importance(

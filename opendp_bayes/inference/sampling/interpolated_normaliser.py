@@ -154,12 +154,10 @@ class LogNormaliser:
 def over_prior(widths: Widths, size: int, prior: tuple[float, ...]) -> LogNormaliser:
     """The normaliser where the prior expects the data sets, and a little elsewhere."""
     alpha, rng = np.array(prior), np.random.default_rng(0)
-    priors = [
+    priors = (
         (alpha, _NODES),
         (alpha / SPARSER, _SPARSE_NODES),
         (np.ones(alpha.size), _UNIFORM_NODES),
-    ]
-    drawn = [
-        dirichlet_multinomial(size, concentration, number, rng) for concentration, number in priors
-    ]
+    )
+    drawn = [dirichlet_multinomial(size, each, number, rng) for each, number in priors]
     return LogNormaliser(widths, alpha, np.unique(np.concatenate(drawn), axis=0))

@@ -64,8 +64,8 @@ class Diagnostics(Shown):
     def of(cls, values: Floats) -> "Diagnostics":
         """Diagnostics of the values of all draws, shape `(chains, draws, k)`."""
         found = [r_hat_and_ess(values[..., i]) for i in range(values.shape[-1])]
-        r_hat, ess = zip(*found, strict=True)
-        return cls(np.array(r_hat), np.array(ess), *values.shape[:2])
+        r_hat, ess = np.array(found).T
+        return cls(r_hat, ess, *values.shape[:2])
 
     def sheet(self) -> Sheet:
         """A row for each category."""
@@ -183,10 +183,8 @@ def r_hat_and_ess(values: Floats) -> tuple[float, float]:
     split = np.concatenate([values[:, :half], values[:, values.shape[1] - half :]])
     if np.ptp(split) == 0:
         return 1.0, float(split.size)
-    scores = _normal_scores(split)
-    return max(_r_hat(scores), _r_hat(_normal_scores(np.abs(split - np.median(split))))), _ess(
-        scores
-    )
+    scores, folded = _normal_scores(split), _normal_scores(np.abs(split - np.median(split)))
+    return max(_r_hat(scores), _r_hat(folded)), _ess(scores)
 
 
 def _normal_scores(values: Floats) -> Floats:
