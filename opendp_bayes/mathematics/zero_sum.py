@@ -49,7 +49,7 @@ def nearest_counts(noised: NDArray[Any], size: int, *, fair: bool = False) -> ND
 
 
 def exact_integers(values: NDArray[Any]) -> NDArray[Any]:
-    """The same integers, as Python's where sums and squares of machine ones might overflow."""
+    """Return values as Python's integers where sums and squares of machine ones might overflow."""
     return values if np.all(np.abs(values) < _SMALL) else values.astype(object)
 
 
