@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, metadata
 from pathlib import Path
 
@@ -135,10 +136,15 @@ def not_required(extra: str, python: str) -> set[str]:
     project = CORE["project"]
     stated = map(Requirement, project["dependencies"] + project["optional-dependencies"][extra])
     required = {one.name for one in stated if one.marker is None or one.marker.evaluate(on(python))}
-    trees = [ast.parse(path.read_text("utf-8")) for path in (ROOT / "opendp_bayes").rglob("*.py")]
-    loaded = {name for tree in trees for name in imported(tree.body)}
     own = {"opendp_bayes", "polars", "tomllib"}  # opendp[polars] brings the second
-    return loaded - required - own - sys.stdlib_module_names
+    return loaded_at_once() - required - own - sys.stdlib_module_names
+
+
+@cache
+def loaded_at_once() -> set[str]:
+    """Packages that modules of this one load at once."""
+    trees = [ast.parse(path.read_text("utf-8")) for path in (ROOT / "opendp_bayes").rglob("*.py")]
+    return {name for tree in trees for name in imported(tree.body)}
 
 
 def test_the_command_line_installs_what_its_modules_load() -> None:

@@ -46,7 +46,19 @@ def test_example(
     """As the main program, and with no other module beside it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [name])
+    if name == "sampler.py":
+        shorten_chains(monkeypatch)
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     printed = capsys.readouterr().out
     for part in PRINTED[name]:
         assert part in printed
+
+
+def shorten_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a quarter of the steps: what is printed of chains is not compared."""
+    from emcee import EnsembleSampler
+
+    run = EnsembleSampler.run_mcmc
+    monkeypatch.setattr(
+        EnsembleSampler, "run_mcmc", lambda self, start, steps: run(self, start, steps // 4)
+    )

@@ -145,7 +145,8 @@ def test_given_merges_are_levels_of_a_survey() -> None:
     [
         ({}, TypeError, "merges={}: must be a mapping from the names of levels"),
         ({"age": HALVES}, TypeError, "of which none is 'age'"),
-        ({"half": {"a": AGES[:8]}}, ValueError, r"merges\['half'\]: merge=.*at least 2 labels"),
+        ({"half": {"a": AGES}}, ValueError, r"merges\['half'\]: merge=.*at least 2 labels"),
+        ({"half": {"a": AGES[:8]}}, ValueError, r"merges\['half'\]: merge=.*: leaves out '58-62'"),
         ({"half": {"a": AGES[::2], "b": AGES[1::2]}}, ValueError, "must merge neighbours"),
         ({"half": HALVES, "band": {"a": AGES[:9], "b": AGES[9:12], "c": AGES[12:]}},
          ValueError, "of any two levels one must be finer"),

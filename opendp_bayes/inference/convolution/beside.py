@@ -12,8 +12,10 @@ from opendp_bayes.inference.convolution.tilted_tree import TiltedTree
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Numbers of records are listed where their range is below so many steps of a lattice.
-_FEW_STEPS = 8.0
+#: Numbers of records are listed where their range is below so many steps of a lattice; or below
+#: the second, where the others have next to no records with more than this probability: between
+#: listed numbers that peak would be missed.
+_FEW_STEPS, _FEWEST_STEPS, _PEAK = 8.0, 3.0, 0.04
 #: Points at which laws are read at once.
 _BLOCK = 1 << 21
 #: Relative weight of what is left out.
@@ -220,17 +222,21 @@ def beside_nodes(tree: TiltedTree, nodes: Integers, bins: Bins) -> Beside:
     where these numbers are few, else on lattices.
     """
     laws = tree.sums.beside(nodes)
-    if tree.total.is_point or _is_narrow(tree, int(laws.whole.step.max())):
+    if tree.total.is_point or _is_narrow(tree, laws.whole):
         return ListedBeside(laws, *tree.listed, bins)
     return SmoothBeside(tree, laws, tree.sums.laws.outline.of(nodes), bins)
 
 
-def _is_narrow(tree: TiltedTree, step: int) -> bool:
-    """True if the weights of numbers of records are too narrow or too bent for a step."""
+def _is_narrow(tree: TiltedTree, whole: Lattices) -> bool:
+    """True if the weights of numbers of records are too narrow or too bent for the steps of sums
+    over the other categories.
+    """
+    step = int(whole.step.max())
     if step == 1:
         return False
-    sizes = tree.listed[0]
-    if np.ptp(sizes) < _FEW_STEPS * step:
+    sizes, none = tree.listed[0], whole.masses[whole.origin == 0, 0]
+    few = _FEWEST_STEPS if np.any(none > _PEAK) else _FEW_STEPS
+    if np.ptp(sizes) < few * step:
         return True
     inside = (sizes - step > tree.lowest) & (sizes + step < tree.highest)
     inside &= sizes >= _CLOSE_STEPS * step

@@ -84,18 +84,28 @@ def _vanishes(laws: PoissonCounts, frequency: Floats) -> bool:
 
 def _characteristic(laws: PoissonCounts, frequency: Floats) -> tuple[Any, Any]:
     """Characteristic functions of the counts about their rounded means, and of the counts times
-    these, shape `(k, frequencies)`.
+    these, shape `(k, frequencies)`; the frequencies are equally spaced.
     """
     counts, shares = laws.points
     seen = np.flatnonzero(shares > _NEGLIGIBLE)
     parts, shares = Segments.of(laws.parts.owner[seen]), shares[seen]
     away, found = counts[seen] - np.rint(laws.mean)[parts.owner], []
-    for some in np.array_split(frequency, seen.size * frequency.size // _BLOCK + 1):
-        phase = away * some[:, None]
-        wave = shares * (np.cos(phase) + 1j * np.sin(phase))
-        found.append([parts.sums(wave).T, parts.sums(wave * away).T])
-    value, first = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
+    # A frequency is that of its block and one that all blocks share: waves of both are multiplied.
+    block = min(math.isqrt(frequency.size), _BLOCK // seen.size) + 1
+    shared = shares * _waves(frequency[:block] - frequency[0], away)
+    for start in frequency[::block]:
+        waves = _waves(start, away) * shared
+        found.append([parts.sums(waves).T, parts.sums(waves * away).T])
+    value, first = (
+        np.concatenate(each, axis=1)[:, : frequency.size] for each in zip(*found, strict=True)
+    )
     return value, first
+
+
+def _waves(frequency: Floats, away: Floats) -> Any:
+    """A wave of each frequency at each point, shape `(..., points)` for frequencies `(...)`."""
+    phase = np.multiply.outer(frequency, away)
+    return np.cos(phase) + 1j * np.sin(phase)
 
 
 def _around_the_circle(laws: PoissonCounts, number: int) -> tuple[Any, Any]:
