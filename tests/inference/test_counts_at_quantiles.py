@@ -7,7 +7,7 @@ from scipy import special, stats
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling import counts_at_quantiles as module
 from opendp_bayes.inference.pooling.counts_at_quantiles import Standing
-from opendp_bayes.inference.pooling.rising import Rising, Runs
+from opendp_bayes.inference.pooling.rising import Rising
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from tests.helpers import oracles
@@ -160,21 +160,3 @@ def test_rising_is_the_same_from_a_table():
     wanted = rising_of(counts, a[:, None])
     assert many == pytest.approx(wanted, rel=1e-13, abs=1e-13)
     assert few == pytest.approx(wanted[:, :1], rel=1e-13, abs=1e-13)
-
-
-@pytest.mark.parametrize("step", [1, -2, np.array([1, 3, 2])])
-def test_rising_goes_along_rows(step):
-    """With a table and without, the same as one count after another."""
-    a = np.array([[0.3, 7.0], [2.5, 1e-4]])
-    first, number = np.array([20, 6, 9]), np.array([3, 1, 4])
-    chain, steps = np.array([0, 1, 1]), np.broadcast_to(step, 3)
-    rows = [f + s * np.arange(n) for f, s, n in zip(first, steps, number, strict=True)]
-    wanted = [rising_of(x, a[c, 1]) for x, c in zip(rows, chain, strict=True)]
-    rising = Rising(a)
-    few = rising.along(Runs(number), first, step, chain, 1)
-    assert rising._table.size == 0
-    rising(np.arange(30).repeat(20), 0, 0)
-    assert rising._table.size > 0
-    again = rising.along(Runs(number), first, step, chain, 1)
-    for found in (few, again):
-        assert found == pytest.approx(np.concatenate(wanted), rel=1e-13, abs=1e-13)

@@ -132,6 +132,7 @@ def test_groups_of_one_category_each(monkeypatch, m_prior, kappa_prior):
 
 def test_answers_like_a_posterior(monkeypatch):
     monkeypatch.setattr(module, "_FIRST_RUN", 60)
+    monkeypatch.setattr(module, "_GROWTHS", 0)
     release = grouped(DRAWN)
     pooled = release.pooled(effective_draws=10)
     one = pooled[0]

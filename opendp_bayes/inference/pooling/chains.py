@@ -15,7 +15,6 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factori
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.counts_at_quantiles import Placed, Standing
 from opendp_bayes.inference.pooling.hyperparameters import Concentration, Priors, Steps
-from opendp_bayes.inference.pooling.public_totals import Totals
 from opendp_bayes.inference.pooling.records_anew import records_anew
 from opendp_bayes.inference.pooling.rising import Rising
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -33,16 +32,26 @@ Generator = np.random.Generator
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Data and priors of the chains: `noisy` counts of shape `(G, k)`; `priors`; and `start`,
-    possible counts to begin with.
+    """Data and priors of the chains.
 
-    `totals` says which sums of counts are public.
+    Attributes
+    ----------
+    noisy : what was drawn of the counts, shape `(G, k)`.
+    start : possible counts to begin with, which have the public sums.
+    size : the public number of all records, or None.
+    each : True if the number of records of each group is public.
+    rest : what was drawn for the records in no group; None where there are none, or where nothing
+        depends on them.
+    rest_start : their number to begin with.
     """
 
     noisy: DrawnCounts
     priors: Priors
-    totals: Totals
     start: Integers
+    size: int | None = None
+    each: bool = False
+    rest: DrawnCounts | None = None
+    rest_start: int = 0
 
     @property
     def width(self) -> float:
@@ -59,7 +68,7 @@ class Chains:
         self._model, self._rng = model, rng
         groups, k = model.noisy.drawn.shape
         self.counts = np.broadcast_to(model.start, (chains, groups, k)).copy()
-        self.rest = np.full(chains, model.totals.rest_start)
+        self.rest = np.full(chains, model.rest_start)
         share = model.priors.m / model.priors.m.sum() + model.start.sum(axis=0)
         self._alike = model.priors.start(share, chains)
         self._few = _FEW * model.noisy.noise.scale
@@ -89,68 +98,88 @@ class Chains:
             lambda counts, groups: model.noisy.log_mass(counts, groups).sum(axis=-1),
             self._rng,
             fewest=model.width,
-            each=model.totals.each,
+            each=model.each,
         )
 
     def _counts_along_lines(self) -> None:
-        """Given κ and m: one category against another, one alone, and all in proportion to m."""
-        rng, totals, a = self._rng, self._model.totals, self.concentration
-        k = a.shape[1]
+        """Given κ and m: one category against another where numbers of records are public, and one
+        alone where those of groups may change, or all in proportion to m.
+        """
+        model, a = self._model, self.concentration
+        groups, k = model.noisy.drawn.shape
         rising = Rising(np.concatenate([a, a.sum(axis=1, keepdims=True)], axis=1))
-        order = rng.permutation(k).tolist()
-        for at in range(1 if totals.size is None else k):
-            strides = self._strides()
-            against = np.stack([strides, -strides], axis=-1)
-            self._along_line([order[at - 1], order[at]], against, rising, alone=True)
-        if totals.each:
+        order = self._rng.permutation(k).tolist()
+        if model.each or model.size is not None:
+            for at in range(k):
+                strides = self._strides(groups)
+                against = np.stack([strides, -strides], axis=-1)
+                self._along_line(rising, [order[at - 1], order[at]], against)
+        if model.each:
             return
         for category in order:
-            self._along_line([category], self._strides()[..., None], rising)
-        widths = self._strides()[..., None] * (a / a.mean(axis=1, keepdims=True))[:, None]
-        widths = np.floor(widths + rng.random(widths.shape)).astype(np.int64)
-        self._along_line(list(range(k)), widths, rising)
+            if model.size is None:
+                self._along_line(rising, [category], self._strides(groups)[..., None])
+            else:
+                team, strides = self._pairs(groups + (model.rest is not None))
+                self._along_line(rising, [category], strides[..., None], team)
+        if model.size is None:
+            widths = self._strides(groups)[..., None] * (a / a.mean(axis=1, keepdims=True))[:, None]
+            widths = np.floor(widths + self._rng.random(widths.shape)).astype(np.int64)
+            self._along_line(rising, list(range(k)), widths)
 
-    def _strides(self) -> Integers:
+    def _strides(self, rows: int) -> Integers:
         """Whole numbers up to the width of the noise, small ones as probable as large ones."""
-        shape = self.counts.shape[:2]
-        return (self._model.width ** self._rng.random(shape)).astype(np.int64)
+        return (self._model.width ** self._rng.random((len(self.counts), rows))).astype(np.int64)
+
+    def _pairs(self, rows: int) -> tuple[Integers, Integers]:
+        """Rows paired at random: the number of the pair of each, and strides that are opposite in a
+        pair, and 0 for a row left over; shapes `(chains, rows)`.
+        """
+        rank = np.argsort(np.argsort(self._rng.random((len(self.counts), rows)), axis=1), axis=1)
+        team, sign = rank // 2, 1 - 2 * (rank % 2)
+        if rows % 2:
+            sign[rank == rows - 1] = 0
+        return team, sign * np.take_along_axis(self._strides(rows), team, axis=1)
 
     def _along_line(
-        self, columns: list[int], direction: Integers, rising: Rising, *, alone: bool = False
+        self, rising: Rising, columns: list[int], direction: Integers, team: Integers | None = None
     ) -> None:
-        """Draw the counts of each group from their law on some points of a line through them, the
-        place of the counts among which is drawn first.
+        """Draw counts of each group from their law on some points of a line through them, the place
+        of the counts among which is drawn first; `direction` has shape `(chains, G, columns)`.
 
-        Where only the number of all records is public, groups move two by two, one by what the
-        other loses, unless each moves `alone`, its number of records staying as it is.
+        Rows of one `team`, shape `(chains, G)`, are drawn together. Where records may be in no
+        group, these are the last row of both.
         """
-        rng, model = self._rng, self._model
-        chains, groups, k = self.counts.shape
-        place = rng.integers(_CANDIDATES, size=(chains, groups, 1))
-        pairs = None if alone else model.totals.pairs(chains, groups, rng)
-        if pairs is not None:
-            direction, place = pairs.shared(direction), pairs.of_leaders(place)
-        steps = np.arange(_CANDIDATES) - place
-        chain = np.arange(chains)[:, None, None]
-        total, possible = np.zeros(steps.shape), np.ones(steps.shape, dtype=bool)
+        rng, model, (chains, groups, k) = self._rng, self._model, self.counts.shape
+        place = rng.integers(_CANDIDATES, size=direction.shape[:2])
+        if team is not None:
+            place = np.take_along_axis(place, team, axis=1)
+        steps = np.arange(_CANDIDATES) - place[..., None]
+        lines = steps[..., None, :] * direction[..., None]
+        chain, total = np.arange(chains)[:, None, None], np.zeros(steps.shape)
         for at, column in enumerate(columns):
-            there = self.counts[..., column, None] + steps * direction[..., at, None]
-            possible &= there >= 0
-            there = np.maximum(there, 0)
-            total += model.noisy.log_mass(there, (slice(None), column, None))
-            total += rising(there, chain, column)
-        if not alone:
-            sizes = self.counts.sum(axis=-1)[..., None] + steps * direction.sum(axis=-1)[..., None]
-            total -= rising(np.maximum(sizes, 0), chain, k)
-        total = np.where(possible, total, -np.inf)
-        if pairs is not None:
-            rest = pairs.rest_on_line(self.rest, direction, steps)
-            total = pairs.together(total, model.totals.log_rest(rest))
-        chosen = one_of(total, rng)[..., None]
-        if pairs is not None:
-            chosen = pairs.of_leaders(chosen)
-            self.rest = pairs.rest_after(self.rest, rest, chosen)
-        self.counts[..., columns] += np.take_along_axis(steps, chosen, axis=-1) * direction
+            there = self.counts[..., column, None] + lines[:, :groups, at]
+            known = np.maximum(there, 0)
+            found = model.noisy.log_mass(known, (slice(None), column, None))
+            found += rising(known, chain, column)
+            total[:, :groups] += np.where(there >= 0, found, -np.inf)
+        change = lines.sum(axis=2)
+        if change.any():
+            sizes = self.counts.sum(axis=-1)[..., None] + change[:, :groups]
+            total[:, :groups] -= rising(np.maximum(sizes, 0), chain, k)
+        if change.shape[1] > groups and model.rest is not None:
+            rest = self.rest[:, None] + change[:, -1]
+            total[:, -1] = np.where(rest >= 0, model.rest.log_mass(rest), -np.inf)
+        if team is not None:
+            of_teams = np.zeros_like(total)
+            np.add.at(of_teams, (chain[..., 0], team), total)
+            chosen = np.take_along_axis(one_of(of_teams, rng), team, axis=1)
+        else:
+            chosen = one_of(total, rng)
+        moved = np.take_along_axis(lines, chosen[..., None, None], axis=-1)[..., 0]
+        self.counts[..., columns] += moved[:, :groups]
+        if moved.shape[1] > groups:
+            self.rest = self.rest + moved[:, -1].sum(axis=-1)
 
     def _given_counts(self, adapt: bool) -> None:
         """Metropolis's steps of κ and m given the counts."""

@@ -12,7 +12,6 @@ from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.inference.pooling.chains import Model
 from opendp_bayes.inference.pooling.hyperparameters import Priors
-from opendp_bayes.inference.pooling.public_totals import Totals
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
@@ -28,7 +27,7 @@ class PooledGroups:
     noisy : the counts as they were drawn, shape `(G, k)`.
     sizes : the public numbers of records of the groups, or None.
     size : the public number of all records, or None.
-    rest : what was drawn for those in no group, and whether with noise; None where there are none.
+    rest : what was drawn for those in no group; None where there are none.
     """
 
     keys: tuple[Key, ...]
@@ -36,20 +35,20 @@ class PooledGroups:
     noisy: DrawnCounts
     size: int | None
     sizes: tuple[int, ...] | None = None
-    rest: tuple[int, bool] | None = None
+    rest: DrawnCounts | None = None
 
     def model(self, m_prior: Floats, kappa_prior: Any) -> Model:
         """The model of the chains, with counts to begin with that have the public sums."""
-        rest, start, at_rest = self.rest, np.maximum(self.noisy.drawn, 0), 0
+        start, at_rest, each = np.maximum(self.noisy.drawn, 0), 0, self.sizes is not None
         if self.sizes is not None:
-            start, rest = np.array([*map(nearest_counts, start, self.sizes)]), None
+            start = np.array([*map(nearest_counts, start, self.sizes)])
         elif self.size is not None:
-            all_of = nearest_counts(np.append(start, max(rest[0], 0) if rest else 0), self.size)
+            drawn = 0 if self.rest is None else max(int(self.rest.drawn), 0)
+            all_of = nearest_counts(np.append(start, drawn), self.size)
             start, at_rest = all_of[:-1].reshape(start.shape), int(all_of[-1])
-        each, (of_rest, is_noised) = self.sizes is not None, rest or (None, False)
-        totals = Totals(self.noisy.noise, self.size, each, of_rest, is_noised, at_rest)
         priors = Priors(kappa_prior, m_prior)
-        return Model(self.noisy, priors, totals, start)
+        rest = None if each else self.rest
+        return Model(self.noisy, priors, start, self.size, each, rest, at_rest)
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:
@@ -62,7 +61,7 @@ def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:
     else:
         every = noise_of("pooled", whole)
         noisy = every.chosen(np.arange(every.drawn.size - 1).reshape(len(each), -1))
-        rest = whole.drawn[-1], bool(every.noised[-1])
+        rest = every.chosen(-1)
     return PooledGroups(
         tuple(releases),
         first.categories,
