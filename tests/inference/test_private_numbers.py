@@ -100,10 +100,11 @@ def test_tens_of_records_by_ball_arithmetic(seed):
     assert max(found.values()) <= ERROR / 2, (found, made)
 
 
-#: Off by 0.0019 and 0.0014, in silence.
+#: Off by 0.0019, 0.0014 and 0.0012, in silence.
 NOT_MET = {
     ("4.0 to 4.4 million", (1e4, 3.0)),
     ("4.0 to 4.4 million", (9.0, 200.0, 5.0, 1.0)),
+    ("1 to 9.4 million", (0.5,) * 4),
 }
 
 

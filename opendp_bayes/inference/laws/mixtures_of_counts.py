@@ -17,10 +17,11 @@ _NEGLIGIBLE = 1e-17
 _NEAR, _NEARLY, _WIDEST, _SMALL = 0.5, 0.3, 0.2, 12.0
 #: Records left to the others are told apart that differ by this part of the probability's deviation
 #: in logits, or of what it has without them, if that is more than so much of what it has by them,
-#: and at most by this share; where they are fewer than so many, all are. Of a deviation above this
-#: part of the whole, more than its mean and variance is seen.
+#: and at most by this share; where they are fewer than so many, all are. Where what it has by them
+#: is more than this part of the whole, they differ by no more than that, or than so much of the
+#: whole: more than their mean and variance would be seen.
 _ALIKE, _SMOOTHED, _FINEST, _LARGEST_ALIKE, _ALL_APART = 0.6, 0.6, 0.03, 0.12, 24.0
-_SEEN = 0.04
+_SEEN, _UNSEEN = 0.04, 0.15
 _SMALLEST = float(np.finfo(float).tiny)
 #: An odd number without a pattern, for keys.
 _MIXER = np.int64(-7046029254386353131)
@@ -74,7 +75,8 @@ class Bins:
         self.others = others
         whole = np.hypot(own, rest)
         share = np.minimum(_ALIKE * whole, np.maximum(_SMOOTHED * own, _FINEST * rest))
-        share = np.where(rest > _SEEN * whole, np.minimum(share, rest), share)
+        seen = np.minimum(share, np.maximum(rest, _UNSEEN * whole))
+        share = np.where(rest > _SEEN * whole, seen, share)
         self._share = np.minimum(share, _LARGEST_ALIKE)
 
     def of(self, row: Integers, left: Floats) -> Integers:
