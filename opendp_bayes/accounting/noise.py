@@ -15,8 +15,9 @@ from itertools import pairwise
 import numpy as np
 
 from opendp_bayes.accounting.divergences import Block
+from opendp_bayes.mathematics.log_space import log_sum
 from opendp_bayes.mathematics.validation import Floats
-from opendp_bayes.mathematics.zero_sum import log_binomials, log_squares, log_sum
+from opendp_bayes.mathematics.zero_sum import log_binomials, log_squares
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
 
 LaplaceNoise = DiscreteLaplace | FlooredLaplace

@@ -1,13 +1,10 @@
 """Counts of several questions of one frame, so that it crosses from OpenDP into Python once."""
 
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from opendp.domains import user_domain
-from opendp.metrics import frame_distance, symmetric_distance, user_distance
+from opendp.metrics import frame_distance, symmetric_distance
 from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
@@ -18,38 +15,8 @@ from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.joint_cells import Cells, counted
 from opendp_bayes.framework.kept_rows import RowLimits
 from opendp_bayes.framework.query_plan import CountsOfFrame
-from opendp_bayes.framework.spaces import CountsSpace
+from opendp_bayes.framework.spaces import CountsOfSeveral
 from opendp_bayes.mathematics.validation import Integers, as_distance
-
-
-@dataclass(frozen=True)
-class CountsOfSeveral:
-    """Counts of the same records by several questions, a tuple with those of each. The distance is
-    the number of records that are added and removed.
-    """
-
-    spaces: tuple[CountsSpace, ...]
-
-    @property
-    def identifier(self) -> str:
-        return f"CountsOfSeveral({[space.identifier for space in self.spaces]!r})"
-
-    @property
-    def domain(self) -> Domain:
-        several = deepcopy(self)  # OpenDP hands it to anyone, so no map or sampler may read it
-        return user_domain(self.identifier, several.is_member, several)
-
-    @property
-    def metric(self) -> Metric:
-        return user_distance("RecordsDistance(added and removed)", None)
-
-    def is_member(self, value: Any) -> bool:
-        """True for a tuple with counts of each space."""
-        return (
-            isinstance(value, tuple)
-            and len(value) == len(self.spaces)
-            and all(space.is_member(one) for space, one in zip(self.spaces, value, strict=True))
-        )
 
 
 def frames_of_the_same_rows(asked: Iterable[Asked]) -> list[CountsOfFrame]:

@@ -2,6 +2,7 @@
 identifier, the only thing OpenDP compares.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -42,8 +43,22 @@ Prior = ArrayLike | Mapping[Any, float]
 Category = Label | Cell | NoGroup
 
 
+class _Space(ABC):
+    @property
+    @abstractmethod
+    def identifier(self) -> str: ...
+
+    @abstractmethod
+    def is_member(self, value: Any) -> bool: ...
+
+    @property
+    def domain(self) -> Domain:
+        space = deepcopy(self)  # OpenDP hands it to anyone, so no map or sampler may read it
+        return user_domain(space.identifier, space.is_member, space)
+
+
 @dataclass(frozen=True)
-class CountsSpace:
+class CountsSpace(_Space):
     """Counts of `k` categories. `size` is the public number of records (change-one neighbours), or
     None (add/remove neighbours).
 
@@ -75,11 +90,6 @@ class CountsSpace:
     def _named(self) -> str:
         axes = f", axes={list(self.axes)!r}" if self.axes else ""
         return f"categories={list(self.categories)!r}, size={self.size}{axes}"
-
-    @property
-    def domain(self) -> Domain:
-        space = deepcopy(self)  # OpenDP hands it to anyone, so no map or sampler may read it
-        return user_domain(space.identifier, space.is_member, space)
 
     @property
     def metric(self) -> Metric:
@@ -177,6 +187,31 @@ def _prior_of(labels: tuple[Category, ...], prior: Prior) -> tuple[float, ...]:
             f" of {shown}, or be one number."
         )
     return tuple(as_prior(prior, len(labels)).tolist())
+
+
+@dataclass(frozen=True)
+class CountsOfSeveral(_Space):
+    """Counts of the same records by several questions, a tuple with those of each. The distance is
+    the number of records that are added and removed.
+    """
+
+    spaces: tuple[CountsSpace, ...]
+
+    @property
+    def identifier(self) -> str:
+        return f"CountsOfSeveral({[space.identifier for space in self.spaces]!r})"
+
+    @property
+    def metric(self) -> Metric:
+        return user_distance("RecordsDistance(added and removed)", None)
+
+    def is_member(self, value: Any) -> bool:
+        """True for a tuple with counts of each space."""
+        return (
+            isinstance(value, tuple)
+            and len(value) == len(self.spaces)
+            and all(space.is_member(one) for space, one in zip(self.spaces, value, strict=True))
+        )
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from opendp_bayes.framework.context import released_by
 from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.merged_cells import warn_of_places
 from opendp_bayes.framework.one_pass import frames_of_the_same_rows, in_one_pass
-from opendp_bayes.framework.query_plan import ungrouped
+from opendp_bayes.framework.query_plan import CountsOfFrame, ungrouped
 from opendp_bayes.framework.question import ARGUMENTS, Countable, Question
 from opendp_bayes.framework.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.framework.summary import described, summary_of
@@ -140,8 +140,8 @@ class SurveyQuery(Query):
         Raises `ValueError` if the query has no budget or a question finds no scale within its
         share. The arguments are there because OpenDP's queries have them, and change nothing.
         """
-        frames = frames_of_the_same_rows(self._asked.values())
-        together, counts = in_one_pass(frames) if frames else (None, [None] * len(self._asked))
+        alike = self._frames
+        together, counts = in_one_pass(alike) if alike else (None, [None] * len(self._asked))
         parts = []
         for (name, (asked, part)), start in zip(self._shared().items(), counts, strict=True):
             try:
@@ -229,8 +229,7 @@ class SurveyQuery(Query):
     def _released(self, context: Context) -> Survey:
         drawn = submitted(context, self.resolve(), self._d_in)
         # Rows that no fixed rule keeps are the same in this survey, and in no other release.
-        once = f"rows drawn once for survey {secrets.token_hex(4)}"
-        once = once if frames_of_the_same_rows(self._asked.values()) else ""
+        once = f"rows drawn once for survey {secrets.token_hex(4)}" if self._frames else ""
         releases = [
             asked.restated(released, part, once)
             for (asked, part), released in zip(self._shared().values(), drawn, strict=True)
@@ -257,6 +256,11 @@ class SurveyQuery(Query):
         budget buys. Raises `ValueError` where there is none.
         """
         return {name: asked.fitted(part) for name, (asked, part) in self._shared().items()}
+
+    @cached_property
+    def _frames(self) -> list[CountsOfFrame]:
+        """The counts of all questions where one pass counts for all of them; otherwise none."""
+        return frames_of_the_same_rows(self._asked.values())
 
     @cached_property
     def _settled(self) -> tuple[dict[str, Asked], tuple[float, ...]]:

@@ -1,5 +1,7 @@
 """Numbers that are known by their logarithms, and probabilities by their logits."""
 
+import math
+
 import numpy as np
 
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -31,6 +33,12 @@ def log_sums(group: Integers, values: Floats, groups: int) -> Floats:
     largest = np.full(groups, -np.inf)
     np.maximum.at(largest, group, values)
     return np.log(np.bincount(group, np.exp(values - largest[group]), groups)) + largest
+
+
+def log_sum(terms: list[float]) -> float:
+    """`ln sum exp(term)`, to the rounding of each term."""
+    largest = max(terms)
+    return largest + math.log(math.fsum(math.exp(term - largest) for term in terms))
 
 
 def logistic(logit: Floats) -> Floats:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from opendp_bayes.mathematics.log_space import log_sum
 from opendp_bayes.mathematics.simplex import branches
 from opendp_bayes.mathematics.validation import Integers
 
@@ -107,9 +108,3 @@ def log_binomials(n: int) -> list[float]:
         logs.append(math.log(binomial))
         binomial = binomial * (n - i) // (i + 1)
     return logs
-
-
-def log_sum(terms: list[float]) -> float:
-    """`ln sum exp(term)`, to the rounding of each term."""
-    largest = max(terms)
-    return largest + math.log(math.fsum(math.exp(term - largest) for term in terms))

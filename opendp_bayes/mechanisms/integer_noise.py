@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, logsumexp
 
+from opendp_bayes.mathematics.log_space import log_sum
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mathematics.zero_sum import log_sum
 from opendp_bayes.samplers.gaussians import discrete_gaussians
 from opendp_bayes.samplers.integers import discrete_laplaces, floored_laplaces
 

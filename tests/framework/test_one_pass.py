@@ -11,12 +11,8 @@ from hypothesis import strategies as st
 from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
-from opendp_bayes.framework.one_pass import (
-    CountsOfSeveral,
-    frames_of_the_same_rows,
-    in_one_pass,
-)
-from opendp_bayes.framework.spaces import CountsSpace
+from opendp_bayes.framework.one_pass import frames_of_the_same_rows, in_one_pass
+from opendp_bayes.framework.spaces import CountsOfSeveral, CountsSpace
 
 C = pl.col
 AGES, TOWNS = [0, 1, 2], ["x", "y"]
