@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +62,21 @@ def short_chains() -> Iterator[None]:
             patch.setattr(module, "SETTLED_R_HAT", math.inf)
             patch.setattr(module, "SETTLED_EFFECTIVE", 1)
         yield
+
+
+@pytest.fixture
+def _plain_terminal(
+    coarse_errors: None, short_chains: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same output wherever the tests run, in which no error and no chain is measured."""
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setenv("COLUMNS", "150")
+
+
+@pytest.fixture
+def sixty_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with `votes.csv`: 40 votes for a and 20 for b, half in each town."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{'aab'[i % 3]},{'xy'[i % 2]}" for i in range(60)]
+    Path("votes.csv").write_text("\n".join(["vote,town", *rows, ""]))
+    return tmp_path

@@ -80,14 +80,15 @@ class Loss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A line of a ledger: either the `total` of a data set, or a loss that was `spent` on it.
+    """A line of a ledger: either the `total` of a data set, or a loss that was `spent` on it, or
+    that a release was `refused` after its data were read.
 
     Attributes
     ----------
     ledger : version of the format.
     at : time in UTC by the clock of the machine, for readers alone.
     dataset : name that the user gave the data.
-    unit : the privacy unit that the loss is for.
+    unit : the privacy unit that losses are for.
     note : purpose in the user's words.
     """
 
@@ -96,6 +97,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     dataset: str
     total: Loss | None = None
     spent: Loss | None = None
+    refused: bool = False
     unit: str = ""
     note: str = ""
 
@@ -111,7 +113,7 @@ class Account:
     Attributes
     ----------
     total : as the last entry set it.
-    unit : the privacy unit of what was spent; None while nothing was.
+    unit : the privacy unit of all that is spent; None while neither a total nor a loss has one.
     entries : the lines of the data set, each with what was left after it; None in place of a torn
         one.
     """
@@ -135,16 +137,25 @@ class Account:
         value, delta = (round_down(part) + 0.0 for part in left)  # no -0.0
         return Loss.of(self.total.kind, value, delta)
 
-    def check(self, loss: Loss, unit: str) -> None:
-        """Raise `LedgerError` where this loss cannot be added to the account or exceeds what is
-        left.
-        """
+    @property
+    def refusals(self) -> int:
+        """The number of releases that were refused after data were read."""
+        return sum(entry is not None and entry.refused for entry, _ in self.entries)
+
+    def check_unit(self, unit: str) -> None:
+        """Raise `LedgerError` where losses are for another privacy unit."""
         if self.unit not in (None, unit):
             raise LedgerError(
                 f"the ledger's losses of {self.dataset!r} are for the privacy unit {self.unit}, and"
                 f" one for {unit} cannot be added to them. Use that unit, or name another data set"
                 " with a total of its own."
             )
+
+    def check(self, loss: Loss, unit: str) -> None:
+        """Raise `LedgerError` where this loss cannot be added to the account or exceeds what is
+        left.
+        """
+        self.check_unit(unit)
         added = loss.within(self.total.kind) if loss.is_sound else None
         if added is None:
             raise LedgerError(
@@ -168,7 +179,7 @@ class Account:
             value, delta = map(max, self._limits())
             after = replace(self, _spent=(value, delta))
         elif entry.total is not None:
-            after = replace(self, total=entry.total)
+            after = replace(self, total=entry.total, unit=entry.unit or self.unit)
         elif entry.spent is not None:
             added = entry.spent.within(self.total.kind) or (Fraction(0), Fraction(0))
             spent = self._spent[0] + added[0], self._spent[1] + added[1]
@@ -195,9 +206,7 @@ def accounts_of(text: bytes) -> dict[str, Account]:
             continue
         if entry.dataset not in accounts:
             if entry.total is None:
-                raise LedgerError(
-                    f"line {number}: spends on {entry.dataset!r}, which has no total."
-                )
+                raise LedgerError(f"line {number}: is about {entry.dataset!r}, which has no total.")
             accounts[entry.dataset] = Account(entry.dataset, entry.total)
         _check_kind(number, accounts[entry.dataset], entry)
         accounts[entry.dataset] = accounts[entry.dataset].with_entry(entry)
@@ -250,10 +259,10 @@ def _entry(number: int, line: bytes) -> Entry:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LedgerError(f"line {number}: is no line of a ledger: {error}.") from None
     losses = [loss for loss in (entry.total, entry.spent) if loss is not None]
-    if len(losses) != 1 or not losses[0].is_sound:
+    if len(losses) != int(not entry.refused) or not all(loss.is_sound for loss in losses):
         raise LedgerError(
             f"line {number}: must have either total or spent, with either epsilon or rho, finite"
-            " and at least 0, and a delta below 1 if any."
+            " and at least 0, and a delta below 1 if any, or else refused."
         )
     return entry
 
@@ -264,8 +273,8 @@ def _check_kind(number: int, account: Account, entry: Entry) -> None:
         problem = f"sets a total in {entry.total.kind}"
     elif loss is not None and loss.within(account.total.kind) is None:
         problem = f"spends in {loss.kind}"
-    elif entry.spent is not None and account.unit not in (None, entry.unit):
-        problem = f"spends for the unit {entry.unit}, after {account.unit},"
+    elif (entry.spent is not None or entry.unit) and account.unit not in (None, entry.unit):
+        problem = f"goes by the unit {entry.unit}, after {account.unit},"
     else:
         return
     raise LedgerError(

@@ -24,6 +24,7 @@ from opendp_bayes.release_format.data import Value as Label
 from opendp_bayes.release_format.labels import distinct, identity, place_of
 from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes.report.lines import FieldError
+from opendp_bayes.report.owner_file import OwnersPrivacy
 from opendp_bayes.report.specification import Column, Privacy, Result, Specification
 from opendp_bayes.report.statements import named, notes
 
@@ -72,7 +73,7 @@ def _survey(frame: pl.LazyFrame, asked: Specification, ledger: Ledger | None) ->
     with field_errors("privacy"):
         opened = context(
             frame,
-            privacy_unit=_unit(privacy),
+            privacy_unit=unit(privacy),
             privacy_loss=loss_of(epsilon=privacy.epsilon, rho=privacy.rho, delta=privacy.delta),
             split_evenly_over=1,
             ledger=ledger,
@@ -204,7 +205,8 @@ def _columns(asked: Specification) -> list[str]:
     return list(dict.fromkeys(name for name in (*used, asked.privacy.identifier) if name))
 
 
-def _unit(privacy: Privacy) -> Any:
+def unit(privacy: Privacy | OwnersPrivacy) -> Any:
+    """The privacy unit in OpenDP's terms."""
     if privacy.size is not None:
         return unit_of(changes=privacy.contributions)
     return unit_of(contributions=privacy.contributions, identifier=privacy.identifier)

@@ -6,6 +6,7 @@ CSV file that was not given to it, unless it was told that there is a header.
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -88,6 +89,17 @@ def init(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
+    owner: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="data.toml",
+            help=(
+                "Write what only the owner of DATA may state to this file, which must not exist"
+                " yet, and leave it out of the specification."
+            ),
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
 ) -> None:
     """Write a specification for `opendp-bayes report` or `run`, to be completed by hand.
 
@@ -98,13 +110,19 @@ def init(
     The first line of a CSV file may be a record, which must not be published. So of CSV only the
     columns are written that --column or --categories names, or with --header all of them.
 
+    With --owner there are two files. One holds the facts of the data, for the owner to complete:
+    where they are and how they are read, whom they are about, which columns may be asked for, and
+    how much may be spent. The other holds the question, which somebody else may write.
+
     Exit code: 0 if it was written, 2 for wrong options.
 
-    Examples, of which the first makes the file for the other:
+    Examples, of which the first makes the file for the others:
 
         printf '%s\\n' vote yes no yes yes no > v.csv
 
         opendp-bayes init v.csv --categories vote=yes,no
+
+        opendp-bayes init v.csv --categories vote=yes,no --owner d.toml -o q.toml
     """
     from opendp_bayes.commands.files import (
         STANDARD_INPUT,
@@ -115,12 +133,14 @@ def init(
     )
     from opendp_bayes.commands.query import budget, labels_of
 
+    if owner is not None and data == STANDARD_INPUT:
+        fail("--owner: needs a file that can be read again, and not standard input.")
     with option_errors():
         budget(epsilon, None, None)
         listed = _listed(categories or [])
         read = source(data, separator, encoding)
         named = _named(read, column or [], listed, header)
-    with Kept(output) as kept, scannable(read) as found:
+    with Kept(output) as kept, Kept(owner) as kept_by_owner, scannable(read) as found:
 
         def refuse(name: str, problem: str) -> NoReturn:
             fail(
@@ -138,9 +158,13 @@ def init(
             for name, values in listed.items()
         }
         reading = {"separator": separator, "encoding": encoding}
-        lines = list(_lines(found.title, schema, labels, reading, epsilon))
+        lines = list(_lines(found.title, schema, labels, reading, epsilon, owner is not None))
         if not any(line.startswith("\n[[results]]") for line in lines):
             _without_results(json_, list(schema))
+        if owner is not None:
+            where = os.path.relpath(data, owner.parent)
+            facts = _facts(where, found.title, schema, labels, reading, epsilon)
+            kept_by_owner.keep("\n".join(facts) + "\n")
         text = "\n".join(lines)
         if json_:
             text = json.dumps(tomllib.loads(text), ensure_ascii=False, indent=2)
@@ -206,47 +230,101 @@ def _lines(
     listed: "dict[str, list[Label]]",
     reading: dict[str, str | None],
     epsilon: float,
+    owned: bool,
 ) -> Iterator[str]:
-    """Write the specification; decisions that are left to the user are comments."""
-    import polars as pl
-
-    from opendp_bayes.commands.files import countable_type
+    """Write the specification, without the facts of the data where they are `owned`; decisions that
+    are left to the user are comments.
+    """
     from opendp_bayes.framework.columns import covers
 
     yield f"title = {_text(f'Report on {title}')}"
     yield 'text = ""  # where the data are from'
-    for field, value in reading.items():
-        if value is not None:
-            yield f"{field} = {_text(value)}"
+    if not owned:
+        yield from _reading(reading)
     yield f"\n[privacy]\nepsilon = {epsilon!r}  # of all results together; or rho = ..."
-    yield 'unit = "one record"  # whom or what it protects, in words'
-    yield "# size = 1000  # the number of records, if it is public"
-    yield '# identifier = "person"  # if the unit has several records; needs rows_per_identifier'
+    if not owned:
+        yield 'unit = "one record"  # whom or what it protects, in words'
+        yield "# size = 1000  # the number of records, if it is public"
+        yield '# identifier = "person"  # if a unit has several records; needs rows_per_identifier'
     results = []
-    for name, dtype in schema.items():
-        plain = countable_type(dtype)
-        key = name if _BARE.fullmatch(name) else _text(name)
-        if plain is None:
-            yield f"\n# [columns.{key}] has type {dtype}, which is not counted"
-            continue
+    for name, plain, lines in _columns(schema, listed):
         known = listed.get(name)
-        yield ""
-        if known is None and plain != pl.Boolean and not isinstance(plain, pl.Enum):
-            yield f"# [columns.{key}]\n# categories = []  # {plain}: list all of them"
-            continue
-        yield f"[columns.{key}]"
-        if known is not None:
-            yield f"categories = [{', '.join(map(_text, known))}]"
-        else:
-            yield "# The categories are those of its type."
-        yield '# nulls = "missing"  # without it, records without a value are left out'
-        if known is not None and not covers(plain, tuple(known)):
+        unmatched = known is not None and plain is not None and not covers(plain, tuple(known))
+        if plain is not None:
+            results.append(name)
+        if not owned:
+            yield from lines
+        elif unmatched:
+            yield f"\n[columns.{_key(name)}]"
+        if unmatched:
             yield 'unmatched = "other"  # all other values are a category; "drop" leaves them out'
-        results.append(name)
     for name in results:
         yield f"\n[[results]]\ncolumn = {_text(name)}"
     if not results:
         yield '\n# [[results]]\n# column = "..."'
+
+
+def _facts(
+    path: str,
+    title: str,
+    schema: "pl.Schema",
+    listed: "dict[str, list[Label]]",
+    reading: dict[str, str | None],
+    epsilon: float,
+) -> Iterator[str]:
+    """Write the owner's file; decisions that are left to the owner are comments."""
+    yield "# Facts of the data, which only their owner states. A question may repeat them."
+    yield f"path = {_text(path)}"
+    yield from _reading(reading)
+    yield "plugins = []  # mechanisms of installed plugins that a question may name"
+    yield f"epsilon_at_most = {epsilon!r}  # of one run; or rho_at_most = ..., and delta_at_most"
+    yield '\n[privacy]\nunit = "one record"  # whom or what it protects, in words'
+    yield "contributions = 1  # the most records of one unit"
+    yield "# size = 1000  # the number of records, if it is public"
+    yield '# identifier = "person"  # whose a record is; contributions are then persons'
+    yield "# most_rows_per_identifier = 1  # goes with identifier"
+    for _, _, lines in _columns(schema, listed):
+        yield from lines
+    yield f"\n[ledger]\npath = {_text(f'{title}.ledger')}"
+    yield f"total = {{ epsilon = {epsilon!r} }}  # of all runs together"
+
+
+def _reading(reading: dict[str, str | None]) -> Iterator[str]:
+    """Write how text is read."""
+    for field, value in reading.items():
+        if value is not None:
+            yield f"{field} = {_text(value)}"
+
+
+def _columns(
+    schema: "pl.Schema", listed: "dict[str, list[Label]]"
+) -> "Iterator[tuple[str, pl.DataType | None, list[str]]]":
+    """Yield each column, the type in which it is counted, None where its categories are not known,
+    and the lines of its table.
+    """
+    import polars as pl
+
+    from opendp_bayes.commands.files import countable_type
+
+    for name, dtype in schema.items():
+        plain, known = countable_type(dtype), listed.get(name)
+        table = f"[columns.{_key(name)}]"
+        if plain is None:
+            yield name, None, [f"\n# {table} has type {dtype}, which is not counted"]
+        elif known is None and plain != pl.Boolean and not isinstance(plain, pl.Enum):
+            yield name, None, [f"\n# {table}", f"# categories = []  # {plain}: list all of them"]
+        else:
+            categories = (
+                "# The categories are those of its type."
+                if known is None
+                else f"categories = [{', '.join(map(_text, known))}]"
+            )
+            nulls = '# nulls = "missing"  # without it, records without a value are left out'
+            yield name, plain, [f"\n{table}", categories, nulls]
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _text(name)
 
 
 def _text(value: "Label") -> str:

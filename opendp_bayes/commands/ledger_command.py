@@ -8,10 +8,10 @@ import typer
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
 from opendp_bayes.commands.output import display, echo
+from opendp_bayes.commands.owned import fail_missing
 
 if TYPE_CHECKING:
     from opendp_bayes.accounting.account import Account
-    from opendp_bayes.framework.ledger import Ledger
 
 
 def ledger(
@@ -76,7 +76,7 @@ def ledger(
         if epsilon is not None or rho is not None or delta is not None:
             _set_total(file, dataset, epsilon, rho, delta)
         elif not file.exists():
-            _fail_missing(f"FILE {file}", file)
+            fail_missing(f"FILE {file}", file)
         accounts = read_accounts(file)
     if dataset is not None:
         if dataset not in accounts:
@@ -89,24 +89,6 @@ def ledger(
     display(terminal.rendered(ledger_sheet(accounts.values(), title=file.name)))
 
 
-def opened(file: Path | None, dataset: str | None, title: str) -> "Ledger | None":
-    """The ledger of the options `--ledger` and `--dataset`, whose entries bear a title; exits with
-    a message where there is none in the file.
-    """
-    from opendp_bayes.accounting.account import LONGEST
-    from opendp_bayes.framework.ledger import Ledger
-
-    if file is None:
-        if dataset is not None:
-            fail(f"--dataset {dataset}: needs --ledger, the file that keeps it.")
-        return None
-    if not file.exists():
-        _fail_missing(f"--ledger {file}", file)
-    note = "".join(c for c in title if c.isprintable())[:LONGEST]
-    with option_errors():
-        return Ledger(file, dataset=dataset, note=note)
-
-
 def _set_total(
     file: Path, dataset: str | None, epsilon: float | None, rho: float | None, delta: float | None
 ) -> None:
@@ -117,13 +99,6 @@ def _set_total(
         Ledger(file, dataset=dataset).set_total(epsilon=epsilon, rho=rho, delta=delta)
     else:
         Ledger(file, dataset=dataset, epsilon=epsilon, rho=rho, delta=delta)
-
-
-def _fail_missing(option: str, file: Path) -> None:
-    fail(
-        f"{option}: is not there. Make it, with a total: `opendp-bayes ledger {file} --dataset NAME"
-        " --epsilon 3`."
-    )
 
 
 def _as_json(accounts: "dict[str, Account]") -> str:

@@ -43,7 +43,10 @@ Data = Annotated[
     Path | None,
     typer.Argument(
         metavar="[DATA]",
-        help="The file with the data, as for `release`; - is standard input.",
+        help=(
+            "The file with the data, as for `release`, or the owner's data.toml; - is standard"
+            " input."
+        ),
         show_default=False,
     ),
 ]

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import polars as pl
@@ -19,6 +19,7 @@ from opendp_bayes.framework.opening import context
 from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.release_format.data import Value as Label
 from opendp_bayes.release_format.labels import OTHER, spare
+from opendp_bayes.report.owner_file import OwnerFile, OwnersColumn, answered
 from opendp_bayes.report.specification import Unmatched
 
 _MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 32 bits
@@ -31,6 +32,8 @@ class Asked:
     """
 
     columns: tuple[str, ...]
+    separator: str | None
+    encoding: str | None
     categories: dict[str, str]
     nulls: dict[str, str]
     unknown: dict[str, str]
@@ -38,10 +41,11 @@ class Asked:
     group_by: str | None
     groups: str | None
     size: int | None
-    contributions: int
+    contributions: int | None
     identifier: str | None
     rows_per_identifier: int | None
     loss: Any
+    limits: dict[str, float | None]
     model: dict[str, Any]
 
     def __post_init__(self) -> None:
@@ -49,7 +53,7 @@ class Asked:
             if self.columns.count(column) > 1 or column == self.group_by:
                 fail(f"--column {column}: is named twice; name each column once.")
         most = _MOST_CONTRIBUTIONS
-        if not 1 <= self.contributions <= most:
+        if self.contributions is not None and not 1 <= self.contributions <= most:
             fail(f"--contributions {self.contributions}: must be between 1 and {most} rows.")
         if self.unmatched == "drop" and (self.size is not None or self.unknown):
             other = "--size" if self.size is not None else "--unknown"
@@ -104,6 +108,57 @@ def by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) 
         name = max(named, key=len)
         found[name] = text[len(name) + 1 :]
     return found
+
+
+#: Options of `release` that are fields of a specification, there of its privacy.
+_PRIVACY = ("size", "contributions", "identifier", "rows_per_identifier")
+
+
+def answered_options(asked: Asked, owner: OwnerFile) -> Asked:
+    """The options with the owner's facts in place of those that were left out.
+
+    Raises `FieldError` for what only the owner may state, or allows nobody.
+    """
+    listed = dict(asked.categories)
+    if asked.group_by is not None and asked.groups is not None:
+        listed[asked.group_by] = asked.groups
+    columns: dict[str, Any] = {name: {} for name in (*listed, *asked.nulls)}
+    for name, texts in listed.items():
+        own = owner.columns.get(name, OwnersColumn()).categories or []
+        labels = next(csv.reader([texts], skipinitialspace=True), [])
+        columns[name]["categories"] = [_bucket(label, own) for label in labels]
+    for name, label in asked.nulls.items():
+        null = owner.columns.get(name, OwnersColumn()).nulls
+        columns[name]["nulls"] = _bucket(label, [] if null is None else [null])
+    document = {
+        "separator": asked.separator,
+        "encoding": asked.encoding,
+        "privacy": asked.limits | {name: getattr(asked, name) for name in _PRIVACY},
+        "columns": columns,
+        "results": [
+            {
+                "column": list(asked.columns),
+                "by": asked.group_by,
+                "mechanism": asked.model["mechanism"],
+            }
+        ],
+    }
+    made = answered(document, owner)
+    written = {
+        name: ",".join(map(_quoted, column["categories"]))
+        for name, column in made["columns"].items()
+        if column.get("categories")
+    }
+    nulls = {name: made["columns"][name].get("nulls") for name in asked.columns}
+    return replace(
+        asked,
+        separator=made.get("separator"),
+        encoding=made.get("encoding"),
+        categories={name: written[name] for name in asked.columns if name in written},
+        groups=None if asked.group_by is None else written.get(asked.group_by),
+        nulls={name: _text(label) for name, label in nulls.items() if label is not None},
+        **{name: made["privacy"].get(name) for name in _PRIVACY},
+    )
 
 
 def posterior_query(
@@ -205,9 +260,10 @@ def _where_counted(counted: Sequence[Counted], group_by: str | None) -> str:
 
 def _unit(asked: Asked) -> Any:
     """The privacy unit in OpenDP's terms."""
+    rows = 1 if asked.contributions is None else asked.contributions
     if asked.size is not None:
-        return unit_of(changes=asked.contributions)
-    return unit_of(contributions=asked.contributions, identifier=asked.identifier)
+        return unit_of(changes=rows)
+    return unit_of(contributions=rows, identifier=asked.identifier)
 
 
 def without_uncounted(
@@ -276,6 +332,11 @@ def labels_of(option: str, listed: str | None, column: str, dtype: pl.DataType) 
 def _bucket(name: str | None, labels: list[Label]) -> Label | None:
     """The category called `name`, or, if there is none, `name` itself."""
     return next((label for label in labels if _text(label) == name), name)
+
+
+def _quoted(label: Label) -> str:
+    """A label as an option of several lists it."""
+    return '"' + _text(label).replace('"', '""') + '"'
 
 
 def _text(label: Label) -> str:

@@ -20,7 +20,7 @@ def release(
             metavar="FILE",
             help=(
                 "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow or .feather file, or - for"
-                " CSV from standard input."
+                " CSV from standard input; or the owner's data.toml, which leads to one."
             ),
             show_default=False,
         ),
@@ -146,15 +146,15 @@ def release(
         typer.Option(help="The number of rows, if it is public.", rich_help_panel=options.PRIVACY),
     ] = None,
     contributions: Annotated[
-        int,
+        int | None,
         typer.Option(
             help=(
-                "The most rows, or with --identifier the most identifiers, that one person has. A"
-                " promise: it is not enforced."
+                "The most rows, or with --identifier the most identifiers, that one person has; 1"
+                " unless given. A promise: it is not enforced."
             ),
             rich_help_panel=options.PRIVACY,
         ),
-    ] = 1,
+    ] = None,
     identifier: Annotated[
         str | None,
         typer.Option(
@@ -207,16 +207,24 @@ def release(
         opendp-bayes release votes.csv --column vote --categories yes,no --rho 0.1
     """
     from opendp_bayes.commands import query
-    from opendp_bayes.commands.files import scannable, source
-    from opendp_bayes.commands.ledger_command import opened
+    from opendp_bayes.commands.files import source
+    from opendp_bayes.commands.owned import (
+        opened_data,
+        readable,
+        refusals_entered,
+        specification_errors,
+    )
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
     from opendp_bayes.framework.interrupts import deferred_interrupts
     from opendp_bayes.framework.opening import check_room
 
+    owned = opened_data(file, ledger, dataset)
     with option_errors():
         asked = query.Asked(
             columns=tuple(column),
+            separator=separator,
+            encoding=encoding,
             categories=query.by_column("--categories", categories, column),
             nulls=query.by_column("--nulls", nulls, column),
             unknown=query.by_column("--unknown", unknown, column),
@@ -228,6 +236,7 @@ def release(
             identifier=identifier,
             rows_per_identifier=rows_per_identifier,
             loss=query.budget(epsilon, rho, delta),
+            limits={"epsilon": epsilon, "rho": rho, "delta": delta},
             model={
                 "prior": options.prior_or_learned(prior),
                 **({"ordered": ordered} if ordered else {}),
@@ -235,17 +244,21 @@ def release(
                 **options.parameters(parameter or []),
             },
         )
-        found = source(file, separator, encoding)
-    book = opened(ledger, dataset, asked.title)
-    with Kept(output) as kept, scannable(found) as readable:
+        if owned.facts is not None:
+            with specification_errors(file):
+                asked = query.answered_options(asked, owned.facts)
+        found = source(owned.path or file, asked.separator, asked.encoding)
+    book = owned.ledger(asked.title)
+    with Kept(output) as kept, readable(found, book) as opened:
         with option_errors(), deferred_interrupts():
-            posterior, counted = query.posterior_query(readable, asked, book)
+            posterior, counted = query.posterior_query(opened, asked, book)
             check_room(posterior)
         say(counted)
-        with waiting("Reading"):
-            readable.complete()
+        with refusals_entered(book), waiting("Reading"):
+            opened.complete()
         with release_errors(), waiting("Counting"), deferred_interrupts():
-            released = posterior.release()
+            with refusals_entered(book):
+                released = posterior.release()
             kept.keep(released.to_json())
         if json:
             echo(released.to_json())

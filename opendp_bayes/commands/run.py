@@ -34,10 +34,15 @@ def run(
 ) -> None:
     """Release what QUESTION.json asks for, where the data are.
 
-    A question is a specification of `report`: results, their mechanisms and priors, the privacy
-    unit and the budget. Whoever has no data writes it and sees with --dry-run what it will cost and
-    how wide its intervals will be. Whoever has the data reads it, runs it and sends back the
-    release, which is all that leaves. Everything that `report` refuses is refused.
+    A question is a specification of `report`: results, their mechanisms and priors, and the budget.
+    Whoever has no data writes it and sees with --dry-run what it will cost and how wide its
+    intervals will be. Whoever has the data runs it and sends back the release, which is all that
+    leaves. Everything that `report` refuses is refused.
+
+    Where somebody else may ask, name the owner's data.toml in place of the data. It states what
+    only the owner may: how the file is read, whom it is about, the columns and categories that may
+    be asked for, the most that one run may spend, and the ledger. A question that says otherwise is
+    refused before the data are opened. `opendp-bayes init --owner` writes it.
 
     The JSON of one result is that of a release, that of several a survey's (Survey.from_json).
 
@@ -49,11 +54,11 @@ def run(
 
         printf '%s\\n' vote yes no yes yes no > v.csv
 
-        opendp-bayes init v.csv --categories vote=yes,no --json -o v.json
+        opendp-bayes init v.csv --categories vote=yes,no --owner d.toml -o q.toml
 
-        opendp-bayes run v.json --dry-run --guess-size 1000
+        opendp-bayes run q.toml d.toml --dry-run --guess-size 1000
 
-        opendp-bayes run v.json v.csv -o released.json
+        opendp-bayes run q.toml d.toml -o released.json
     """
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING
 
 from opendp_bayes.commands.errors import fail, option_errors, release_errors, say
 from opendp_bayes.commands.output import Kept
+from opendp_bayes.commands.owned import (
+    opened_data,
+    readable,
+    refusals_entered,
+    specification_errors,
+    text_in,
+)
 
 if TYPE_CHECKING:
     from opendp_bayes.display.sheet import Sheet
-    from opendp_bayes.framework.ledger import Ledger
     from opendp_bayes.framework.survey_query import SurveyQuery
+    from opendp_bayes.report.owner_file import OwnerFile
     from opendp_bayes.report.report_document import Report
     from opendp_bayes.report.specification import Specification
     from opendp_bayes.results.survey import Survey
@@ -35,23 +42,26 @@ def carried_out(
     block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
     """
     from opendp_bayes.commands.answers import field_errors, survey_of, where_counted
-    from opendp_bayes.commands.files import scannable, source
+    from opendp_bayes.commands.files import source
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
     from opendp_bayes.report.lines import located
 
-    text, asked, book = _read(path, ledger, dataset, joint)
-    with _specification_errors(path), located(text), field_errors():
-        found = source(data, asked.separator, asked.encoding)
-    with Kept(output) as kept, scannable(found) as readable:
-        with _specification_errors(path), located(text), deferred_interrupts():
-            query = survey_of(readable, asked, book)
+    owned = opened_data(data, ledger, dataset)
+    text, asked = _read(path, owned.facts, joint)
+    book = owned.ledger(asked.title)
+    with specification_errors(path), located(text), field_errors():
+        found = source(owned.path or data, asked.separator, asked.encoding)
+    with Kept(output) as kept, readable(found, book) as opened:
+        with specification_errors(path), located(text), deferred_interrupts():
+            query = survey_of(opened, asked, book)
         for line in where_counted(query, asked):
             say(line)
-        with waiting("Reading"):
-            readable.complete()
+        with refusals_entered(book), waiting("Reading"):
+            opened.complete()
         with release_errors(), waiting("Counting"), deferred_interrupts():
-            survey = query.release()
+            with refusals_entered(book):
+                survey = query.release()
             kept.keep(text_of(asked, survey))
         yield asked, survey
 
@@ -69,22 +79,24 @@ def foreseen(
     with a message for what is wrong.
     """
     from opendp_bayes.commands.answers import field_errors, survey_of, survey_without_data
-    from opendp_bayes.commands.files import scannable, source
+    from opendp_bayes.commands.files import source
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
     from opendp_bayes.report.lines import located
 
-    text, asked, book = _read(path, ledger, dataset)
-    with _specification_errors(path), located(text), deferred_interrupts():
-        if data is None:
+    owned = opened_data(data, ledger, dataset)
+    text, asked = _read(path, owned.facts)
+    book = owned.ledger(asked.title, make=False)
+    with specification_errors(path), located(text), deferred_interrupts():
+        if owned.path is None:
             query = survey_without_data(asked, book)
         else:
             with field_errors():
-                found = source(data, asked.separator, asked.encoding)
-            with scannable(found) as readable:
-                query = survey_of(readable, asked, book)
+                found = source(owned.path, asked.separator, asked.encoding)
+            with readable(found, book) as opened:
+                query = survey_of(opened, asked, book)
     with option_errors(), deferred_interrupts(), waiting("Computing the widths"):
-        return _sheet(query, asked, guess_size)
+        return _sheet(query, asked, guess_size, owned.facts)
 
 
 def check_dry_run(dry_run: bool, guess_size: int | None) -> None:
@@ -99,30 +111,19 @@ def check_data(specification: Path, data: Path | None) -> None:
         fail("DATA: is missing; name the file with the data after the specification.")
 
 
-def text_in(path: Path) -> str:
-    """The text of a file; exits with a message where it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        fail(f"{path}: cannot be read ({error.strerror}).")
-    except UnicodeDecodeError:
-        fail(f"{path}: is not text in UTF-8; save it in that encoding.")
-
-
 def _read(
-    path: Path, ledger: Path | None, dataset: str | None, joint: bool = False
-) -> "tuple[str, Specification, Ledger | None]":
-    """The specification in a file, its text, and the ledger that it is entered in."""
+    path: Path, owner: "OwnerFile | None", joint: bool = False
+) -> "tuple[str, Specification]":
+    """The specification in a file, with the facts of the owner of the data, and its text."""
     from opendp_bayes.commands.files import EXTENSIONS
-    from opendp_bayes.commands.ledger_command import opened
     from opendp_bayes.report.specification_text import read_specification
 
     if any(path.name.lower().endswith(extension) for extension in EXTENSIONS):
         fail(f"{path}: is a file with data; name the specification first, then the data.")
     text = text_in(path)
-    with _specification_errors(path):
-        asked = read_specification(text, joint=joint)
-    return text, asked, opened(ledger, dataset, asked.title)
+    with specification_errors(path):
+        asked = read_specification(text, joint=joint, owner=owner)
+    return text, asked
 
 
 def report_of(asked: "Specification", survey: "Survey") -> "Report":
@@ -150,20 +151,18 @@ def report_in(path: Path) -> "Report":
         fail(f"{path}: {error}")
 
 
-@contextmanager
-def _specification_errors(path: Path) -> Iterator[None]:
-    from opendp_bayes.report.lines import SpecificationError
-
-    try:
-        yield
-    except SpecificationError as error:
-        fail(f"{path}: {error}")
-
-
-def _sheet(query: "SurveyQuery", asked: "Specification", guess_size: int | None) -> "Sheet":
-    """Show what each result will cost, and how wide its intervals will be."""
+def _sheet(
+    query: "SurveyQuery",
+    asked: "Specification",
+    guess_size: int | None,
+    owner: "OwnerFile | None",
+) -> "Sheet":
+    """Show what each result will cost, how wide its intervals will be, and which fact comes from
+    whom where the data have an owner's file.
+    """
     from opendp_bayes.display.sheet import Body, Column, Sheet, Table
     from opendp_bayes.display.wording import at_most, described
+    from opendp_bayes.report.owner_file import facts
 
     privacy = asked.privacy
     name, sign = ("rho", "ρ") if privacy.rho is not None else ("epsilon", "ε")
@@ -189,8 +188,12 @@ def _sheet(query: "SurveyQuery", asked: "Specification", guess_size: int | None)
         *([] if delta is None else [Column("δ")]),
         Column("Width of a\n95 % interval", weight="strong"),
     )
+    tables = [Table(columns, (Body(tuple(rows)),))]
+    if owner is not None:
+        said = (Column(heading, number=False) for heading in ("Fact", "Value", "Stated by the"))
+        tables.append(Table(tuple(said), (Body(tuple(facts(asked, owner))),)))
     return Sheet(
-        (Table(columns, (Body(tuple(rows)),)),),
+        tuple(tables),
         (
             f"All results together: {sign} = {budget}"
             + ("" if delta is None else f", δ = {at_most(delta)}")

@@ -20,6 +20,12 @@ def ledger_sheet(accounts: Iterable[Account], *, title: str) -> Sheet:
         f"{'' if one.unit is None else f', for the privacy unit {one.unit}'}."
         for one in shown
     ]
+    notes += [
+        f"{one.dataset}: {one.refusals} release{' was' if one.refusals == 1 else 's were'} refused"
+        " after data were read, which cost nothing and may have told something. Look why."
+        for one in shown
+        if one.refusals
+    ]
     if any(entry is None for one in shown for entry, _ in one.entries):
         notes.append(
             "A line that a crash cut off counts as all that was left then. A higher total, once you"
@@ -33,6 +39,8 @@ def _row(entry: Entry | None, left: Loss) -> Row:
         return "", Marked("a line cut off", "bad"), "", "all", str(left)
     if entry.total is not None:
         return _time(entry), f"total: {entry.total}", "", "", str(left)
+    if entry.refused:
+        return _time(entry), Marked("refused", "doubtful"), entry.note, "", str(left)
     return _time(entry), "release", entry.note, str(entry.spent), str(left)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
+from opendp.mod import Metric
 
 from opendp_bayes.accounting.account import (
     VERSION,
@@ -27,7 +28,9 @@ from opendp_bayes.accounting.account import (
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.ledger_sheet import ledger_sheet
 from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.framework.budget import unit_in_words
 from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive
 
 
@@ -45,10 +48,12 @@ class Ledger:
         must be in the file; with one that is not the total there, it is refused (`set_total`).
     delta : the total of δ; 0 unless given.
     note : purpose, which every entry repeats.
+    unit : the privacy unit that all losses are for, `dp.unit_of(...)`; by default that of the
+        first.
 
     Losses add up as in OpenDP's Contexts: ε to ε, ρ to ρ, and δ to δ, but exactly, so that nothing
     is lost to rounding. A ledger in ρ takes ε too, as ε²/2. All losses of a data set are for one
-    privacy unit, that of the first.
+    privacy unit.
 
     A release holds the lock of the file, `path` with `.lock` behind it, from before its data are
     read until its entry is on the disk. Others wait; Ctrl-C ends the wait.
@@ -74,13 +79,17 @@ class Ledger:
         rho: float | None = None,
         delta: float | None = None,
         note: str = "",
+        unit: tuple[Metric, Any] | None = None,
     ) -> None:
         self.path = Path(path).resolve()
         self.note = as_name(note, "note") if note else ""
         given = None if dataset is None else as_name(dataset, "dataset")
-        total = _as_total(epsilon, rho, delta)
+        total, words = _as_total(epsilon, rho, delta), "" if unit is None else _as_words(unit)
         if total is None:
-            self.dataset = self._named(self._accounts(), given)
+            accounts = self._accounts()
+            self.dataset = self._named(accounts, given)
+            if words:
+                self._account(accounts).check_unit(words)
             return
         with _locked(self.path):
             text = _text(self.path) if self.path.exists() else b""
@@ -88,8 +97,12 @@ class Ledger:
             self.dataset = given or self._only(accounts) or as_name(self.path.stem, "dataset")
             known = accounts.get(self.dataset)
             if known is None:
-                self._append(Entry(VERSION, _now(), self.dataset, total=total), text)
-            elif known.total != total:
+                entry = Entry(VERSION, _now(), self.dataset, total=total, unit=words)
+                self._append(entry, text)
+                return
+            if words:
+                known.check_unit(words)
+            if known.total != total:
                 raise ValueError(
                     f"{total.kind}={total.value}: the total of {self.dataset!r} in {self.path} is"
                     f" {known.total}. Leave it out, or change the total by `set_total`."
@@ -156,6 +169,14 @@ class Ledger:
             self._account(_accounts_of(self.path, text)).check(loss, unit)
             yield
             entry = Entry(VERSION, _now(), self.dataset, spent=loss, unit=unit, note=self.note)
+            self._append(entry, text)
+
+    def enter_refusal(self) -> None:
+        """Enter that a release was refused after its data were read, which spends nothing."""
+        with deferred_interrupts(), _locked(self.path):
+            text = _text(self.path)
+            self._account(_accounts_of(self.path, text))
+            entry = Entry(VERSION, _now(), self.dataset, refused=True, note=self.note)
             self._append(entry, text)
 
     def sheet(self) -> Sheet:
@@ -336,6 +357,15 @@ def _as_total(epsilon: Any, rho: Any, delta: Any) -> Loss | None:
     if delta is not None and not (type(delta) in (int, float) and 0 <= delta < 1):
         raise ValueError(f"delta={delta!r}: must be a number, at least 0 and below 1.")
     return Loss.of(kind, value, float(delta or 0))
+
+
+def _as_words(unit: Any) -> str:
+    """The privacy unit that OpenDP makes, as entries have it."""
+    if not (isinstance(unit, tuple) and len(unit) == 2 and isinstance(unit[0], Metric)):
+        raise TypeError(
+            f"unit={told(unit)}: must be what OpenDP makes, as in dp.unit_of(contributions=1)."
+        )
+    return unit_in_words(*unit)
 
 
 def _listed(accounts: dict[str, Account]) -> str:

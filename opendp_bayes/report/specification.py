@@ -13,73 +13,74 @@ Shares = Literal["weights", "equal_errors", "smallest_error"]
 #: OpenDP counts rows in 32 bits, two for each change.
 MOST_ROWS = 2**31 - 1
 _Positive = Annotated[float, msgspec.Meta(gt=0)]
-_Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
-_Number = Annotated[int, msgspec.Meta(ge=1)]
-_Rows = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
+Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+Number = Annotated[int, msgspec.Meta(ge=1)]
+Rows = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
 _Several = Annotated[int, msgspec.Meta(ge=2)]
-_Values = Annotated[list[Value], msgspec.Meta(min_length=1)]
+Values = Annotated[list[Value], msgspec.Meta(min_length=1)]
 
 
-def _says(description: str) -> msgspec.Meta:
+def says(description: str) -> msgspec.Meta:
+    """State what a field is for, as its JSON Schema does."""
     return msgspec.Meta(description=description)
 
 
-class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of the file."""
 
 
-class Privacy(_Part, frozen=True, kw_only=True):
+class Privacy(Part, frozen=True, kw_only=True):
     """The people whom the report protects, and the budget for all results together."""
 
-    unit: Annotated[str, _says("Whom or what a privacy unit is, in words.")] = "one record"
-    epsilon: Annotated[_Positive | None, _says("Budget ε; either this or rho.")] = None
-    rho: Annotated[_Positive | None, _says("Budget ρ of zero-concentrated privacy.")] = None
-    delta: Annotated[_Share | None, _says("The δ that goes with ε or ρ.")] = None
+    unit: Annotated[str, says("Whom or what a privacy unit is, in words.")] = "one record"
+    epsilon: Annotated[_Positive | None, says("Budget ε; either this or rho.")] = None
+    rho: Annotated[_Positive | None, says("Budget ρ of zero-concentrated privacy.")] = None
+    delta: Annotated[Share | None, says("The δ that goes with ε or ρ.")] = None
     shares: Annotated[
         Shares,
-        _says(
+        says(
             "Divide the budget by the share of each result, or so that expected errors are equal,"
             " or their mean smallest."
         ),
     ] = "weights"
-    size: Annotated[_Number | None, _says("The number of records, if it is public.")] = None
+    size: Annotated[Number | None, says("The number of records, if it is public.")] = None
     guess_size: Annotated[
-        _Number | None,
-        _says("For shares by errors, a public guess of a private number of records."),
+        Number | None,
+        says("For shares by errors, a public guess of a private number of records."),
     ] = None
     contributions: Annotated[
-        _Rows, _says("The most records, or identifiers, of one unit. A promise.")
+        Rows, says("The most records, or identifiers, of one unit. A promise.")
     ] = 1
-    identifier: Annotated[str | None, _says("The column that says whose a record is.")] = None
+    identifier: Annotated[str | None, says("The column that says whose a record is.")] = None
     rows_per_identifier: Annotated[
-        _Rows | None, _says("Keep at most so many records of each identifier.")
+        Rows | None, says("Keep at most so many records of each identifier.")
     ] = None
 
 
-class Column(_Part, frozen=True, kw_only=True):
+class Column(Part, frozen=True, kw_only=True):
     """A column, its categories, and where other values are counted."""
 
     categories: Annotated[
-        _Values | None,
-        _says("All categories, in order; an Enum or Boolean column has its own."),
+        Values | None,
+        says("All categories, in order; an Enum or Boolean column has its own."),
     ] = None
     labels: Annotated[
-        list[str] | None, _says("What the report calls the categories, in the same order.")
+        list[str] | None, says("What the report calls the categories, in the same order.")
     ] = None
     nulls: Annotated[
         Value | None,
-        _says(
+        says(
             "Where records without a value are counted, also as a group; without it they are left"
             " out."
         ),
     ] = None
     unknown: Annotated[
         Value | None,
-        _says("Where other values are counted, also as a group; without it, `unmatched` says so."),
+        says("Where other values are counted, also as a group; without it, `unmatched` says so."),
     ] = None
     unmatched: Annotated[
         Unmatched,
-        _says(
+        says(
             "Other values, unless `unknown` says where they are counted: a category of their own,"
             " or left out. They are in no group."
         ),
@@ -95,45 +96,45 @@ class Column(_Part, frozen=True, kw_only=True):
         return spare(OTHER, [*self.categories, *([] if self.nulls is None else [self.nulls])])
 
 
-class Result(_Part, frozen=True, kw_only=True):
+class Result(Part, frozen=True, kw_only=True):
     """A posterior, or one for each group."""
 
     column: Annotated[
         str | list[str],
-        _says("The column, described under `columns`; several are one joint table."),
+        says("The column, described under `columns`; several are one joint table."),
     ]
-    title: Annotated[str, _says("The heading; the column unless given.")] = ""
-    text: Annotated[str, _says("A paragraph below the heading.")] = ""
+    title: Annotated[str, says("The heading; the column unless given.")] = ""
+    text: Annotated[str, says("A paragraph below the heading.")] = ""
     by: Annotated[
-        str | None, _says("A posterior for each category of this column, also under `columns`.")
+        str | None, says("A posterior for each category of this column, also under `columns`.")
     ] = None
     pooled: Annotated[
-        bool, _says("With `by`, estimate the groups together, so that they borrow strength.")
+        bool, says("With `by`, estimate the groups together, so that they borrow strength.")
     ] = False
     prior: Annotated[
         float | list[float] | Literal["auto", "learned"],
-        _says(
+        says(
             "Prior concentration: one number, or one for each category; learned, from the release;"
             " or auto, learned of ten or more categories with noise on the counts, and 1 elsewhere."
         ),
     ] = "auto"
     ordered: Annotated[
         list[str] | None,
-        _says(
+        says(
             "Columns whose categories are in order: a learned prior is smooth along them, and of"
             " one column quantiles are shown."
         ),
     ] = None
     merge: Annotated[
         _Several | dict[str, list[Value | list[Value]]] | None,
-        _says(
+        says(
             "Count merged categories: a list of categories for each new label; or so many"
             " neighbours together."
         ),
     ] = None
-    share: Annotated[_Positive, _says("Weight of the result in the budget.")] = 1.0
+    share: Annotated[_Positive, says("Weight of the result in the budget.")] = 1.0
     mechanism: Annotated[
-        str, _says("The name of a mechanism, or auto, which chooses by public things only.")
+        str, says("The name of a mechanism, or auto, which chooses by public things only.")
     ] = "auto"
 
     @property
@@ -151,20 +152,22 @@ class Result(_Part, frozen=True, kw_only=True):
         return [self.column] if isinstance(self.column, str) else self.column
 
 
-class Specification(_Part, frozen=True, kw_only=True):
+class Specification(Part, frozen=True, kw_only=True):
     """Specification of a report: its results, their columns, the privacy unit and the budget."""
 
     title: Annotated[str, msgspec.Meta(min_length=1, description="The title of the report.")]
-    text: Annotated[str, _says("A paragraph below the title: where the data are from.")] = ""
-    separator: Annotated[str | None, _says("Between the values of a line of CSV.")] = None
-    encoding: Annotated[str | None, _says("Of the text of CSV; UTF-8 unless given.")] = None
+    text: Annotated[str, says("A paragraph below the title: where the data are from.")] = ""
+    separator: Annotated[str | None, says("Between the values of a line of CSV.")] = None
+    encoding: Annotated[str | None, says("Of the text of CSV; UTF-8 unless given.")] = None
     joint: Annotated[
         bool,
-        _says("Estimate all results together, so that the tables agree with each other."),
+        says("Estimate all results together, so that the tables agree with each other."),
     ] = False
     privacy: Privacy
-    columns: Annotated[dict[str, Column], _says("By name.")]
-    results: Annotated[list[Result], _says("In the order of the report.")]
+    columns: Annotated[
+        dict[str, Column], says("By name; not needed where the owner of the data lists them.")
+    ] = msgspec.field(default_factory=dict)
+    results: Annotated[list[Result], says("In the order of the report.")]
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Read a specification from its text, in TOML or JSON, and state its errors in plain words."""
+"""Read a specification, or the owner's file beside it, from its text, in TOML or JSON, and state
+its errors in plain words.
+"""
 
 import json
 import re
@@ -8,10 +10,19 @@ from typing import Any, get_args
 
 import msgspec
 
+from opendp_bayes.accounting.account import Loss
 from opendp_bayes.display.sheet import CONTROLS
 from opendp_bayes.release_format.kind_of_text import each_once
 from opendp_bayes.report.lines import FieldError, SpecificationError, is_json, located
-from opendp_bayes.report.problems import problems
+from opendp_bayes.report.owner_file import (
+    OwnerFile,
+    OwnersColumn,
+    OwnersLedger,
+    OwnersPrivacy,
+    answered,
+    problems_of_owner,
+)
+from opendp_bayes.report.problems import Problem, problems
 from opendp_bayes.report.specification import (
     Column,
     Privacy,
@@ -26,7 +37,11 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_TABLES = {"privacy": Privacy, "columns": Column, "results": Result}
+#: The tables of a specification and of an owner's file, each with what it holds.
+_TABLES: dict[Any, dict[str, Any]] = {
+    Specification: {"privacy": Privacy, "columns": Column, "results": Result},
+    OwnerFile: {"privacy": OwnersPrivacy, "columns": OwnersColumn, "ledger": OwnersLedger},
+}
 #: What msgspec calls types, in words.
 _TYPES = {
     "str": "text",
@@ -48,13 +63,18 @@ _TO_ADD = {
     "privacy": "add a table [privacy] with epsilon",
     "columns": "add a table [columns.NAME] with categories",
     "results": "add a table [[results]] with column",
+    "path": "name the file, as in path = 'votes.csv'",
+    "ledger": "add a table [ledger] with path and total",
+    "total": "say what may be spent in all, as in total = { epsilon = 3.0 }",
 }
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
-def read_specification(text: str, *, joint: bool = False) -> Specification:
+def read_specification(
+    text: str, *, joint: bool = False, owner: OwnerFile | None = None
+) -> Specification:
     """The specification in a text of TOML, or of JSON with the same fields; `joint` in any case
-    where that is to be.
+    where that is to be, and with the facts of an `owner` where there is one.
 
     Raises `SpecificationError` that says which field, of TOML in which line, and what it must be.
     """
@@ -65,10 +85,9 @@ def read_specification(text: str, *, joint: bool = False) -> Specification:
             " specification that they were made by."
         )
     with located(text):
-        try:
-            found = msgspec.convert(document, Specification)
-        except msgspec.ValidationError as error:
-            raise _field_error(str(error), document) from None
+        found = _converted(document, Specification)
+        if owner is not None:
+            found = _converted(answered(document, owner), Specification)
         if joint:
             for number, result in enumerate(found.results):
                 if result.merge is not None:
@@ -77,9 +96,31 @@ def read_specification(text: str, *, joint: bool = False) -> Specification:
                         "is for reports; synthetic records have every category. Leave it out.",
                     )
             found = msgspec.structs.replace(found, joint=True)
-        for path, problem in problems(found):
-            raise FieldError(path, problem)
+        _check_none(problems(found))
     return found
+
+
+def read_owner_file(text: str) -> OwnerFile:
+    """The owner's file in a text of TOML; raises `SpecificationError` as `read_specification`
+    does.
+    """
+    document = _document(text)
+    with located(text):
+        found: OwnerFile = _converted(document, OwnerFile)
+        _check_none(problems_of_owner(found))
+    return found
+
+
+def _check_none(found: Iterator[Problem]) -> None:
+    for path, problem in found:
+        raise FieldError(path, problem)
+
+
+def _converted(document: Any, of: type[Any]) -> Any:
+    try:
+        return msgspec.convert(document, of)
+    except msgspec.ValidationError as error:
+        raise _field_error(str(error), document, of) from None
 
 
 def _document(text: str) -> Any:
@@ -125,13 +166,13 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no number of JSON; write a finite number.")
 
 
-def _field_error(message: str, document: Any) -> FieldError:
+def _field_error(message: str, document: Any, of: type[Any]) -> FieldError:
     """Turn a message of msgspec into an error about the field itself, in words."""
     what, _, where = message.partition(" - at `$")
-    path = tuple(_steps(where.rstrip("`"), document))
+    path = tuple(_steps(where.rstrip("`"), document, _TABLES[of]["columns"]))
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", what):
-        fields = _TABLES[str(path[0])] if path else Specification
-        known = ", ".join(fields.__struct_fields__)
+        fields = _fields_at(path, of)
+        known = ", ".join(fields)
         return FieldError((*path, unknown[1]), f"is not a field; must be one of {known}.")
     if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
         advice = _TO_ADD.get(missing[1], "")
@@ -166,20 +207,28 @@ def _value_at(document: Any, path: tuple[str | int, ...]) -> Any:
     return document
 
 
-def _steps(path: str, document: Any) -> Iterator[str | int]:
+def _steps(path: str, document: Any, column: type[Any]) -> Iterator[str | int]:
     """The steps of msgspec's path, `.results[0].prior`; its `[...]` is a key of a table, the first
     whose value is wrong there.
     """
     for name, index in _STEP.findall(path):
         if index == "...":
-            yield next(key for key, column in document["columns"].items() if _is_wrong(column))
+            yield next(key for key, one in document["columns"].items() if _is_wrong(one, column))
         else:
             yield name or int(index)
 
 
-def _is_wrong(column: Any) -> bool:
+def _fields_at(path: tuple[str | int, ...], of: type[Any]) -> tuple[str, ...]:
+    """The fields of a table of a document."""
+    if path and path[-1] == "total":
+        return Loss.__struct_fields__
+    fields: tuple[str, ...] = (_TABLES[of][str(path[0])] if path else of).__struct_fields__
+    return fields
+
+
+def _is_wrong(given: Any, column: type[Any]) -> bool:
     try:
-        msgspec.convert(column, Column)
+        msgspec.convert(given, column)
     except msgspec.ValidationError:
         return True
     return False

@@ -94,7 +94,7 @@ def test_refuses_what_cannot_be_added():
 
 def test_the_last_total_counts_whatever_the_clock_says():
     entries = [total(epsilon=1.0), spent(epsilon=0.5), total(epsilon=0.25), spent("b", epsilon=0)]
-    with pytest.raises(LedgerError, match="line 4: spends on 'b', which has no total"):
+    with pytest.raises(LedgerError, match="line 4: is about 'b', which has no total"):
         accounts_of(text_of(*entries))
     account = accounts_of(text_of(*entries[:3]))["a"]
     assert (account.total.epsilon, account.spent.epsilon) == (0.25, 0.5)
@@ -158,8 +158,36 @@ def test_refuses_a_line_that_this_package_does_not_write(line, message):
 
 def test_refuses_entries_of_two_units():
     text = text_of(total(epsilon=1.0), spent(epsilon=0.1), spent(unit="changes: 3", epsilon=0.1))
-    with pytest.raises(LedgerError, match="line 3: spends for the unit changes: 3, after contrib"):
+    with pytest.raises(LedgerError, match="line 3: goes by the unit changes: 3, after contrib"):
         accounts_of(text)
+
+
+def test_a_total_may_state_the_unit_of_all_losses():
+    first = Entry(1, "2026-01-02T03:04:05Z", "a", total=Loss(epsilon=1.0), unit=UNIT)
+    raised = total(epsilon=2.0)
+    account = accounts_of(text_of(first, raised))["a"]
+    assert (account.unit, account.total.value) == (UNIT, 2.0)
+    account.check(Loss(epsilon=2.0), UNIT)
+    with pytest.raises(LedgerError, match="are for the privacy unit contributions: 3, and one for"):
+        account.check(Loss(epsilon=0.1), "changes: 3")
+    for other in (spent(unit="changes: 3", epsilon=0.1), spent(unit="", epsilon=0.1)):
+        with pytest.raises(
+            LedgerError, match=r"line 2: goes by the unit .*, after contributions: 3"
+        ):
+            accounts_of(text_of(first, other))
+    second = Entry(1, "2026-01-02T03:04:05Z", "a", total=Loss(epsilon=1.0), unit="changes: 3")
+    with pytest.raises(LedgerError, match="line 2: goes by the unit changes: 3, after contribut"):
+        accounts_of(text_of(first, second))
+
+
+def test_refusals_are_counted_and_spend_nothing():
+    refused = Entry(1, "2026-01-02T03:04:05Z", "a", refused=True, note="Votes")
+    account = accounts_of(text_of(total(epsilon=1.0), refused, spent(epsilon=0.5), refused))["a"]
+    assert (account.refusals, account.spent.value, account.unit) == (2, 0.5, UNIT)
+    assert [left.value for _, left in account.entries] == [1.0, 1.0, 0.5, 0.5]
+    both = Entry(1, "2026-01-02T03:04:05Z", "a", spent=Loss(epsilon=0.5), refused=True)
+    with pytest.raises(LedgerError, match=r"line 2: must have either total or spent.* or else ref"):
+        accounts_of(text_of(total(epsilon=1.0), both))
 
 
 def test_reads_what_an_editor_leaves():

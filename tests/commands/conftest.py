@@ -1,26 +1,11 @@
 """Give the tests of the commands one terminal."""
 
-from pathlib import Path
-
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def _plain_terminal(
-    coarse_errors: None, short_chains: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same output wherever the tests run, in which no error and no chain is measured."""
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.setenv("COLUMNS", "150")
-
-
-@pytest.fixture
-def sixty_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with `votes.csv`: 40 votes for a and 20 for b, half in each town."""
-    monkeypatch.chdir(tmp_path)
-    rows = [f"{'aab'[i % 3]},{'xy'[i % 2]}" for i in range(60)]
-    Path("votes.csv").write_text("\n".join(["vote,town", *rows, ""]))
-    return tmp_path
+def _plain(_plain_terminal: None) -> None:
+    """Every test of a command has a plain terminal."""
 
 
 @pytest.fixture

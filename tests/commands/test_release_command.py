@@ -605,6 +605,7 @@ def test_version_and_help() -> None:
         pytest.param("audit", marks=pytest.mark.slow),
         "init",
         "report",
+        "run",
         "demo",
     ],
 )

@@ -1,0 +1,170 @@
+"""A stranger's question chooses from what the owner of the data allows, and what fails after data
+were read is counted.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.framework.ledger import read_accounts
+from tests.helpers.command_line import run
+
+OWNER = """\
+path = "votes.csv"
+epsilon_at_most = 20000.0
+[privacy]
+[columns.vote]
+categories = ["a", "b"]
+nulls = "b"
+[columns.town]
+categories = ["x", "y"]
+[ledger]
+path = "votes.ledger"
+total = { epsilon = 30000.0 }
+"""
+
+
+@pytest.fixture
+def owner(sixty_votes: Path, _plain_terminal: None) -> Path:
+    """A working directory with data, their owner's file and nothing else."""
+    Path("data.toml").write_text(OWNER)
+    return sixty_votes
+
+
+def asked(*, top: str = "", privacy: str = "", result: str = "") -> str:
+    """A question of the votes, in a file."""
+    Path("question.toml").write_text(
+        f'title = "Votes"\n{top}\n[privacy]\nepsilon = 15000.0\n{privacy}\n'
+        f'[[results]]\ncolumn = "vote"\n{result}\n'
+    )
+    return "question.toml"
+
+
+def refusals() -> int:
+    return read_accounts(Path("votes.ledger"))["votes"].refusals
+
+
+def test_a_question_is_answered_and_debited_once(owner: Path) -> None:
+    release = ob.Release.from_json(run("run", asked(), "data.toml", "--json"))
+    assert (release.categories, release.counts) == (("a", "b", "other"), (40, 20, 0))
+    run("run", asked(), "data.toml", "--json")
+    message = run("run", asked(), "data.toml", code=2)
+    assert "would exceed what the ledger has left for 'votes'" in message
+    account = read_accounts(Path("votes.ledger"))["votes"]
+    assert (account.unit, account.refusals) == ("contributions: 1", 0)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"top": 'encoding = "ascii"'},
+        {"top": 'separator = ";"'},
+        {"privacy": "size = 60"},
+        {"privacy": "size = 61"},
+        {"privacy": "contributions = 2"},
+        {"privacy": 'identifier = "town"\nrows_per_identifier = 1'},
+        {"result": 'by = "secret"'},
+        {"result": 'mechanism = "noisy_sampling_histogram"'},
+    ],
+)
+def test_a_question_that_states_a_fact_of_the_data_is_refused_unread(
+    owner: Path, more: dict[str, str]
+) -> None:
+    """Nothing is read: the file with the data is not even there."""
+    Path("votes.csv").unlink()
+    message = run("run", asked(**more), "data.toml", code=2)
+    assert "owner of the data" in message
+    assert not Path("votes.ledger").exists()
+
+
+def test_the_size_is_an_oracle_where_the_caller_owns_the_data(owner: Path) -> None:
+    """Negative control: of a bare file whoever runs the question may state its facts, so the same
+    question tells whether there are 60 records, at no cost.
+    """
+    column = '[columns.vote]\ncategories = ["a", "b"]\nnulls = "a"\nunknown = "a"'
+    for size, code in ((60, 0), (61, 1)):
+        run("run", asked(privacy=f"size = {size}\n{column}"), "votes.csv", "--json", code=code)
+
+
+def test_the_unit_of_the_ledger_is_the_owners(owner: Path) -> None:
+    ledger = ob.Ledger("votes.ledger", dataset="votes", epsilon=30000.0)
+    assert ledger.account.unit is None
+    run("run", asked(), "data.toml", "--json")
+    assert ledger.account.unit == "contributions: 1"
+    Path("data.toml").write_text(OWNER.replace("[privacy]", "[privacy]\ncontributions = 2"))
+    message = run("run", asked(), "data.toml", code=2)
+    assert "data.toml: ledger: the ledger's losses of 'votes' are for the privacy unit" in message
+
+
+def test_the_total_of_the_ledger_is_the_owners(owner: Path) -> None:
+    run("ledger", "votes.ledger", "--dataset", "votes", "--epsilon", 40000)
+    message = run("run", asked(), "data.toml", code=2)
+    assert "data.toml: ledger: epsilon=30000.0: the total of 'votes'" in message
+    message = run("run", asked(), "data.toml", "--ledger", "votes.ledger", code=2)
+    assert (
+        "--ledger votes.ledger: is for the owner to state, in data.toml; leave it out." in message
+    )
+
+
+def test_what_fails_after_data_were_read_is_counted(owner: Path) -> None:
+    """An owner who is wrong about the number of records, or about the text."""
+    wrong = OWNER.replace("[privacy]", "[privacy]\nsize = 61")
+    Path("data.toml").write_text(wrong)
+    for number in (1, 2):
+        run("run", asked(result="prior = 1"), "data.toml", code=1)
+        assert refusals() == number
+    assert "2 releases were refused after data were read" in run("ledger", "votes.ledger")
+    Path("votes.csv").write_bytes(b"vote,town\na,x\n\xff,y\n")
+    run("run", asked(), "data.toml", code=2)
+    assert refusals() == 3
+    account = read_accounts(Path("votes.ledger"))["votes"]
+    assert account.spent.epsilon == 0
+    run("release", "data.toml", "--column", "vote", "--epsilon", 1, code=2)
+    assert refusals() == 4
+
+
+def test_a_dry_run_shows_who_states_what_and_makes_no_ledger(owner: Path) -> None:
+    shown = run("run", asked(), "data.toml", "--dry-run")
+    for words in ("Stated by the", "number of records", "private", "votes.ledger"):
+        assert words in shown
+    assert not Path("votes.ledger").exists()
+    assert "Stated by the" not in run(
+        "run",
+        asked(privacy='[columns.vote]\ncategories = ["a"]\nunknown = "b"'),
+        "votes.csv",
+        "--dry-run",
+    )
+
+
+def test_every_command_reads_the_same_file(owner: Path) -> None:
+    given = "--column", "vote", "--epsilon", 1000, "--json"
+    release = ob.Release.from_json(run("release", "data.toml", *given))
+    assert (release.categories, release.counts) == (("a", "b", "other"), (40, 20, 0))
+    grouped = json.loads(run("release", "data.toml", *given, "--group-by", "town"))
+    assert grouped["groups"] == ["x", "y"]
+    some = ob.Release.from_json(run("release", "data.toml", *given, "--categories", "b"))
+    assert (some.categories, some.counts) == (("b", "other"), (20, 40))
+    for more, message in (
+        (("--size", 60), "data.toml: privacy.size=60: is for the owner"),
+        (("--nulls", "a"), "data.toml: columns.vote.nulls='a': is for the owner"),
+        (("--categories", "a,c"), "columns.vote.categories: 'c' is not among those"),
+        (("--contributions", 2), "privacy.contributions=2: is for the owner"),
+        (("--separator", ";"), "data.toml: separator=';': is for the owner"),
+        (("--mechanism", "noisy_sampling_histogram"), "may not be asked for"),
+    ):
+        assert message in run("release", "data.toml", *given, *more, code=2)
+    run("report", asked(), "data.toml", "-o", "page.html")
+    assert read_accounts(Path("votes.ledger"))["votes"].spent.epsilon == pytest.approx(18000)
+
+
+def test_init_writes_both_files_and_they_run(owner: Path) -> None:
+    given = "--categories", "vote=a,b", "--epsilon", 2, "--owner", "facts.toml", "-o", "q.toml"
+    run("init", "votes.csv", *given)
+    release = ob.Release.from_json(run("run", "q.toml", "facts.toml", "--json"))
+    assert release.categories == ("a", "b", "other")
+    assert read_accounts(Path("votes.ledger"))["votes"].total.epsilon == 2
+    assert "size" not in Path("q.toml").read_text()
+    assert "exists already" in run("init", "votes.csv", *given, code=2)
+    assert "--owner: needs a file" in run("init", "-", "--header", "--owner", "x.toml", code=2)
