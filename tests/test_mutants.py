@@ -25,7 +25,11 @@ def test_modules_and_tests_are_there(area: dict[str, list[str]]) -> None:
     ] == []
 
 
-@pytest.mark.parametrize("folder", ["accounting", "mechanisms", "samplers"])
+#: Folders of which every module is named.
+WHOLE = ["accounting", "framework", "mechanisms", "release_format", "samplers"]
+
+
+@pytest.mark.parametrize("folder", WHOLE)
 def test_nothing_is_left_out(folder: str) -> None:
     found = {
         str(path.relative_to(PROJECT))

@@ -561,3 +561,15 @@ def test_a_statistical_check_has_its_false_alarm_rate() -> None:
     finally:
         oracles.FALSE_ALARM = level
     assert abs(rejected - 50) < 5 * math.sqrt(1000 * 0.05 * 0.95)
+
+
+@pytest.mark.parametrize("below", [1, 2])
+def test_random_bits_of_a_number_below_its_bound_are_that_number(
+    below: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of bounds of every length, one more than a power of two: no bit of the words is lost."""
+    bounds = np.array([(1 << bits) + 1 for bits in range(63)])
+    numbers = bounds - below
+    words = numbers.astype(np.uint64) << np.uint64(1)
+    monkeypatch.setattr(integers, "random_words", lambda number: words)
+    assert uniform_below(bounds).tolist() == numbers.tolist()
