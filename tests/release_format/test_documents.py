@@ -1,0 +1,308 @@
+"""Documents in which one entry is wrong that is not the first, and releases that differ in one
+field alone: every one is looked at.
+"""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.release_format.combination import Combination, check_given_once
+from opendp_bayes.release_format.kind_of_text import check_kind
+from opendp_bayes.release_format.merging import merged_places, neighbours
+from opendp_bayes.release_format.promise import Promise
+from tests.helpers.releases import promise
+
+NOISE = ob.LaplaceParameters(4.0, total="private")
+TWICE = ob.PrivacyLoss(epsilon=0.75, rho=0.28125, range=1.5)
+CELLS = (("x", "p"), ("y", "p"), ("x", "q"), ("y", "q"), ("x", "r"), ("y", "r"))
+#: A joint table whose posterior learns its prior; ε is 3 / 4 for three records.
+TABLE = ob.Release(
+    drawn=(9, -1, 5, 3, 0, 2),
+    categories=CELLS,
+    prior=(1.0,) * 6,
+    mechanism=NOISE,
+    promise=Promise(None, 3, TWICE, "MaxDivergence"),
+    axes=("w", "v"),
+    learned_prior=True,
+    ordered=("v",),
+)
+MERGED = ob.Release(
+    drawn=(9, -1, 5),
+    categories=("late", "early", "between"),
+    prior=(1.0, 2.0, 3.0),
+    mechanism=NOISE,
+    promise=Promise(None, 3, TWICE, "MaxDivergence"),
+    parts=(("d",), ("a", "b"), ("c",)),
+)
+
+
+def edited(release: Any, path: str, value: Any) -> str:
+    """The JSON with one field, or one within it, set."""
+    document = json.loads(release.to_json())
+    *parents, last = path.split(".")
+    inner = document
+    for parent in parents:
+        inner = inner[parent]
+    inner[last] = value
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize("release", [TABLE, MERGED])
+def test_both_are_read_as_they_were(release: ob.Release) -> None:
+    again = ob.Release.from_json(release.to_json())
+    assert again == release
+    assert again.values_of_axes == release.values_of_axes
+
+
+def test_values_of_axes_are_those_of_each_column() -> None:
+    """Of three columns, too, of which the first comes last in the alphabet."""
+    assert TABLE.values_of_axes == {"w": ("x", "y") * 3, "v": ("p", "p", "q", "q", "r", "r")}
+    cells = tuple((one, two, three) for one in "ab" for two in (1, 2, 3) for three in (True, False))
+    three = ob.Release((1,) * 12, cells, (1.0,) * 12, NOISE, promise(None), ("z", "b", "a"))
+    assert three.values_of_axes == {
+        "z": tuple("a" * 6 + "b" * 6),
+        "b": (1, 1, 2, 2, 3, 3) * 2,
+        "a": (True, False) * 6,
+    }
+
+
+@pytest.mark.parametrize("release", [TABLE, replace(TABLE, learned_prior=False, ordered=())])
+@pytest.mark.parametrize(("path", "value"), [("d_in", 4), ("loss.epsilon", 0.7), ("loss.rho", 0.2)])
+def test_a_loss_that_is_too_small_is_refused_of_a_learned_prior_too(
+    release: ob.Release, path: str, value: float
+) -> None:
+    """And at the distance that is stated: ε = .75 is that of three records, and not of four."""
+    with pytest.raises(ValueError, match=r"loss\.\w+=[\d.]+: cannot be, because LaplaceParam"):
+        ob.Release.from_json(edited(release, path, value))
+
+
+@pytest.mark.parametrize(
+    ("release", "path", "value", "message"),
+    [
+        (TABLE, "prior", [1.0, 1.0, 1.0, 1.0, 1.0, 0.0], "must be 6 numbers greater than 0"),
+        (TABLE, "prior", [1.0, 1.0, 1.0, -1.0, 1.0, 1.0], "must be 6 numbers greater than 0"),
+        (TABLE, "axes", ["w", "w"], r"axes=\['w', 'w'\]: must be different"),
+        (TABLE, "axes", ["w"], r"axes=\['w'\]: must be different, and every category a list"),
+        (TABLE, "ordered", ["u"], r"ordered=\['u'\]: must be variables of the table"),
+        (TABLE, "ordered", ["w", "u"], "must be variables of the table"),
+        (TABLE, "learned_prior", False, "only where learned_prior is true"),
+        (MERGED, "ordered", ["v"], "only where learned_prior is true"),
+        (MERGED, "parts", [["d"], ["a", "b"], ["b"]], "every label once"),
+        (MERGED, "parts", [["d"], ["a", "a"], ["c"]], "every label once"),
+        (MERGED, "parts", [["d"], ["a", "b"], []], "must hold the labels that each of 3"),
+        (MERGED, "parts", [["d"], ["a", "b"]], "must hold the labels that each of 3"),
+        (MERGED, "drawn", [9, -1, 2**63], r"must be 3 integers from -2\^63"),
+    ],
+)
+def test_an_entry_that_is_not_the_first_is_looked_at(
+    release: ob.Release, path: str, value: Any, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        ob.Release.from_json(edited(release, path, value))
+
+
+def test_labels_may_be_any_of_the_table_s_and_a_draw_any_integer_of_the_machine() -> None:
+    ordered = ob.Release.from_json(edited(TABLE, "ordered", ["v", "w"]))
+    assert ordered.ordered == ("v", "w")
+    assert ob.Release.from_json(edited(MERGED, "drawn", [2**63 - 1, 0, 1])).drawn[0] == 2**63 - 1
+
+
+def test_a_learned_prior_needs_noise_on_the_counts() -> None:
+    exponential = ob.Release(
+        (3, 1, 2), ("a", "b", "c"), (1.0,) * 3, ob.HellingerExponential(1.0), promise(6)
+    )
+    assert ob.Release.from_json(exponential.to_json()) == exponential
+    with pytest.raises(ValueError, match="prior"):
+        ob.Release.from_json(edited(exponential, "learned_prior", True))
+
+
+# --- groups
+
+LOSS = ob.PrivacyLoss(epsilon=0.25, rho=0.03125, range=0.5)
+GROUPS = ob.GroupedRelease(
+    groups=("n", "m", "s"),
+    drawn=((3, 1), (0, -4), (7, 20)),
+    categories=("yes", "no"),
+    prior=(1.0, 2.0),
+    mechanism=NOISE,
+    promise=Promise(None, 1, LOSS, "MaxDivergence"),
+)
+PUBLIC = replace(
+    GROUPS,
+    drawn=((3, 1), (0, 4), (2, 7)),
+    mechanism=ob.HellingerExponential(1.0),
+    promise=Promise(20, 1, ob.PrivacyLoss(9.0, 9.0, 9.0), "MaxDivergence"),
+    rest=3,
+)
+
+
+@pytest.mark.parametrize(
+    ("release", "path", "value", "message"),
+    [
+        (GROUPS, "loss.epsilon", 0.2, r"loss\.epsilon=0\.2: cannot be"),
+        (GROUPS, "d_in", 2, r"loss\.\w+=0\.\d+: cannot be"),
+        (PUBLIC, "drawn", [[3, 1], [0, 4], [-2, 11]], "must be at least 0"),
+        (PUBLIC, "rest", -3, "must be at least 0|must sum"),
+        (GROUPS, "groups", ["n", ["m", 1], "s"], "all values or all lists of one length"),
+        (GROUPS, "groups", [["n", 1], ["m"], ["s", 2]], "all values or all lists of one"),
+        (GROUPS, "groups", ["n", "m", "m"], "all different"),
+        (GROUPS, "drawn", [[3, 1], [0, -4], [7, 2**63]], r"must be 2 integers from"),
+    ],
+)
+def test_every_group_is_looked_at(
+    release: ob.GroupedRelease, path: str, value: Any, message: str
+) -> None:
+    assert ob.GroupedRelease.from_json(release.to_json()) == release
+    with pytest.raises(ValueError, match=message):
+        ob.GroupedRelease.from_json(edited(release, path, value))
+
+
+def test_the_loss_of_groups_is_that_of_all_cells_and_the_rest() -> None:
+    """Of five, with the prior of each group in turn, by a mechanism whose loss depends on it."""
+    mechanism = ob.HellingerExponential(1.0)
+    loss = ob.exact_loss(mechanism, size=3, prior=[0.5, 2.0, 0.5, 2.0, 1.0])
+    few = replace(
+        PUBLIC,
+        groups=("n", "s"),
+        drawn=((1, 0), (0, 1)),
+        prior=(0.5, 2.0),
+        promise=Promise(3, 1, loss, "MaxDivergence"),
+        rest=1,
+    )
+    assert ob.GroupedRelease.from_json(few.to_json()) == few
+    with pytest.raises(ValueError, match=r"loss\.epsilon=.*: cannot be"):
+        ob.GroupedRelease.from_json(edited(few, "loss.epsilon", 0.99 * loss.epsilon))
+
+
+def test_groups_that_python_takes_for_equal_make_different_releases() -> None:
+    one, other = (replace(GROUPS, groups=(label, 2, 3)) for label in (1, True))
+    assert one != other
+    assert len({one, other}) == 2
+
+
+# --- releases read together
+
+KNORM = ob.KNormParameters(2.0)
+FIRST = ob.Release((3, 5, 2), ("a", "b", "c"), (1.0, 2.0, 3.0), KNORM, promise(10))
+SECOND = replace(FIRST, drawn=(4, 5, 1))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"learned_prior": True},
+        {"prior": (1.0, 3.0, 2.0)},
+        {"prior": (1.0, 2.0, 4.0)},
+        {"categories": ("a", "c", "b")},
+    ],
+)
+def test_releases_of_two_models_are_not_combined(changes: dict[str, Any]) -> None:
+    (name,) = changes
+    third = replace(FIRST, drawn=(2, 5, 3))
+    for releases in (
+        (FIRST, replace(SECOND, **changes)),
+        (FIRST, third, replace(SECOND, **changes)),
+    ):
+        for records in ("same", "different"):
+            with pytest.raises(ValueError, match=rf"releases\[\d\]: has {name}="):
+                Combination.of(releases, records)
+
+
+def test_releases_that_are_ordered_along_other_variables_are_not_combined() -> None:
+    other = replace(TABLE, drawn=(1, 2, 3, 4, 5, 6), ordered=("w",))
+    with pytest.raises(ValueError, match=r"releases\[1\]: has ordered=\('w',\), the first has"):
+        Combination.of((TABLE, other), "same")
+
+
+def test_a_number_of_all_records_is_public_where_that_of_each_is() -> None:
+    private = replace(SECOND, mechanism=NOISE, promise=promise(None))
+    both = Combination.of((FIRST, replace(SECOND, promise=promise(10))), "different")
+    assert both.size == 20
+    for releases in ((FIRST, private), (private, FIRST)):
+        assert Combination.of(releases, "different").size is None
+        assert Combination.of(releases, "same").size == 10
+
+
+def test_rows_limited_by_a_rule_are_not_all_rows_whichever_comes_first() -> None:
+    limited = replace(SECOND, promise=promise(10, truncated=True, kept="the first row of each id"))
+    for releases in ((FIRST, limited), (limited, FIRST)):
+        with pytest.raises(ValueError, match=r"releases\[1\]: is of .* so that their true counts"):
+            Combination.of(releases, "same")
+        assert Combination.of(releases, "different").k == 3
+
+
+def test_equal_draws_of_other_tables_are_not_one_release() -> None:
+    """Of other columns with the same labels, or of another number of records."""
+    cells = tuple((one, two) for one in ("yes", "no") for two in ("yes", "no"))
+    one = ob.Release((3, 1, 4, 2), cells, (1.0,) * 4, KNORM, promise(10), ("a", "b"))
+    check_given_once({"one": one, "other": replace(one, axes=("b", "a"))})
+    check_given_once({"one": one, "other": replace(one, promise=promise(11))})
+    for same in (one, replace(one, prior=(2.0,) * 4), replace(one, promise=promise(10, d_in=2))):
+        with pytest.raises(ValueError, match="other: is the same release as one, or drew the same"):
+            check_given_once({"one": one, "other": same})
+
+
+def test_a_promise_of_nothing_keeps_the_public_number() -> None:
+    for size in (None, 7):
+        assert (Promise.none(size).size, Promise.none(size).is_stated) == (size, False)
+    assert Promise.none(7).relation == "change-one"
+
+
+# --- merges of more than two labels
+
+
+def test_every_label_is_merged_into_its_own_part() -> None:
+    labels = ["a", "b", "c", "d", "e"]
+    merge = {"z": ["b"], "y": ["e", "a"], "x": ["d"], "w": ["c"]}
+    assert merged_places(merge, labels).tolist() == [1, 0, 3, 2, 1]
+    assert np.unique(merged_places(merge, labels)).size == 4
+
+
+@pytest.mark.parametrize(
+    ("merge", "message"),
+    [
+        ({"z": ["b", "b"], "y": ["a", "c"]}, r"merge\['z'\]: 'b' is in 'z' already"),
+        ({"z": ["b"], "y": ["a", "b", "c"]}, r"merge\['y'\]: 'b' is in 'z' already"),
+        ({"z": ["b"], "y": ["a", "a", "c"]}, r"merge\['y'\]: 'a' is in 'y' already"),
+        ({"z": ["b"], "y": ["a"]}, "leaves out 'c'"),
+        ({"z": ["b"], "y": ["c"]}, "leaves out 'a'"),
+        ({"z": ["b", "a", "c"], "y": []}, r"merge\['y'\]=\[\]: must name at least one"),
+    ],
+)
+def test_merges_that_do_not_have_every_label_once(merge: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        merged_places(merge, ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 7])
+def test_neighbours_hold_every_label_in_order(width: int) -> None:
+    """The last group holds what is left, and is named by it."""
+    labels = ["e", "d", "c", "b", "a"]
+    merge = neighbours(labels, width)
+    assert [label for part in merge.values() for label in part] == labels
+    assert [len(part) for part in merge.values()][:-1] == [width] * (len(merge) - 1)
+    assert 1 <= len(list(merge.values())[-1]) <= width
+    names = [part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in merge.values()]
+    assert list(merge) == names
+
+
+# --- texts
+
+
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_a_name_that_is_there_twice_is_refused_in_text_and_in_bytes(as_bytes: bool) -> None:
+    text = '{"format":"opendp-bayes release","version":2,"loss":{"delta":0,"delta":1}}'
+    given = text.encode() if as_bytes else text
+    with pytest.raises(ValueError, match="'delta' is there twice in one object"):
+        check_kind(given, "opendp-bayes release", 2)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_told_in_either_order_of_bytes(encoding: str) -> None:
+    text = ("\N{ZERO WIDTH NO-BREAK SPACE}" + TABLE.to_json()).encode(encoding)
+    with pytest.raises(ValueError, match="text: is in UTF-16"):
+        ob.Release.from_json(text)
