@@ -2,6 +2,8 @@
 
 import math
 import warnings
+from itertools import permutations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,13 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.framework import summary as summary_module
 from opendp_bayes.framework.columns import CategoricalColumn
-from opendp_bayes.framework.counts import records_of_bounds
+from opendp_bayes.framework.counts import records_of_bounds, records_of_moved
+from opendp_bayes.framework.one_pass import frames_of_the_same_rows
 from opendp_bayes.framework.opening import check_identifier
 from opendp_bayes.framework.scanned_frames import scanned
+from opendp_bayes.framework.shares_of_questions import _sharing_columns
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 from opendp_bayes.mechanisms.scores import score_change
 
@@ -159,6 +164,19 @@ def test_three_constructors_are_chained_in_their_order() -> None:
     assert chain.map(1) == score_change(1, size=9, prior=np.array([1.0, 2.0, 3.0]))
 
 
+def test_an_odd_number_of_records_moved_is_one_change_more_than_half() -> None:
+    private, public = (CountsSpace(("a", "b"), size) for size in (None, 9))
+    assert [records_of_moved(private, moved) for moved in range(6)] == [0, 1, 2, 3, 4, 5]
+    assert [records_of_moved(public, moved) for moved in range(6)] == [0, 1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("metric", [dp.hamming_distance(), dp.change_one_distance()])
+def test_elements_of_a_vector_that_change_are_as_many_records(metric: Any) -> None:
+    domain = dp.vector_domain(dp.atom_domain(T=bool), size=9)
+    made = ob.make_categorical_counts(domain, metric)
+    assert [made.map(d_in) for d_in in range(5)] == [0, 1, 2, 3, 4]
+
+
 # --- questions
 
 
@@ -226,6 +244,52 @@ def test_shares_by_errors_divide_delta_too() -> None:
     assert math.fsum(delta for _, delta in parts) <= 1e-6
     assert [e / 1.0 for e, _ in parts] == pytest.approx([d / 1e-6 for _, d in parts])
     assert survey.resolve().map(survey._d_in)[1] <= 1e-6
+
+
+def test_questions_of_two_plans_are_not_of_the_same_rows() -> None:
+    """Whichever comes first, and of three."""
+    plans = [query(), query().filter(pl.col("year") > 1)]
+    one, other = (ob.posterior(plan, **TOWN)._asked for plan in plans)
+    again = ob.posterior(plans[0], **SEX)._asked
+    assert frames_of_the_same_rows([one, again]) == [one.frame, again.frame]
+    for asked in ([one, other], [other, one], [one, again, other], [other, one, again]):
+        assert frames_of_the_same_rows(asked) == []
+
+
+def test_columns_are_shared_by_way_of_others() -> None:
+    def asked(*columns: str) -> Any:
+        return SimpleNamespace(question=SimpleNamespace(columns=columns))
+
+    tables = {"xy": ("x", "y"), "yz": ("y", "z"), "x": ("x",), "w": ("w",), "z": ("z",)}
+    for names in permutations(tables):
+        found = _sharing_columns({name: asked(*tables[name]) for name in names})
+        assert sorted(map(sorted, found)) == [["w"], ["x", "xy", "yz", "z"]]
+
+
+def test_a_table_and_its_margin_tell_each_other() -> None:
+    table = {
+        "column": ["sex", "town"],
+        "categories": {"sex": SEXES, "town": TOWNS},
+        "nulls": {"sex": "f", "town": "york"},
+        "unknown": {"sex": "f", "town": "wells"},
+    }
+    summary = ob.survey(query(), {"table": table, "sex": SEX, "year": YEAR}).summarize()
+    joint, others = (summary[name].to_list() for name in ("joint_error", "others_without"))
+    assert max(joint[:2]) < 1 < min(others[:2])
+    assert summary["nulls"].to_list()[0] == "sex: 'f', town: 'york'"
+    assert summary["unknown"].to_list()[0] == "sex: 'f', town: 'wells'"
+
+
+def test_balanced_groups_leave_no_record_in_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[list[int]] = []
+    monkeypatch.setattr(
+        summary_module,
+        "error_of_part",
+        lambda error, setting, of, part: counts.append(of.tolist()) or 0.1,
+    )
+    ob.posterior(query().group_by("sex"), **TOWN, keys=SEXES).summarize(602)
+    ob.posterior(query(), **TOWN).summarize(602)
+    assert counts == [[100, 100, 101, 100, 100, 101, 0], [200, 201, 201]]
 
 
 @pytest.mark.parametrize("total", ["remainder", "bounded"])

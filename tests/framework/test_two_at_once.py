@@ -11,7 +11,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import delta_from_bounds
-from opendp_bayes.framework import pacing
+from opendp_bayes.framework import pacing, survey_query
 from opendp_bayes.framework.budget import loss_in, unit_in_words
 from opendp_bayes.framework.drawing import measured_sampler
 from opendp_bayes.framework.opening import opening_arguments
@@ -61,6 +61,24 @@ def test_a_mechanism_that_exceeds_one_part_of_its_budget_is_refused(
         asked.resolve()
     with pytest.raises(ValueError, match=r"its privacy loss .* exceeds the budget of the query"):
         ob.survey(query(loss), {"age": {**AGE, "mechanism": mechanism}, "vote": VOTE}).resolve()
+
+
+@pytest.mark.parametrize("exceeded", [0, 1])
+def test_a_survey_exceeds_either_part_of_its_budget_alone(
+    exceeded: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control of the division, of ε and of δ: one of them given to every question."""
+    loss = {"epsilon": 1.0, "delta": 1e-6}
+    whole, divided = list(loss.values())[exceeded], survey_query.divided
+    monkeypatch.setattr(
+        survey_query,
+        "divided",
+        lambda limit, of: (limit,) * len(of) if limit == whole else divided(limit, of),
+    )
+    gaussian = {"mechanism": "gaussian_parameters"}
+    made = ob.survey(query(loss), {"age": {**AGE, **gaussian}, "vote": {**VOTE, **gaussian}})
+    with pytest.raises(ValueError, match="more than the budget of the query"):
+        made.resolve()
 
 
 def test_both_numbers_of_a_loss_are_those_of_its_measure() -> None:
@@ -215,6 +233,15 @@ def test_a_privacy_profile_is_that_of_its_distance(accounting: Any) -> None:
                 profile(epsilon) if accounting == "exact" else delta_from_bounds(proven, epsilon)
             )
             assert measurement.map(d_in).delta(epsilon) == wanted
+
+
+@pytest.mark.parametrize("given", [{"beta": 0.25}, {"gamma": 0.25}, {}])
+def test_either_smoothness_is_that_of_the_mechanism(given: dict[str, float]) -> None:
+    measurement = ob.make_smooth_hellinger_exponential(
+        SPACE.domain, SPACE.metric, dp.max_divergence(), 9.0, accounting="proven", **given
+    )
+    release = measurement(SPACE.concentration(np.array([1, 2, 3])))
+    assert release.mechanism == ob.SmoothHellingerExponential(9.0, **given)
 
 
 def test_draws_of_unequal_counts_keep_their_places() -> None:
