@@ -346,6 +346,14 @@ def test_integers_of_every_narrow_type_are_widened() -> None:
         ]
 
 
+@pytest.mark.parametrize("dtype", [pl.Categorical(), pl.Enum(["b", "a"])])
+def test_both_kinds_of_categories_of_arrow_become_text(dtype: pl.DataType) -> None:
+    """A table that polars wrote says which of its dictionaries are Enums, whoever made them."""
+    table = pl.DataFrame({"c": pl.Series(["a", "b"], dtype=dtype), "n": [1, 2]}).to_arrow()
+    scan, _ = scanned(table)
+    assert scan.collect_schema() == {"c": pl.String, "n": pl.Int64}
+
+
 def test_a_frame_with_some_columns_of_an_enum_is_read_as_it_was() -> None:
     enum = pl.Enum(["b", "a"])
     frame = pl.DataFrame({"e": pl.Series(["a", "b", None], dtype=enum), "n": [1, None, 3]})

@@ -14,6 +14,7 @@ from opendp_bayes.mathematics.rounding import (
     lower_end,
     round_down,
     round_up,
+    sqrt_up,
     sum_up,
     upper_end,
 )
@@ -89,6 +90,19 @@ def test_ends_of_a_large_error_enclose_the_furthest_values(truth: float, error: 
 def test_ends_are_rounded_outwards(value: float, error: float) -> None:
     assert Fraction(upper_end(value, error)) * (1 - Fraction(error)) >= Fraction(value)
     assert Fraction(lower_end(value, error)) * (1 + Fraction(error)) <= Fraction(value)
+
+
+@given(st.integers(0, 10**40) | st.integers(1, 10**20).map(lambda root: root**2))
+def test_a_root_is_rounded_up_and_not_by_two_floats(value: int) -> None:
+    root = sqrt_up(value)
+    assert Fraction(root) ** 2 >= value
+    if value:
+        assert Fraction(math.nextafter(math.nextafter(root, 0.0), 0.0)) ** 2 < value
+
+
+@pytest.mark.parametrize("value", [3, 6, 18, (1 << 106) + 1])
+def test_a_root_that_floats_round_down_is_rounded_up(value: int) -> None:
+    assert Fraction(math.sqrt(value)) ** 2 < value <= Fraction(sqrt_up(value)) ** 2
 
 
 # Parts of a budget: never more than the whole, and hardly less.
