@@ -185,3 +185,21 @@ def test_a_join_that_keeps_the_order_of_one_side_alone_has_none(order: Any) -> N
         require_order(joined.filter(NUMBERED < 2))
     for kept in ("left_right", "right_left"):
         require_order(frame.join(names, on="p", maintain_order=kept).filter(NUMBERED < 2))
+
+
+@pytest.mark.parametrize("subset", [None, ["p"], ["p", "i"]])
+def test_unique_rows_are_in_order_where_that_is_asked_for_whatever_they_go_by(subset: Any) -> None:
+    frame = pl.LazyFrame({"p": [1, 1, 2], "i": [0, 1, 2]})
+    require_order(frame.unique(subset, maintain_order=True).filter(NUMBERED < 2))
+    with pytest.raises(Exception, match="no fixed order"):
+        require_order(frame.unique(subset).filter(NUMBERED < 2))
+
+
+@pytest.mark.parametrize("unit", [{"contributions": 1}, {"changes": 1}])
+def test_rows_in_any_number_of_groups_are_refused_before_data_are_read(unit: Any) -> None:
+    """One row in each group of `s`, and in as many of them as there are."""
+    by_person = dp.unit_of(**unit, identifier="p")
+    limited = query(by_person).truncate_per_group(1, by=["s"])
+    for made in (limited, query(dp.unit_of(contributions=[Bound(by=["s"], per_group=1)]))):
+        with pytest.raises(ValueError, match=r"^d_in=.*no Bound limits the number of records"):
+            ob.posterior(made, **OF_I)

@@ -303,6 +303,26 @@ def test_an_option_of_a_query_per_group_is_not_replaced(total: str) -> None:
             ob.posterior(grouped, **TOWN, keys=SEXES, **given)
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ob.KNormParameters(1.0),
+        "knorm_parameters",
+        ob.HellingerExponential(1.0),
+        ob.LaplaceParameters(1.0),
+    ],
+)
+def test_noise_that_is_not_on_every_count_is_refused_per_group(mechanism: Any) -> None:
+    grouped = query().group_by("sex")
+    with pytest.raises(ValueError, match="and those of the groups are private: a record may be"):
+        ob.posterior(grouped, **TOWN, keys=SEXES, mechanism=mechanism)
+
+
+def test_what_is_left_out_is_shown_by_the_name_that_users_write() -> None:
+    assert repr(ob.DROP) == "DROP"
+    assert repr({"nulls": ob.DROP}) == "{'nulls': DROP}"
+
+
 def test_the_prior_of_a_group_is_shown_in_the_order_of_the_labels() -> None:
     made = ob.posterior(query().group_by("sex"), **TOWN, keys=SEXES, prior=[1.0, 2.0, 4.0])
     assert "prior=[1.0, 2.0, 4.0]" in repr(made)

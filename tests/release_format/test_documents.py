@@ -161,6 +161,17 @@ def test_every_group_is_looked_at(
         ob.GroupedRelease.from_json(edited(release, path, value))
 
 
+def test_counts_of_a_group_of_one_table_are_its_part_of_them() -> None:
+    """Of three groups of two categories, none of whose counts are those of another."""
+    drawn = (3, 1), (-2, 4), (2, 7)
+    made = replace(PUBLIC, drawn=drawn, mechanism=ob.KNormParameters(1.0), rest=5)
+    whole = made.whole
+    assert len(set(whole.counts)) == len(whole.counts) == 7
+    assert [made[group].counts for group in ("n", "m", "s")] == [
+        whole.counts[at : at + 2] for at in (0, 2, 4)
+    ]
+
+
 def test_the_loss_of_groups_is_that_of_all_cells_and_the_rest() -> None:
     """Of five, with the prior of each group in turn, by a mechanism whose loss depends on it."""
     mechanism = ob.HellingerExponential(1.0)
