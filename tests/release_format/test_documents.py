@@ -163,13 +163,16 @@ def test_every_group_is_looked_at(
 
 def test_counts_of_a_group_of_one_table_are_its_part_of_them() -> None:
     """Of three groups of two categories, none of whose counts are those of another."""
-    drawn = (3, 1), (-2, 4), (2, 7)
-    made = replace(PUBLIC, drawn=drawn, mechanism=ob.KNormParameters(1.0), rest=5)
+    of_28 = Promise(28, 1, ob.PrivacyLoss(9.0, 9.0, 9.0), "MaxDivergence")
+    made = replace(PUBLIC, mechanism=ob.KNormParameters(1.0), promise=of_28, rest=11)
     whole = made.whole
     assert len(set(whole.counts)) == len(whole.counts) == 7
     assert [made[group].counts for group in ("n", "m", "s")] == [
         whole.counts[at : at + 2] for at in (0, 2, 4)
     ]
+    sizes = {"s": 8, "n": 5, "m": 3}
+    sized = made.with_sizes(sizes)
+    assert {group: sum(one.counts) for group, one in sized.items()} == sizes
 
 
 def test_the_loss_of_groups_is_that_of_all_cells_and_the_rest() -> None:
@@ -236,6 +239,16 @@ def test_a_number_of_all_records_is_public_where_that_of_each_is() -> None:
     for releases in ((FIRST, private), (private, FIRST)):
         assert Combination.of(releases, "different").size is None
         assert Combination.of(releases, "same").size == 10
+
+
+def test_public_numbers_of_the_same_records_are_equal() -> None:
+    """Of two releases, and of three of which one says nothing."""
+    private = replace(SECOND, mechanism=NOISE, promise=promise(None))
+    other = replace(SECOND, promise=promise(11))
+    for releases in ((FIRST, other), (private, FIRST, other), (FIRST, private, other)):
+        with pytest.raises(ValueError, match="cannot be the same, because their public numbers"):
+            Combination.of(releases, "same")
+    assert Combination.of((FIRST, other), "different").size == 21
 
 
 def test_rows_limited_by_a_rule_are_not_all_rows_whichever_comes_first() -> None:
