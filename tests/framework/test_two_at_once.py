@@ -11,7 +11,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import delta_from_bounds
-from opendp_bayes.framework import pacing, survey_query
+from opendp_bayes.framework import fitting, pacing, survey_query
 from opendp_bayes.framework.budget import loss_in, unit_in_words
 from opendp_bayes.framework.drawing import measured_sampler
 from opendp_bayes.framework.opening import opening_arguments
@@ -210,6 +210,23 @@ def test_auto_learns_from_ten_categories_on(number: int, learned: bool) -> None:
         },
     )
     assert asked.questions["who"].question.learned == learned
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("noise_only", [False, True])
+def test_auto_is_among_noise_on_counts_for_either_reason(
+    learned: bool, noise_only: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A prior that is learned, or one posterior of several tables."""
+    asked: list[bool] = []
+    monkeypatch.setattr(fitting, "choose", lambda *_, noise_only: asked.append(noise_only))
+    fit: Any = fitting.fit_of("auto", {}, SPACE, learned=learned, noise_only=noise_only)
+    fit(lambda setting: 1.0)
+    assert asked == [learned or noise_only]
+    if learned:
+        for mechanism in ("permute_and_flip", ob.PermuteAndFlip(1.0)):
+            with pytest.raises(ValueError, match="prior"):
+                fitting.fit_of(mechanism, {}, SPACE, learned=True, noise_only=noise_only)
 
 
 # --- maps at several records, and under unequal priors
