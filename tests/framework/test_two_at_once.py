@@ -11,12 +11,13 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import delta_from_bounds
-from opendp_bayes.framework import fitting, pacing, survey_query
+from opendp_bayes.framework import fitting, measurements, pacing, survey_query
 from opendp_bayes.framework.budget import loss_in, unit_in_words
 from opendp_bayes.framework.drawing import measured_sampler
 from opendp_bayes.framework.opening import opening_arguments
 from opendp_bayes.framework.spaces import CountsSpace, PosteriorSpace
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.setting import Setting
 
 AGES = ["30", "20", "10", "40"]
 FRAME = pl.DataFrame(
@@ -250,6 +251,21 @@ def test_a_privacy_profile_is_that_of_its_distance(accounting: Any) -> None:
                 profile(epsilon) if accounting == "exact" else delta_from_bounds(proven, epsilon)
             )
             assert measurement.map(d_in).delta(epsilon) == wanted
+
+
+def test_what_a_map_states_with_delta_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where δ helps at one distance and not at the next, and ε is off by what a search leaves."""
+
+    def found(setting: Any, *, d_in: int, delta: float, accounting: str) -> PrivacyLoss:
+        epsilon = 1.0 - 1e-12 * d_in if d_in else 0.0
+        return PrivacyLoss(epsilon, d_in / 2, 2.0 * d_in, delta if d_in == 1 else 0.0)
+
+    monkeypatch.setattr(measurements, "feasible_loss", found)
+    setting = Setting.of(ob.KNormParameters(1.0), SPACE.size, SPACE.prior)
+    loss = measurements._losses(setting, 1e-6, "exact")
+    stated = [loss(d_in) for d_in in (0, 1, 2, 3, 9)]
+    assert [one.epsilon for one in stated] == [0.0, *[1.0 - 1e-12] * 4]
+    assert [one.delta for one in stated] == [0.0, *[1e-6] * 4]
 
 
 @pytest.mark.parametrize("given", [{"beta": 0.25}, {"gamma": 0.25}, {}])
