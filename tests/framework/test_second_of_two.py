@@ -109,6 +109,22 @@ def test_whether_a_column_may_hold_nulls_is_asked_of_each(nullable: str) -> None
     assert made.output_domain.descriptor.k == 4
 
 
+@pytest.mark.parametrize(
+    ("invariant", "public"), [(None, False), ("keys", False), ("lengths", True)]
+)
+def test_the_number_of_records_is_public_where_the_lengths_are(
+    invariant: Any, public: bool
+) -> None:
+    """And not where a margin says no more than that there is one group of all records."""
+    margin = dp.polars.Margin(by=[], max_length=50, invariant=invariant)
+    domain = dp.with_margin(dp.domain_of(FRAME.lazy(), infer=True), margin)
+    metric = dp.symmetric_distance()
+    made = ob.make_categorical_counts(domain, metric, **TOWN, size=27 if public else None)
+    assert made.output_domain.descriptor.size == (27 if public else None)
+    with pytest.raises(ValueError, match="size="):
+        ob.make_categorical_counts(domain, metric, **TOWN, size=None if public else 27)
+
+
 # --- bounds and maps
 
 
