@@ -172,8 +172,8 @@ def smallest_scale(
             refused = (scale, logarithm)
             if scale >= SCALES[1]:
                 raise ValueError(
-                    f"mechanism={setting.mechanism!r}: its privacy loss exceeds what"
-                    " is asked for at every scale; choose another mechanism or a larger loss."
+                    f"mechanism={setting.mechanism!r}: its privacy loss exceeds what is asked for"
+                    f" at every scale; {_remedy(value)}."
                 )
         if allowed and (
             allowed[1] >= -slack
@@ -184,6 +184,16 @@ def smallest_scale(
         scale = min(max(_next(allowed, refused, scale, value, step, slack), SCALES[0]), SCALES[1])
         candidate = candidate.changed(scale=scale)
     return found
+
+
+def _remedy(value: float) -> str:
+    """What to do where the loss at the largest scale is still `value` of what is asked for."""
+    if math.isinf(value):
+        return (
+            "choose another mechanism, such as LaplaceParameters. One that needs a δ has no finite"
+            " loss without it: give epsilon and delta"
+        )
+    return "choose another mechanism or a larger loss, a larger δ where it needs one"
 
 
 def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, slack: float) -> float:
@@ -201,6 +211,11 @@ def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, sla
                 if abs(value - 1) > 2.0**-48
                 else 1 + 2.0**-52
             )
+        # And further each time: a loss that hardly depends on the scale, as relative to a δ near 1,
+        # would be followed without end.
+        if step > 4:
+            least = math.exp(min(slack * 4.0 ** (step - 5), 8.0))
+            factor = max(factor, least) if value > 1 else min(factor, 1 / least)
         return scale * factor
     (high, below), (low, above) = allowed, refused
     if step % 4 == 3 or not (math.isfinite(below) and math.isfinite(above)):

@@ -95,4 +95,15 @@ class GaussianPair:
         # The function is at most the density, and at most that times mu (x - a), largest at:
         at = (a + math.sqrt(a**2 + 4)) / 2
         peak = min(math.exp(-(max(a, 0.0) ** 2) / 2), math.exp(-(at**2) / 2) * mu * (at - a))
-        return float(upper - lower + upper * _CANCELLED + peak / (t * math.sqrt(2 * math.pi)))
+        integral = min(upper - lower + upper * _CANCELLED, mu * _expected_excess(a))
+        return float(integral + peak / (t * math.sqrt(2 * math.pi)))
+
+
+def _expected_excess(a: float) -> float:
+    """`E[(X - a)+]` of a standard normal X. As `1 - exp(-y) <= y`, it bounds the integral with
+    nothing cancelled where mu is small.
+    """
+    density, root = math.exp(-(a**2) / 2), math.sqrt(2 * math.pi)
+    if a > 0:
+        return float(density * (1 / root - a * erfcx(a / math.sqrt(2)) / 2))
+    return float(density / root - a * ndtr(-a))

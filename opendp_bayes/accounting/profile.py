@@ -3,6 +3,7 @@ the loss that constructors and calibrations use, with or without δ.
 """
 
 import math
+import sys
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -41,20 +42,21 @@ def feasible_loss(
     """Return the loss that the constructors use: `exact_loss` where it takes at most a few seconds,
     otherwise the proven bound.
 
-    With `delta > 0`, `epsilon` and `delta` of the result hold together. Without `renyi`, `rho`
-    follows from the range alone, which takes less time.
+    With `delta > 0`, `epsilon` and `delta` of the result hold together; it is the loss that a
+    calibration to `delta` compares. Without `renyi`, `rho` follows from the range alone, which
+    takes less time.
     """
-    if accounting == "proven" or not setting.is_accounted:
-        return setting.proven_loss(d_in, delta)
-    loss = loss_within(setting, d_in, FEASIBLE_WORK, renyi)
+    exact = accounting == "exact" and setting.is_accounted
+    loss = loss_within(setting, d_in, FEASIBLE_WORK, renyi) if exact else setting.proven_loss(d_in)
     if not delta or d_in == 0:
         return replace(loss)  # a value that nobody can change for others
-    epsilon, proven = epsilon_at(setting, d_in, delta), setting.proven_loss(d_in, delta)
-    if proven.epsilon < epsilon:
+    proven = setting.proven_loss(d_in, delta)
+    epsilon = epsilon_at(setting, d_in, delta) if exact else epsilon_from_bounds(loss, delta)
+    if epsilon < min(loss.epsilon, proven.epsilon):
+        return replace(loss, epsilon=epsilon, delta=delta)
+    if proven.epsilon < loss.epsilon or math.isinf(loss.epsilon):
         return replace(loss, epsilon=proven.epsilon, delta=proven.delta, method=proven.method)
-    if epsilon >= loss.epsilon:
-        return replace(loss)
-    return replace(loss, epsilon=epsilon, delta=delta)
+    return replace(loss)
 
 
 def privacy_profile(
@@ -122,7 +124,7 @@ class PrivacyProfile:
         return float(deltas) if deltas.ndim == 0 else deltas
 
     def epsilon(self, delta: float) -> float:
-        """An ε, the smallest up to 1e-11 of `loss.epsilon`, whose δ is at most `delta`, from 0 to
+        """An ε, the smallest up to a part of 1e-11 of itself, whose δ is at most `delta`, from 0 to
         1; infinite if there is none.
         """
         if not 0 <= delta <= 1:
@@ -149,10 +151,15 @@ def epsilon_at(setting: Setting, d_in: int, delta: float) -> float:
     low = largest  # where the profile is zero or small; the root is bracketed by 0 and this
     if excess(low) > 0:
         return largest
-    step = 1e-11 * largest
-    epsilon = float(scipy.optimize.brentq(excess, 0.0, low, xtol=step, rtol=1e-13, maxiter=200))
+    # Relative to the root itself: a small ε may have been asked for, and is to be met.
+    epsilon = float(
+        scipy.optimize.brentq(
+            excess, 0.0, low, xtol=sys.float_info.min, rtol=1e-12, maxiter=200, disp=False
+        )
+    )
+    step = max(1e-11 * epsilon, math.ulp(0.0))
     while delta_at(setting, d_in, epsilon) > delta:
-        epsilon = min(epsilon + step, largest)
+        epsilon, step = min(epsilon + step, largest), 2 * step
     return epsilon
 
 
@@ -203,3 +210,17 @@ def delta_from_bounds(loss: PrivacyLoss, epsilon: float) -> float:
         return min(1.0, pure * float(_ROUNDING))
     spread = math.exp(loss.range / 2) * -math.expm1((epsilon - loss.range) / 2)
     return min(1.0, min(pure, spread**2 / math.expm1(loss.range)) * float(_ROUNDING))
+
+
+def epsilon_from_bounds(loss: PrivacyLoss, delta: float) -> float:
+    """The smallest ε, up to a part of 1e-11 of itself, whose `delta_from_bounds` is at most
+    `delta`; infinite if there is none.
+    """
+    if math.isinf(loss.epsilon):
+        return math.inf
+    if delta_from_bounds(loss, 0.0) <= delta:
+        return 0.0
+    low, high = 0.0, loss.epsilon
+    while high - low > 1e-11 * high and low < (middle := low + (high - low) / 2) < high:
+        low, high = (low, middle) if delta_from_bounds(loss, middle) <= delta else (middle, high)
+    return high

@@ -277,8 +277,8 @@ def test_refuses_a_mechanism_without_a_bound() -> None:
         ValueError,
         match=(
             r"^mechanism=HellingerExponential\(scale=1\.0, sensitivity='local'\): its privacy loss"
-            r" exceeds what is asked for at every scale; choose another mechanism"
-            r" or a larger loss\."
+            r" exceeds what is asked for at every scale; choose another mechanism,"
+            r" such as LaplaceParameters\."
         ),
     ):
         calibrate(

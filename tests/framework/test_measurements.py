@@ -166,20 +166,22 @@ def test_delta_is_used_and_never_exceeded(name, delta):
     assert epsilon < profile.loss.epsilon or not delta
 
 
-def test_proven_accounting_uses_delta_where_its_proof_does():
-    beta = ob.SmoothHellingerExponential(40.0, beta=0.5)
+def test_proven_accounting_uses_delta_by_the_proof_or_by_the_pure_bound():
+    size = 500
+    beta = ob.SmoothHellingerExponential(0.3, beta=0.05)
     spent = (
-        posterior()
+        posterior(size)
         >> ob.then_smooth_hellinger_exponential(
-            APPROX, 40.0, beta=0.5, delta=0.5, accounting="proven"
+            APPROX, 0.3, beta=0.05, delta=1e-3, accounting="proven"
         )
     ).map(1)
-    loss = beta.proven_loss(1, size=SIZE, prior=np.array(PRIOR), delta=0.5)
+    loss = beta.proven_loss(1, size=size, prior=np.array(PRIOR), delta=1e-3)
     assert spent == (loss.epsilon, loss.delta)
     laplace = posterior() >> ob.then_mechanism(
         APPROX, ob.LaplaceParameters(2.0), delta=0.1, accounting="proven"
     )
-    assert laplace.map(1) == (1.0, 0.0)
+    # Randomized response with ε = 1: (1 - exp(ε - 1)) / (1 + exp(-1)) = δ.
+    assert laplace.map(1) == (pytest.approx(1 + math.log(1 - 0.1 * (1 + math.exp(-1)))), 0.1)
 
 
 @pytest.mark.parametrize("accounting", ["exact", "proven"])

@@ -220,8 +220,10 @@ def _smoothed_measurement(
             f"output_measure={output_measure}: is for {guarantee.size} records and"
             f" {len(guarantee.vertices[0])} categories; the input has {space.size} and {space.k}."
         )
+    # Sampling alone has no loss without a δ; a mechanism that has one states that.
+    delta = ANY_DELTA if isinstance(mechanism, SamplingHistogram) else 0.0
     inner = make_mechanism(
-        input_domain, input_metric, approximate(max_divergence()), mechanism, delta=ANY_DELTA
+        input_domain, input_metric, approximate(max_divergence()), mechanism, delta=delta
     )
 
     def smoothed_map(d_in: int) -> SmoothedLoss:

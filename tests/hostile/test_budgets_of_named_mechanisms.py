@@ -1,0 +1,157 @@
+"""A mechanism asked for by name fits the budget that it is given, or says what to ask for instead:
+built in or from a plugin, under every measure, for δ from the smallest float to just below 1.
+"""
+
+import re
+import warnings
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.accounting import calibration, profile
+from opendp_bayes.mechanisms.setting import Setting
+
+FRAME = pl.LazyFrame({"vote": pl.Series(["a"] * 7 + ["b"] * 3, dtype=pl.Enum(["a", "b"]))})
+SIZE, PRIOR = 10, [1.0, 1.0]
+NEAR_ONE = 1 - 2.0**-53
+BUDGETS: list[dict[str, float]] = [
+    {"epsilon": 1.0},
+    {"epsilon": 1.0, "delta": 1e-6},
+    {"epsilon": 1.0, "delta": 0.5},
+    {"epsilon": 1e-9, "delta": 0.25},
+    {"epsilon": 50.0, "delta": 1e-9},
+    {"epsilon": 1.0, "delta": 0.9999999},
+    {"epsilon": 1.0, "delta": NEAR_ONE},
+    {"epsilon": 1.0, "delta": 5e-324},
+    {"epsilon": 1e-300, "delta": 1e-3},
+    {"rho": 0.1},
+    {"rho": 0.1, "delta": 1e-6},
+]
+#: What a refusal may say: each with something to do.
+REMEDIES = (
+    "choose another mechanism or a larger loss, a larger δ where it needs one.",
+    "One that needs a δ has no finite loss without it: give epsilon and delta.",
+    "has no ε without δ. Give delta as well, or rho; or take another mechanism",
+)
+
+
+def asked(name: str, budget: dict[str, float], **options: Any) -> ob.Release:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        analysis = dp.Context.compositor(
+            data=FRAME,
+            privacy_unit=dp.unit_of(changes=1),
+            privacy_loss=dp.loss_of(**budget),
+            split_evenly_over=1,
+        )
+        return ob.posterior(
+            analysis.query(), "vote", size=SIZE, nulls="a", mechanism=name, **options
+        ).release()
+
+
+def remedied(error: ValueError) -> bool:
+    return any(remedy in str(error) for remedy in REMEDIES)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("name", ["auto", *ob.available_mechanisms()])
+def test_a_mechanism_by_name_fits_its_budget_or_is_refused_with_a_remedy(
+    name: str, budget: dict[str, float]
+) -> None:
+    try:
+        release = asked(name, budget)
+    except ValueError as error:
+        assert remedied(error), str(error)  # noqa: PT017
+        return
+    if "rho" in budget:
+        assert 0 < release.rho <= budget["rho"]
+    else:
+        assert (release.epsilon, release.delta) <= (budget["epsilon"], budget.get("delta", 0.0))
+        assert release.delta <= budget.get("delta", 0.0)
+
+
+@pytest.mark.parametrize("rate", [0.3, 1.0])
+def test_noise_on_a_sample_spends_its_delta(rate: float) -> None:
+    """It is pure: at ε₀ the δ of ε is `(exp(ε₀) - exp(ε)) / (exp(ε₀) + 1)`, so that a δ of a half
+    lets the noise shrink to a half of what ε alone needs.
+    """
+    pure = asked("noisy_sampling_histogram", {"epsilon": 1.0}, rate=rate)
+    spent = asked("noisy_sampling_histogram", {"epsilon": 1.0, "delta": 0.5}, rate=rate)
+    assert spent.mechanism.scale < 0.7 * pure.mechanism.scale
+    assert (spent.epsilon, spent.delta) == (pytest.approx(1.0), 0.5)
+    assert pure.delta == 0
+
+
+def test_a_sample_without_noise_says_that_it_needs_a_delta() -> None:
+    for budget in ({"epsilon": 1.0}, {"rho": 0.1}, {"rho": 0.1, "delta": 1e-6}):
+        with pytest.raises(ValueError, match="no finite loss without it: give epsilon and delta"):
+            asked("sampling_histogram", budget)
+    with pytest.raises(ValueError, match="a larger δ where it needs one"):
+        asked("sampling_histogram", {"epsilon": 1.0, "delta": 1e-6})
+    assert asked("sampling_histogram", {"epsilon": 1.0, "delta": 0.1}).delta == 0.1
+
+
+@pytest.mark.parametrize("accounting", ["exact", "proven"])
+@pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-6, 0.5, 0.9999999, NEAR_ONE])
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-9, 1.0, 50.0])
+def test_what_is_calibrated_has_the_loss_that_was_asked_for(
+    epsilon: float, delta: float, accounting: Any
+) -> None:
+    for name in ob.available_mechanisms():
+        kind = ob.load_mechanism(name)
+        budget = {"epsilon": epsilon, "delta": delta}
+        try:
+            found = ob.calibrate(
+                kind(scale=1.0), size=SIZE, prior=PRIOR, accounting=accounting, tune=False, **budget
+            )
+        except ValueError as error:
+            assert remedied(error), str(error)  # noqa: PT017
+            continue
+        loss = profile.feasible_loss(
+            Setting.of(found, SIZE, PRIOR), d_in=1, delta=delta, accounting=accounting
+        )
+        assert loss.epsilon <= epsilon, (found, loss)
+        assert loss.delta <= delta, (found, loss)
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-12, 0.5, 0.9999999, NEAR_ONE])
+def test_a_plan_is_made_at_every_delta(delta: float) -> None:
+    found = ob.plan(size=SIZE, prior=PRIOR, epsilon=1.0, delta=delta)
+    losses = [row.loss for row in found.rows if row.loss is not None]  # others say why not
+    assert losses
+    assert all(loss.delta <= delta and loss.epsilon <= 1 for loss in losses)
+
+
+def test_a_delta_of_zero_or_one_is_refused_before_anything_is_computed() -> None:
+    for delta in (0.0, 1.0, 1.5, -1e-9, float("nan")):
+        with pytest.raises(ValueError, match=rf"delta={re.escape(repr(delta))}: must be between"):
+            ob.calibrate(
+                ob.LaplaceParameters(1.0), size=SIZE, prior=PRIOR, epsilon=1.0, delta=delta
+            )
+
+
+def test_a_search_that_only_follows_the_loss_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: relative to a δ near 1 the loss hardly depends on the scale."""
+
+    def following(_allowed: Any, _refused: Any, scale: float, value: float, *_: Any) -> float:
+        steps.append(scale)
+        if len(steps) > 200:
+            raise OverflowError
+        return scale * value * (1 + 1e-9)
+
+    steps: list[float] = []
+    monkeypatch.setattr(calibration, "_next", following)
+    with pytest.raises(OverflowError):
+        ob.calibrate(
+            ob.GaussianParameters(1.0), size=SIZE, prior=PRIOR, epsilon=1.0, delta=0.9999999
+        )
+
+
+def test_a_map_that_does_not_use_its_delta_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control."""
+    monkeypatch.setattr(profile, "epsilon_from_bounds", lambda loss, delta: loss.epsilon)
+    with pytest.raises(Exception, match="unknown ordering between"):
+        asked("noisy_sampling_histogram", {"epsilon": 1.0, "delta": 0.5})
