@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from opendp_bayes.results.survey import Survey
 
 _STANDARD_INPUT = Path("-")
+#: Workbooks hold texts as texts: no formulas, and no links, which open what a label names.
+_WORKBOOK = {"strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
+#: What makes a spreadsheet take a text for a formula, at its beginning or after what may divide it
+#: into cells. The last four are signs of full width; a number is none.
+_FORMULA = "^ *[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]"
+_INNER_FORMULA = "([;\t\r\n|] *)([=+@\uff1d\uff0b\uff0d\uff20-])"
+_NUMBER = r"^[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?$"
 #: How the library says that the mechanism of an installed package is to be loaded.
 _LOADED = re.compile(r"call load_mechanism\('(.*?)'\) first")
 
@@ -82,7 +89,9 @@ def show(
 
     FILE is what `opendp-bayes release` wrote with --output or printed with --json, or what
     `to_json` of a release or a survey returned. The table of --json, --csv and --xlsx is that of
-    `to_frame`: numbers in full, a row for each category, group and question.
+    `to_frame`: numbers in full, a row for each category, group and question. In --csv, which
+    spreadsheets open, an apostrophe stands before a label that would be a formula; --json has every
+    label as it is.
 
     Exit code: 0 if it was shown, 2 for wrong options or a file that is no release.
 
@@ -175,13 +184,33 @@ def _write(table: "pl.DataFrame", option: str, path: Path | None) -> None:
     new, content = NewFile(path, option), BytesIO()
     try:
         if option == "--csv":
-            table.write_csv(content)
+            _as_text(table).write_csv(content, quote_style="non_numeric")
         else:
-            table.write_excel(content, autofit=True, float_precision=6)
+            from xlsxwriter import Workbook
+
+            with Workbook(content, _WORKBOOK) as book:
+                table.write_excel(book, autofit=True, float_precision=6)
         with written(path):
             new.write(content.getvalue())
     finally:
         new.close()
+
+
+def _as_text(table: "pl.DataFrame") -> "pl.DataFrame":
+    """The table with an apostrophe before what a spreadsheet would carry out: in a cell of text, or
+    in a part of it that may become a cell, a sign that begins a formula. Numbers stay.
+    """
+    import polars as pl
+    import polars.selectors as cs
+
+    def safe(texts: pl.Expr) -> pl.Expr:
+        marked = texts.str.replace_all(_INNER_FORMULA, "${1}'${2}").str.replace(_FORMULA, "'${0}")
+        return pl.when(texts.str.contains(_NUMBER)).then(texts).otherwise(marked)
+
+    labels = cs.string() | cs.categorical() | cs.enum()
+    headings = pl.select(safe(pl.lit(pl.Series(table.columns)))).to_series()
+    named = dict(zip(table.columns, headings, strict=True))
+    return table.with_columns(safe(labels.cast(pl.String))).rename(named)
 
 
 def _content(file: Path) -> bytes:

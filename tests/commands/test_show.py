@@ -65,7 +65,11 @@ def test_tables_hold_the_numbers_in_full(saved, survey, tmp_path, name, kind):
     wanted = kind.from_json(file.read_bytes()).to_frame(0.5)
     table = tmp_path / "table.csv"
     shown = run("show", file, "--level", 0.5, "--csv", table, "--json")
-    assert pl.read_csv(table, schema=wanted.schema).equals(wanted)
+    # But for a label that is a formula, which has an apostrophe there (`tests/hostile`).
+    texts = pl.read_csv(table, schema=wanted.schema).with_columns(
+        pl.col(pl.String).str.strip_prefix("'")
+    )
+    assert texts.equals(wanted)
     assert json.loads(shown) == wanted.to_dicts()
 
 

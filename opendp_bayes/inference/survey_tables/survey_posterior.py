@@ -207,8 +207,9 @@ class SurveyPosterior:
         seed: int | None = None,
     ) -> list[Path]:
         """Write the frames of `synthetic` to files of a `format` in a folder, one at a time, so
-        that no more than one is held; returns the paths. Raises `FileExistsError` for a file that
-        is there already.
+        that no more than one is held; returns the paths. Files of CSV hold every label as it is,
+        also one that a spreadsheet would take for a formula. Raises `FileExistsError` for a file
+        that is there already.
         """
         as_choice(format, "format", get_args(Format))
         made = self._copies(copies, kind, size, seed)
