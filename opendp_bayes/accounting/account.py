@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from opendp_bayes.mathematics.rounding import round_down, round_up
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import depth_told, told
 
 VERSION = 1
 #: How every line begins, and so the part of one that a crash left.
@@ -236,7 +236,8 @@ def _entries(text: bytes) -> Iterator[tuple[int, Entry | None]]:
         if not whole and (not line or line.isspace()):
             continue
         try:
-            version = msgspec.json.decode(whole, type=_Version).ledger
+            with depth_told(f"line {number}", LedgerError):
+                version = msgspec.json.decode(whole, type=_Version).ledger
         except (msgspec.DecodeError, UnicodeDecodeError):
             if not (whole.startswith(_START) or _START.startswith(whole)):
                 raise LedgerError(

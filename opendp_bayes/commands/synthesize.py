@@ -72,8 +72,8 @@ def synthesize(
     All tables are estimated together, as with `joint = true` in a report. Every copy is another
     draw from what is known of the records, so that an analysis of all copies knows its error
     (combine_estimates in Python). More copies of an earlier run cost nothing: name its
-    releases.json, or the .json of a report, instead of SPEC.toml. Copies are data: those of CSV hold
-    every label as it is, also one that a spreadsheet would take for a formula.
+    releases.json, or the .json of a report, instead of SPEC.toml. Copies are data: those of CSV
+    hold every label as it is, also one that a spreadsheet would take for a formula.
 
     Exit code: 0 if the copies were made, 1 if a release failed while data was read, 2 for a wrong
     specification or wrong options. It is 3 if the releases were made and a copy could not be

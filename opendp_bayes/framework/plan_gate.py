@@ -28,6 +28,8 @@ from opendp_bayes.framework.plan_values import (
     value_of,
 )
 
+#: Levels of objects and lists of a plan that is looked at, which takes some calls for each.
+_MOST_LEVELS = 220
 #: Comparisons of a limit: on which side the number of a row stands, and on which the limit.
 COMPARED = {"Lt": ("left", "right"), "LtEq": ("left", "right")}
 COMPARED |= {"Gt": ("right", "left"), "GtEq": ("right", "left")}
@@ -54,15 +56,40 @@ def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> No
 
 
 def written(plan: pl.LazyFrame) -> Any:
-    """The plan as polars writes it."""
+    """The plan as polars writes it; `ValueError` for one that it cannot write, or that is too deep
+    to be looked at.
+    """
+    found: Any = None
     try:
         with silenced():  # polars will drop the JSON form; OpenDP pins the version that has it
-            return json.loads(plan.serialize(format="json"))
+            found = json.loads(plan.serialize(format="json"))
+    except RecursionError:
+        pass
     except Exception as error:  # noqa: BLE001 - polars promises no kind
         raise ValueError(
             "query: polars cannot write its plan down, so nobody can see which rows it looks at;"
             f" leave out Python functions and objects. ({type(error).__name__})"
         ) from None
+    if found is None or _is_deep(found):
+        raise ValueError(
+            "query: its plan has steps or functions too deep in each other; must have at most"
+            f" {_MOST_LEVELS} levels, which are some 100 steps, or 70 functions in one expression."
+            " Compute columns in the frame, before the Context is opened."
+        )
+    return found
+
+
+def _is_deep(node: Any) -> bool:
+    """True if more than `_MOST_LEVELS` objects or lists are in each other."""
+    level = [node]
+    for _ in range(_MOST_LEVELS):
+        level = [
+            part
+            for one in level
+            if isinstance(one, (dict, list))
+            for part in (one.values() if isinstance(one, dict) else one)
+        ]
+    return bool(level)
 
 
 def _rows(node: Any, schema: Any, bounded: frozenset[str]) -> Rows:

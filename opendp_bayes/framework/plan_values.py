@@ -141,7 +141,12 @@ def types_of(before: Any, nodes: list[Any]) -> list[pl.DataType]:
             plan = pl.LazyFrame.deserialize(io.StringIO(json.dumps(written)), format="json")
         return plan.collect_schema().dtypes()
     except Exception:  # noqa: BLE001 - polars promises no kind
-        raise RefusedError("an infinite or undefined literal before group_by", "") from None
+        # It also takes at most 128 levels.
+        raise RefusedError(
+            "an infinite or undefined literal before group_by, or some 40 steps and functions in"
+            " each other,",
+            "",
+        ) from None
 
 
 def _column(rows: Rows, name: Any) -> Value:

@@ -5,7 +5,8 @@ warning at the line of theirs that led to it.
 import functools
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from difflib import get_close_matches
 from fractions import Fraction
@@ -18,6 +19,8 @@ import numpy as np
 _LONGEST = 300
 #: The most names that are listed one by one.
 _MOST_NAMES = 20
+#: The most objects and lists in each other that anything this package reads has, some twice over.
+DEEPEST = 16
 _PLAIN = (bool, int, float, complex, str, Fraction, np.generic, date, type, type(None))
 _OURS = ("opendp", "opendp_bayes")
 #: Code between a user's line and a warning: this package, and what computes a property once.
@@ -68,6 +71,20 @@ def meant(given: Any, known: Iterable[Any]) -> str:
     near = [name for name in names if text and name.startswith(text)]
     near = near or get_close_matches(text, names, n=1)
     return f" Did you mean {names[near[0]]!r}?" if near else ""
+
+
+@contextmanager
+def depth_told(what: str, kind: type[ValueError] = ValueError) -> Iterator[None]:
+    """A block that reads what others wrote; raises an error of a `kind` in place of the
+    interpreter's, where that is nested too deep for it.
+    """
+    try:
+        yield
+    except RecursionError:
+        raise kind(
+            f"{what}: has objects or lists too deep in each other; must have at most {DEEPEST}"
+            " levels."
+        ) from None
 
 
 def warn(message: str) -> None:

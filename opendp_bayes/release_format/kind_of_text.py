@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import depth_told, told
 
 #: From the format that a document states to what it is, and what reads it.
 _READERS = {
@@ -68,15 +68,12 @@ def check_kind(text: Any, name: str, version: int) -> int | None:
             " that ends in .json, which `opendp-bayes show` prints."
         )
     try:
-        header = msgspec.json.decode(text, type=_Header)
-        if header.format == name:
-            json.loads(text, object_pairs_hook=_ONCE, parse_int=str)
+        with depth_told("text"):
+            header = msgspec.json.decode(text, type=_Header)
+            if header.format == name:
+                json.loads(text, object_pairs_hook=_ONCE, parse_int=str)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    except RecursionError:
-        raise ValueError(
-            "text: has objects or lists too deep in each other; no package has written it."
-        ) from None
     if header.format != name and header.format in _READERS:
         what, reader = _READERS[header.format]
         raise ValueError(f"format={header.format!r}: is {what}; it is read by {reader}.")

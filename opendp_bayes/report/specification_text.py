@@ -67,6 +67,9 @@ _TO_ADD = {
     "ledger": "add a table [ledger] with path and total",
     "total": "say what may be spent in all, as in total = { epsilon = 3.0 }",
 }
+_TOO_DEEP = "has tables or lists too deep in each other; no specification needs more than 4 levels."
+#: Dots join at most so many names, and none beyond one of these.
+_MOST_DOTS, _BETWEEN_NAMES = 100, re.compile(r"[\n,=\[\]{}]")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -128,9 +131,7 @@ def _document(text: str) -> Any:
         document = _parsed(text)
         _check_texts({**document, "separator": None})  # which may be one, and is never shown
     except RecursionError:
-        raise SpecificationError(
-            "has tables or lists too deep in each other; no specification needs more than 4 levels."
-        ) from None
+        raise SpecificationError(_TOO_DEEP) from None
     return document
 
 
@@ -141,6 +142,9 @@ def _parsed(text: str) -> Any:
             return json.loads(text, object_pairs_hook=once, parse_constant=_refuse)
         except ValueError as error:
             raise SpecificationError(f"is not JSON: {error}") from None
+    # Which takes the square of their number to read the names that dots join.
+    if any(part.count(".") > _MOST_DOTS for part in _BETWEEN_NAMES.split(text)):
+        raise SpecificationError(_TOO_DEEP)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:  # which knows the line

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from opendp_bayes.mathematics.telling import depth_told
 from opendp_bayes.release_format.grouped_document import GroupedReleaseDocument
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
@@ -12,9 +13,12 @@ class _Format(msgspec.Struct):
 
 
 def format_of(text: str | bytes) -> str:
-    """Read the format that a document states; empty where it states none."""
+    """Read the format that a document states; empty where it states none. Raises `ValueError` for
+    one that is nested too deep.
+    """
     try:
-        return msgspec.json.decode(text, type=_Format).format
+        with depth_told("text"):
+            return msgspec.json.decode(text, type=_Format).format
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
 

@@ -9,6 +9,7 @@ from opendp_bayes.display import notebook
 from opendp_bayes.display.sheet import Body, Sheet, Table, columns
 from opendp_bayes.display.wording import at_most, described, guarantee
 from opendp_bayes.extend import as_size
+from opendp_bayes.mathematics.telling import depth_told
 from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.losses import SmoothedDP, SmoothedLoss, loss_of
 from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram, SamplingHistogram
@@ -106,7 +107,8 @@ class SmoothedRelease:
         for kind in (SamplingHistogram, NoisySamplingHistogram):
             load_mechanism(kind.name)
         try:
-            document = json.loads(text)
+            with depth_told("it"):
+                document = json.loads(text)
             if (document["format"], document["version"]) != (_FORMAT, _VERSION):
                 raise ValueError(f"its format is {document['format']!r:.40}")
             rows = vertices(document["distributions"]).tolist()

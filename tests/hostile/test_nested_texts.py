@@ -1,0 +1,186 @@
+"""A text of others that is nested without end is refused at once, by a plain error that says the
+limit, wherever it is read and wherever in it that is.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.accounting.account import LedgerError, accounts_of
+from opendp_bayes.framework import plan_gate
+from opendp_bayes.mathematics.telling import DEEPEST
+from opendp_bayes.report.report_document import Report
+from opendp_bayes.report.specification_text import read_specification
+from opendp_bayes.results.reading_results import format_of, release_from_json
+from opendp_bayes_smoothed.release import SmoothedRelease
+from tests.helpers.command_line import run
+from tests.helpers.releases import promise
+
+RELEASE = ob.Release(
+    drawn=(3, 4, 5, 6),
+    categories=(("a", 1), ("a", 2), ("b", 1), ("b", 2)),
+    prior=(1.0,) * 4,
+    mechanism=ob.LaplaceParameters(1.0, total="private"),
+    promise=promise(None),
+    axes=("letter", "number"),
+)
+SURVEY = ob.Survey(("q",), (RELEASE,))
+FORMATS = (
+    "opendp-bayes release",
+    "opendp-bayes grouped release",
+    "opendp-bayes survey",
+    "opendp-bayes report",
+    "opendp-bayes-smoothed release",
+)
+READERS: dict[str, Callable[[str], Any]] = {
+    "a release": ob.Release.from_json,
+    "groups": ob.GroupedRelease.from_json,
+    "a survey": ob.Survey.from_json,
+    "a report": Report.from_json,
+    "a smoothed release": SmoothedRelease.from_json,
+    "any release": release_from_json,
+    "a format": format_of,
+    "a specification": read_specification,
+    "a ledger": lambda text: accounts_of(text.encode() + b"\n"),
+}
+FIELDS = ("x", "release", "releases", "specification", "distributions", "mechanism", "drawn")
+
+
+def nested(depth: int) -> list[str]:
+    """Lists, objects, and lists that nothing closes."""
+    return ["[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth, "[" * depth]
+
+
+def documents(depth: int) -> list[str]:
+    """Texts with something nested: bare, in a field of every format, and in those of releases."""
+    texts = []
+    for deep in nested(depth):
+        texts += [deep, f'{{"ledger":1,"dataset":{deep}}}', f'{{"ledger":{deep}}}']
+        for name in FORMATS:
+            texts += [
+                f'{{"format":"{name}","version":{version},"{field}":{deep}}}'
+                for version in (1, 2)
+                for field in FIELDS
+            ]
+        for whole in (RELEASE.to_json(), SURVEY.to_json()):
+            fields = json.loads(whole)
+            texts += [json.dumps(fields | {name: "@"}).replace('"@"', deep) for name in fields]
+    return texts
+
+
+@pytest.mark.parametrize("depth", [40, 900, 1500, 100_000])
+@pytest.mark.parametrize("reader", READERS)
+def test_json_is_read_or_refused_by_a_plain_error(reader: str, depth: int) -> None:
+    for text in documents(depth):
+        try:
+            READERS[reader](text)
+        except ValueError as error:
+            assert len(str(error)) < 600  # noqa: PT017
+        else:  # which says only what is stated, and one whose last line may be torn
+            assert reader in ("a format", "a ledger")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_the_error_says_the_limit(reader: str) -> None:
+    text = '{"format": "opendp-bayes survey", "version": 1, "x": ' + "[" * 100_000
+    if reader == "a ledger":
+        text = '{"ledger":1,"dataset":' + "[" * 100_000
+    kind = LedgerError if reader == "a ledger" else ValueError
+    most = "no specification needs more than 4" if reader == "a specification" else DEEPEST
+    with pytest.raises(kind, match=f"too deep in each other; .*{most} levels"):
+        READERS[reader](text)
+
+
+def test_no_document_of_the_package_is_that_deep() -> None:
+    def depth(value: Any) -> int:
+        if isinstance(value, dict):
+            value = list(value.values())
+        return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 0
+
+    assert 4 <= depth(json.loads(SURVEY.to_json())) <= DEEPEST / 2
+
+
+@pytest.mark.parametrize("depth", [40, 900, 1500, 50_000])
+def test_toml_is_refused_at_once(depth: int) -> None:
+    """Names that dots join took the square of their number: 117 s for 50 000."""
+    names = ".".join("a" * depth)
+    texts = {
+        "lists": f"x = {'[' * depth}{']' * depth}",
+        "an open list": f"x = {'[' * depth}",
+        "tables": f"x = {'{a=' * depth}1{'}' * depth}",
+        "both": f"x = {'[{a=' * depth}1{'}]' * depth}",
+        "names": f"{names} = 1",
+        "quoted names": f"{'.'.join([chr(34) + 'a' + chr(34)] * depth)} = 1",
+        "names within": f"x = {{ {names} = 1 }}",
+        "a table": f"[{names}]\nx = 1",
+        "tables of a list": f"[[columns.{names}]]\nx = 1",
+    }
+    for name, text in texts.items():
+        start = time.perf_counter()
+        with pytest.raises(ValueError, match=r".") as refused:
+            read_specification(text)
+        assert len(str(refused.value)) < 600, name
+        assert time.perf_counter() - start < 5, name
+
+
+def test_a_specification_may_have_dots() -> None:
+    """Negative control: decimals, texts and names with dots in them are no nesting."""
+    prior = ", ".join(["0.5"] * 2000)
+    text = (
+        f'title = "A. B. C."\n[privacy]\nepsilon = 1.5\n[columns."a.b"]\n'
+        f"categories = [{', '.join(map(str, range(2000)))}]\n"
+        f'[[results]]\ncolumn = "a.b"\nprior = [{prior}]\n'
+    )
+    assert len(read_specification(text).columns["a.b"].categories) == 2000
+
+
+@pytest.mark.parametrize("command", ["show", "report", "run", "ledger"])
+def test_the_commands_say_so_too(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "deep.json"
+    file.write_text('{"format": "opendp-bayes survey", "ledger": 1, "x": ' + "[" * 100_000)
+    more = ["-o", tmp_path / "out"] if command == "report" else []
+    more += ["--dry-run"] if command == "run" else []
+    assert "too deep in each other" in run(command, file, *more, code=2)
+
+
+def deep_query(depth: int, kind: str) -> Any:
+    frame = pl.LazyFrame({"v": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"])), "i": [1, 2]})
+    query = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    ).query()
+    if kind == "steps":
+        for _ in range(depth):
+            query = query.with_columns(pl.col("i") + 1)
+        return query
+    expression = pl.col("i")
+    for _ in range(depth):
+        expression = expression + 1 if kind == "operators" else expression.fill_null(0)
+    return query.with_columns(expression.alias("i"))
+
+
+@pytest.mark.parametrize("kind", ["steps", "operators", "functions"])
+def test_a_plan_is_looked_at_or_refused_by_its_depth(kind: str) -> None:
+    assert ob.posterior(deep_query(30, kind), "v", nulls="a").resolve()
+    if kind == "functions":  # polars reads 128 levels of a plan, to say what type each has
+        with pytest.raises(ValueError, match="or some 40 steps and functions in each other,"):
+            ob.posterior(deep_query(60, kind), "v", nulls="a")
+    for depth in (130, 300, 800):
+        with pytest.raises(ValueError, match="too deep in each other; must have at most 220"):
+            ob.posterior(deep_query(depth, kind), "v", nulls="a")
+
+
+def test_a_plan_without_the_limit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control."""
+    monkeypatch.setattr(plan_gate, "_is_deep", lambda node: False)
+    with pytest.raises(RecursionError):
+        ob.posterior(deep_query(400, "steps"), "v", nulls="a")
