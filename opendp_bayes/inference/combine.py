@@ -13,6 +13,7 @@ from opendp_bayes.inference.convolution.different_records import DifferentRecord
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.engines.engine import Engine, Listed
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
+from opendp_bayes.inference.levels.nested_tables import check_sums
 from opendp_bayes.inference.levels.nesting import Columns, likely_columns, nested_parts
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_envelope, check_same_records
@@ -134,8 +135,9 @@ def posterior_of_tables(
     Parameters
     ----------
     tables : releases by name.
-    columns : that each one counts; by default the axes of a joint table, of a release of one column
-        its name, and of merged categories those of the table whose labels they merge.
+    columns : that each one counts; by default the axes of a joint table and of a release of one
+        column its name. Where categories are merged, tables of the same labels are of one column
+        then, and refused where they differ by more than their noise explains.
     draws_may_agree : whether two releases of one table that drew the same are two draws.
 
     Where merged categories, or cells of a joint table that leaves some out, are sums of those of
@@ -152,6 +154,8 @@ def posterior_of_tables(
     parts = nested_parts(tables, likely_columns(tables) if columns is None else columns)
     if parts is not None:
         check_tables(list(tables.items()), draws_may_agree)
+        if columns is None:
+            check_sums(tables, parts)
         return LevelsPosterior(tables, parts)
     return survey_posterior(tables, draws_may_agree=draws_may_agree)
 

@@ -9,10 +9,13 @@ import numpy as np
 from opendp_bayes.inference.levels.weights import Look
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.release_format.data import ReleasedData
 
 #: Beyond what was drawn a private number of records may be so many scales of the noise larger.
 _BEYOND = 60.0
+#: Standard deviations of the noise between counts that are the same, added for one of them.
+_FAR = 12.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +90,32 @@ class NestedTables:
             beyond = _BEYOND * noisy.noise.scale * np.sqrt(drawn.size) + _BEYOND
             most.append(int(np.maximum(drawn, 0).sum() + beyond) if noisy.is_complete else 0)
         return max(most)
+
+
+def check_sums(releases: Mapping[str, ReleasedData], parts: Mapping[str, Integers]) -> None:
+    """Raise `ValueError` for two releases, one of parts of the other or of the same counts, that
+    differ by more than their noise explains: they are of other columns, or of other records.
+
+    Over m counts, that is a root mean square of more than `1 + 12 / sqrt(m)` standard deviations,
+    which Laplace noise alone has once in ten million.
+    """
+    names = sorted(parts, key=lambda name: -releases[name].k)
+    for one, other in itertools.pairwise(names):
+        fine, coarse = (noise_of(f"tables[{n!r}]", releases[n]) for n in (one, other))
+        if not (fine.is_complete and coarse.is_complete):
+            continue
+        above = np.empty(fine.drawn.size, dtype=np.int64)
+        above[parts[one]] = parts[other]
+        added = np.bincount(above)
+        shift = [float(np.mean(each.noise.kinks or [0])) for each in (fine, coarse)]
+        away = np.bincount(above, fine.drawn - shift[0]) - coarse.drawn + shift[1]
+        width = added * typical_std(fine.noise) ** 2 + typical_std(coarse.noise) ** 2
+        if np.sqrt(np.mean(away**2 / width)) > 1 + _FAR / np.sqrt(added.size):
+            raise ValueError(
+                f"tables[{one!r}], tables[{other!r}]: have the same labels, and counts that differ"
+                " by more than their noise explains; give tables of one column of the same records"
+                " alone, with nulls and unknown values counted alike."
+            )
 
 
 def _same(one: Integers, other: Integers) -> bool:

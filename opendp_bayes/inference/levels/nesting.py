@@ -61,16 +61,28 @@ def nested_parts(
 
 
 def likely_columns(tables: Mapping[str, Counted]) -> dict[str, Columns]:
-    """The columns that tables count, as far as their names and labels tell: one column has the name
-    of its table, and merged categories are of the table whose labels they merge, if there is one.
+    """The columns that tables count, as far as their names and labels tell: those of a joint table,
+    and of one column its name. Tables of the same labels, merged or not, are of one column,
+    unless several joint tables, or variables of them, have these labels.
     """
-    found = {name: one.axes or (name,) for name, one in tables.items()}
-    labels = {name: set(map(identity, _atoms(one))) for name, one in tables.items()}
-    for name, release in tables.items():
+    axes = {axis for one in tables.values() for axis in one.axes}
+    labels = {name: frozenset(map(identity, _atoms(one))) for name, one in tables.items()}
+    known = {
+        name: one.axes or (name,)
+        for name, one in tables.items()
+        if one.axes or (name in axes and not one.parts)
+    }
+    found = {}
+    for name in tables:
         alike = [other for other in tables if labels[other] == labels[name]]
-        whole = [other for other in alike if not tables[other].parts]
-        if release.parts and len(whole) < 2:
-            found[name] = found[whole[0]] if whole else (alike[0],)
+        named = {known[other] for other in alike if other in known}
+        plain = min(alike, key=lambda other: bool(tables[other].parts))
+        if name in known:
+            found[name] = known[name]
+        elif len(named) == 1:
+            found[name] = named.pop()
+        else:
+            found[name] = (name if named else plain,)
     return found
 
 
