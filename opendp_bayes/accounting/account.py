@@ -4,6 +4,7 @@ A ledger is a text of JSON lines. A line sets the total of a data set or says wh
 the last total counts. Order is that of the lines, whatever their times say.
 """
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,10 +15,12 @@ import msgspec
 
 from opendp_bayes.mathematics.rounding import round_down, round_up
 from opendp_bayes.mathematics.telling import depth_told, told
+from opendp_bayes.mathematics.validation import each_once
 
 VERSION = 1
 #: How every line begins, and so the part of one that a crash left.
 _START = b'{"ledger":'
+_ONCE = each_once("", "nobody knows which of the two holds, so keep the larger")
 #: A line stays so short that it is written in one piece, and a table of them readable.
 LONGEST = 200
 Kind = Literal["epsilon", "rho"]
@@ -53,9 +56,12 @@ class Loss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
     @property
     def is_sound(self) -> bool:
-        """True if there is ε or ρ, not both, and neither they nor δ are negative or infinite."""
+        """True if there is ε or ρ, not both, and neither they nor δ are negative, not even -0.0,
+        or infinite.
+        """
         one = (self.epsilon is None) != (self.rho is None)
-        return one and 0 <= self.value < math.inf and 0 <= self.delta < 1
+        positive = all(math.copysign(1, number) > 0 for number in (self.value, self.delta))
+        return one and positive and 0 <= self.value < math.inf and 0 <= self.delta < 1
 
     def within(self, kind: Kind) -> tuple[Fraction, Fraction] | None:
         """The loss in ε or in ρ, and its δ, exactly; None where a ρ has no ε to be added.
@@ -197,7 +203,7 @@ def accounts_of(text: bytes) -> dict[str, Account]:
 
     A line that a crash cut off counts as all that was left of every data set before it, until a
     later line sets a higher total. Raises `LedgerError`, with the number of the line, for anything
-    else that this package does not write.
+    else that this package does not write, a name twice in one object among them.
     """
     accounts: dict[str, Account] = {}
     for number, entry in _entries(text):
@@ -259,11 +265,15 @@ def _entry(number: int, line: bytes) -> Entry:
         entry = msgspec.json.decode(line, type=Entry)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LedgerError(f"line {number}: is no line of a ledger: {error}.") from None
+    try:
+        json.loads(line, object_pairs_hook=_ONCE, parse_int=str)
+    except ValueError as error:
+        raise LedgerError(f"line {number}: {error}") from None
     losses = [loss for loss in (entry.total, entry.spent) if loss is not None]
     if len(losses) != int(not entry.refused) or not all(loss.is_sound for loss in losses):
         raise LedgerError(
             f"line {number}: must have either total or spent, with either epsilon or rho, finite"
-            " and at least 0, and a delta below 1 if any, or else refused."
+            " and at least 0, not -0.0, and a delta below 1 if any, or else refused."
         )
     return entry
 

@@ -1,17 +1,16 @@
 """`Ledger`: what was spent on which data set, in a file that is kept across runs.
 
 An entry is on the disk before its release is handed out, so that whatever a crash leaves behind
-counts at least what was handed out. A lock beside the file lets one release happen at a time.
+counts at least what was handed out. The lock of the file lets one release happen at a time.
 """
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
 from opendp.mod import Metric
 
 from opendp_bayes.accounting.account import (
@@ -23,13 +22,13 @@ from opendp_bayes.accounting.account import (
     Loss,
     accounts_of,
     as_name,
-    line_of,
 )
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.ledger_sheet import ledger_sheet
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.framework.budget import unit_in_words
-from opendp_bayes.framework.interrupts import deferred_interrupts, interruptible
+from opendp_bayes.framework.interrupts import deferred_interrupts
+from opendp_bayes.framework.ledger_file import locked, text_of
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive
 
@@ -55,8 +54,9 @@ class Ledger:
     is lost to rounding. A ledger in ρ takes ε too, as ε²/2. All losses of a data set are for one
     privacy unit.
 
-    A release holds the lock of the file, `path` with `.lock` behind it, from before its data are
-    read until its entry is on the disk. Others wait; Ctrl-C ends the wait.
+    A release holds the file locked from before its data are read until its entry is on the disk.
+    Others wait; Ctrl-C ends the wait. Whatever name leads to the file, it is one ledger; a copy of
+    it is another, with the same rest.
 
     Raises `LedgerError`, a `ValueError`, for a file that cannot be used, and `ValueError` or
     `TypeError` for arguments that do not fit it.
@@ -91,14 +91,12 @@ class Ledger:
             if words:
                 self._account(accounts).check_unit(words)
             return
-        with _locked(self.path):
-            text = _text(self.path) if self.path.exists() else b""
-            accounts = _accounts_of(self.path, text)
+        with locked(self.path, new=True) as file:
+            accounts = _accounts_of(self.path, file.text)
             self.dataset = given or self._only(accounts) or as_name(self.path.stem, "dataset")
             known = accounts.get(self.dataset)
             if known is None:
-                entry = Entry(VERSION, _now(), self.dataset, total=total, unit=words)
-                self._append(entry, text)
+                file.append(Entry(VERSION, _now(), self.dataset, total=total, unit=words))
                 return
             if words:
                 known.check_unit(words)
@@ -142,15 +140,14 @@ class Ledger:
         Raises `ValueError` for a total that is missing or in the other of the two.
         """
         total = _as_total(epsilon, rho, delta)
-        with _locked(self.path):
-            text = _text(self.path)
-            account = self._account(_accounts_of(self.path, text))
+        with locked(self.path) as file:
+            account = self._account(_accounts_of(self.path, file.text))
             if total is None or total.kind != account.total.kind:
                 raise ValueError(
                     f"{account.total.kind}=None: must be given, because {self.path} keeps"
                     f" {self.dataset!r} in it."
                 )
-            self._append(Entry(VERSION, _now(), self.dataset, total=total), text)
+            file.append(Entry(VERSION, _now(), self.dataset, total=total))
 
     def check(self, loss: Loss, unit: str) -> None:
         """Raise `LedgerError` where a release of this loss would be refused now."""
@@ -164,20 +161,16 @@ class Ledger:
         where the entry cannot be written: then the release is not to be handed out. Nothing is
         entered where the block fails.
         """
-        with deferred_interrupts(), _locked(self.path):
-            text = _text(self.path)
-            self._account(_accounts_of(self.path, text)).check(loss, unit)
+        with deferred_interrupts(), locked(self.path) as file:
+            self._account(_accounts_of(self.path, file.text)).check(loss, unit)
             yield
-            entry = Entry(VERSION, _now(), self.dataset, spent=loss, unit=unit, note=self.note)
-            self._append(entry, text)
+            file.append(Entry(VERSION, _now(), self.dataset, spent=loss, unit=unit, note=self.note))
 
     def enter_refusal(self) -> None:
         """Enter that a release was refused after its data were read, which spends nothing."""
-        with deferred_interrupts(), _locked(self.path):
-            text = _text(self.path)
-            self._account(_accounts_of(self.path, text))
-            entry = Entry(VERSION, _now(), self.dataset, refused=True, note=self.note)
-            self._append(entry, text)
+        with deferred_interrupts(), locked(self.path) as file:
+            self._account(_accounts_of(self.path, file.text))
+            file.append(Entry(VERSION, _now(), self.dataset, refused=True, note=self.note))
 
     def sheet(self) -> Sheet:
         """Table of the data set's entries, and of what was left after each."""
@@ -190,9 +183,8 @@ class Ledger:
         return notebook.rendered(self.sheet())
 
     def _accounts(self) -> dict[str, Account]:
-        self._check_writable()  # of a file that is not there no lock is left behind
-        with _locked(self.path):
-            return _accounts_of(self.path, _text(self.path))
+        with locked(self.path) as file:
+            return _accounts_of(self.path, file.text)
 
     def _account(self, accounts: dict[str, Account]) -> Account:
         self._named(accounts, self.dataset)
@@ -216,86 +208,13 @@ class Ledger:
             )
         return next(iter(accounts), None)
 
-    def _check_writable(self) -> None:
-        """Raise `LedgerError` where nothing could be appended, before data are read."""
-        with _file_errors(self.path, "opened"), self.path.open("r+b"):
-            pass
-
-    def _append(self, entry: Entry, text: bytes) -> None:
-        """Append a line to the file, which holds this text, and wait until it is on the disk. What
-        a full disk took of it is removed again.
-
-        Raises `LedgerError` where the file holds more or is gone: a lock that somebody removed is
-        none.
-        """
-        is_new = not text
-        line = line_of(entry) if is_new or text.endswith(b"\n") else b"\n" + line_of(entry)
-        with _file_errors(self.path, "written"):
-            new = os.O_CREAT if is_new else 0
-            number = os.open(self.path, os.O_WRONLY | os.O_APPEND | new, 0o666)
-            try:
-                _check_same(self.path, number, text)
-                _write(number, line, len(text))
-            finally:
-                os.close(number)
-            if is_new:
-                _sync_directory(self.path.parent)
-
 
 def read_accounts(path: Path) -> dict[str, Account]:
     """The accounts of all data sets in a file, which need not be writable.
 
     Raises `LedgerError` for a file that is no ledger.
     """
-    with ExitStack() as held:
-        if path.is_file():
-            with suppress(LedgerError):  # a place where nobody writes
-                held.enter_context(_locked(path))
-        return _accounts_of(path, _text(path))
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a ledger during the block."""
-    lock = FileLock(f"{path}.lock")
-    try:
-        with _file_errors(path, "locked"):
-            path.parent.stat()  # the library would make the folder
-            try:
-                with interruptible():
-                    lock.acquire()
-            except NotImplementedError:
-                raise OSError("its file system has no locks") from None
-        _check_one_name(path)
-        yield
-    finally:
-        lock.release()
-
-
-def _check_one_name(path: Path) -> None:
-    """Raise `LedgerError` where a file has hard links: each of its names has a lock of its own, so
-    that two releases at once could spend the same rest.
-    """
-    names = path.stat().st_nlink if path.exists() else 1
-    if names > 1:
-        raise LedgerError(
-            f"ledger {path}: the file has {names} names (hard links), and each has a lock of its"
-            " own, so nothing is released or spent. Remove the others; a symbolic link is safe."
-        )
-
-
-def _check_same(path: Path, number: int, text: bytes) -> None:
-    """Raise `LedgerError` where an open file does not hold what it held when it was locked."""
-    if os.fstat(number).st_size != len(text):
-        raise LedgerError(
-            f"ledger {path}: was written to since it was locked, so what was made meanwhile is not"
-            f" handed out, and nothing is entered. Leave {path}.lock where it is, and ask again."
-        )
-
-
-def _text(path: Path) -> bytes:
-    with _file_errors(path, "opened"):
-        return path.read_bytes()
+    return _accounts_of(path, text_of(path))
 
 
 def _accounts_of(path: Path, text: bytes) -> dict[str, Account]:
@@ -303,45 +222,6 @@ def _accounts_of(path: Path, text: bytes) -> dict[str, Account]:
         return accounts_of(text)
     except LedgerError as error:
         raise LedgerError(f"ledger {path}: {error}") from None
-
-
-def _write(number: int, line: bytes, length: int) -> None:
-    """Write all of a line at the end of a file of this length, or none of it."""
-    try:
-        rest = line
-        while rest:
-            rest = rest[os.write(number, rest) :]
-        os.fsync(number)
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(number, length)
-        raise
-
-
-def _sync_directory(path: Path) -> None:
-    """Let the name of a new file be on the disk, too, where the system can."""
-    with suppress(OSError):
-        number = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
-
-
-@contextmanager
-def _file_errors(path: Path, action: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        advice = (
-            " A ledger is made by giving it a total, as in epsilon=3.0."
-            if isinstance(error, FileNotFoundError) and action == "opened"
-            else ""
-        )
-        raise LedgerError(
-            f"ledger {path}: cannot be {action} ({error.strerror or error}), so nothing is released"
-            f" or spent.{advice}"
-        ) from None
 
 
 def _as_total(epsilon: Any, rho: Any, delta: Any) -> Loss | None:

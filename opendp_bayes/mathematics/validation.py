@@ -4,7 +4,8 @@ argument, its value and the constraint.
 
 import math
 import operator
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -162,3 +163,18 @@ def _as_integer(value: Any, name: str) -> int:
         raise TypeError(
             f"{name}={told(value)}: must be a whole number, not {type(value).__name__}."
         ) from None
+
+
+def each_once(start: str, remedy: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """Make the function from the fields of a JSON object to the object, for `object_pairs_hook`; it
+    raises `ValueError` for a name that is there twice.
+    """
+
+    def made(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(fields)
+        if len(found) < len(fields):
+            (twice, _), *_ = Counter(name for name, _ in fields).most_common(1)
+            raise ValueError(f"{start}{told(twice)} is there twice in one object; {remedy}.")
+        return found
+
+    return made

@@ -3,14 +3,13 @@
 import codecs
 import json
 import re
-from collections import Counter
-from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
 import msgspec
 
-from opendp_bayes.mathematics.telling import depth_told, told
+from opendp_bayes.mathematics.telling import depth_told
+from opendp_bayes.mathematics.validation import each_once
 
 #: From the format that a document states to what it is, and what reads it.
 _READERS = {
@@ -83,21 +82,6 @@ def check_kind(text: Any, name: str, version: int) -> int | None:
             " this; run `pip install --upgrade opendp-bayes`."
         )
     return header.version if header.format == name else None
-
-
-def each_once(start: str, remedy: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Make the function from the fields of a JSON object to the object, for `object_pairs_hook`; it
-    raises `ValueError` for a name that is there twice.
-    """
-
-    def made(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(fields)
-        if len(found) < len(fields):
-            (twice, _), *_ = Counter(name for name, _ in fields).most_common(1)
-            raise ValueError(f"{start}{told(twice)} is there twice in one object; {remedy}.")
-        return found
-
-    return made
 
 
 _ONCE = each_once("text: ", "one of the two is wrong. Ask for the file as it was written")

@@ -12,7 +12,7 @@ import msgspec
 
 from opendp_bayes.accounting.account import Loss
 from opendp_bayes.display.sheet import CONTROLS
-from opendp_bayes.release_format.kind_of_text import each_once
+from opendp_bayes.mathematics.validation import each_once
 from opendp_bayes.report.lines import FieldError, SpecificationError, is_json, located
 from opendp_bayes.report.owner_file import (
     OwnerFile,

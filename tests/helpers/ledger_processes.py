@@ -4,6 +4,7 @@
 holds, and with 1, and a sentence, if it does not.
 """
 
+import fcntl
 import os
 import random
 import resource
@@ -11,12 +12,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 
 from opendp_bayes.accounting.account import LedgerError, Loss
-from opendp_bayes.framework import ledger as module
+from opendp_bayes.framework import ledger_file as module
 from opendp_bayes.framework.ledger import Ledger, read_accounts
 
 STEP, UNIT = Loss(epsilon=0.125), "contributions: 1"
@@ -111,12 +111,55 @@ def restore(path: Path) -> None:
 
 def at_once(folder: Path, number: int, *, broken: bool) -> None:
     """Let processes spend the same total. Broken ones neither lock nor look again."""
+    if broken:
+        module._take = lambda number: None
+        module.LedgerFile._check_same = lambda self: None  # type: ignore[method-assign]
+    spent_together(folder, number)
+
+
+def sabotaged(folder: Path, number: int, *, broken: bool) -> None:
+    """Let processes spend the same total on a slow disk, while another removes a file of locks
+    beside the ledger again and again. Broken ones lock that file.
+    """
+    beside, write = folder / "b.ledger.lock", os.write
+
+    def write_slowly(number: int, line: bytes) -> int:
+        time.sleep(0.005)
+        return write(number, line)
+
+    os.write = write_slowly  # type: ignore[assignment]
+
+    def remove() -> None:
+        while True:
+            beside.unlink(missing_ok=True)
+
+    if broken:
+        locks: dict[int, int] = {}
+
+        def take(number: int) -> None:
+            lock = os.open(beside, os.O_RDWR | os.O_CREAT)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                raise
+            locks[number] = lock
+
+        module._take, module._give = take, lambda number: os.close(locks.pop(number))
+        module.LedgerFile._check_same = lambda self: None  # type: ignore[method-assign]
+    saboteur = forked(remove)
+    try:
+        spent_together(folder, number)
+    finally:
+        os.kill(saboteur, signal.SIGKILL)
+        os.waitpid(saboteur, 0)
+
+
+def spent_together(folder: Path, number: int) -> None:
+    """Let processes spend a total that is enough for 64 releases."""
     path, handed_out = folder / "b.ledger", folder / "handed out"
     handed_out.touch()
     Ledger(path, dataset="data", epsilon=8.0)
-    if broken:
-        module._locked = lambda path: nullcontext()  # type: ignore[assignment]
-        module._check_same = lambda path, number, text: None
     children = [
         forked(lambda: release_until_refused(path, handed_out, broken=False)) for _ in range(number)
     ]
@@ -159,24 +202,32 @@ def _refused(*_: object) -> None:
 
 
 def read_only(folder: Path, number: int, *, broken: bool) -> None:
-    """Refuse a ledger that cannot be written, or a broken one whose lock alone cannot, and read it
-    all the same.
+    """Refuse a ledger that cannot be written, and read it all the same; enter in one that can,
+    where nothing can be written beside it.
     """
     path = folder / "b.ledger"
     Ledger(path, dataset="data", epsilon=8.0)
+    path.chmod(0o666)
     folder.chmod(0o555)
-    path.chmod(0o666 if broken else 0o444)
-    Path(f"{path}.lock").chmod(0o444)
     if os.geteuid() == 0:
         os.seteuid(NOBODY)
-    assert read_accounts(path)["data"].total.epsilon == 8.0
-    action = "locked" if broken else "opened"
-    assert f"cannot be {action} (Permission denied)" in refusal(lambda: Ledger(path))
+    book = Ledger(path)
+    with book.entered(STEP, UNIT):
+        pass
+    assert book.spent == STEP
+    if os.getuid() == 0:
+        os.seteuid(0)
+    path.chmod(0o444)
+    if os.getuid() == 0:
+        os.seteuid(NOBODY)
+    assert read_accounts(path)["data"].spent == STEP
+    assert "cannot be opened (Permission denied)" in refusal(lambda: Ledger(path))
 
 
 if __name__ == "__main__":
     check, where, how_many, *control = sys.argv[1:]
-    checks = {each.__name__: each for each in (kills, at_once, full_disk, read_only)}
+    every = (kills, at_once, sabotaged, full_disk, read_only)
+    checks = {each.__name__: each for each in every}
     try:
         checks[check](Path(where), int(how_many), broken=bool(control))
     except AssertionError as failure:
