@@ -6,7 +6,7 @@ Notebooks bring their own colours, light or dark, and some of them no space betw
 from collections.abc import Iterator
 from html import escape
 
-from opendp_bayes.display.sheet import Body, Cell, Column, Note, Sheet, Table, parts
+from opendp_bayes.display.sheet import Body, Cell, Column, Note, Sheet, Table, parts, shortened
 
 _SPACE = "padding: 0.3em 0.7em"
 _TEXT = (
@@ -27,7 +27,7 @@ def rendered(sheet: Sheet) -> str:
     conclusion.
     """
     paragraph = f'<div style="max-width: 48em; margin: 0.7em 0">{" ".join(_sentences(sheet))}</div>'
-    return f"<div>{''.join(map(_table, sheet.tables))}{paragraph}</div>"
+    return f"<div>{''.join(map(_table, shortened(sheet).tables))}{paragraph}</div>"
 
 
 def _sentences(sheet: Sheet) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _table(table: Table) -> str:
     bodies = "".join(_body(body, table.columns) for body in table.bodies)
     return (
         '<div style="overflow-x: auto"><table style="border-collapse: collapse"><thead'
-        f" {_LINE}><tr>{head}</tr></thead>{bodies}</table></div>"
+        f" {_LINE}><tr>{head}</tr></thead>{bodies}</table>{_text(table.rest)}</div>"
     )
 
 

@@ -15,6 +15,8 @@ PLUG_IN = "#D55E00"
 GREY = "#595959"
 #: Characters of a line of a category's label, and how many more a word may have.
 LINE, _LONGER = 30, 2
+#: Bars, rows or small pictures of one kind that a picture has at most; the first are drawn.
+MOST_DRAWN = 100
 #: Lines of a category's label; the rest is left out.
 _LINES = 3
 
@@ -26,6 +28,11 @@ def pyplot() -> Any:
     except ImportError:
         raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
     return plt
+
+
+def first_of(number: int, what: str) -> str:
+    """Say in brackets that a picture shows the first of so many; empty where it shows all."""
+    return f" (the first {MOST_DRAWN} of {number} {what})" if number > MOST_DRAWN else ""
 
 
 def write_above(ax: "Axes", sentences: str) -> None:

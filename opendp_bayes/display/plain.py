@@ -1,10 +1,10 @@
 """A sheet as text, for a prompt: columns under each other, sentences below."""
 
-from opendp_bayes.display.sheet import Body, Cell, Note, Sheet, Table, parts
+from opendp_bayes.display.sheet import MOST_ROWS, Body, Cell, Note, Sheet, Table, parts, shortened
 
 
-def rendered(sheet: Sheet, rows: int | None = None) -> str:
-    """Everything on the sheet but how to read it; of each table so many `rows` at most.
+def rendered(sheet: Sheet, rows: int = MOST_ROWS) -> str:
+    """Everything on the sheet but how to read it; of its tables so many `rows` at most.
 
     >>> from opendp_bayes.display.sheet import Body, columns
     >>> table = Table(columns("category", "mean"), (Body((("yes", "0.25"), ("no", "0.75"))),))
@@ -15,8 +15,8 @@ def rendered(sheet: Sheet, rows: int | None = None) -> str:
     no        0.75
     """
     lines = [text for text in (sheet.title, sheet.lead) if text]
-    for table in sheet.tables:
-        lines += _lines(table, rows)
+    for table in shortened(sheet, rows).tables:
+        lines += _lines(table)
     lines += map(_note, sheet.notes)
     lines += (f"{name} cannot be used. {reason}" for name, reason in sheet.refused)
     if sheet.conclusion is not None:
@@ -24,10 +24,9 @@ def rendered(sheet: Sheet, rows: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def _lines(table: Table, most: int | None) -> list[str]:
+def _lines(table: Table) -> list[str]:
     heading = [column.heading.replace("\n", " ") for column in table.columns]
-    every = [row for body in table.bodies for row in _rows(body)]
-    rows = every[:most]
+    rows = [row for body in table.bodies for row in _rows(body)]
     widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
     lines = [
         "  ".join(
@@ -36,8 +35,7 @@ def _lines(table: Table, most: int | None) -> list[str]:
         ).rstrip()
         for row in (heading, *rows)
     ]
-    left = len(every) - len(rows)
-    return [*lines, f"and {left} more"] if left else lines
+    return [*lines, table.rest] if table.left else lines
 
 
 def _rows(body: Body) -> list[list[str]]:

@@ -1,15 +1,18 @@
 """Content of a result's display: tables, sentences around them and a verdict, without any layout.
 
-`report.terminal` and `report.notebook` show a sheet; they know no result.
+`terminal`, `notebook` and `plain` show a sheet; they know no result.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal
 
 #: Characters that a terminal takes for commands, those that turn the direction of writing, and
 #: halves of characters, which no file can hold.
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+#: Rows of all tables that a display has room for, and of each in any case; the first are shown.
+MOST_ROWS, _FEWEST_ROWS = 1000, 10
 #: How a text stands out: as a name in code, or by whether it is good news.
 Tone = Literal["code", "good", "bad", "doubtful"]
 
@@ -58,10 +61,18 @@ class Body:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and bodies; the first cell of a row, after the group, names its subject."""
+    """Columns and bodies; the first cell of a row, after the group, names its subject. `left` says
+    how many rows are not shown.
+    """
 
     columns: tuple[Column, ...]
     bodies: tuple[Body, ...]
+    left: int = 0
+
+    @property
+    def rest(self) -> str:
+        """What stands below the rows, where some are not shown; otherwise empty."""
+        return f"and {self.left} more" if self.left else ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +105,29 @@ class Sheet:
     reading: str = ""
     refused: tuple[tuple[str, str], ...] = ()
     conclusion: Conclusion | None = None
+
+
+def shortened(sheet: Sheet, most: int = MOST_ROWS) -> Sheet:
+    """The sheet with the first rows of its tables, as many of each as `most` rows of all allow."""
+    sizes = [sum(len(body.rows) for body in table.bodies) for table in sheet.tables]
+    limit, left = most, most
+    for number, size in enumerate(sorted(sizes)):
+        limit = max(left // (len(sizes) - number), _FEWEST_ROWS)
+        left -= min(size, limit)
+    if max(sizes, default=0) <= limit:
+        return sheet
+    tables = (_cut(table, size, limit) for table, size in zip(sheet.tables, sizes, strict=True))
+    return replace(sheet, tables=tuple(tables))
+
+
+def _cut(table: Table, size: int, limit: int) -> Table:
+    """The first rows of a table of that size."""
+    bodies, left = [], limit
+    for body in table.bodies:
+        rows = tuple(islice(body.rows, left))
+        bodies += [replace(body, rows=rows)] if rows else []
+        left -= len(rows)
+    return replace(table, bodies=tuple(bodies), left=max(size - limit, 0))
 
 
 def columns(*headings: str) -> tuple[Column, ...]:

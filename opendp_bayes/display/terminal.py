@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from opendp_bayes.display.sheet import CONTROLS, Cell, Marked, Note, Sheet, Table, parts
+from opendp_bayes.display.sheet import CONTROLS, Cell, Marked, Note, Sheet, Table, parts, shortened
 
 _TONES = {"code": "", "good": "green", "bad": "bold red", "doubtful": "bold yellow"}
 _WEIGHTS = {"plain": "", "strong": "bold", "faint": "dim"}
@@ -37,7 +37,10 @@ def _pieces(sheet: Sheet) -> Iterator[RenderableType]:
         yield _text(sheet.title, "bold")
     if sheet.lead:
         yield _text(f"{sheet.lead}\n")
-    yield from map(_table, sheet.tables)
+    for table in shortened(sheet).tables:
+        yield _table(table)
+        if table.left:
+            yield _text(table.rest)
     yield from map(_note, sheet.notes)
     if sheet.refused:
         yield from (_text(f"\n{name} cannot be used. {reason}") for name, reason in sheet.refused)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from decimal import ROUND_CEILING, Context, Decimal
 
+from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.promise import Promise
@@ -60,7 +61,7 @@ def prior_said(prior: Sequence[float], *, learned: bool, ordered: Sequence[str] 
         return f"learned from the release{smooth}"
     if len(set(prior)) == 1:
         return f"{prior[0]:.6g} per category"
-    return f"({', '.join(f'{entry:.6g}' for entry in prior)})"
+    return f"({shortly((f'{entry:.6g}' for entry in prior), len(prior))})"
 
 
 def guarantee(promise: Promise) -> str:

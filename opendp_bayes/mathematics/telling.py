@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import date
 from difflib import get_close_matches
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import numpy as np
 _LONGEST = 300
 #: The most names that are listed one by one.
 _MOST_NAMES = 20
+#: The most parts of a `repr`.
+_MOST_PARTS = 100
 #: The most objects and lists in each other that anything this package reads has, some twice over.
 DEEPEST = 16
 _PLAIN = (bool, int, float, complex, str, Fraction, np.generic, date, type, type(None))
@@ -57,6 +60,17 @@ def listed_names(known: Iterable[Any]) -> str:
     if len(names) > _MOST_NAMES:
         names[_MOST_NAMES:] = [f"and {len(names) - _MOST_NAMES} more"]
     return ", ".join(names)
+
+
+def shortly(parts: Iterable[Any], number: int) -> str:
+    """The texts of so many parts with commas; of many the first, and how many others there are.
+
+    >>> shortly(range(1000), 1000)[-12:]
+    'and 900 more'
+    """
+    shown = list(map(str, islice(parts, _MOST_PARTS)))
+    left = number - len(shown)
+    return ", ".join([*shown, f"and {left} more"] if left else shown)
 
 
 def meant(given: Any, known: Iterable[Any]) -> str:

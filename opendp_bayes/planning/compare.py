@@ -10,6 +10,7 @@ import msgspec
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Body, Column, Conclusion, Sheet, Table, columns
 from opendp_bayes.display.wording import at_most, change, described, without_scale
+from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.planning.expected_error import INDIFFERENCE, ExpectedError, mean_error, preferred
@@ -225,8 +226,9 @@ class Plan:
     def __repr__(self) -> str:
         budget = ", ".join(f"{name}={value:.6g}" for name, value in self.budget.items())
         size = f"size={self.size}" if self.size is not None else f"guess_size={self.records}"
+        prior = shortly(self.prior, len(self.prior))
         return (
-            f"Plan({size}, prior={list(self.prior)}, {budget}, recommended={self.recommended!r},"
+            f"Plan({size}, prior=[{prior}], {budget}, recommended={self.recommended!r},"
             f" rows={len(self.rows)})"
         )
 

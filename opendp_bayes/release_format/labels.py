@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from opendp_bayes.mathematics.telling import listed_names, meant
+from opendp_bayes.mathematics.telling import listed_names, meant, shortly
 
 #: What the category of values that are no other category is called, where it has no other name.
 OTHER = "other"
@@ -131,7 +131,8 @@ class ByLabel(Mapping[K, T]):
         return len(self._items)
 
     def __repr__(self) -> str:
-        return repr(dict(self._items.values()))
+        texts = (f"{label!r}: {value!r}" for label, value in self._items.values())
+        return f"{{{shortly(texts, len(self))}}}"
 
 
 def absent(label: Any, labels: Iterable[Any], kind: tuple[str, str]) -> KeyError:

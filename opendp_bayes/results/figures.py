@@ -2,6 +2,8 @@
 
 import textwrap
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,8 +11,10 @@ import numpy as np
 from opendp_bayes.display.pictures import (
     GREY,
     LINE,
+    MOST_DRAWN,
     NOISE_AWARE,
     PLUG_IN,
+    first_of,
     pyplot,
     wrapped,
     write_above,
@@ -52,7 +56,8 @@ def plot_posterior(
     Parameters
     ----------
     release : with two categories, the densities of the probability of the first, and below them the
-        means and intervals; with more, a bar for the mean of each category with its interval.
+        means and intervals; with more, a bar for the mean of each category with its interval, of
+        100 at most.
     ax : the axes to draw on; new ones by default.
     level : probability of the equal-tailed intervals.
     title : stands above the guarantee.
@@ -89,8 +94,9 @@ def plot_groups(
     releases: Mapping[Key, InferredRelease], promise: Promise, columns: int
 ) -> "Figure":
     """Small multiples: the posterior of every group, `columns` to a row, with probabilities on one
-    scale and the promise of all groups above; `GroupedRelease.plot`.
+    scale and the promise of all groups above; `GroupedRelease.plot`. Of many groups the first 100.
     """
+    many, releases = len(releases), dict(islice(releases.items(), MOST_DRAWN))
     first, rows = next(iter(releases.values())), -(-len(releases) // columns)
     height = 3.0 if first.k == 2 else max(3.0, 1.2 + bars_height(first))
     figure, axes = pyplot().subplots(
@@ -119,7 +125,10 @@ def plot_groups(
         ncols=min(columns, 2),
         frameon=False,
     )
-    sentences = f"All groups together: {guarantee(promise)} Means with 95 % intervals."
+    sentences = (
+        f"All groups together: {guarantee(promise)} Means with 95 % intervals"
+        f"{first_of(many, 'groups')}."
+    )
     lines = [
         textwrap.fill(sentence, 56 * columns)
         for sentence in sentences.replace(". ", ".\n").split("\n")
@@ -130,8 +139,9 @@ def plot_groups(
 
 def bars_height(release: InferredRelease) -> float:
     """Inches that the bars and labels of a release with more than two categories take."""
-    lines = max(wrapped(label).count("\n") + 1 for label in release.categories)
-    return release.k * max(0.42 if release.k <= 10 else 0.28, 0.1 + 0.17 * lines)
+    shown = release.categories[:MOST_DRAWN]
+    lines = max(wrapped(label).count("\n") + 1 for label in shown)
+    return len(shown) * max(0.42 if release.k <= 10 else 0.28, 0.1 + 0.17 * lines)
 
 
 def _densities(
@@ -216,7 +226,12 @@ def _bars(
     compact: bool,
 ) -> None:
     """A bar for every category, the first at the top."""
-    places = np.arange(release.k)
+    labels = release.categories[:MOST_DRAWN]
+    places = np.arange(len(labels))
+    aware, plug_in = (
+        replace(one, **{name: numbers[:MOST_DRAWN] for name, numbers in one.numbers.items()})
+        for one in (aware, plug_in)
+    )
     ax.barh(places, aware.mean, height=0.62, color=NOISE_AWARE, alpha=0.25)
     for place, estimate, colour, width, dot, name in (
         (-0.08, aware, NOISE_AWARE, 3, 6, "Noise-aware"),
@@ -232,13 +247,15 @@ def _bars(
             markersize=dot,
             label=f"{name}: mean and {100 * level:.6g} % interval",
         )
-    ax.set_yticks(places, list(map(wrapped, release.categories)), parse_math=False)
+    ax.set_yticks(places, list(map(wrapped, labels)), parse_math=False)
     high = min(1.0, 1.06 * float(max(aware.upper.max(), plug_in.upper.max())))
-    ax.set(xlim=(-0.015 * high, high), xlabel="Probability")  # room for a mean near 0
+    ax.set_xlim(-0.015 * high, high)  # room for a mean near 0
+    ax.set_xlabel(f"Probability{first_of(release.k, 'categories')}")
     ax.axvline(0, color="black", linewidth=0.8)
     ax.spines["left"].set_visible(False)
     # Half an inch for the legend.
-    ax.set_ylim(release.k - 0.5, -0.6 if compact else -0.5 - 0.5 * release.k / bars_height(release))
+    top = -0.6 if compact else -0.5 - 0.5 * len(labels) / bars_height(release)
+    ax.set_ylim(len(labels) - 0.5, top)
     ax.tick_params(axis="y", length=0)
 
 

@@ -11,6 +11,7 @@ from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.pooling.pooled_groups import groups_of_release
+from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key, Label
@@ -275,11 +276,13 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         return plain.rendered(self.sheet(wait=False), rows=20)
 
     def __repr__(self) -> str:
-        groups = ", ".join(
-            f"{group!r}: {dict(zip(self.categories, counts, strict=True))}"
+        k, own = len(self.categories), list(map(repr, self.categories))
+        groups = (
+            f"{group!r}: {{{shortly(map('{}: {}'.format, own, counts), k)}}}"
             for group, counts in zip(self, self.counts, strict=True)
         )
         return (
-            f"GroupedRelease({{{groups}}}, prior={list(self.prior)}, mechanism={self.mechanism},"
+            f"GroupedRelease({{{shortly(groups, len(self))}}},"
+            f" prior=[{shortly(self.prior, k)}], mechanism={self.mechanism},"
             f" {self._promised()})"
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.display.pictures import pyplot, wrapped, write_above
+from opendp_bayes.display.pictures import MOST_DRAWN, first_of, pyplot, wrapped, write_above
 from opendp_bayes.display.wording import guarantee
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.estimates import InferredRelease
@@ -40,6 +40,7 @@ def plot_table(
 
     The numbers are means with intervals of probability `level`, in per cent, where there is room
     for them; elsewhere it is said how wide these are. Cells that the table leaves out are hatched.
+    Of many rows and columns the first 100 are drawn.
     """
     level = as_level(level)
     plt = pyplot()
@@ -53,9 +54,11 @@ def plot_table(
     if names != release.axes:
         posterior = posterior.marginal(*names)
     rows, columns, at = _places(posterior)
-    numbered = len(rows) * len(columns) <= _MOST_NUMBERS
-    means = np.full((len(rows), len(columns)), np.nan)
+    shape, cut = (len(rows), len(columns)), max(len(rows), len(columns)) > MOST_DRAWN
+    numbered = shape[0] * shape[1] <= _MOST_NUMBERS and not cut
+    means = np.full(shape, np.nan)
     means[at] = posterior.mean()
+    means, rows, columns = means[:MOST_DRAWN, :MOST_DRAWN], rows[:MOST_DRAWN], columns[:MOST_DRAWN]
     if ax is None:
         ax = plt.subplots(figsize=_size(rows, columns, numbered), layout="constrained")[1]
     ax.set_facecolor("#f2f2f2")
@@ -75,6 +78,10 @@ def plot_table(
         sentences += (
             f"\nThe {100 * level:.6g} % intervals are {widths.min():.2g} to {widths.max():.2g}"
             " percentage points wide."
+        )
+    if cut:
+        sentences += (
+            f"\nNot all is drawn{first_of(shape[0], 'rows')}{first_of(shape[1], 'columns')}."
         )
     write_above(ax, sentences)
     if title is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.display.pictures import GREY, NOISE_AWARE, PLUG_IN, pyplot, wrapped
+from opendp_bayes.display.pictures import GREY, MOST_DRAWN, NOISE_AWARE, PLUG_IN, pyplot, wrapped
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.estimates import Estimate, estimate_of
 from opendp_bayes.inference.pooling.pooled_posterior import PooledPosterior
@@ -26,12 +26,12 @@ def plot_pooled(
     groups: Mapping[Key, PooledPosterior], m: Floats, drawn: Integers, *, columns: int, level: float
 ) -> "Figure":
     """Draw `Pooled.plot` from groups, draws of m, shape `(draws, k)`, and the draws of the
-    mechanism, `(G, k)`.
+    mechanism, `(G, k)`. Of many categories the first 100.
     """
     level, columns = as_level(level), as_size(columns, "columns", "columns")
     plt = pyplot()
     categories = next(iter(groups.values())).categories
-    shown = 1 if len(categories) == 2 else len(categories)
+    shown = 1 if len(categories) == 2 else min(len(categories), MOST_DRAWN)
     columns, named = min(columns, shown), len(groups) <= _MOST_NAMES
     rows = -(-shown // columns)
     height = 1.1 + (0.27 if named else 0.06) * len(groups)

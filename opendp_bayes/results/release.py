@@ -15,6 +15,7 @@ from opendp_bayes.inference.estimates import (
     plug_in_estimate,
 )
 from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
+from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.release_format.document import ReleaseDocument, as_lists
 from opendp_bayes.results.figures import plot_posterior
 from opendp_bayes.results.joint_figures import plot_table
@@ -203,10 +204,9 @@ class Release(InferredRelease):
         return cls(**ReleaseDocument.read(text).values())
 
     def __repr__(self) -> str:
-        counts = ", ".join(
-            f"{label!r}: {count}" for label, count in zip(self.categories, self.counts, strict=True)
-        )
-        prior = repr("learned" if self.learned_prior else list(self.prior))
+        each = zip(self.categories, self.counts, strict=True)
+        counts = shortly((f"{label!r}: {count}" for label, count in each), self.k)
+        prior = "'learned'" if self.learned_prior else f"[{shortly(self.prior, self.k)}]"
         if self.ordered:
             prior += f", ordered={list(self.ordered)}"
         return (

@@ -14,7 +14,7 @@ from opendp_bayes.inference.combine import posterior_of_tables
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mathematics.rounding import sum_up
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import shortly, told
 from opendp_bayes.mathematics.validation import as_level, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.kind_of_text import check_kind
@@ -271,8 +271,8 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         return cls(tuple(document.releases), tuple(releases), columns)
 
     def __repr__(self) -> str:
-        releases = ", ".join(f"{name!r}: {release!r}" for name, release in self.items())
-        return f"Survey({{{releases}}})"
+        texts = (f"{name!r}: {release!r}" for name, release in self.items())
+        return f"Survey({{{shortly(texts, len(self))}}})"
 
 
 def _as_text(label: Any) -> str:

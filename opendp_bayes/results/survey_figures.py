@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.display.pictures import GREY, NOISE_AWARE, PLUG_IN, pyplot, wrapped
+from opendp_bayes.display.pictures import (
+    GREY,
+    MOST_DRAWN,
+    NOISE_AWARE,
+    PLUG_IN,
+    first_of,
+    pyplot,
+    wrapped,
+)
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.estimates import Estimate, InferredRelease, noise_aware_estimate
 from opendp_bayes.mathematics.validation import Floats
@@ -104,7 +112,11 @@ def _stacked(found: Iterable[Estimate], shape: tuple[int, int]) -> list[Floats]:
 
 
 def plot_survey(panels: Sequence[Panel], sentences: str, columns: int) -> "Figure":
-    """Draw `Survey.plot`: every panel in the column that is shortest so far, `sentences` above."""
+    """Draw `Survey.plot`: every panel in the column that is shortest so far, `sentences` above.
+    Of panels, and of the rows and columns of each, the first 100.
+    """
+    sentences += first_of(len(panels), "questions")
+    panels = list(map(_cut, panels[:MOST_DRAWN]))
     columns = min(columns, len(panels))
     piles: list[list[Panel]] = [[] for _ in range(columns)]
     for panel in panels:
@@ -122,6 +134,18 @@ def plot_survey(panels: Sequence[Panel], sentences: str, columns: int) -> "Figur
         for place, panel in enumerate(pile):
             _draw(part.add_subplot(grid[place]), panel)
     return figure
+
+
+def _cut(panel: Panel) -> Panel:
+    """The first rows and columns of a panel, whose title says how many there are."""
+    first = slice(MOST_DRAWN)
+    shown = first_of(len(panel.rows), "rows") + first_of(len(panel.columns), "columns")
+    return Panel(
+        panel.title + shown,
+        panel.rows[first],
+        panel.columns[first],
+        *(numbers[first, first] for numbers in (panel.mean, panel.lower, panel.upper)),
+    )
 
 
 def _height(pile: Sequence[Panel]) -> float:

@@ -44,6 +44,7 @@ from opendp_bayes.inference.laws.beta_differences import BetaDifferences
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
+from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
 from opendp_bayes.mechanisms.protocol import is_lawful
 from opendp_bayes.release_format.combination import Combination
@@ -592,7 +593,8 @@ class NoiseAwarePosterior:
     def _estimates(self) -> str:
         """Means and standard deviations, for `repr`."""
         estimates = zip(self.categories, self.mean(), self.std(), strict=True)
-        return ", ".join(f"{label!r}: {mean:.4g} ± {std:.2g}" for label, mean, std in estimates)
+        texts = (f"{label!r}: {mean:.4g} ± {std:.2g}" for label, mean, std in estimates)
+        return shortly(texts, len(self.categories))
 
     def __repr__(self) -> str:
         how = "exact"

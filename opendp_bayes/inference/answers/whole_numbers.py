@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.inference.answers.by_label import position_of
 from opendp_bayes.inference.laws.count_laws import CountLaws
+from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_size
 from opendp_bayes.release_format.data import Label
 
@@ -111,7 +112,8 @@ class CountsPosterior:
 
     def __repr__(self) -> str:
         rows = zip(self.categories, self.mean(), self.std(), strict=True)
-        return f"CountsPosterior({{{', '.join(f'{c!r}: {_shown(m, s)}' for c, m, s in rows)}}})"
+        texts = (f"{label!r}: {_shown(mean, std)}" for label, mean, std in rows)
+        return f"CountsPosterior({{{shortly(texts, len(self.categories))}}})"
 
 
 def _shown(mean: float, std: float) -> str:
