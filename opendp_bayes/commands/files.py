@@ -13,14 +13,13 @@ import polars as pl
 
 from opendp_bayes.commands.errors import fail
 from opendp_bayes.commands.text import (
-    UTF_8,
-    as_encoding,
     decoded,
     decoded_input,
     header_of,
     read_all,
     text_errors,
 )
+from opendp_bayes.report.encodings import UTF_8, as_encoding, as_separator
 
 EXTENSIONS = {
     ".csv": "CSV",
@@ -129,15 +128,9 @@ def source(path: Path, separator: str | None, encoding: str | None = None) -> So
             )
     if encoding is not None:
         found = replace(found, encoding=as_encoding(encoding))
-    if separator is None:
-        return found
-    character = {"\\t": "\t", "tab": "\t"}.get(separator, separator)
-    if len(character.encode()) != 1 or character in '"\r\n':
-        raise ValueError(
-            f"separator={separator!r}: must be one ASCII character that is no quote, such as ';',"
-            " or tab."
-        )
-    return replace(found, separator=character)
+    if separator is not None:
+        found = replace(found, separator=as_separator(separator, found.encoding))
+    return found
 
 
 @contextmanager

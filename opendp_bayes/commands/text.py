@@ -1,6 +1,5 @@
 """The text of a CSV file: its encoding, its header, and the rest of it in UTF-8."""
 
-import codecs
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -9,12 +8,17 @@ from typing import BinaryIO, TextIO
 
 from opendp_bayes.commands.errors import fail
 from opendp_bayes.release_format.kind_of_text import UTF_16
+from opendp_bayes.report.encodings import UTF_8
 
-UTF_8 = "utf-8"
 #: Compressed files by what they begin with, as no text does.
 COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 #: Characters that are decoded at a time.
 _BLOCK = 1 << 20
+#: Encodings of units of several bytes, and those by which they are read: the mark of a file says
+#: which of two it is.
+_UNITS = {name: (name,) for name in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")} | {
+    name: (f"{name}-le", f"{name}-be") for name in ("utf-16", "utf-32")
+}
 
 
 class _MarkedError(UnicodeError):
@@ -58,18 +62,6 @@ class _Quotes:
         if self.is_open:
             self._enclose_lines = True
             self.are_wrong |= not self._begin_a_value
-
-
-def as_encoding(name: str) -> str:
-    """The encoding of text that has this name; `ValueError` where there is none."""
-    try:
-        "a".encode(name)  # an empty text has every codec
-        return codecs.lookup(name).name
-    except (LookupError, ValueError):
-        raise ValueError(
-            f"encoding={name!r}: is not an encoding of text; must be a name such as utf-8, latin-1,"
-            " cp1252 or utf-16."
-        ) from None
 
 
 @contextmanager
@@ -156,16 +148,28 @@ def header_of(text: TextIO) -> str:
         quotes += line.count('"')
         if quotes % 2 == 0 and line.strip("\ufeff\r\n\t "):
             break
-    return "".join(lines).removeprefix("\ufeff")
+    found = "".join(lines)
+    _check_ends(found, text.encoding)
+    return found.removeprefix("\ufeff")
+
+
+def _check_ends(lines: str, encoding: str) -> None:
+    """Raise `UnicodeError` where the bytes of an end of a line are parts of two characters: after a
+    line with a byte too many all lines up to the next such one would be read as one.
+    """
+    for order in _UNITS.get(encoding, ()):
+        if lines.encode(order).count("\n".encode(order)) != lines.count("\n"):
+            raise UnicodeError
 
 
 def read_all(text: TextIO, separator: str, copy: Path | None) -> None:
     """Decode the rest of a text, and append it to a copy in UTF-8 where there is one; raise
-    `_QuotesError` where its quotes do not fit.
+    `_QuotesError` where its quotes do not fit, and `UnicodeError` where its bytes do not.
     """
     quotes = _Quotes(separator)
     with nullcontext() if copy is None else copy.open("a", encoding=UTF_8, newline="") as file:
-        while lines := text.read(_BLOCK) + text.readline(_BLOCK):
+        while lines := text.read(_BLOCK) + text.readline():
+            _check_ends(lines, text.encoding)
             quotes.read(lines)
             if file is not None:
                 file.write(lines)

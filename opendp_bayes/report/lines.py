@@ -65,7 +65,7 @@ def _places(text: str) -> list[tuple[int, tuple[str | int, ...]]]:
     places: list[tuple[int, tuple[str | int, ...]]] = []
     table: tuple[str | int, ...] = ()
     seen: dict[tuple[str | int, ...], int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if header := _TABLE.match(line):
             table = _parts(header[2])
             if header[1] == "[[":

@@ -13,6 +13,7 @@ import msgspec
 from opendp_bayes.accounting.account import Loss
 from opendp_bayes.display.sheet import CONTROLS
 from opendp_bayes.mathematics.validation import each_once
+from opendp_bayes.report.encodings import problems_of_text
 from opendp_bayes.report.lines import FieldError, SpecificationError, is_json, located
 from opendp_bayes.report.owner_file import (
     OwnerFile,
@@ -99,6 +100,7 @@ def read_specification(
                         "is for reports; synthetic records have every category. Leave it out.",
                     )
             found = msgspec.structs.replace(found, joint=True)
+        _check_none(problems_of_text(found.separator, found.encoding))
         _check_none(problems(found))
     return found
 
@@ -110,6 +112,7 @@ def read_owner_file(text: str) -> OwnerFile:
     document = _document(text)
     with located(text):
         found: OwnerFile = _converted(document, OwnerFile)
+        _check_none(problems_of_text(found.separator, found.encoding))
         _check_none(problems_of_owner(found))
     return found
 
