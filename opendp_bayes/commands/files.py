@@ -2,7 +2,6 @@
 
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from opendp_bayes.commands.text import (
     read_all,
     text_errors,
 )
+from opendp_bayes.framework.temporary_files import TemporaryFile
 from opendp_bayes.report.encodings import UTF_8, as_encoding, as_separator
 
 EXTENSIONS = {
@@ -137,7 +137,7 @@ def source(path: Path, separator: str | None, encoding: str | None = None) -> So
 def scannable(found: Source) -> Iterator[Source]:
     """A source that can be read more than once and in UTF-8: standard input, and CSV in another
     encoding, as a temporary file, which only its owner can read and which is removed after the
-    block.
+    block, or with the process.
 
     Until `complete` nothing is read of CSV but the header, so that what is wrong about options and
     columns is found before the records have come.
@@ -147,7 +147,7 @@ def scannable(found: Source) -> Iterator[Source]:
         return
     piped = found.path == STANDARD_INPUT
     found = replace(found, name=_PIPED if piped else found.name)
-    with tempfile.TemporaryDirectory(prefix="opendp-bayes-") as directory, ExitStack() as opened:
+    with ExitStack() as opened:
         with text_errors(found.name, found.encoding):
             text = opened.enter_context(
                 decoded_input(sys.stdin.buffer, found.encoding)
@@ -157,7 +157,7 @@ def scannable(found: Source) -> Iterator[Source]:
             header = header_of(text)
         found = replace(found, rest=text)
         if piped or found.encoding != UTF_8:
-            found = replace(found, path=Path(directory) / "data", copy=True)  # mode 0700
+            found = replace(found, path=opened.enter_context(TemporaryFile()), copy=True)
             found.path.write_text(header, encoding=UTF_8, newline="")
         yield found
 

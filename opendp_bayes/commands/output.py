@@ -6,10 +6,12 @@ pipe, the posterior, or the patience of whoever waits for it.
 
 import io
 import os
+import secrets
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 import typer
 
 from opendp_bayes.commands.errors import fail, say
+from opendp_bayes.framework import removals
 
 #: Exit code of a command that did what it was to do, but could not write its result.
 NOT_WRITTEN = 3
@@ -113,8 +116,8 @@ class Kept:
 class NewFile:
     """A file that is there whole or not at all, and that replaces no other.
 
-    It is written under another name beside its own, which is opened at once. `option` is the one
-    that names it.
+    It is written under another name beside its own, which is opened at once, and goes with the
+    process until there is something in it. `option` is the one that names it.
     """
 
     def __init__(self, path: Path, option: str = "--output") -> None:
@@ -128,33 +131,39 @@ class NewFile:
                 f"{option} {path}: exists already, and may hold what was paid for; name a new"
                 " file, or move that one."
             )
+        self._beside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+        removals.owe(self._beside, self._beside.unlink)
         try:
-            self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed by `close`
-                dir=path.parent, prefix=f".{path.name}-", delete=False
+            self._file = open(  # noqa: SIM115 - closed by `close`
+                self._beside, "xb", opener=partial(os.open, mode=0o600)
             )
         except OSError as error:
+            removals.keep(self._beside)
             fail(f"{option} {path}: cannot be written ({_reason(error)}); name another file.")
 
     def write(self, content: bytes) -> None:
         """Put the file, with this content, in its place."""
-        with self._file as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(file.name, 0o666 & ~_umask())
+        removals.keep(self._beside)  # it may be the only one with what was paid for
         try:
-            os.link(file.name, self.path)  # unlike a new name, never replaces
-        except OSError:
-            if os.path.lexists(self.path):
-                raise
-            os.rename(file.name, self.path)  # a file system without links
+            with self._file as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(self._beside, 0o666 & ~_umask())
+            try:
+                os.link(self._beside, self.path)  # unlike a new name, never replaces
+            except OSError:
+                if os.path.lexists(self.path):
+                    raise
+                os.rename(self._beside, self.path)  # a file system without links
+        finally:
+            removals.owe(self._beside, self._beside.unlink)
 
     def close(self) -> None:
         """Remove the file under the other name, if there is one."""
         with suppress(OSError):
             self._file.close()
-        with suppress(OSError):
-            os.unlink(self._file.name)
+        removals.settle(self._beside)
 
 
 def _umask() -> int:

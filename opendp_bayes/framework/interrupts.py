@@ -118,9 +118,23 @@ def _set_handler(handler: _Handler) -> None:
     if sys.platform == "win32":
         signal.signal(signal.SIGINT, handler)
         return
-    libc, action = ctypes.CDLL(None), ctypes.create_string_buffer(_LARGEST_SIGACTION)
-    libc.sigaction(signal.SIGINT, None, action)
+    before = action_of(signal.SIGINT)
     try:
         signal.signal(signal.SIGINT, handler)
     finally:
-        libc.sigaction(signal.SIGINT, action, None)
+        ctypes.CDLL(None).sigaction(signal.SIGINT, before, None)
+
+
+def action_of(number: int) -> bytes:
+    """The action on a signal as the system has it, which need not be Python's: a `struct
+    sigaction`, with zeros behind it.
+    """
+    action = ctypes.create_string_buffer(_LARGEST_SIGACTION)
+    ctypes.CDLL(None).sigaction(number, None, action)
+    return action.raw
+
+
+def is_default(number: int) -> bool:
+    """True if nobody handles or ignores a signal, in Python or below."""
+    handler = action_of(number)[: ctypes.sizeof(ctypes.c_void_p)]  # comes first everywhere
+    return not any(handler)

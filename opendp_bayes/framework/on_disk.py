@@ -2,15 +2,12 @@
 copy with every query.
 """
 
-import shutil
-import tempfile
-import weakref
-from pathlib import Path
 from types import TracebackType
 
 import polars as pl
 
 from opendp_bayes.framework.boundary import ContractError, withheld
+from opendp_bayes.framework.temporary_files import TemporaryFile
 
 #: A filter is applied to the rows, after they were read. Polars would drop parts of a Parquet file
 #: unread by their least and largest values, which leave out NaN: one record more in a part could
@@ -32,8 +29,9 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
 
     The whole frame is written, so select the columns that are needed first. The file is readable by
     its owner only and is removed at the end of the `with` block, or, without one, by `close()`,
-    when the object is collected or when the interpreter exits. It is needed for as long as a
-    Context uses the scan.
+    when the object is collected or when the process that made it ends, also by SIGTERM or SIGHUP.
+    What a process left that was killed goes with the next one (`docs/limits.md`, "Temporary
+    files"). The file is needed for as long as a Context uses the scan.
 
     Raises `RuntimeError`, without a cause, where a lazy frame fails.
     """
@@ -43,9 +41,8 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
             raise TypeError(
                 f"frame: must be a polars DataFrame or LazyFrame, not {type(frame).__name__}."
             )
-        directory = tempfile.mkdtemp(prefix="opendp-bayes-")  # mode 0700
-        self._remove = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
-        self._path = Path(directory) / "frame"
+        self._file = TemporaryFile()
+        self._path = self._file.path
         withheld(lambda: self._write(frame.lazy()), "frame: writing it to a file")
 
     def _write(self, frame: pl.LazyFrame) -> None:
@@ -71,7 +68,7 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
 
     def close(self) -> None:
         """Remove the file; scans of it stop working."""
-        self._remove()
+        self._file.remove()
 
     def __enter__(self) -> pl.LazyFrame:
         return self.scan

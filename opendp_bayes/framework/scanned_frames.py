@@ -7,6 +7,7 @@ import polars as pl
 
 from opendp_bayes.framework.boundary import silenced, withheld
 from opendp_bayes.framework.on_disk import on_disk
+from opendp_bayes.framework.temporary_files import sweep
 
 #: Types that OpenDP has no domain for, and the ones in which they are the same numbers.
 _WIDER: dict[Any, Any] = {
@@ -19,6 +20,7 @@ _WIDER: dict[Any, Any] = {
 
 def scanned(frame: Any) -> tuple[pl.LazyFrame, on_disk | None]:
     """The frame as OpenDP takes it, and the file that it is read from where that is ours."""
+    sweep()
     if type(frame).__module__.startswith("narwhals."):
         frame = frame.to_native()
     if isinstance(frame, pl.LazyFrame):
