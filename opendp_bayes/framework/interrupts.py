@@ -118,23 +118,21 @@ def _set_handler(handler: _Handler) -> None:
     if sys.platform == "win32":
         signal.signal(signal.SIGINT, handler)
         return
-    before = action_of(signal.SIGINT)
+    action = _action_below(signal.SIGINT)
     try:
         signal.signal(signal.SIGINT, handler)
     finally:
-        ctypes.CDLL(None).sigaction(signal.SIGINT, before, None)
+        ctypes.CDLL(None).sigaction(signal.SIGINT, action, None)
 
 
-def action_of(number: int) -> bytes:
-    """The action on a signal as the system has it, which need not be Python's: a `struct
-    sigaction`, with zeros behind it.
+def handler_below(number: int) -> bytes:
+    """Address of what the system calls for a signal, which need not be Python's: zeros where the
+    default is in force.
     """
+    return _action_below(number).raw[: ctypes.sizeof(ctypes.c_void_p)]  # comes first everywhere
+
+
+def _action_below(number: int) -> "ctypes.Array[ctypes.c_char]":
     action = ctypes.create_string_buffer(_LARGEST_SIGACTION)
     ctypes.CDLL(None).sigaction(number, None, action)
-    return action.raw
-
-
-def is_default(number: int) -> bool:
-    """True if nobody handles or ignores a signal, in Python or below."""
-    handler = action_of(number)[: ctypes.sizeof(ctypes.c_void_p)]  # comes first everywhere
-    return not any(handler)
+    return action

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from opendp_bayes.framework.interrupts import action_of, is_default
+from opendp_bayes.framework.interrupts import handler_below
 
 _SIGNALS: tuple[int, ...] = (
     () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)  # which Windows never sends
@@ -44,7 +44,7 @@ class _Owner:
         self.lock = threading.RLock()
         self.owed: dict[Path, _Owed] = {}
         self.pipe: tuple[int, int] | None = None
-        self._actions: dict[int, bytes] = {}  # of the signals that are heard, as the system has it
+        self._heard: dict[int, bytes] = {}  # signals, with what the system calls then
         self._hears_exit = False
 
     def owe(self, path: Path, owed: _Owed) -> None:
@@ -56,12 +56,13 @@ class _Owner:
     def settle(self, path: Path, *, done: bool) -> None:
         """Take a path off the list, after its removal or without."""
         with self.lock:
-            owed = self.owed.pop(path, None)
+            owed = self.owed.get(path)
             if owed is None:
                 return
-            if done:
+            if done:  # and on the list until then: a signal may come in between
                 with suppress(OSError):
                     owed.remove()
+            del self.owed[path]
             owed.drop()
             if not self.owed:
                 self._leave_signals()
@@ -101,12 +102,12 @@ class _Owner:
         if not _is_main() or os.getpid() == 1:  # of a container: by default they do nothing there
             return
         for number in _SIGNALS:
-            if is_default(number):
+            if not any(handler_below(number)):  # nor ignored
                 signal.signal(number, _ended)
-                self._actions[number] = action_of(number)
-        if self._actions and self.pipe is None:
+                self._heard[number] = handler_below(number)
+        if self._heard and self.pipe is None:
             self._watch()
-        if self._actions and self.pipe is not None:
+        if self._heard and self.pipe is not None:
             _exchange_wakeup(-1, self.pipe[1])
 
     def _watch(self) -> None:
@@ -127,11 +128,11 @@ class _Owner:
             return
         if self.pipe is not None:
             _exchange_wakeup(self.pipe[1], -1)
-        for number, action in self._actions.items():
-            if signal.getsignal(number) is _ended and action_of(number) == action:
+        for number, below in self._heard.items():
+            if signal.getsignal(number) is _ended and handler_below(number) == below:
                 _restore_default(number)  # first, so that Python forgets none that has come
                 signal.signal(number, signal.SIG_DFL)
-        self._actions.clear()
+        self._heard.clear()
 
 
 def owe(path: Path, remove: Callable[[], object], held: int | None = None) -> None:

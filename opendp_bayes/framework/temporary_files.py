@@ -38,10 +38,11 @@ class TemporaryFile:
 
     def __init__(self) -> None:
         sweep()
-        self._folder = _made_folder()
-        weakref.finalize(self, removals.settle, self._folder).atexit = False
-        self.path = self._folder / _NAME
-        os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with removals.together():
+            self._folder = _made_folder()
+            weakref.finalize(self, removals.settle, self._folder).atexit = False
+            self.path = self._folder / _NAME
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
     def remove(self) -> None:
         """Remove the file and its folder. A second time, and in a forked child, it does nothing."""
@@ -88,21 +89,20 @@ def _made_folder() -> Path:
     """A new folder with its lock. One that is swept before it is locked is made anew."""
     name = "-".join([_PREFIX, *_machine(), secrets.token_hex(8)])
     folder = Path(tempfile.gettempdir()) / name
-    with removals.together():
-        removals.owe(folder, folder.rmdir)
-        try:
-            folder.mkdir(0o700)
-        except OSError:
-            removals.keep(folder)
-            raise
-        try:
-            number = None if sys.platform == "win32" else _locked(folder)
-        except (BlockingIOError, FileNotFoundError):
-            removals.keep(folder)
-            return _made_folder()
-        except OSError:  # a file system without locks, where nothing is swept either
-            number = None
-        removals.owe(folder, partial(_emptied, folder, number), number)
+    removals.owe(folder, folder.rmdir)
+    try:
+        folder.mkdir(0o700)
+    except OSError:
+        removals.keep(folder)
+        raise
+    try:
+        number = None if sys.platform == "win32" else _locked(folder)
+    except (BlockingIOError, FileNotFoundError):
+        removals.keep(folder)
+        return _made_folder()
+    except OSError:  # a file system without locks, where nothing is swept either
+        number = None
+    removals.owe(folder, partial(_emptied, folder, number), number)
     return folder
 
 
