@@ -62,6 +62,13 @@ def busy() -> None:
     hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
 
 
+def first() -> None:
+    """Outlive a signal as the first process of a container does."""
+    keep_one()
+    os.kill(os.getpid(), signal.SIGTERM)
+    wait()
+
+
 def again_and_again() -> None:
     """Make and remove files all the time."""
     say("ready")
@@ -219,10 +226,12 @@ def forks() -> None:
 def orphaned() -> None:
     """Be killed, and leave a child that was forked behind."""
     keep_one()
-    if not os.fork():
+    child = os.fork()
+    if not child:
         time.sleep(60.0)
         os._exit(9)
     say("ready")
+    say(child)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
