@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from threading import Lock, RLock
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from opendp.context import Context, Query
 from opendp.core import new_function
@@ -41,6 +39,7 @@ from opendp_bayes.framework.fitting import (
     mechanism_for_groups,
 )
 from opendp_bayes.framework.grouped_counts import grouped_release
+from opendp_bayes.framework.handed_out import lock_of
 from opendp_bayes.framework.interrupts import interruptible
 from opendp_bayes.framework.measurements import measurement_of
 from opendp_bayes.framework.posteriors import make_dirichlet_multinomial
@@ -56,8 +55,6 @@ from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 
 R = TypeVar("R", Release, GroupedRelease)
-_LOCKS: "WeakKeyDictionary[Context, Any]" = WeakKeyDictionary()
-_LOCKING = Lock()
 #: What `guarded` raises, in OpenDP's account of it.
 _CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
 
@@ -240,11 +237,6 @@ def _records(d_in: Any) -> int:
     return records
 
 
-def _lock_of(context: Context) -> Any:
-    with _LOCKING:
-        return _LOCKS.setdefault(context, RLock())
-
-
 def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
     """Release a measurement on the data of the Context and debit it, after checking that the
     remaining budget suffices.
@@ -254,7 +246,7 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
     check and the debit there must be no other, or a filter would refuse everything after.
     """
     try:
-        with _lock_of(context):
+        with lock_of(context.queryable):
             check_remaining(context, measurement.map(d_in))
             return context(measurement)
     except OpenDPException as error:

@@ -42,6 +42,18 @@ class Space(Protocol):
     def identifier(self) -> str: ...
 
 
+class Unchanging:
+    """An object whose attributes are set when it is made, in its `__dict__`, and not afterwards."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"{name}: is what the {type(self).__name__} was made with, and stays. Make another one."
+        )
+
+    def __delattr__(self, name: str) -> None:
+        setattr(self, name, None)
+
+
 def require_features(caller: str) -> None:
     """Raise `ValueError` with the line to type unless the OpenDP features that user-defined
     components need are enabled.

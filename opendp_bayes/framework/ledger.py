@@ -26,6 +26,7 @@ from opendp_bayes.accounting.account import (
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.ledger_sheet import ledger_sheet
 from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.framework.boundary import Unchanging
 from opendp_bayes.framework.budget import unit_in_words
 from opendp_bayes.framework.interrupts import deferred_interrupts
 from opendp_bayes.framework.ledger_file import locked, text_of
@@ -33,7 +34,7 @@ from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive
 
 
-class Ledger:
+class Ledger(Unchanging):
     """A file of what was spent on a data set, kept across runs, that no release may take over its
     total; `ob.context(frame, ..., ledger=ledger)` enters every release of the Context.
 
@@ -70,6 +71,10 @@ class Ledger:
     >>> folder.cleanup()
     """
 
+    path: Path
+    dataset: str
+    note: str
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -81,19 +86,20 @@ class Ledger:
         note: str = "",
         unit: tuple[Metric, Any] | None = None,
     ) -> None:
-        self.path = Path(path).resolve()
-        self.note = as_name(note, "note") if note else ""
+        mine = vars(self)
+        mine.update(path=Path(path).resolve(), note=as_name(note, "note") if note else "")
         given = None if dataset is None else as_name(dataset, "dataset")
         total, words = _as_total(epsilon, rho, delta), "" if unit is None else _as_words(unit)
         if total is None:
             accounts = self._accounts()
-            self.dataset = self._named(accounts, given)
+            mine["dataset"] = self._named(accounts, given)
             if words:
                 self._account(accounts).check_unit(words)
             return
         with locked(self.path, new=True) as file:
             accounts = _accounts_of(self.path, file.text)
-            self.dataset = given or self._only(accounts) or as_name(self.path.stem, "dataset")
+            found = given or self._only(accounts) or as_name(self.path.stem, "dataset")
+            mine["dataset"] = found
             known = accounts.get(self.dataset)
             if known is None:
                 file.append(Entry(VERSION, _now(), self.dataset, total=total, unit=words))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from numbers import Number
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 from opendp.context import Context, Query
@@ -20,44 +20,60 @@ from opendp.mod import (
     ChangeOneIdDistance,
     FrameDistance,
     Measure,
-    Measurement,
     Metric,
     OpenDPException,
     SymmetricIdDistance,
 )
 
-from opendp_bayes.accounting.account import Loss
-from opendp_bayes.framework.boundary import require_features
-from opendp_bayes.framework.budget import as_entry, unit_in_words
+from opendp_bayes.framework.boundary import Unchanging, require_features
+from opendp_bayes.framework.handed_out import debit_of, handed_out_queryable
 from opendp_bayes.framework.ledger import Ledger
-from opendp_bayes.framework.on_disk import on_disk
 from opendp_bayes.framework.scanned_frames import scanned
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive, as_size
 
 #: OpenDP counts rows, two for each change, in 32 bits.
 _MOST_ROWS = 2**31 - 1
+C = TypeVar("C", bound="CheckedContext")
 
 
-class CheckedContext(Context):
-    """An OpenDP Context made by `context`, whose releases are entered in its `ledger`, if any."""
+class CheckedContext(Unchanging, Context):
+    """An OpenDP Context made by `context`. Its releases, of OpenDP's own queries too, are entered
+    in its `ledger`, if any, before they are handed out, whichever of its methods makes them.
 
-    _file: on_disk | None = None
-    ledger: Ledger | None = None
+    Its attributes stay as they are. It is neither copied nor pickled, and a process that is forked
+    from the one that opened it gets no answer from it, because the budget is counted in one place.
+    """
 
-    def __call__(self, query: Measurement) -> Any:
-        """Make a release of the measurement, of OpenDP's queries too, and enter it in the ledger
-        before it is handed out.
+    ledger: Ledger | None
+
+    @classmethod
+    def over(
+        cls: type[C],
+        made: Context,
+        ledger: Ledger | None = None,
+        alive: Any = None,
+        **attributes: Any,
+    ) -> C:
+        """Take over a Context that OpenDP made, and that nobody else has.
+
+        Parameters
+        ----------
+        made : the Context.
+        ledger : in which every release is entered.
+        alive : an object to keep for as long as anybody has the Context or an answer of it.
+        attributes : further attributes, by name.
         """
-        if self.ledger is None:
-            return super().__call__(query)
-        with self.ledger.entered(*self._debit(query)):
-            return super().__call__(query)
+        ours = cls.__new__(cls)
+        queryable = handed_out_queryable(made, ledger, alive)
+        vars(ours).update(vars(made), queryable=queryable, ledger=ledger, **attributes)
+        return ours
 
-    def _debit(self, query: Measurement) -> tuple[Loss, str]:
-        """The loss of the measurement, and the privacy unit that it is for."""
-        measure, metric = self.accountant.output_measure, self.accountant.input_metric
-        return as_entry(measure, query.map(self.d_in)), unit_in_words(metric, self.d_in)
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            "context: cannot be copied or pickled, because its budget is counted in one place. Open"
+            " a Context where it is needed, with one ledger for all."
+        )
 
     def query(self, **kwargs: Any) -> Query | LazyFrameQuery:
         """Return a query with the next share of the budget, or with the loss given.
@@ -153,9 +169,7 @@ def context(
         domain=lazyframe_domain([_series_domain(*field) for field in schema.items()]),
         margins=margins,
     )
-    checked = CheckedContext.__new__(CheckedContext)
-    checked.__dict__.update(made.__dict__, _file=file, ledger=ledger)
-    return checked
+    return CheckedContext.over(made, ledger, alive=file)
 
 
 def check_room(query: Query) -> None:
@@ -164,7 +178,7 @@ def check_room(query: Query) -> None:
     """
     measurement, context = query.resolve(), query._context
     if isinstance(context, CheckedContext) and context.ledger is not None:
-        context.ledger.check(*context._debit(measurement))
+        context.ledger.check(*debit_of(context)(measurement))
 
 
 def check_ledger(given: Any) -> None:

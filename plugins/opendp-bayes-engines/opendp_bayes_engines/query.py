@@ -116,8 +116,8 @@ class EngineQuery(Query):
         plain = Query(self._chain, self._output_measure, self._d_in, self._d_out, self._context)
         nested: Any = plain.compositor(*args, **kwargs)
         made = nested._wrap_release
-        nested._wrap_release = lambda queryable: _ours(
-            made(queryable), self.schema, self._identifier, self.kept
+        nested._wrap_release = lambda queryable: EngineContext.over(
+            made(queryable), schema=self.schema, identifier=self._identifier, kept=self.kept
         )
         return nested
 
@@ -218,12 +218,4 @@ def context(
     data, schema = held(frame)
     identifier = identifier_of(arguments["privacy_unit"][0], schema)
     made = Context.compositor(data, **arguments, domain=FrameSpace(schema).domain)
-    ours = _ours(made, schema, identifier)
-    ours.ledger = ledger
-    return ours
-
-
-def _ours(made: Context, schema: Schema, identifier: str | None, kept: str = "") -> EngineContext:
-    ours = EngineContext.__new__(EngineContext)
-    ours.__dict__.update(made.__dict__, schema=schema, identifier=identifier, kept=kept)
-    return ours
+    return EngineContext.over(made, ledger, schema=schema, identifier=identifier, kept="")
