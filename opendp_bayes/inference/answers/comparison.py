@@ -38,7 +38,9 @@ class DrawnDifferences:
 
     def cdf(self, values: ArrayLike) -> Floats:
         values = np.asarray(values)
-        at_most = (self.drawn <= values[..., None, :]).mean(axis=-2)
+        rows = values.reshape(-1, values.shape[-1])
+        at_most = np.array([(self.drawn <= row).mean(axis=0) for row in rows])
+        at_most = at_most.reshape(*values.shape[:-1], self.drawn.shape[1])
         return np.where(np.isnan(values), np.nan, at_most)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:

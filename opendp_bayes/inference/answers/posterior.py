@@ -171,11 +171,10 @@ class NoiseAwarePosterior:
         """
         level = as_level(level)
         as_choice(kind, "kind", ("equal-tailed", "highest density", "simultaneous"))
-        if kind == "simultaneous":
-            level = self._pointwise_level(level)
-        if kind == "highest density":
-            return self._marginals.shortest_interval(level)
-        return self._marginals.interval(level)
+        if (level, kind) not in self._intervals:
+            self._intervals[level, kind] = self._interval(level, kind)
+        lower, upper = self._intervals[level, kind]
+        return lower.copy(), upper.copy()
 
     def sample(self, size: int, seed: int | None = None) -> Floats:
         """Draws of the category probabilities, shape `(size, k)`. A `seed` makes them
@@ -345,6 +344,10 @@ class NoiseAwarePosterior:
         """For ordered categories, the probability of each or one before it. The last one's is 1
         and left out.
         """
+        return self._cumulative
+
+    @cached_property
+    def _cumulative(self) -> Quantities:
         k = len(self.categories)
         mixtures = self._engine.cumulative(np.arange(1, k))
         behind = self._sums().independent
@@ -566,15 +569,19 @@ class NoiseAwarePosterior:
         behind = (self._engine if of is None else of).independent
         return draws if behind == np.inf else 1 / (1 / draws + 1 / behind)
 
-    def _pointwise_level(self, level: float) -> float:
-        """The level at which equal-tailed intervals hold for all categories at once with
-        probability `level`.
-        """
+    @cached_property
+    def _intervals(self) -> dict[tuple[float, Interval], tuple[Floats, Floats]]:
+        """The intervals that were asked for, by level and kind."""
+        return {}
+
+    def _interval(self, level: float, kind: Interval) -> tuple[Floats, Floats]:
+        if kind == "highest density":
+            return self._marginals.shortest_interval(level)
         k = len(self.categories)
-        if k == 2:
-            return level
-        number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), self._number)
-        return pointwise_level(self._marginals, self.sample(number, seed=0), level)
+        if kind == "simultaneous" and k > 2:
+            number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), self._number)
+            level = pointwise_level(self._marginals, self.sample(number, seed=0), level)
+        return self._marginals.interval(level)
 
     def _smallest(self, places: list[int], mixture: BetaMixtures) -> float:
         """The smallest concentration that some categories may have together, the second parameter

@@ -213,6 +213,10 @@ class OfDraws:
     def drawn(self) -> Floats:
         return self.source(self.number, self.seed)
 
+    @cached_property
+    def _ascending(self) -> Floats:
+        return np.sort(self.drawn)
+
     def mean(self) -> float:
         return float(self.drawn.mean())
 
@@ -223,8 +227,7 @@ class OfDraws:
         return self.draws
 
     def cdf(self, values: ArrayLike) -> Floats:
-        ascending = np.sort(self.drawn)
-        at_most = np.searchsorted(ascending, values, side="right") / ascending.size
+        at_most = np.searchsorted(self._ascending, values, side="right") / self.drawn.size
         return np.where(np.isnan(values), np.nan, at_most)
 
     def quantiles(self, levels: Floats) -> Floats:
@@ -253,6 +256,10 @@ class OfDifference(OfDraws):
         return float(first - second)
 
     def std(self) -> float:
+        return self._std
+
+    @cached_property
+    def _std(self) -> float:
         variance = self.counts.probabilities.variance()[self.places]
         # Of the sum of both, which is 1 where there are no others.
         together = 0.0

@@ -59,11 +59,15 @@ def dirichlet(concentration: Floats, rng: np.random.Generator) -> Floats:
     """A draw from the Dirichlet distribution of each row, shape `(draws, k)`, also for
     concentrations that underflow a gamma variate.
     """
-    log_gamma = (
-        np.log(rng.standard_gamma(concentration + 1))
-        - rng.standard_exponential(concentration.shape) / concentration
-    )
-    return special.softmax(log_gamma, axis=1)
+    found = rng.standard_gamma(concentration + 1)
+    np.log(found, out=found)  # in place, for there may be many draws of many categories
+    smaller = rng.standard_exponential(concentration.shape)
+    smaller /= concentration
+    found -= smaller
+    found -= found.max(axis=1, keepdims=True)
+    np.exp(found, out=found)
+    found /= found.sum(axis=1, keepdims=True)
+    return found
 
 
 def one_of(log_weight: Floats, rng: np.random.Generator) -> Integers:
