@@ -9,7 +9,7 @@ import polars as pl
 from opendp.context import loss_of, unit_of
 from opendp.mod import OpenDPException, enable_features
 
-from opendp_bayes.commands.files import Source, scan_columns
+from opendp_bayes.commands.files import Source, labelled_by_type, scan_columns
 from opendp_bayes.commands.query import without_uncounted
 from opendp_bayes.framework.asked import Asked, ask
 from opendp_bayes.framework.columns import check_new, covers, public_values
@@ -145,9 +145,9 @@ def _check_joint(survey: SurveyQuery, asked: Specification) -> None:
         raise FieldError(("joint",), str(error).removeprefix("tables: ")) from None
 
 
-def where_counted(survey: SurveyQuery, asked: Specification) -> Iterator[str]:
-    """Yield a sentence, with the results that it is about in front, for everything that is to be
-    said of where records in no category will be counted.
+def before_reading(found: Source, survey: SurveyQuery, asked: Specification) -> Iterator[str]:
+    """Yield a sentence for everything that is to be said before records are read: with the results
+    in front, where records in no category will be counted, and whose labels are in the file.
     """
     headings: dict[str, list[str]] = {}
     for result, question in zip(asked.results, survey.questions.values(), strict=True):
@@ -159,6 +159,7 @@ def where_counted(survey: SurveyQuery, asked: Specification) -> Iterator[str]:
     for said, of in headings.items():
         if said:
             yield f"{'; '.join(of)}: {said}"
+    yield from labelled_by_type(found, labelled(asked))
 
 
 @contextmanager
@@ -201,8 +202,14 @@ def _fields(path: tuple[str | int, ...]) -> tuple[str, ...]:
 
 def _columns(asked: Specification) -> list[str]:
     """The columns that are read."""
+    identifier = asked.privacy.identifier
+    return list(dict.fromkeys([*labelled(asked), *([identifier] if identifier else [])]))
+
+
+def labelled(asked: Specification) -> list[str]:
+    """The columns whose labels say what is counted."""
     used = [name for result in asked.results for name in (*result.columns, result.by)]
-    return list(dict.fromkeys(name for name in (*used, asked.privacy.identifier) if name))
+    return list(dict.fromkeys(name for name in used if name))
 
 
 def unit(privacy: Privacy | OwnersPrivacy) -> Any:

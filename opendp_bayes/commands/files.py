@@ -18,6 +18,7 @@ from opendp_bayes.commands.text import (
     read_all,
     text_errors,
 )
+from opendp_bayes.display.wording import listed
 from opendp_bayes.framework.temporary_files import TemporaryFile
 from opendp_bayes.report.encodings import UTF_8, as_encoding, as_separator
 
@@ -213,6 +214,20 @@ def named_columns(found: Source, columns: Sequence[str] | None, refuse: Refuse) 
     for column in columns or ():
         _check_in(found, schema, column, refuse)
     return schema if columns is None else pl.Schema({name: schema[name] for name in columns})
+
+
+def labelled_by_type(found: Source, columns: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence on the columns whose labels the file brings along, for whoever knows whether
+    they are public.
+    """
+    schema = schema_of(found)
+    enums = [name for name in columns if isinstance(schema[name], pl.Enum)]
+    if enums:
+        yield (
+            f"The labels of {listed(enums, 'and')} are public because {found.name} has them in a"
+            " type, Enum; an Enum that was made from the data is the data, which this would release"
+            " as it is."
+        )
 
 
 def _check_in(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> None:

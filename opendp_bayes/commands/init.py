@@ -315,7 +315,7 @@ def _columns(
             yield name, None, [f"\n# {table}", f"# categories = []  # {plain}: list all of them"]
         else:
             categories = (
-                "# The categories are those of its type."
+                "# The categories are those of its type, which must not be made from the data."
                 if known is None
                 else f"categories = [{', '.join(map(_text, known))}]"
             )

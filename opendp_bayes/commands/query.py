@@ -83,9 +83,14 @@ class Asked:
         return title if self.group_by is None else f"{title} by {self.group_by}"
 
     @property
+    def counted_by(self) -> list[str]:
+        """The columns whose labels say what is counted."""
+        return [*self.columns, *([] if self.group_by is None else [self.group_by])]
+
+    @property
     def read(self) -> list[str]:
         """The columns that are read."""
-        named = (*self.columns, self.group_by, self.identifier)
+        named = (*self.counted_by, self.identifier)
         return list(dict.fromkeys(column for column in named if column is not None))
 
 

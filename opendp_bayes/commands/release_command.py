@@ -207,7 +207,7 @@ def release(
         opendp-bayes release votes.csv --column vote --categories yes,no --rho 0.1
     """
     from opendp_bayes.commands import query
-    from opendp_bayes.commands.files import source
+    from opendp_bayes.commands.files import labelled_by_type, source
     from opendp_bayes.commands.owned import (
         opened_data,
         readable,
@@ -254,6 +254,8 @@ def release(
             posterior, counted = query.posterior_query(opened, asked, book)
             check_room(posterior)
         say(counted)
+        for line in labelled_by_type(opened, asked.counted_by):
+            say(line)
         with refusals_entered(book), waiting("Reading"):
             opened.complete()
         with release_errors(), waiting("Counting"), deferred_interrupts():

@@ -41,7 +41,7 @@ def carried_out(
     `text_of` makes the JSON of both, which is kept in the file `output`, or is rescued where the
     block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
     """
-    from opendp_bayes.commands.answers import field_errors, survey_of, where_counted
+    from opendp_bayes.commands.answers import before_reading, field_errors, survey_of
     from opendp_bayes.commands.files import source
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
@@ -55,7 +55,7 @@ def carried_out(
     with Kept(output) as kept, readable(found, book) as opened:
         with specification_errors(path), located(text), deferred_interrupts():
             query = survey_of(opened, asked, book)
-        for line in where_counted(query, asked):
+        for line in before_reading(opened, query, asked):
             say(line)
         with refusals_entered(book), waiting("Reading"):
             opened.complete()
@@ -78,8 +78,13 @@ def foreseen(
     Reads the names and types of the columns of `data`, or takes them from the categories. Exits
     with a message for what is wrong.
     """
-    from opendp_bayes.commands.answers import field_errors, survey_of, survey_without_data
-    from opendp_bayes.commands.files import source
+    from opendp_bayes.commands.answers import (
+        field_errors,
+        labelled,
+        survey_of,
+        survey_without_data,
+    )
+    from opendp_bayes.commands.files import labelled_by_type, source
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.framework.interrupts import deferred_interrupts
     from opendp_bayes.report.lines import located
@@ -95,6 +100,8 @@ def foreseen(
                 found = source(owned.path, asked.separator, asked.encoding)
             with readable(found, book) as opened:
                 query = survey_of(opened, asked, book)
+                for line in labelled_by_type(opened, labelled(asked)):
+                    say(line)
     with option_errors(), deferred_interrupts(), waiting("Computing the widths"):
         return _sheet(query, asked, guess_size, owned.facts)
 

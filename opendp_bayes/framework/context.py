@@ -225,6 +225,8 @@ class PosteriorQuery(Query, Generic[R]):
         The columns are:
 
         * `column` and `aggregate`: the question, and the `prior` that its posterior has;
+        * `categories`: whether they, and the keys of groups, were given or are those of the type of
+          the column, with a reminder that an Enum must not be made from the data;
         * `nulls` and `unknown`: the label under which records without a value and with another one
           are counted, or that they are left out or cannot occur;
         * `mechanism` and its `scale`;

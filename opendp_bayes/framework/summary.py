@@ -36,6 +36,7 @@ def summary_of(
     row = {
         "column": ", ".join(asked.question.columns),
         "aggregate": _aggregate(asked),
+        "categories": _where_from(asked),
         "prior": prior_said(
             _prior(asked), learned=asked.question.learned, ordered=asked.question.ordered or ()
         ),
@@ -95,9 +96,34 @@ def _where_counted(asked: Asked, policy: str) -> str:
         label = getattr(variable, policy)
         fate = "cannot occur" if label is None else repr(label)
         fates[variable.column] = "left out" if isinstance(label, LeftOut) else fate
-    if len(set(fates.values())) == 1:
-        return next(iter(fates.values()))
-    return ", ".join(f"{name}: {fate}" for name, fate in fates.items())
+    return _by_name(fates)
+
+
+def _where_from(asked: Asked) -> str:
+    """Say where the labels of categories and groups are from, of several columns by name."""
+    question = asked.question
+    given: dict[str, object] = {of.column: of.categories for of in question.variables}
+    if groups_and_labels(asked.space.categories)[0]:
+        given["groups"] = question.keys
+    columns = () if asked.frame is None else asked.frame.cells.columns
+    boolean = {column.column for column in columns if column.dtype == pl.Boolean}
+    return _by_name(
+        {
+            name: "given"
+            if labels is not None
+            else "of its type"
+            if name in boolean
+            else "of its type; an Enum that was made from the data is the data"
+            for name, labels in given.items()
+        }
+    )
+
+
+def _by_name(said: dict[str, str]) -> str:
+    """What is said of several columns, once where it is the same of all."""
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return ", ".join(f"{name}: {one}" for name, one in said.items())
 
 
 def balanced_error(asked: Asked, setting: Setting, records: int, error: PartError) -> float:

@@ -169,6 +169,8 @@ class SurveyQuery(Query):
         `interval_width`. The columns are:
 
         * `question`, its name, with its `column`, `aggregate` and `prior`;
+        * `categories`: whether they, and the keys of groups, were given or are those of the type of
+          the column, with a reminder that an Enum must not be made from the data;
         * `nulls` and `unknown`: the label under which records without a value and with another one
           are counted, or that they are left out or cannot occur;
         * `mechanism` and its `scale`;

@@ -1,6 +1,6 @@
 """Kinds of values that a column of a frame may hold, whichever engine the frame is in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import narwhals as nw
@@ -40,10 +40,11 @@ class Column:
     Attributes
     ----------
     kind : of its values.
-    dtype : its type in the words of narwhals.
+    dtype : its type in the words of narwhals, without what it holds: an Enum within a list has
+        labels, too.
     nullable : whether it may hold nulls; a float may hold NaN, which counts as a null.
     limits : the smallest and the largest value that an INTEGER can have.
-    categories : the public labels, where the type carries them.
+    categories : the public labels, where the caller wrote them into the type.
     copies : texts of the data, or constants, that one value of a STRING joins at most: it is no
         longer than so many of them.
     """
@@ -72,12 +73,14 @@ class Column:
 
 
 def column_of(dtype: DType) -> Column:
-    """Describe a column of a narwhals type."""
+    """Describe a column of a narwhals type, by what does not depend on the data.
+
+    The labels of an Enum do: engines and pandas make one of whatever values there are.
+    """
+    name = dtype.base_type().__name__
     for integer, limits in _INTEGERS.items():
         if dtype == integer:
-            return Column(Kind.INTEGER, str(dtype), limits=limits)
-    if isinstance(dtype, nw.Enum):
-        return Column(Kind.STRING, "Enum", categories=tuple(dtype.categories))
+            return Column(Kind.INTEGER, name, limits=limits)
     kinds: dict[type[DType], Kind] = {
         nw.Boolean: Kind.BOOLEAN,
         nw.UInt64: Kind.WIDE,
@@ -85,11 +88,18 @@ def column_of(dtype: DType) -> Column:
         nw.UInt128: Kind.WIDE,
         nw.String: Kind.STRING,
         nw.Categorical: Kind.STRING,
+        nw.Enum: Kind.STRING,
         nw.Date: Kind.DATE,
         nw.Float32: Kind.FLOAT,
         nw.Float64: Kind.FLOAT,
     }
-    return Column(next((kind for of, kind in kinds.items() if dtype == of), Kind.OTHER), str(dtype))
+    return Column(next((kind for of, kind in kinds.items() if dtype == of), Kind.OTHER), name)
+
+
+def written_column_of(dtype: DType) -> Column:
+    """Describe a column of polars, whose Enums have the labels that somebody wrote."""
+    column = column_of(dtype)
+    return replace(column, categories=tuple(dtype.categories)) if type(dtype) is nw.Enum else column
 
 
 def leaf(name: str, column: Column) -> nw.Expr:

@@ -88,6 +88,7 @@ class Partitioned:
 
     def groups(self, columns: Sequence[CategoricalColumn], schema: Schema) -> pl.DataFrame:
         from dask.delayed import delayed
+        from dask.utils import get_default_shuffle_method
 
         needed = {column.column for column in columns}.union(*(step.reads for step in self.steps))
         names = [name for name in self.schema if name in needed]
@@ -95,7 +96,10 @@ class Partitioned:
         frame = self.frame[names or self.readable[:1]]
         for step in self.steps:
             if isinstance(step, Truncate):  # all rows of an identifier must meet in one partition
-                frame = frame.shuffle(on=step.identifier)
+                method = get_default_shuffle_method()
+                if method == "disk":  # which leaves folders behind, and rows in them when it ends
+                    method = "tasks"
+                frame = frame.shuffle(on=step.identifier, shuffle_method=method)
                 break
         # Dask looks for frames of its own in each argument, but not in what a function carries.
         count = partial(_of_partition, steps=self.steps, columns=tuple(columns), schema=schema)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from opendp_bayes_engines.expressions import read
-from opendp_bayes_engines.kinds import Column, Kind, column_of
+from opendp_bayes_engines.kinds import Column, Kind, column_of, written_column_of
 from opendp_bayes_engines.rules import ROOTS, RULES
 
 SCHEMA = {
@@ -273,6 +273,9 @@ def test_names_and_columns_read() -> None:
 
 
 def test_types_that_are_known() -> None:
-    assert column_of(nw.Enum(["a", "b"])) == Column(Kind.STRING, "Enum", categories=("a", "b"))
+    labels = nw.Enum(["a", "b"])
+    assert column_of(labels) == Column(Kind.STRING, "Enum")
+    assert written_column_of(labels) == Column(Kind.STRING, "Enum", categories=("a", "b"))
+    assert written_column_of(nw.String()) == column_of(nw.String())
     for dtype in (nw.Datetime(), nw.Decimal(), nw.Binary(), nw.Object(), nw.Duration(), nw.Time()):
         assert column_of(dtype).kind is Kind.OTHER

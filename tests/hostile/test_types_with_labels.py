@@ -1,0 +1,295 @@
+"""Labels that an engine took from the data are the data: no type of a column hands them out."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import narwhals as nw
+import opendp.prelude as dp
+import pandas as pd
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import opendp_bayes as ob
+from opendp_bayes.commands.app import app
+
+duckdb = pytest.importorskip("duckdb")
+engines = pytest.importorskip("opendp_bayes_engines")
+kinds = pytest.importorskip("opendp_bayes_engines.kinds")
+
+CANARY = "canary-7f3"
+ROWS = pd.DataFrame(
+    {
+        "vote": pd.Categorical(["yes", "no", CANARY, "no"] * 5),
+        "town": pd.Categorical([CANARY, "x", "y", "x"] * 5, ordered=True),
+        "person": list(range(20)),
+    }
+)
+BUCKETS: dict[str, Any] = {"nulls": "none", "unknown": "other"}
+VOTE: dict[str, Any] = {"categories": ["yes", "no"], **BUCKETS}
+MADE = "CREATE TABLE made AS SELECT * FROM given"
+DISTINCT = (
+    "CREATE TYPE label AS ENUM (SELECT DISTINCT CAST(vote AS VARCHAR) FROM given);"
+    " CREATE TABLE made AS SELECT CAST(vote AS label) AS vote, CAST(town AS VARCHAR)::label2 AS"
+    " town, [CAST(vote AS label)] AS several, {'one': CAST(vote AS label)} AS fields, person"
+    " FROM given"
+)
+TOWNS = "CREATE TYPE label2 AS ENUM (SELECT DISTINCT CAST(town AS VARCHAR) FROM given)"
+
+
+def connection(*queries: str) -> Any:
+    made = duckdb.connect()
+    made.register("given", ROWS)
+    for query in queries:
+        made.execute(query)
+    return made
+
+
+def by_ibis(*queries: str) -> Any:
+    ibis = pytest.importorskip("ibis")
+    backend = ibis.duckdb.from_connection(connection(*queries))
+    return backend.table("made" if queries else "given")
+
+
+def by_sqlframe(*queries: str) -> Any:
+    of = pytest.importorskip("sqlframe.duckdb").DuckDBSession
+    of().stop()  # there is one in a process
+    session = of(conn=connection(*queries))
+    SESSIONS.append(session)
+    return session.sql("SELECT * FROM made", dialect="duckdb")
+
+
+def by_dask() -> Any:
+    dd = pytest.importorskip("dask.dataframe")
+    labels = pd.array(sorted(set(ROWS["vote"])), dtype="string[pyarrow]")
+    kind = pd.CategoricalDtype(labels, ordered=True)
+    person = ROWS["person"].astype("int64[pyarrow]")
+    return dd.from_pandas(
+        pd.DataFrame({"vote": ROWS["vote"].astype(kind), "town": ROWS["vote"].astype(kind)}).assign(
+            person=person
+        ),
+        npartitions=2,
+    )
+
+
+SESSIONS: list[Any] = []
+ROUTES: dict[str, Callable[[], Any]] = {
+    "sql": lambda: duckdb.connect().sql("SELECT * FROM ROWS"),
+    "register": lambda: connection().table("given"),
+    "from_df": lambda: duckdb.connect().from_df(ROWS),
+    "create table as": lambda: connection(MADE).table("made"),
+    "create type as": lambda: connection(TOWNS, DISTINCT).table("made"),
+    "narwhals": lambda: nw.from_native(connection(MADE).table("made")),
+    "ibis": lambda: by_ibis(MADE),
+    "ibis over a type": lambda: by_ibis(TOWNS, DISTINCT),
+    "ibis over pandas": by_ibis,
+    "sqlframe": lambda: by_sqlframe(MADE),
+    "sqlframe over a type": lambda: by_sqlframe(TOWNS, DISTINCT),
+    "dask": by_dask,
+}
+
+
+@pytest.fixture(autouse=True)
+def _sessions_end() -> Iterator[None]:
+    yield
+    while SESSIONS:
+        SESSIONS.pop().stop()
+
+
+@pytest.fixture(params=ROUTES)
+def opened(request: pytest.FixtureRequest) -> Any:
+    """A Context over the frame of a route."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        frame = ROUTES[request.param]()
+        return engines.context(
+            frame,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(epsilon=1.0),
+            split_evenly_over=1,
+        )
+
+
+def said(ask: Callable[[], Any]) -> str:
+    """Everything that a question shows: its error, or its repr, its summary and its release."""
+    try:
+        query = ask()
+    except (TypeError, ValueError) as error:
+        return f"{error!r} {error}"
+    return f"{query!r} {query.summarize().rows()} {query.resolve().input_domain}"
+
+
+def questions(query: Any, **vote: Any) -> dict[str, Callable[[], Any]]:
+    town = {"categories": ["x", "y"], **BUCKETS}
+    both = {"vote": vote.get("categories"), "town": ["x", "y"]}
+    grouped = query.group_by("town")
+    return {
+        "posterior": lambda: ob.posterior(query, "vote", **vote),
+        "groups by keys": lambda: ob.posterior(grouped, "vote", keys=["x", "y"], **vote),
+        "groups": lambda: ob.posterior(grouped, "vote", **vote),
+        "survey": lambda: ob.survey(
+            query, {"vote": {"column": "vote", **vote}, "town": {"column": "town", **town}}
+        ),
+        "joint table": lambda: ob.posterior(
+            query, ["vote", "town"], **{**vote, "categories": both}
+        ),
+        "no unknown": lambda: ob.posterior(query, "vote", **{**vote, "unknown": None}),
+        "one that nobody has": lambda: ob.posterior(
+            query, "vote", **{**vote, "categories": ["yes", "nobody"]}
+        ),
+        "a number": lambda: ob.posterior(query, "vote", **{**vote, "categories": [1]}),
+        "a cast": lambda: query.with_columns(vote=nw.col("vote").cast(nw.Int64)),
+        "a comparison": lambda: query.filter(nw.col("vote") == 1),
+        "a list": lambda: ob.posterior(query, "several", **VOTE),
+        "fields": lambda: query.filter(nw.col("fields") == "x"),
+    }
+
+
+def test_a_type_hands_out_no_label(opened: Any) -> None:
+    query = opened.query()
+    shown = [repr(opened), repr(query), repr(opened.schema), repr(query._space)]
+    for ask in (*questions(query, **VOTE).values(), *questions(query, **BUCKETS).values()):
+        shown.append(said(ask))
+    assert len(shown) > 20
+    assert [text for text in shown if CANARY in text] == []
+
+
+def test_categories_and_keys_must_be_given(opened: Any) -> None:
+    query = opened.query()
+    with pytest.raises(ValueError, match="does not say publicly which categories"):
+        ob.posterior(query, "vote", **BUCKETS)
+    with pytest.raises(ValueError, match="does not say publicly which keys"):
+        ob.posterior(query.group_by("town"), "vote", **VOTE)
+
+
+def test_a_label_is_refused_whether_it_is_in_the_type_or_not(opened: Any) -> None:
+    """Guessed labels tell nothing: with or without a record of it the answer is the same."""
+    query = opened.query()
+    answers = set()
+    for label in (CANARY, "nobody"):
+        text = said(
+            lambda label=label: ob.posterior(query, "vote", categories=["yes", label], nulls="none")
+        )
+        answers.add(text.replace(label, "..."))
+    every = said(
+        lambda: ob.posterior(query, "vote", categories=["yes", "no", CANARY], nulls="none")
+    )
+    assert len(answers) == 1
+    assert "unknown=None: column 'vote' of type String may hold values outside" in every
+
+
+def test_only_what_was_asked_for_is_released(opened: Any) -> None:
+    released = ob.posterior(opened.query(), "vote", **VOTE).release()
+    assert released.categories == ("yes", "no", "none", "other")
+    assert CANARY not in released.to_json()
+
+
+def test_labels_in_a_type_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: the mistake put back."""
+    from opendp_bayes_engines import engines as opening
+    from opendp_bayes_engines import on_duckdb
+
+    for module in (opening, on_duckdb):
+        monkeypatch.setattr(module, "column_of", kinds.written_column_of)
+    of = engines.context(
+        ROUTES["create type as"](),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    query = of.query()
+    asked = questions(query, **BUCKETS)
+    assert CANARY in repr(of.schema)
+    assert CANARY in repr(query._space)
+    assert "'nobody' is not in the Enum" in said(asked["one that nobody has"])
+    assert CANARY in asked["posterior"]().release().categories
+
+
+ENUM = pl.Enum(["yes", "no", "never"])
+OF_AN_ENUM = "of its type; an Enum that was made from the data is the data"
+
+
+def frame(path: Any) -> pl.LazyFrame:
+    pl.DataFrame(
+        {"vote": ["yes", "no"] * 10, "sure": [True, False] * 10, "town": ["x", "y"] * 10},
+        schema={"vote": ENUM, "sure": pl.Boolean, "town": pl.String},
+    ).write_parquet(path)
+    return pl.scan_parquet(path)
+
+
+@pytest.mark.parametrize("open_", [ob.context, engines.context], ids=["core", "engines"])
+def test_the_summary_notes_an_enum_of_a_file(tmp_path: Any, open_: Any) -> None:
+    query = open_(
+        frame(tmp_path / "rows.parquet"),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    ).query()
+    both = {"categories": {"town": ["x"]}, **BUCKETS}
+    survey = ob.survey(
+        query, {"a": {"column": "vote", "nulls": "none"}, "b": {"column": "vote", **VOTE}}
+    )
+    grouped = ob.posterior(query.group_by("vote"), "town", categories=["x"], **BUCKETS)
+    noted = {
+        "enum": ob.posterior(query, "vote", nulls="none"),
+        "given": ob.posterior(query, "vote", **VOTE),
+        "table": ob.posterior(query, ["vote", "town"], **both),
+        "groups": grouped,
+        "keys": ob.posterior(
+            query.group_by("vote"), "town", categories=["x"], keys=["yes"], **BUCKETS
+        ),
+    }
+    found = {name: one.summarize()["categories"].item() for name, one in noted.items()}
+    assert found == {
+        "enum": OF_AN_ENUM,
+        "given": "given",
+        "table": f"vote: {OF_AN_ENUM}, town: given",
+        "groups": f"town: given, groups: {OF_AN_ENUM}",
+        "keys": "given",
+    }
+    assert survey.summarize()["categories"].to_list() == [OF_AN_ENUM, "given"]
+
+
+def test_the_summary_notes_no_boolean(tmp_path: Any) -> None:
+    query = ob.context(
+        frame(tmp_path / "rows.parquet"),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    ).query()
+    asked = ob.posterior(query, "sure", nulls=True)
+    assert asked.summarize()["categories"].item() == "of its type"
+
+
+NOTE = "an Enum that was made from the data is the data"
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])
+def test_the_command_notes_an_enum_of_a_file(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = frame(tmp_path / "made.parquet").collect()
+    made.write_parquet(name) if name.endswith("parquet") else made.write_ipc(name)
+
+    def heard(*arguments: str) -> str:
+        result = CliRunner().invoke(app, list(arguments))
+        assert result.exit_code == 0, result.output
+        return " ".join(result.stderr.split())
+
+    release = ("release", name, "--epsilon", "1", "--json")
+    by_town = ("--column", "town", "--categories", "x")
+    assert f"The labels of vote are public because {name} has" in heard(
+        *release, "--column", "vote"
+    )
+    assert NOTE in heard(*release, *by_town, "--group-by", "vote")
+    assert NOTE not in heard(*release, *by_town)
+    assert NOTE not in heard(*release, "--column", "sure")
+    heard("init", name, "--column", "vote", "--json", "-o", "question.json")
+    assert NOTE in heard("run", "question.json", name, "--json")
+    assert NOTE in heard("run", "question.json", name, "--dry-run")
+    heard("init", name, "--column", "vote", "-o", "question.toml")
+    assert NOTE in heard("report", "question.toml", name, "-o", "page.html")
+    written = (tmp_path / "question.toml").read_text()
+    assert "those of its type, which must not be made from the data" in written
