@@ -387,7 +387,7 @@ def test_text_that_is_marked_as_utf_16_says_how_to_read_it(
 @pytest.mark.parametrize("encoding", ["morse", "rot13", "base64", ""])
 def test_an_encoding_is_one_of_text(votes: Path, encoding: str) -> None:
     message = run("release", votes, *COLUMN, *EXACT, f"--encoding={encoding}", code=2)
-    assert "is not an encoding of text; must be a name such as utf-8, latin-1" in message
+    assert "is not an encoding that is read; must be one in which every line of bytes" in message
 
 
 def test_a_file_that_is_damaged_after_its_header(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def row(encoding: str) -> str:
         return f"| as `{encoding}-le` or `{encoding}-be` | | |\n"
     found = tried(encoding)
     numbers = (f"{number:,}".replace(",", " ") for number in (found.sequences, found.characters))
-    return f"| {' | '.join(numbers)} | {hexadecimal(''.join(found.hidden))} |\n"
+    return f"| {' | '.join([*numbers, hexadecimal(''.join(found.hidden))])} |\n"
 
 
 def rows(page: str) -> dict[str, tuple[list[str], str]]:
