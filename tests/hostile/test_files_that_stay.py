@@ -5,12 +5,17 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
+from opendp.context import loss_of, unit_of
 
-from tests.helpers.ended import PATIENCE, files, left, line, ready, said, started, until
+import opendp_bayes as ob
+from tests.helpers.command_line import run
+from tests.helpers.ended import PATIENCE, files, left, line, ready, started, until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 
@@ -69,6 +74,9 @@ def test_a_signal_leaves_nothing_beside_the_output(tmp_path: Path) -> None:
     with started(temporary, *COMMAND, "--output", output / "release.json") as process:
         read_by(process, temporary)
         assert len(left(output)) == 1
+        (file,) = files(temporary)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
         process.terminate()
         assert process.wait(PATIENCE) == -signal.SIGTERM
     assert left(temporary) == left(output) == []
@@ -92,26 +100,21 @@ def test_a_child_that_exits_leaves_its_parents_file(tmp_path: Path) -> None:
     assert left(tmp_path) == []
 
 
-def test_a_command_removes_what_a_killed_one_left(tmp_path: Path) -> None:
-    with started(tmp_path, *COMMAND) as process:
-        read_by(process, tmp_path)
+@pytest.mark.parametrize("start", ["command", "context"])
+def test_the_next_start_removes_what_a_killed_process_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
+) -> None:
+    with ready(tmp_path, "tests.helpers.ending", "holding") as process:
         process.kill()
         process.wait(PATIENCE)
-    (file,) = files(tmp_path)
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    assert said(tmp_path, "opendp_bayes", "plan", "--help")
-    assert left(tmp_path) == []
-
-
-def test_a_context_removes_what_a_killed_one_left(tmp_path: Path) -> None:
-    with ready(tmp_path, CONTEXTS) as process:
-        until(lambda: bool(files(tmp_path)))
-        process.kill()
-        process.wait(PATIENCE)
-    until_now = left(tmp_path)
-    with ready(tmp_path, CONTEXTS) as process:
-        assert not set(until_now) & set(left(tmp_path))
-        process.terminate()
-        assert process.wait(PATIENCE) == -signal.SIGTERM
+    assert len(files(tmp_path)) == 1
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if start == "command":
+        run("plan", "--help")
+    else:
+        ob.context(
+            pl.LazyFrame({"vote": ["a"]}),
+            privacy_unit=unit_of(contributions=1),
+            privacy_loss=loss_of(epsilon=1.0),
+        )
     assert left(tmp_path) == []
