@@ -7,14 +7,25 @@ import jsonschema
 import pytest
 
 from opendp_bayes.report.specification import Column, Privacy, Result, json_schema
-from opendp_bayes.report.specification_text import read_specification, tomllib
+from opendp_bayes.report.owner_file import OwnerFile, OwnersColumn, OwnersPrivacy
+from opendp_bayes.report.specification_text import read_owner_file, read_specification, tomllib
 
 
 def example() -> str:
     """The specification of the page."""
     page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
-    (found,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    _, found = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     return found
+
+
+def test_the_owners_file_of_the_page_is_one() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
+    text, _ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    owner = read_owner_file(text)
+    assert owner.privacy.most_rows_per_identifier == 5
+    for kind in (OwnerFile, OwnersPrivacy, OwnersColumn):
+        for field in kind.__struct_fields__:
+            assert re.search(rf"\b{field}\b", page), field
 
 
 def test_the_schema_accepts_what_is_read_and_refuses_what_is_not() -> None:
