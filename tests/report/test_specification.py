@@ -6,8 +6,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from opendp_bayes.report.specification import Column, Privacy, Result, json_schema
 from opendp_bayes.report.owner_file import OwnerFile, OwnersColumn, OwnersPrivacy
+from opendp_bayes.report.specification import Column, Privacy, Result, json_schema
 from opendp_bayes.report.specification_text import read_owner_file, read_specification, tomllib
 
 
