@@ -100,12 +100,12 @@ def posterior(
     column : the column whose categories are counted: Enum, String, Categorical, integer or Boolean.
         A list of them asks for their joint table, whose labels are tuples with one value of each
         column, the last column changing fastest.
-    categories : the public labels, in the order of the counts. Not needed for an Enum column, which
-        carries its own, or a Boolean one. For a joint table, a mapping from columns to their
-        labels.
+    categories : the public labels, in the order of the counts. Not needed for a Boolean column, or
+        an Enum of polars, which carries its own: one that was made from the data is the data. For a
+        joint table, a mapping from columns to their labels.
     keys : for a query per group, the public groups, as values of the columns that the query is
         grouped by, tuples where these are several. None among the values makes the nulls a group
-        too, the last if there is one such column. Not needed for Enum columns, which carry their
+        too, the last if there is one such column. Not needed for Enums of polars, which carry their
         own. Rows with any other value are in no group: they are counted in a cell of their own,
         which no grouped release contains.
     prior : a positive number for every category, or one for each, buckets included: in the order of

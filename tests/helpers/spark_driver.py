@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -104,20 +105,23 @@ def main(folder: Path, *, accepting: bool) -> None:
             os.truncate(file, 0)
         return found
 
+    def shown() -> list[str]:
+        """The logs in which a failure without a Context is."""
+        written()
+        with suppress(Exception):
+            failing.collect()
+        return written()
+
+    failing = rows(VALUE).selectExpr("person", "CAST(CAST(vote AS INT) AS STRING) AS vote")
     rows("0").groupBy("vote").count().collect()
-    happened: dict[str, Any] = {"open before": open_to_others(local)}
+    happened: dict[str, Any] = {"open before": open_to_others(local), "shown before": shown()}
     happened["released"] = released(rows("0"))
     happened["open"] = open_to_others(local)
     happened["files"] = len(list(local.rglob("shuffle_*")))
-    failing = rows(VALUE).selectExpr("person", "CAST(CAST(vote AS INT) AS STRING) AS vote")
-    written()
     happened["failed"] = released(failing)
     happened["written"] = written()
     session.sparkContext.setLogLevel("WARN")
-    try:
-        failing.collect()
-    except Exception:  # noqa: BLE001 - whatever it is, the log has it
-        happened["without a Context"] = written()
+    happened["without a Context"] = shown()
     print("HAPPENED " + json.dumps(happened), flush=True)  # noqa: T201
 
 

@@ -14,7 +14,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes_engines import context
+from opendp_bayes_engines import context, on_spark
 from opendp_bayes_engines.engines import held
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: `make test-spark` installs it")
@@ -106,6 +106,17 @@ def test_collations_are_refused(spark: Any) -> None:
         held(frame)
     held(frame.select("b"))
     held(frame.select(frame.a.cast("string collate UTF8_BINARY").alias("a")))
+
+
+def test_folders_that_are_not_found_are_warned_of(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark makes them for everybody to read; where they are found nothing is said."""
+    frame = spark.sql("SELECT 'x' AS a")
+    held(frame)
+    monkeypatch.setattr(on_spark, "_TO_FOLDERS", (("SparkEnv", "noSuchField"),))
+    with pytest.warns(UserWarning, match="other users of this machine may read records in them"):
+        held(frame)
 
 
 def test_a_sunday_is_the_seventh_day(spark: Any) -> None:
