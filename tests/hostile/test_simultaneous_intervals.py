@@ -35,7 +35,7 @@ LEVELS = (0.3, 0.5, 0.8, 0.95, 0.99)
 def private(counts: Any, scale: float, prior: float = 1.0, public: bool = False) -> ob.Release:
     """A release of counts whose number is private, or with K-norm noise of a public one."""
     mechanism = ob.LaplaceParameters(scale, total="private")
-    labels = tuple("abcdefghij"[: len(counts)])
+    labels = tuple("abcdefghij" if len(counts) <= 10 else range(len(counts)))[: len(counts)]
     size = sum(counts) if public else None
     drawn_by = ob.KNormParameters(scale / 2) if public else mechanism
     return ob.Release(tuple(counts), labels, (prior,) * len(counts), drawn_by, promise(size))
@@ -88,7 +88,7 @@ def test_ranks_of_draws_are_not_its_depths() -> None:
 
 
 @pytest.fixture
-def evaluated(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many values of the Betas' distribution functions each call asks for."""
     found: list[int] = []
     betainc = special.betainc
@@ -99,6 +99,20 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return result
 
     monkeypatch.setattr(special, "betainc", spy)
+    return found
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of how many laws intervals are asked for each time."""
+    found: list[int] = []
+    interval = BetaMixtures.interval
+
+    def spy(self: BetaMixtures, level: float) -> Any:
+        found.append(self.m)
+        return interval(self, level)
+
+    monkeypatch.setattr(BetaMixtures, "interval", spy)
     return found
 
 
@@ -121,18 +135,35 @@ def test_it_takes_no_more_than_some_other_intervals(name: str, evaluated: list[i
     assert taken(evaluated, lambda: depths(laws, draws[:200])) / one > 0.15
 
 
+def test_of_many_categories_it_takes_hardly_more_than_one_other_interval(
+    evaluated: list[int], asked: list[int]
+) -> None:
+    """Those that no draw misses beside another are left out."""
+    counts = np.random.default_rng(0).integers(0, 60, 300).tolist()
+    posterior = private(counts, 4.0, public=True).posterior
+    laws, draws = posterior._marginals, posterior.sample(2000, seed=0)
+    one = taken(evaluated, lambda: laws.interval(0.9995))
+    assert taken(evaluated, lambda: pointwise_level(laws, draws, 0.95)) < 3 * one
+    asked.clear()
+    pointwise_level(laws, draws, 0.95)
+    assert len(asked) > 3  # negative control: all categories would be asked for so often
+    assert asked[0] == 300 > 4 * asked[2]
+
+
+def test_where_no_draw_misses_the_level_is_the_highest_that_may_be_needed() -> None:
+    laws = BetaMixtures(np.ones(3), np.ones(3), np.ones(3), np.arange(4))
+    assert pointwise_level(laws, np.full((9, 3), 0.5), 0.9) == 1 - (1 - 0.9) / 3
+    # Where all miss together, that of each is that of all.
+    assert pointwise_level(laws, np.full((9, 3), 1e-9), 0.9) == 0.9
+
+
 @pytest.mark.parametrize("level", [1e-6, 1e-3, 0.05, 0.3, 0.999, 1 - 1e-9])
-def test_no_level_takes_many_steps(level: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_level_takes_many_steps(
+    level: float, asked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     posterior = private(TABLES["ten"][0], 2.0, public=True).posterior
     laws, draws = posterior._marginals, posterior.sample(4000, seed=0)
-    asked: list[float] = []
-    interval = BetaMixtures.interval
-
-    def spy(self: BetaMixtures, level: float) -> Any:
-        asked.append(level)
-        return interval(self, level)
-
-    monkeypatch.setattr(BetaMixtures, "interval", spy)
+    asked.clear()
     found = pointwise_level(laws, draws, level)
     assert level <= found < 1
     assert (steps := len(asked)) < 200

@@ -158,7 +158,7 @@ class NoiseAwarePosterior:
         self, level: float = 0.95, kind: Interval = "equal-tailed"
     ) -> tuple[Floats, Floats]:
         """Lower and upper ends of credible intervals of probability `level`, two arrays of shape
-        `(k,)`.
+        `(k,)`. They are kept once found.
 
         Parameters
         ----------

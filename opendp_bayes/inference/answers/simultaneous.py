@@ -28,10 +28,13 @@ def pointwise_level(marginals: BetaMixtures, draws: Floats, level: float) -> flo
     found, safe, step, stride = max(1 - _WIDER * (1 - level) / k, level), level, np.inf, 2
     while True:
         lower, upper = marginals.interval(found)
-        misses = ((draws < lower) | (draws > upper)).sum(axis=1)
+        missed = (draws < lower) | (draws > upper)
+        misses = missed.sum(axis=1)
         wanted = float(1 - (1 - level + np.maximum(misses - 1, 0).sum() / number) / k)
         if wanted > found:
-            draws = draws[misses > 1]
+            again = misses > 1
+            left = np.flatnonzero(missed[again].any(axis=0))
+            draws, marginals = draws[again][:, left], marginals.chosen(left)
             before, step, safe = step, wanted - found, wanted
             stride = 2 * stride if step > max(_HARDLY * before, few) else 1
             found = safe if stride == 1 else min(safe + (stride - 1) * step, highest)
