@@ -3,7 +3,7 @@
 import gc
 import math
 import sys
-from pathlib import Path
+import tempfile
 
 import duckdb
 import narwhals as nw
@@ -81,10 +81,10 @@ def test_arguments_reach_opendp():
     assert opened(loss=dp.loss_of(epsilon=1)).d_out == 1.0, "a whole number will do"
 
 
-def test_the_file_of_a_frame_in_memory_lives_as_long_as_its_context():
+def test_the_file_of_a_frame_in_memory_lives_as_long_as_its_context(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     context = opened(split_evenly_over=1)
-    path = Path(context._file._path)
-    assert path.exists()
+    [path] = tmp_path.glob("opendp-bayes-*/frame")
     assert path.parent.stat().st_mode & 0o777 == 0o700
     query = ob.posterior(context.query(), **TEXT)
     del context
