@@ -9,7 +9,7 @@ import polars as pl
 
 from opendp_bayes.framework.left_out import LeftOut
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.mathematics.validation import Integers, check_cells
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import distinct, look_alike, place_of
 
@@ -140,9 +140,8 @@ def public_values(
     shown = f"{argument}={told(labels)}"
     for label in labels:
         _check_fits(label, dtype, shown)
-    if isinstance(dtype, pl.Enum) and (
-        absent := [label for label in labels if label not in dtype.categories.to_list()]
-    ):
+    possible = set(dtype.categories.to_list() if isinstance(dtype, pl.Enum) else labels)
+    if absent := [label for label in labels if label not in possible]:
         raise ValueError(
             f"{shown}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur."
         )
@@ -183,6 +182,7 @@ def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> 
             f"{argument}=[]: must name at least one"
             f" {'category' if argument == 'categories' else 'key that is not None'}."
         )
+    check_cells(argument, len(categories))
     return list(categories)
 
 

@@ -1,5 +1,6 @@
 """The groups of a query per group: which there are, and in which one a record is."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -11,7 +12,7 @@ import polars as pl
 from opendp_bayes.framework.columns import CategoricalColumn, public_values
 from opendp_bayes.framework.joint_tables import check_combinations
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.mathematics.validation import Integers, check_cells
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import distinct, identity, places_of
 
@@ -37,6 +38,8 @@ def groups_of(by: tuple[str, ...], dtypes: Sequence[pl.DataType], keys: Any) -> 
     """
     if isinstance(keys, (pl.Series, np.ndarray)):
         keys = keys.tolist() if isinstance(keys, np.ndarray) else keys.to_list()
+    if keys is not None and hasattr(keys, "__len__"):
+        check_cells("keys", len(keys))
     if len(by) == 1:
         column, groups = _column(by[0], dtypes[0], keys)
         index = np.append(np.arange(len(groups)), -1)
@@ -50,6 +53,7 @@ def groups_of(by: tuple[str, ...], dtypes: Sequence[pl.DataType], keys: Any) -> 
     shape = [len(of) + 1 for of in values]
     check_combinations("by", by, shape)
     if rows is None:
+        check_cells("by", math.prod(map(len, values)))
         rows = list(product(*values))
     index, places = np.full(shape, -1), list(map(places_of, values))
     for number, row in enumerate(rows):

@@ -2,6 +2,7 @@
 sizes of their groups to counts.
 """
 
+import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from opendp_bayes.framework.on_disk import EVERY_ROW, require_file
 from opendp_bayes.framework.question import Question
 from opendp_bayes.framework.spaces import CountsSpace, GroupedCountsSpace
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.mathematics.validation import Integers, check_cells
 from opendp_bayes.release_format.data import Label
 
 
@@ -115,6 +116,9 @@ def cells_of(
     labels: tuple[Label, ...] = columns[0].labels
     index = np.arange(len(labels))
     if question.joint:
+        if question.merge is None:
+            every = math.prod(len(column.labels) for column in columns)
+            check_cells("cells", every if question.cells is None else len(question.cells))
         labels, index = table_of([column.labels for column in columns], question)
     if question.merge is not None:
         labels, index, axes = *merged_cells(labels, index, question), ()
@@ -136,6 +140,7 @@ def cells_of(
     types = [schema[_named(name, schema, "by")] for name in question.by]
     by = groups_of(question.by, types, question.keys)
     shape = (*by.index.shape, *index.shape)
+    check_cells("by", len(by.groups) * len(labels))
     check_combinations("column", [*question.by, *(column.column for column in columns)], shape)
     space = GroupedCountsSpace.build(by.groups, labels, size, axes)
     within = by.index.reshape(*by.index.shape, *(1,) * index.ndim)

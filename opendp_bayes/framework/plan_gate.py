@@ -62,7 +62,7 @@ def written(plan: pl.LazyFrame) -> Any:
     found: Any = None
     try:
         with silenced():  # polars will drop the JSON form; OpenDP pins the version that has it
-            found = json.loads(plan.serialize(format="json"))
+            found = json.loads(plan.serialize(format="json"), object_hook=_with_closed_frame)
     except RecursionError:
         pass
     except Exception as error:  # noqa: BLE001 - polars promises no kind
@@ -79,6 +79,16 @@ def written(plan: pl.LazyFrame) -> Any:
     return found
 
 
+def _with_closed_frame(node: dict[str, Any]) -> dict[str, Any]:
+    """Part of a plan, in which the bytes of a frame are a tuple: polars writes millions of them for
+    an Enum of many labels, and nobody need look for steps there.
+    """
+    scan = node.get("DataFrameScan")
+    if isinstance(scan, dict) and isinstance(scan.get("df"), list):
+        scan["df"] = tuple(scan["df"])
+    return node
+
+
 def _is_deep(node: Any) -> bool:
     """True if more than `_MOST_LEVELS` objects or lists are in each other."""
     level = [node]
@@ -86,8 +96,8 @@ def _is_deep(node: Any) -> bool:
         level = [
             part
             for one in level
-            if isinstance(one, (dict, list))
             for part in (one.values() if isinstance(one, dict) else one)
+            if isinstance(part, (dict, list))
         ]
     return bool(level)
 

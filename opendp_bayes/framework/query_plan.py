@@ -30,6 +30,7 @@ from opendp_bayes.framework.kept_rows import RowLimits
 from opendp_bayes.framework.plan_gate import check_plan
 from opendp_bayes.framework.question import Question
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import check_cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +76,7 @@ def counts_of_frame(query: LazyFrameQuery | LazyGroupByQuery, question: Question
             f"keys={told(question.keys)}: belongs to a query per group; group it by a column, as in"
             " `query.group_by('region')`."
         )
+    _check_number(query, question)
     made_by = "make_grouped_counts" if question.by else "make_categorical_counts"
     stable, base = stable_plan(query)
     plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
@@ -121,6 +123,19 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
         # Refuse an unlimited unit here, with a message that OpenDP does not wrap.
         records_of_bounds(stable.map(base._d_in))
     return stable, base
+
+
+def _check_number(query: LazyFrameQuery, question: Question) -> None:
+    """Raise `ValueError` for a type with more categories than can be asked for, which OpenDP would
+    take long to look at.
+    """
+    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
+    _check_types(plan)
+    schema = plan.collect_schema()
+    for variable in question.variables:
+        kind = schema.get(variable.column) if isinstance(variable.column, str) else None
+        if variable.categories is None and isinstance(kind, pl.Enum):
+            check_cells("categories", len(kind.categories))
 
 
 def _check_types(plan: pl.LazyFrame) -> None:

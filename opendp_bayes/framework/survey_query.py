@@ -28,6 +28,7 @@ from opendp_bayes.framework.shares_of_questions import Division, Share, estimate
 from opendp_bayes.framework.summary import described, summary_of
 from opendp_bayes.mathematics.rounding import divided
 from opendp_bayes.mathematics.telling import meant, told
+from opendp_bayes.mathematics.validation import check_cells, check_results
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import PartError
 from opendp_bayes.planning.joint_error import noise_variance
@@ -106,10 +107,15 @@ def survey(
         )
     if not questions:
         raise ValueError("questions: must hold at least one.")
+    check_results("questions", len(questions))
     grouped_by: tuple[str, ...] = ()
     if isinstance(query, LazyGroupByQuery):
         query, grouped_by = ungrouped(query)
-    asked = {name: _asked(query, grouped_by, name, of) for name, of in questions.items()}
+    asked, cells = {}, 0
+    for name, of in questions.items():
+        asked[name] = _asked(query, grouped_by, name, of)
+        cells += asked[name].space.k
+        check_cells("questions", cells)
     weights = {name: of["share"] for name, of in questions.items() if "share" in of}
     division = Division(share, error, guess_size, weights)
     division.check(asked)

@@ -16,6 +16,9 @@ from opendp_bayes.mathematics.telling import told
 #: Above this a float prior plus integer counts could lose the counts, which must be recoverable
 #: exactly from a concentration.
 LARGEST_CONCENTRATION = 1e12
+#: The most categories or cells, those of all groups included, and the most results of one query:
+#: what is released, estimated and shown in about a minute (`docs/limits.md`).
+MOST_CELLS, MOST_RESULTS = 50_000, 200
 #: Below this the square of a ratio of concentrations could leave the float range.
 SMALLEST_PRIOR = 1e-100
 #: Scales outside this range mean no privacy or no information, and their samples would leave the
@@ -178,3 +181,21 @@ def each_once(start: str, remedy: str) -> Callable[[list[tuple[str, Any]]], dict
         return found
 
     return made
+
+
+def check_cells(what: str, number: int) -> None:
+    """Raise `ValueError` for more categories or cells than one query may ask for."""
+    if number > MOST_CELLS:
+        raise ValueError(
+            f"{what}: would be {number} categories or cells, of all groups and results; must be at"
+            f" most {MOST_CELLS}. Merge some, or ask for them in several queries."
+        )
+
+
+def check_results(what: str, number: int) -> None:
+    """Raise `ValueError` for more results than one query may ask for."""
+    if number > MOST_RESULTS:
+        raise ValueError(
+            f"{what}: are {number} results; must be at most {MOST_RESULTS}. Ask for them in several"
+            " queries."
+        )

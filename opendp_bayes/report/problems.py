@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from opendp_bayes.mathematics.validation import MOST_CELLS, MOST_RESULTS
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.report.specification import (
     MOST_ROWS,
@@ -35,6 +36,27 @@ def problems(found: Specification) -> Iterator[Problem]:
     for number, heading in enumerate(headings):
         if heading in headings[:number]:
             yield ("results", number), f"{heading!r} is there already; give it another title."
+
+
+def problems_of_size(found: Specification) -> Iterator[Problem]:
+    """Yield what is more than one run may ask for, as far as the file says how many there are. What
+    was released of more can still be read.
+    """
+    if len(found.results) > MOST_RESULTS:
+        yield ("results",), f"are {len(found.results)}; must be at most {MOST_RESULTS}."
+    cells = 0
+    for number, result in enumerate(found.results):
+        if result.merge is not None:  # which says how many are left only with the columns
+            continue
+        names = [*result.columns, *([result.by] if result.by is not None else [])]
+        own = [found.columns[name] for name in names if name in found.columns]
+        cells += math.prod(len(column.categories or [0]) for column in own)
+        if cells > MOST_CELLS:
+            yield (
+                ("results", number),
+                f"makes {cells} categories or cells of all results; must be at most {MOST_CELLS}."
+                " Merge some, or ask for them in several runs.",
+            )
 
 
 def _problems_of_joint(found: Specification) -> Iterator[Problem]:

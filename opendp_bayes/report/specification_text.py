@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, get_args
 
 import msgspec
@@ -23,7 +24,7 @@ from opendp_bayes.report.owner_file import (
     answered,
     problems_of_owner,
 )
-from opendp_bayes.report.problems import Problem, problems
+from opendp_bayes.report.problems import Problem, problems, problems_of_size
 from opendp_bayes.report.specification import (
     Column,
     Privacy,
@@ -101,7 +102,7 @@ def read_specification(
                     )
             found = msgspec.structs.replace(found, joint=True)
         _check_none(problems_of_text(found.separator, found.encoding))
-        _check_none(problems(found))
+        _check_none(chain(problems_of_size(found), problems(found)))
     return found
 
 

@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -228,10 +227,7 @@ def _bars(
     """A bar for every category, the first at the top."""
     labels = release.categories[:MOST_DRAWN]
     places = np.arange(len(labels))
-    aware, plug_in = (
-        replace(one, **{name: numbers[:MOST_DRAWN] for name, numbers in one.numbers.items()})
-        for one in (aware, plug_in)
-    )
+    aware, plug_in = _first(aware), _first(plug_in)
     ax.barh(places, aware.mean, height=0.62, color=NOISE_AWARE, alpha=0.25)
     for place, estimate, colour, width, dot, name in (
         (-0.08, aware, NOISE_AWARE, 3, 6, "Noise-aware"),
@@ -257,6 +253,12 @@ def _bars(
     top = -0.6 if compact else -0.5 - 0.5 * len(labels) / bars_height(release)
     ax.set_ylim(len(labels) - 0.5, top)
     ax.tick_params(axis="y", length=0)
+
+
+def _first(of: Estimate) -> Estimate:
+    """The estimate of the categories that are drawn."""
+    cut = slice(MOST_DRAWN)
+    return Estimate(of.mean[cut], of.std[cut], of.lower[cut], of.upper[cut])
 
 
 def _legend(name: str, estimate: Estimate, level: float, decimals: int) -> str:

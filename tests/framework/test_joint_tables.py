@@ -370,6 +370,16 @@ def test_a_table_that_is_too_large_is_refused():
     schema = {name: pl.Enum([str(i) for i in range(1 << 12)]) for name in ("a", "b")}
     assert math.prod([1 << 12] * 2) > LARGEST_TABLE
     with pytest.raises(ValueError, match="combinations of labels; must have at most"):
+        counting(
+            schema=schema,
+            column=["a", "b"],
+            categories=None,
+            nulls="0",
+            unknown=None,
+            cells=[("0", "0")],
+            elsewhere=("0", "1"),
+        )
+    with pytest.raises(ValueError, match="cells: would be 16777216 categories or cells"):
         counting(schema=schema, column=["a", "b"], categories=None, nulls="0", unknown=None)
     with pytest.raises(ValueError, match="must have at most 4194304"):  # as docs/limits.md says
         check_combinations("column", ["a", "b"], [1 << 12, 1 << 11])
@@ -382,8 +392,9 @@ def test_groups_of_a_table_that_are_too_many_are_refused():
     sizes = {"a": 1 << 12, "b": 1 << 11, "c": 2}
     schema = {name: pl.Enum([str(i) for i in range(k)]) for name, k in sizes.items()}
     domain = dp.domain_of(frame_of([], schema), infer=True)
-    for by, column in ((["a", "b"], "c"), ("a", ["b"])):
-        with pytest.raises(ValueError, match="combinations of labels; must have at most"):
+    few, many = "combinations of labels; must have at most", "by: would be 8388608 categories"
+    for by, column, message in ((["a", "b"], "c", few), ("a", ["b"], many)):
+        with pytest.raises(ValueError, match=message):
             ob.make_grouped_counts(domain, SYMMETRIC, by=by, column=column, nulls="0")
 
 

@@ -1,0 +1,248 @@
+"""Many categories, groups and results: displays show the first and say how many are left, and more
+than a query can answer is refused at once, before data are read.
+"""
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.display import notebook, plain
+from opendp_bayes.display.sheet import MOST_ROWS, Body, Sheet, Table, columns, shortened
+from opendp_bayes.mathematics.telling import shortly
+from opendp_bayes.mathematics.validation import MOST_CELLS, MOST_RESULTS
+from opendp_bayes.report.specification_text import read_specification
+from tests.helpers.command_line import run
+from tests.helpers.releases import promise
+
+MANY = 30_000
+TOO_MANY = 200_000
+
+
+def released(number: int) -> ob.Release:
+    return ob.Release(
+        drawn=tuple(i % 100 for i in range(number)),
+        categories=tuple(f"c{i}" for i in range(number)),
+        prior=(1.0,) * number,
+        mechanism=ob.LaplaceParameters(1.0, total="private"),
+        promise=promise(None),
+    )
+
+
+@pytest.fixture(scope="module")
+def many() -> ob.Release:
+    return released(MANY)
+
+
+def test_texts_and_tables_of_many_categories_say_how_many_are_left(many: ob.Release) -> None:
+    survey = ob.Survey(("one", "two"), (many, released(20)))
+    start = time.process_time()
+    texts = [repr(many), repr(survey), str(survey)]
+    shown = plain.rendered(many.sheet(wait=False))
+    pages = [many._repr_html_(), survey._repr_html_()]
+    assert time.process_time() - start < 20
+    assert f"'c99': 99, and {MANY - 100} more}}" in texts[0]
+    assert f"1.0, and {MANY - 100} more]" in texts[0]
+    assert all(len(text) < 10_000 for text in texts)
+    assert f"\nand {MANY - MOST_ROWS} more\n" in shown
+    assert f"and {MANY - MOST_ROWS} more" in pages[0]
+    assert f"and {MANY - MOST_ROWS + 20} more" in pages[1], "the small table is shown whole"
+    assert all(page.count("<tr>") < MOST_ROWS + 10 for page in pages)
+
+
+def test_the_command_shows_the_first_rows(many: ob.Release, tmp_path: Path) -> None:
+    """It took 25 s for 30 000 rows, nearly all of it to lay them out."""
+    file = tmp_path / "many.json"
+    file.write_text(ob.Survey(("one", "two"), (many, many)).to_json())
+    start = time.process_time()
+    shown = run("show", file)
+    assert time.process_time() - start < 25
+    assert shown.count(f"and {MANY - MOST_ROWS // 2} more") == 2
+    assert len(shown.splitlines()) < MOST_ROWS + 50
+    assert shown.index(" c0 ") < shown.index(" c1 ")
+
+
+def test_posteriors_and_groups_say_so_too() -> None:
+    posterior = released(150).posterior
+    for text in (repr(posterior), repr(posterior.counts)):
+        assert "'c99'" in text
+        assert "'c100'" not in text
+        assert "and 50 more}" in text
+    groups = ob.Survey(tuple(f"q{i}" for i in range(150)), (released(3),) * 150)
+    assert "and 50 more})" in repr(groups)
+
+
+def table_of(*sizes: int) -> Sheet:
+    tables = []
+    for size in sizes:
+        rows = tuple((str(number), "1") for number in range(size))
+        bodies = (Body(rows[: size // 2], group="a"), Body(rows[size // 2 :], group="b"))
+        tables.append(Table(columns("group", "row", "n"), bodies))
+    return Sheet(tuple(tables))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shown"),
+    [
+        ((10, 20), [10, 20]),
+        ((100,), [100]),
+        ((101,), [100]),
+        ((10, 300, 300), [10, 45, 45]),
+        ((300, 30, 300), [35, 30, 35]),
+        ((60, 60), [50, 50]),
+        ((50,) * 40, [10] * 40),
+        ((), []),
+    ],
+)
+def test_rows_are_shared_by_the_tables(sizes: tuple[int, ...], shown: list[int]) -> None:
+    """What small tables leave goes to the large ones, and no table is without rows."""
+    sheet = shortened(table_of(*sizes), 100)
+    found = [sum(len(body.rows) for body in table.bodies) for table in sheet.tables]
+    assert found == shown
+    assert [table.left for table in sheet.tables] == [
+        size - number for size, number in zip(sizes, shown, strict=True)
+    ]
+    for table in sheet.tables:
+        rows = [row[0] for body in table.bodies for row in body.rows]
+        assert rows == [str(number) for number in range(len(rows))]
+
+
+def test_nothing_is_said_where_all_is_shown() -> None:
+    """Negative control."""
+    assert "more" not in plain.rendered(table_of(3))
+    assert "more" not in notebook.rendered(table_of(3))
+    assert shortly("ab", 2) == "a, b"
+    assert shortly(range(101), 101).endswith("99, and 1 more")
+
+
+def test_pictures_draw_the_first(pictures: None) -> None:
+    """A bar for each of 3000 categories took minutes."""
+    start = time.process_time()
+    ax = released(300).plot()
+    assert len(ax.get_yticklabels()) == 100
+    assert ax.get_xlabel() == "Probability (the first 100 of 300 categories)"
+    figure = ob.Survey(("q",), (released(300),)).plot()
+    assert figure.findobj(lambda part: "the first 100 of 300 rows" in str(part))
+    cells = tuple((f"a{i}", f"b{j}") for i in range(110) for j in range(2))
+    table = ob.Release(
+        drawn=(5,) * 220,
+        categories=cells,
+        prior=(1.0,) * 220,
+        mechanism=ob.LaplaceParameters(1.0, total="private"),
+        promise=promise(None),
+        axes=("a", "b"),
+    ).plot()
+    assert len(table.get_yticklabels()) == 100
+    assert table.findobj(lambda part: "the first 100 of 110 rows" in str(part))
+    assert time.process_time() - start < 60
+
+
+def context(**columns: pl.Series) -> dp.Context:
+    return dp.Context.compositor(
+        data=pl.LazyFrame(columns or {"v": pl.Series(["a", "b"]), "w": pl.Series(["a", "b"])}),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+
+
+LABELS = [f"c{number}" for number in range(TOO_MANY)]
+SIDE = [f"c{number}" for number in range(400)]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"column": "v", "categories": LABELS},
+        {"column": "v", "categories": pl.Series(LABELS)},
+        {"column": ["v", "w"], "categories": {"v": SIDE, "w": SIDE}},
+        {
+            "column": ["v", "w"],
+            "categories": {"v": SIDE, "w": SIDE},
+            "cells": [("c0", "c0")] * TOO_MANY,
+            "elsewhere": ("c0", "c0"),
+        },
+        {"column": "v", "categories": SIDE, "by": "w", "keys": LABELS},
+        {"column": "v", "categories": SIDE, "by": "w", "keys": SIDE},
+    ],
+)
+def test_more_cells_than_can_be_answered_are_refused_at_once(question: dict[str, Any]) -> None:
+    policy = {"nulls": "c0", "unknown": "c0"}
+    start = time.process_time()
+    with pytest.raises(ValueError, match=f"must be at most {MOST_CELLS}"):
+        ob.survey(context().query(), {"q": {**policy, **question}})
+    assert time.process_time() - start < 5
+    if "by" not in question:
+        with pytest.raises(ValueError, match=f"must be at most {MOST_CELLS}"):
+            ob.posterior(context().query(), **policy, **question)
+
+
+def test_the_categories_of_a_type_are_looked_up_in_no_time() -> None:
+    """They were looked for in a list made anew for each of them."""
+    kind = pl.Enum(LABELS[:20_000])
+    start = time.process_time()
+    ob.posterior(context(v=pl.Series(["c0"], dtype=kind)).query(), "v", nulls="c0")
+    assert time.process_time() - start < 20
+    with pytest.raises(ValueError, match=f"categories: would be {TOO_MANY}"):
+        ob.posterior(context(v=pl.Series(["c0"], dtype=pl.Enum(LABELS))).query(), "v", nulls="c0")
+
+
+def test_all_questions_of_a_survey_count() -> None:
+    one = {"column": "v", "categories": LABELS[:20_000], "nulls": "c0", "unknown": "c0"}
+    with pytest.raises(ValueError, match=f"questions: would be 60000 .*at most {MOST_CELLS}"):
+        ob.survey(context().query(), dict.fromkeys("abc", one))
+    few = {"column": "v", "categories": ["a", "b"], "nulls": "a", "unknown": "a"}
+    start = time.process_time()
+    with pytest.raises(ValueError, match=f"questions: are 300 results; .*most {MOST_RESULTS}"):
+        ob.survey(context().query(), {str(number): few for number in range(300)})
+    assert time.process_time() - start < 1
+    assert len(ob.survey(context().query(), {str(n): few for n in range(3)}).questions) == 3
+
+
+def specification(columns: dict[str, int], results: list[str]) -> str:
+    text = 'title = "t"\n[privacy]\nepsilon = 1.0\n'
+    for name, number in columns.items():
+        text += f"[columns.{name}]\ncategories = [{', '.join(map(str, range(number)))}]\n"
+    return text + "".join(f"[[results]]\n{result}\n" for result in results)
+
+
+@pytest.mark.parametrize(
+    ("columns", "results", "message"),
+    [
+        ({"a": TOO_MANY}, ['column = "a"'], rf"results\[?0?.* makes {TOO_MANY} categories"),
+        ({"a": 400, "b": 400}, ['column = ["a", "b"]'], "makes 160000 categories or cells"),
+        ({"a": 400, "b": 400}, ['column = "a"\nby = "b"'], "makes 160000 categories or cells"),
+        (
+            {"a": 20_000},
+            [f'column = "a"\ntitle = "{n}"' for n in range(3)],
+            "makes 60000 categories or cells of all results",
+        ),
+        (
+            {"a": 2},
+            [f'column = "a"\ntitle = "{n}"' for n in range(300)],
+            f"results: are 300; must be at most {MOST_RESULTS}",
+        ),
+    ],
+)
+def test_specifications_are_refused_too(
+    columns: dict[str, int], results: list[str], message: str, tmp_path: Path
+) -> None:
+    text = specification(columns, results)
+    start = time.process_time()
+    with pytest.raises(ValueError, match=message):
+        read_specification(text)
+    assert time.process_time() - start < 20
+    file = tmp_path / "s.toml"
+    file.write_text(text)
+    assert re.search(message, run("run", file, "--dry-run", code=2))
+
+
+def test_as_many_as_the_limit_are_asked_for() -> None:
+    """Negative control."""
+    text = specification({"a": 250}, [f'column = "a"\ntitle = "{n}"' for n in range(200)])
+    assert len(read_specification(text).results) == MOST_RESULTS
