@@ -100,7 +100,7 @@ def stated_loss(promise: Promise) -> str:
     """The privacy loss in the measure of the release, rounded up to four significant digits."""
     loss = (
         f"ρ = {at_most(promise.rho)} (zero-concentrated)"
-        if "ZeroConcentrated" in promise.measure
+        if promise.is_concentrated
         else f"ε = {at_most(promise.epsilon)}"
     )
     return f"{loss}, δ = {at_most(promise.delta)}" if promise.delta else loss

@@ -9,7 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from opendp.context import Context
-from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
+from opendp.measures import (
+    approximate,
+    max_divergence,
+    smoothed_max_divergence,
+    zero_concentrated_divergence,
+)
 from opendp.metrics import change_one_distance, hamming_distance
 from opendp.mod import (
     ChangeOneIdDistance,
@@ -20,44 +25,52 @@ from opendp.mod import (
     SymmetricIdDistance,
 )
 
-from opendp_bayes.accounting.account import Kind, LedgerError, Loss
+from opendp_bayes.accounting.account import LedgerError, Loss
 from opendp_bayes.accounting.calibration import relative_loss
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.release_format.promise import MEASURES
 
-_KINDS: tuple[tuple[Callable[[], Measure], Kind], ...] = (
-    (max_divergence, "epsilon"),
-    (zero_concentrated_divergence, "rho"),
-)
+#: OpenDP's measures by their names in `MEASURES`.
+_NAMED: dict[str, Callable[[], Measure]] = {
+    "MaxDivergence": max_divergence,
+    "ZeroConcentratedDivergence": zero_concentrated_divergence,
+    "Approximate(MaxDivergence)": lambda: approximate(max_divergence()),
+    "Approximate(ZeroConcentratedDivergence)": lambda: approximate(zero_concentrated_divergence()),
+    "SmoothedMaxDivergence": smoothed_max_divergence,
+}
+
+
+def name_of(measure: Measure) -> str:
+    """The name that promises give to a measure of OpenDP's, whatever OpenDP calls it; empty for
+    another one.
+    """
+    return next((name for name, make in _NAMED.items() if measure == make()), "")
 
 
 def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...]]:
     """Choose the function that expresses a privacy loss in an OpenDP measure; `ValueError` for a
     measure that is not supported.
     """
-    expressions: list[tuple[Measure, Callable[[PrivacyLoss], tuple[float, ...]]]] = [
-        (max_divergence(), lambda loss: (loss.epsilon,)),
-        (zero_concentrated_divergence(), lambda loss: (loss.rho,)),
-        (approximate(max_divergence()), lambda loss: (loss.epsilon, loss.delta)),
-        (approximate(zero_concentrated_divergence()), lambda loss: (loss.rho, 0.0)),
-    ]
-    for measure, expression in expressions:
-        if output_measure == measure:
-            return expression
-    raise ValueError(
-        f"output_measure={output_measure}: must be one of"
-        f" {', '.join(repr(measure) for measure, _ in expressions)}."
-    )
+    expressions: dict[str, Callable[[PrivacyLoss], tuple[float, ...]]] = {
+        "MaxDivergence": lambda loss: (loss.epsilon,),
+        "ZeroConcentratedDivergence": lambda loss: (loss.rho,),
+        "Approximate(MaxDivergence)": lambda loss: (loss.epsilon, loss.delta),
+        "Approximate(ZeroConcentratedDivergence)": lambda loss: (loss.rho, 0.0),
+    }
+    if (name := name_of(output_measure)) not in expressions:
+        raise ValueError(
+            f"output_measure={output_measure}: must be one of"
+            f" {', '.join(repr(_NAMED[name]()) for name in expressions)}."
+        )
+    return expressions[name]
 
 
 def relative_to_budget(output_measure: Measure, budget: Any) -> Callable[[Setting, int], float]:
     """The loss of a setting at a distance, as a multiple of a budget in `output_measure`."""
     limit = min(as_tuple(budget)[0], sys.float_info.max)
-    if output_measure in (
-        zero_concentrated_divergence(),
-        approximate(zero_concentrated_divergence()),
-    ):
+    if MEASURES.get(name_of(output_measure)) == "rho":
         loss = relative_loss(rho=limit)
     else:
         loss = relative_loss(epsilon=limit, delta=delta_of(output_measure, budget) or None)
@@ -67,10 +80,10 @@ def relative_to_budget(output_measure: Measure, budget: Any) -> Callable[[Settin
 def as_entry(measure: Measure, loss: Any) -> Loss:
     """The loss in an OpenDP measure as a ledger enters it; `LedgerError` in another measure."""
     value, delta = (*as_tuple(loss), 0.0)[:2]
-    for pure, kind in _KINDS:
-        if measure in (pure(), approximate(pure())):
-            return Loss.of(kind, float(value), float(delta))
-    raise LedgerError(f"a ledger adds losses in epsilon or rho, not in {measure}.")
+    name = name_of(measure)
+    if not name or measure == smoothed_max_divergence():
+        raise LedgerError(f"a ledger adds losses in epsilon or rho, not in {measure}.")
+    return Loss.of(MEASURES[name], float(value), float(delta))
 
 
 def unit_in_words(metric: Metric, distance: Any) -> str:

@@ -31,7 +31,7 @@ from opendp_bayes.framework.boundary import (
     guarded_map,
     require_features,
 )
-from opendp_bayes.framework.budget import loss_in
+from opendp_bayes.framework.budget import loss_in, name_of
 from opendp_bayes.framework.chaining import to_then
 from opendp_bayes.framework.drawing import Drawer, drawer
 from opendp_bayes.framework.interrupts import interruptible
@@ -104,7 +104,7 @@ def measurement_of(
     smoothed = output_measure == smoothed_max_divergence()
     with interruptible():
         privacy_map = checked_map(lambda d_in: measured(loss(d_in)), name)
-        promise = Promise(setting.size, 1, loss(1), repr(output_measure))
+        promise = Promise(setting.size, 1, loss(1), name_of(output_measure))
     if not smoothed:
         _check_has_loss(name, promise.loss, output_measure)
 

@@ -129,7 +129,7 @@ class Document(
         ),
     ]
     loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
-    measure: Annotated[str, field_of("The OpenDP measure of the release.")]
+    measure: Annotated[str, field_of("The privacy measure of the release.")]
     axes: Annotated[list[str], field_of("The columns of a joint table.", uniqueItems=True)] = []
     truncated: Annotated[
         bool, field_of("Whether rows of each identifier were limited before they were counted.")

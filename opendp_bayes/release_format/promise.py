@@ -2,12 +2,21 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from opendp_bayes.mechanisms.neighbours import Relation, relation_of
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, PrivacyLoss
 from opendp_bayes.release_format.labels import identity
 
+#: The measures of promises, and the loss that each states. The names are this format's own, and
+#: stay what they are in JSON, whatever OpenDP calls its measures.
+MEASURES: dict[str, Literal["epsilon", "rho"]] = {
+    "MaxDivergence": "epsilon",
+    "Approximate(MaxDivergence)": "epsilon",
+    "SmoothedMaxDivergence": "epsilon",
+    "ZeroConcentratedDivergence": "rho",
+    "Approximate(ZeroConcentratedDivergence)": "rho",
+}
 #: The measure of a promise of nothing.
 _NOT_STATED = "not stated"
 
@@ -25,7 +34,7 @@ class Promise:
     d_in : the distance between neighbouring data sets that `loss` is for, in records changed, or
         added and removed.
     loss : certified upper bounds on the privacy loss (`PrivacyLoss`).
-    measure : the OpenDP privacy measure that the release was made under.
+    measure : the privacy measure that the release was made under, by its name in `MEASURES`.
     truncated : whether the rows of each identifier were limited before they were counted, so that
         what is estimated is the rows that were kept (`docs/limits.md`).
     kept : which rows were kept, where other releases may be of the same ones: by a fixed rule, such
@@ -54,6 +63,11 @@ class Promise:
     def is_stated(self) -> bool:
         """False where nothing is promised (`none`)."""
         return self.measure != _NOT_STATED
+
+    @property
+    def is_concentrated(self) -> bool:
+        """True if the measure states ρ, and not ε."""
+        return MEASURES.get(self.measure) == "rho"
 
     @property
     def relation(self) -> Relation:
@@ -104,7 +118,7 @@ class Promised:
 
     @property
     def measure(self) -> str:
-        """The OpenDP privacy measure that the release was made under."""
+        """The privacy measure that the release was made under."""
         return self.promise.measure
 
     @property

@@ -210,7 +210,8 @@ def _smoothed_measurement(
     """
     space = _space(input_domain, mechanism)
     guarantee = deepcopy(output_measure.descriptor)  # the measure hands its own to anyone
-    if not (isinstance(guarantee, SmoothedDP) and repr(output_measure) == guarantee.identifier):
+    own = isinstance(guarantee, SmoothedDP)
+    if not (own and output_measure == user_divergence(guarantee.identifier, guarantee)):
         raise ValueError(
             f"output_measure={output_measure}: must be a measure of OpenDP or made by"
             " smoothed(distributions, size=...)."

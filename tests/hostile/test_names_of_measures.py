@@ -1,0 +1,129 @@
+"""Measures have names of our own: what OpenDP calls them, in this version or the next, changes
+neither what a release says nor its JSON.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from opendp.measures import measure_debug
+from opendp.mod import Measure
+
+import opendp_bayes as ob
+import opendp_bayes_smoothed as obs
+from opendp_bayes.display.wording import guarantee, stated_loss
+from opendp_bayes.framework.budget import as_entry, name_of, unit_in_words
+from opendp_bayes.release_format.promise import MEASURES
+from tests.helpers.releases import promise
+
+LOSSES: dict[str, dict[str, float]] = {
+    "MaxDivergence": {"epsilon": 1.0},
+    "ZeroConcentratedDivergence": {"rho": 0.5},
+    "Approximate(MaxDivergence)": {"epsilon": 1.0, "delta": 1e-7},
+    "Approximate(ZeroConcentratedDivergence)": {"rho": 0.5, "delta": 1e-7},
+}
+#: As OpenDP's own proposal renames them.
+RENAMED = {
+    "ZeroConcentratedDivergence": "zCDP",
+    "SmoothedMaxDivergence": "ProfileDP",
+    "Approximate(MaxDivergence)": "ApproxDP",
+    "MaxDivergence": "PureDP",
+}
+
+
+@pytest.fixture
+def _renamed() -> Iterator[None]:
+    """OpenDP with other names for its measures."""
+
+    def renamed(measure: Any) -> str:
+        text = measure_debug(measure)
+        for old, new in RENAMED.items():
+            text = text.replace(old, new)
+        return text
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Measure, "__str__", renamed)
+        patch.setattr(Measure, "__repr__", renamed)
+        assert repr(dp.zero_concentrated_divergence()) == "zCDP", "the control"
+        yield
+
+
+def released(loss: dict[str, float]) -> ob.Release:
+    context = dp.Context.compositor(
+        data=pl.LazyFrame({"v": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"]))}),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(**loss),
+        split_evenly_over=1,
+    )
+    release: ob.Release = ob.posterior(context.query(), "v", nulls="a").release()
+    return release
+
+
+@pytest.mark.usefixtures("_renamed")
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_release_under_other_names_says_the_same(name: str) -> None:
+    release = released(LOSSES[name])
+    assert release.measure == name
+    assert json.loads(release.to_json())["measure"] == name
+    assert ob.Release.from_json(release.to_json()) == release
+    symbol = "ρ" if "rho" in LOSSES[name] else "ε"
+    assert stated_loss(release.promise).startswith(f"{symbol} = ")
+    assert f"{symbol} = " in guarantee(ob.Survey(("v",), (release,)).releases[0].promise)
+
+
+@pytest.mark.usefixtures("_renamed")
+def test_constructors_ledgers_and_the_plugin_do_not_look_at_names() -> None:
+    assert name_of(dp.smoothed_max_divergence()) == "SmoothedMaxDivergence"
+    assert name_of(dp.renyi_divergence()) == ""
+    assert as_entry(dp.zero_concentrated_divergence(), 0.5).rho == 0.5
+    assert as_entry(dp.approximate(dp.max_divergence()), (0.5, 1e-6)).delta == 1e-6
+    with pytest.raises(ValueError, match="a ledger adds losses in epsilon or rho, not in ProfileD"):
+        as_entry(dp.smoothed_max_divergence(), 0.5)
+    assert unit_in_words(*dp.unit_of(contributions=2)) == "contributions: 2"
+    domain = dp.lazyframe_domain([dp.series_domain("v", dp.enum_domain(pl.Series(["a", "b"])))])
+    posterior = ob.make_categorical_counts(
+        domain, dp.change_one_distance(), column="v", size=20, nulls="a"
+    ) >> ob.then_dirichlet_multinomial(prior=1.0)
+    measure = obs.smoothed([[0.5, 0.5]], size=20)
+    assert (posterior >> obs.then_sampling_histogram(measure, 0.5)).map(1).delta(1.0) < 0.5
+    with pytest.raises(ValueError, match="must be one of PureDP, zCDP"):
+        ob.make_mechanism(
+            *posterior.output_space, dp.renyi_divergence(), ob.LaplaceParameters(1.0)
+        )
+
+
+def test_every_measure_of_the_table_is_one_of_opendp_and_its_name_stays() -> None:
+    """Documents are read for years: these names are in those that were written."""
+    assert set(MEASURES) == {*LOSSES, "SmoothedMaxDivergence"}
+    made = {
+        "MaxDivergence": dp.max_divergence(),
+        "ZeroConcentratedDivergence": dp.zero_concentrated_divergence(),
+        "Approximate(MaxDivergence)": dp.approximate(dp.max_divergence()),
+        "Approximate(ZeroConcentratedDivergence)": dp.approximate(
+            dp.zero_concentrated_divergence()
+        ),
+        "SmoothedMaxDivergence": dp.smoothed_max_divergence(),
+    }
+    assert {name: name_of(measure) for name, measure in made.items()} == {n: n for n in MEASURES}
+
+
+def test_a_document_of_before_is_read_and_says_what_it_said() -> None:
+    """A measure that is not in the table states ε, which every release has a bound for."""
+    for name, loss in LOSSES.items():
+        release = released(loss)
+        written = replace(release, promise=replace(release.promise, measure=name))
+        again = ob.Release.from_json(written.to_json())
+        assert stated_loss(again.promise).startswith("ρ" if "rho" in loss else "ε")
+    other = promise(None, measure="NewMeasure")
+    assert stated_loss(other) == "ε = 1"
+
+
+def test_a_name_that_is_looked_for_in_a_text_is_noticed() -> None:
+    """Negative control: what was done before, with the next names."""
+    assert "ZeroConcentrated" not in "zCDP"
+    assert not promise(None, measure="zCDP").is_concentrated
+    assert promise(None, measure="ZeroConcentratedDivergence").is_concentrated
