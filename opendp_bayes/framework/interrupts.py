@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -122,7 +123,13 @@ def _set_handler(handler: _Handler) -> None:
     try:
         signal.signal(signal.SIGINT, handler)
     finally:
-        ctypes.CDLL(None).sigaction(signal.SIGINT, action, None)
+        system().sigaction(signal.SIGINT, action, None)
+
+
+@cache
+def system() -> ctypes.CDLL:
+    """The functions of the system itself."""
+    return ctypes.CDLL(None)
 
 
 def handler_below(number: int) -> bytes:
@@ -134,5 +141,5 @@ def handler_below(number: int) -> bytes:
 
 def _action_below(number: int) -> "ctypes.Array[ctypes.c_char]":
     action = ctypes.create_string_buffer(_LARGEST_SIGACTION)
-    ctypes.CDLL(None).sigaction(number, None, action)
+    system().sigaction(number, None, action)
     return action

@@ -6,7 +6,6 @@ a long scan. A second thread therefore reads what Python writes at once where a 
 """
 
 import atexit
-import ctypes
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from opendp_bayes.framework.interrupts import handler_below
+from opendp_bayes.framework.interrupts import handler_below, system
 
 _SIGNALS: tuple[int, ...] = (
     () if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)  # which Windows never sends
@@ -184,9 +183,7 @@ def _watched(number: int) -> None:
 
 def _restore_default(number: int) -> None:
     """Give a signal its default action below Python, from whichever thread."""
-    system_signal = ctypes.CDLL(None).signal
-    system_signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
-    system_signal(number, None)
+    system().signal(number, None)
 
 
 def _exchange_wakeup(expected: int, new: int) -> None:

@@ -91,9 +91,7 @@ def test_constructors_ledgers_and_the_plugin_do_not_look_at_names() -> None:
     measure = obs.smoothed([[0.5, 0.5]], size=20)
     assert (posterior >> obs.then_sampling_histogram(measure, 0.5)).map(1).delta(1.0) < 0.5
     with pytest.raises(ValueError, match="must be one of PureDP, zCDP"):
-        ob.make_mechanism(
-            *posterior.output_space, dp.renyi_divergence(), ob.LaplaceParameters(1.0)
-        )
+        ob.make_mechanism(*posterior.output_space, dp.renyi_divergence(), ob.LaplaceParameters(1.0))
 
 
 def test_every_measure_of_the_table_is_one_of_opendp_and_its_name_stays() -> None:
