@@ -44,18 +44,18 @@ def debit_of(context: Context) -> Callable[[Measurement], tuple[Loss, str]]:
 
 def handed_out_queryable(context: Context, ledger: Ledger | None, alive: Any = None) -> Any:
     """The queryable of a Context that was just made, which enters each release in the ledger before
-    it is handed out. `alive` is alive for as long as it and its answers are.
+    it is handed out. `alive` is kept for as long as anybody has it or an answer of it.
     """
-    debit, shares, consumed = debit_of(context), context.d_mids, context.d_mids_consumed
-
-    def entered(query: Measurement) -> AbstractContextManager[None]:
-        return nullcontext() if ledger is None else ledger.entered(*debit(query))
+    shares, consumed = context.d_mids, context.d_mids_consumed
 
     def spent() -> None:
         if shares:  # which a Context counts after its queryable has answered
             consumed.append(shares.pop(0))  # type: ignore[arg-type]
 
-    return _asked(context.queryable, alive, entered, spent)
+    if ledger is None:
+        return _asked(context.queryable, alive, spent=spent)
+    debit = debit_of(context)
+    return _asked(context.queryable, alive, lambda query: ledger.entered(*debit(query)), spent)
 
 
 def handed_out(answer: Any, alive: Any = None) -> Any:

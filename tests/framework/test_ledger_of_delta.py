@@ -89,7 +89,7 @@ def test_a_file_that_became_shorter_or_longer_takes_no_entry(path: Path) -> None
             with ledger.entered(Loss(epsilon=0.25), UNIT):
                 path.write_bytes(change)
 
-        with pytest.raises(ob.LedgerError, match="was written to since it was locked"):
+        with pytest.raises(ob.LedgerError, match="written to since it was locked"):
             enter(changed(text))
         path.write_bytes(text)
     assert ledger.spent.epsilon == 0.0
