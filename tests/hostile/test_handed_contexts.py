@@ -429,31 +429,48 @@ def test_an_entry_that_fails_takes_its_share_all_the_same(ledger, monkeypatch):
 @pytest.mark.parametrize("way", [directly, by_opendp])
 def test_between_check_and_debit_there_is_no_other(way, ledger):
     """A filter that has refused once refuses everything after: eight threads ask for 2 of 9 each,
-    half of them around the Context.
+    two of them around the Context. Where one of these two comes too late, OpenDP refuses it and
+    everything after, so that another round is needed.
     """
+    rounds = (in_eight_threads(way, ledger) for _ in range(20))
+    assert next(filter(None, rounds), None), "in 20 rounds one that asks around was too late"
+
+
+def in_eight_threads(way, ledger) -> bool:
+    """Whether the round counts: nobody who asks around the Context came too late."""
+    before = ledger.spent.epsilon
     context = opened(ledger)
     measurement = ob.posterior(context.query(epsilon=2.0), **VOTE).resolve()
-    ready, made = threading.Barrier(8), []
+    ready, made, late, after = threading.Barrier(8), [], [], []
 
     def ask(number: int) -> None:
         ready.wait()
         if number % 2 and number < 4:
-            made.append(way(context, measurement))
+            try:
+                made.append(way(context, measurement))
+            except dp.OpenDPException:
+                late.append(number)
             return
         query = ob.posterior(context.query(epsilon=2.0), **VOTE)
         try:
             made.append(query.release())
         except ValueError as error:
             assert "exceeds what is left" in str(error)  # noqa: PT017 - of a thread
+        except dp.OpenDPException:
+            after.append(number)
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    assert ledger.spent.epsilon - before == pytest.approx(2.0 * len(made))
+    if late:
+        return False
+    assert not after
     assert 2 <= len(made) <= 4
-    assert ledger.spent.epsilon == pytest.approx(2.0 * len(made))
     assert context.current_privacy_loss() == pytest.approx(2.0 * len(made))
+    return True
 
 
 def test_answers_of_the_user_s_own_pass_as_they_are():
