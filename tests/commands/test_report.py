@@ -230,7 +230,7 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
         (
             "votes.toml votes.csv",
             ("[privacy]", 'encoding = "morse"\n[privacy]'),
-            r"votes\.toml: line 2: encoding='morse': is not an encoding of text; must be a name",
+            r"votes\.toml: line 2: encoding='morse': is not an encoding that is read; must be one",
         ),
         (
             "votes.toml votes.csv",
