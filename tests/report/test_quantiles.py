@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from statsmodels.datasets import anes96
 
-from opendp_bayes.commands.answers import survey_of, where_counted
+from opendp_bayes.commands.answers import before_reading, survey_of
 from opendp_bayes.commands.files import source
 from opendp_bayes.report.lines import FieldError, SpecificationError
 from opendp_bayes.report.page import rendered
@@ -154,8 +154,9 @@ def test_a_report_of_levels_is_read_again(levels: Report) -> None:
 def test_where_records_of_merged_categories_are_counted(ages: pl.DataFrame, tmp_path: Path) -> None:
     ages.write_parquet(tmp_path / "data.parquet")
     asked = read_specification(LEVELS)
-    survey = survey_of(source(tmp_path / "data.parquet", None), asked)
-    assert list(where_counted(survey, asked)) == [
+    found = source(tmp_path / "data.parquet", None)
+    survey = survey_of(found, asked)
+    assert list(before_reading(found, survey, asked)) == [
         "age by 2; Single; age, merged: Records without a value are counted as “80”; those with a"
         " value that is no category are counted as “no listed value”."
     ]
