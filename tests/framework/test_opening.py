@@ -84,11 +84,7 @@ def test_arguments_reach_opendp():
 def test_the_file_of_a_frame_in_memory_lives_as_long_as_its_context(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     context = opened(split_evenly_over=1)
-<<<<<<< HEAD
     [path] = tmp_path.glob("opendp-bayes-*/data")
-=======
-    [path] = tmp_path.glob("opendp-bayes-*/*")
->>>>>>> 74f3abc (The pages say what whoever has a Context can do, and what the folder of a ledger must guarantee)
     assert path.parent.stat().st_mode & 0o777 == 0o700
     query = ob.posterior(context.query(), **TEXT)
     del context
