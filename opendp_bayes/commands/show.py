@@ -88,10 +88,10 @@ def show(
     """Print the release in FILE, and draw it with --plot. Needs no data and costs nothing.
 
     FILE is what `opendp-bayes release` wrote with --output or printed with --json, or what
-    `to_json` of a release or a survey returned. The table of --json, --csv and --xlsx is that of
-    `to_frame`: numbers in full, a row for each category, group and question. In --csv, which
-    spreadsheets open, an apostrophe stands before a label that would be a formula; --json has every
-    label as it is.
+    `to_json` of a release or a survey returned. The first 1000 rows are printed. The table of
+    --json, --csv and --xlsx is that of `to_frame`: numbers in full, a row for each category, group
+    and question. In --csv, which spreadsheets open, an apostrophe stands before a label that would
+    be a formula; --json has every label as it is.
 
     Exit code: 0 if it was shown, 2 for wrong options or a file that is no release.
 

@@ -112,7 +112,7 @@ def shortened(sheet: Sheet, most: int = MOST_ROWS) -> Sheet:
     sizes = [sum(len(body.rows) for body in table.bodies) for table in sheet.tables]
     limit, left = most, most
     for number, size in enumerate(sorted(sizes)):
-        limit = max(left // (len(sizes) - number), _FEWEST_ROWS)
+        limit = max(left // (len(sizes) - number), min(_FEWEST_ROWS, most))
         left -= min(size, limit)
     if max(sizes, default=0) <= limit:
         return sheet

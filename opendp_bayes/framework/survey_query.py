@@ -76,8 +76,9 @@ def survey(
         errors.
 
     Raises `ValueError`/`TypeError`, with the name of the question in front, for arguments that do
-    not fit each other or the Context, before any data is read or budget spent. Warns where two
-    questions count the nulls or unknown values of a column in different places.
+    not fit each other or the Context, and for more than 200 questions or 50 000 cells of all,
+    before any data is read or budget spent. Warns where two questions count the nulls or unknown
+    values of a column in different places.
 
     >>> import opendp.prelude as dp
     >>> import polars as pl

@@ -4,6 +4,7 @@ built in or from a plugin, under every measure, for δ from the smallest float t
 
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import opendp.prelude as dp
@@ -13,6 +14,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.accounting import calibration, profile
 from opendp_bayes.mechanisms.setting import Setting
+from tests.helpers.command_line import run
 
 FRAME = pl.LazyFrame({"vote": pl.Series(["a"] * 7 + ["b"] * 3, dtype=pl.Enum(["a", "b"]))})
 SIZE, PRIOR = 10, [1.0, 1.0]
@@ -131,6 +133,19 @@ def test_a_delta_of_zero_or_one_is_refused_before_anything_is_computed() -> None
             ob.calibrate(
                 ob.LaplaceParameters(1.0), size=SIZE, prior=PRIOR, epsilon=1.0, delta=delta
             )
+
+
+@pytest.mark.parametrize("delta", [5e-324, 0.9999999, NEAR_ONE])
+def test_the_commands_answer_at_every_delta(
+    delta: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("v.csv").write_text("v\n" + "a\nb\n" * 20)
+    budget = ("--epsilon", 1, "--delta", delta)
+    assert "Recommended" in run("plan", "--size", 20, "--prior", "1,1", *budget)
+    run("release", "v.csv", "--column", "v", "--categories", "a,b", *budget, "-o", "v.json")
+    release = ob.Release.from_json(Path("v.json").read_bytes())
+    assert (release.epsilon, release.delta) <= (1, delta)
 
 
 def test_a_search_that_only_follows_the_loss_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

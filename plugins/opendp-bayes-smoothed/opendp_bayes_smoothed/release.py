@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opendp_bayes import Release, load_mechanism
-from opendp_bayes.display import notebook
+from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Body, Sheet, Table, columns
 from opendp_bayes.display.wording import at_most, described, guarantee
 from opendp_bayes.extend import as_size
@@ -67,14 +67,7 @@ class SmoothedRelease:
         )
 
     def __str__(self) -> str:
-        sheet = self.sheet()
-        lines = []
-        for table in sheet.tables:
-            heads = [column.heading.replace("\n", " ") for column in table.columns]
-            rows = [heads, *([str(cell) for cell in row] for row in table.bodies[0].rows)]
-            wide = [max(len(row[i]) for row in rows) for i in range(2)]
-            lines += [f"{row[0]:<{wide[0]}}  {row[1]:>{wide[1]}}" for row in rows] + [""]
-        return "\n".join([*lines, *map(str, sheet.notes)])
+        return plain.rendered(self.sheet())
 
     def _repr_html_(self) -> str:
         return notebook.rendered(self.sheet())
