@@ -193,14 +193,14 @@ def test_the_derivative_of_the_evidence_by_concentrations() -> None:
         (at(here + step * e).log_evidence - at(here - step * e).log_evidence) / (2 * step)
         for e in np.eye(3)
     ]
-    assert _slopes(at(here), parent, level, np.exp(here)) == pytest.approx(slope, rel=1e-4)
+    assert _slopes(at(here), parent, level, np.exp(here)[level]) == pytest.approx(slope, rel=1e-4)
 
 
 def test_large_levels_tell_concentrations_from_whole_families() -> None:
     rng = np.random.default_rng(0)
     parent, level, looks, _ = regular([30, 15, 20], 4.0, 20_000, rng)
     looks = looks[::-1]
-    parents, levels, some = _some_families(parent, level, looks)
+    parents, levels, some, _ = _some_families(parent, level, looks, np.ones(level.size))
     numbers = np.bincount(levels)
     assert numbers.tolist() == [_ENOUGH, 450, 30]
     families = np.bincount(parents[:_ENOUGH], minlength=_ENOUGH + 480)

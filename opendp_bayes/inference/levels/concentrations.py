@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from opendp_bayes.inference.levels.nested_counts import NestedCounts
@@ -29,23 +29,26 @@ def with_learned_concentrations(
     looks: Sequence[Look],
     size: int | None,
     highest: int,
+    members: ArrayLike = 1.0,
 ) -> tuple[NestedCounts, Floats]:
     """The posterior of counts on a tree, and the concentration of each level that makes what was
     drawn most probable, times its prior.
 
     `level` is the level of every count but the root, shape `(m - 1,)`, the finest 0. All counts of
-    a level have the same concentration among those of the same parent. Levels of many thousands of
-    counts tell it from a part of them.
+    a level have the same concentration among those of the same parent, times their number of
+    `members`. Levels of many thousands of counts tell it from a part of them.
     """
-    concentrations = _most_probable(*_some_families(parent, level, looks), size, highest)
-    prior = np.append(concentrations[level], 0.0)
+    members = np.broadcast_to(np.asarray(members, dtype=np.float64), level.shape)
+    some = _some_families(parent, level, looks, members)
+    concentrations = _most_probable(*some, size, highest)
+    prior = np.append(concentrations[level] * members, 0.0)
     weights = Weights(Tree.of(parent), parent, prior, looks, size)
     return NestedCounts(weights, highest), concentrations
 
 
 def _some_families(
-    parent: Integers, level: Integers, looks: Sequence[Look]
-) -> tuple[Integers, Integers, list[Look]]:
+    parent: Integers, level: Integers, looks: Sequence[Look], members: Floats
+) -> tuple[Integers, Integers, list[Look], Floats]:
     """Leave out, where a level has more than enough counts, whole families drawn at random: what
     was drawn for the others has a probability without them.
     """
@@ -61,7 +64,8 @@ def _some_families(
         kept[own] = (before < _ENOUGH)[place]
     number = np.cumsum(kept) - 1
     parents = np.append(number[parent[:-1][kept[:-1]]], -1)
-    return parents, level[kept[:-1]], [_part(look, kept, number) for look in looks]
+    own = kept[:-1]
+    return parents, level[own], [_part(look, kept, number) for look in looks], members[own]
 
 
 def _part(look: Look, kept: NDArray[np.bool_], number: Integers) -> Look:
@@ -71,7 +75,12 @@ def _part(look: Look, kept: NDArray[np.bool_], number: Integers) -> Look:
 
 
 def _most_probable(
-    parent: Integers, level: Integers, looks: Sequence[Look], size: int | None, highest: int
+    parent: Integers,
+    level: Integers,
+    looks: Sequence[Look],
+    members: Floats,
+    size: int | None,
+    highest: int,
 ) -> Floats:
     """The most probable concentration of each level, shape `(levels,)`.
 
@@ -83,14 +92,14 @@ def _most_probable(
 
     def loss(logs: Floats) -> tuple[float, Floats]:
         nonlocal last
-        prior = np.append(np.exp(logs)[level], 0.0)
+        prior = np.append(np.exp(logs)[level] * members, 0.0)
         weights = Weights(tree, parent, prior, looks, size)
         last = counts = NestedCounts(weights, highest, last)
         relative = logs - np.log(_MIDDLE)
         log_prior = -relative - 2 * np.log1p(np.exp(-relative))
         slope = -1 + 2 * special.expit(-relative)
         value = counts.log_evidence + log_prior.sum()
-        return -value, -(_slopes(counts, parent, level, np.exp(logs)) + slope)
+        return -value, -(_slopes(counts, parent, level, prior[:-1]) + slope)
 
     found = np.zeros(int(level.max()) + 1)
     for _ in range(_MOST_BOXES):
@@ -109,19 +118,19 @@ def _most_probable(
     return np.asarray(np.exp(found), dtype=np.float64)
 
 
-def _slopes(counts: NestedCounts, parent: Integers, level: Integers, a: Floats) -> Floats:
-    """Derivatives of the log-evidence by the logarithms of the concentrations, shape `(levels,)`.
+def _slopes(counts: NestedCounts, parent: Integers, level: Integers, own: Floats) -> Floats:
+    """Derivatives of the log-evidence by the logarithms of the concentrations, shape `(levels,)`;
+    `own` are those of all counts but the root.
 
-    Those of `ln Γ(A) - ln Γ(s + A) + sum_c (ln Γ(s_c + a) - ln Γ(a))` over the counts s that have
-    parts, on average.
+    Those of `ln Γ(A) - ln Γ(s + A) + sum_c (ln Γ(s_c + a_c) - ln Γ(a_c))` over the counts s that
+    have parts, on average.
     """
-    parts = np.bincount(parent[:-1], minlength=parent.size)
-    has, of = np.flatnonzero(parts), np.arange(parent.size - 1)
+    whole = np.bincount(parent[:-1], own, parent.size)
+    has, of = np.flatnonzero(whole), np.arange(parent.size - 1)
     below = np.empty(parent.size, dtype=np.int64)
     below[parent[:-1]] = level
-    whole = parts[has] * a[below[has]]
+    whole = whole[has]
     slopes = whole * (special.digamma(whole) - _mean(counts, has, whole))
-    own = a[level]
     more = own * (_mean(counts, of, own) - special.digamma(own))
     return np.asarray(np.bincount(below[has], slopes) + np.bincount(level, more), dtype=np.float64)
 

@@ -1,17 +1,21 @@
 """One posterior of tables at several levels, whose answers add up."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.as_table import figure, table
 from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.answers.ordered import Quantiles
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
 from opendp_bayes.inference.levels.concentrations import with_learned_concentrations
 from opendp_bayes.inference.levels.level_counts import LevelCounts
 from opendp_bayes.inference.levels.nested_tables import NestedTables
+from opendp_bayes.inference.levels.resolution import resolution, warn_of_blurred
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level
 from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.labels import ByLabel
@@ -28,6 +32,20 @@ class LevelPosterior(NoiseAwarePosterior):
     categories, and of some among themselves, rests on draws. Draws with the same seed are those of
     the other levels: their rows add up.
     """
+
+    #: Makes the `resolution` of the categories; those that others made of them have none.
+    _resolution: Callable[[], Floats] | None = None
+
+    def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
+        """Several quantiles at once, as of every posterior; warns of those that lie in groups whose
+        categories have less than two standard deviations of their noise in records.
+        """
+        found = super().quantiles(levels, edges=edges)
+        if self._resolution is not None:
+            clear = self._resolution()
+            at = {level: int(one.probabilities.argmax()) for level, one in found.items()}
+            warn_of_blurred({level: float(clear[place]) for level, place in at.items()})
+        return found
 
     def __repr__(self) -> str:
         return f"LevelPosterior({{{self._estimates()}}})"
@@ -52,7 +70,7 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
     ----------
     names : of the levels, as the releases were named.
     concentrations : by name, the concentration of the Dirichlet prior of each category among those
-        that are parts of the same one, which was learned.
+        that are parts of the same one, or of the same half of one, which was learned.
 
     Source: `docs/levels.md`.
     """
@@ -70,7 +88,7 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
         self._tables = tables = NestedTables.of(releases, parts)
         self.names = tuple(releases)
         self._whole, learned = with_learned_concentrations(
-            tables.parent, tables.level, tables.looks, tables.size, tables.highest
+            tables.parent, tables.level, tables.looks, tables.size, tables.highest, tables.members
         )
         last = len(tables.levels) - 1
         self.concentrations = {
@@ -79,7 +97,9 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
         levels = []
         for name, (level, order) in tables.places.items():
             known = LevelCounts(self._whole, tables.parent, tables.levels[: level + 1], order)
-            levels.append((name, LevelPosterior(releases[name], known)))
+            one = LevelPosterior(releases[name], known)
+            one._resolution = partial(resolution, tables, self._whole, name)
+            levels.append((name, one))
         super().__init__(levels, ("level", "levels"))
 
     @property
@@ -126,11 +146,14 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
         names = {places[name][0]: name for name in reversed(self.names)}  # one of several looks
         path: dict[int, tuple[int, ...]] = {len(above) - 1: ()}  # of places, from the root down
         rows = []
-        for depth, name in sorted(names.items()):
-            numbers = self._tables.levels[depth][places[name][1]]
+        for depth, (at, name) in enumerate(sorted(names.items())):
+            numbers = self._tables.levels[at][places[name][1]]
             for place, number in enumerate(numbers.tolist()):
-                path[number] = (*path[above[number]], place)
-                rows.append((path[number], (depth - 1, name, place)))
+                part_of = above[number]
+                while part_of not in path:  # a half
+                    part_of = above[part_of]
+                path[number] = (*path[part_of], place)
+                rows.append((path[number], (depth, name, place)))
         return [row for _, row in sorted(rows)]
 
     def sheet(self, level: float = 0.95) -> Sheet:

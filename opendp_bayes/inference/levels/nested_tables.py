@@ -8,7 +8,7 @@ import numpy as np
 
 from opendp_bayes.inference.levels.weights import Look
 from opendp_bayes.inference.likelihood.of_counts import noise_of
-from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.release_format.data import ReleasedData
 
@@ -25,10 +25,13 @@ class NestedTables:
     Attributes
     ----------
     parent : the count that each count is a part of, a larger number; -1 of the last, the root.
-    levels : numbers of the counts of each level from the root's down to the finest.
+    levels : numbers of the counts of each level from the root's down to the finest, halves that no
+        release has among them.
     places : by name of each release the level, and the place of each category among its counts.
     looks : of the releases.
     size : the public number of records; None where it is private.
+    members : how many categories of the next level that was asked for each half stands for, and 1
+        for what was asked for, of all counts but the root.
     """
 
     parent: Integers
@@ -36,6 +39,7 @@ class NestedTables:
     places: dict[str, tuple[int, Integers]]
     looks: tuple[Look, ...]
     size: int | None
+    members: Floats
 
     @classmethod
     def of(
@@ -58,20 +62,28 @@ class NestedTables:
                 distinct.append(part)
                 order = np.arange(k)
             level_of[name] = (len(distinct) - 1, order)
-        sizes = [int(part.max()) + 1 for part in distinct] + [1]
-        start = np.cumsum([0, *sizes])
+        root, asked = np.zeros_like(distinct[0]), []
+        whole, members = [], []
+        for fine, coarse in itertools.pairwise([*distinct, root]):
+            asked.append(len(whole))
+            for part, number in [(fine, np.ones(int(fine.max()) + 1)), *halves(fine, coarse)]:
+                whole.append(part)
+                members.append(number)
+        start = np.cumsum([0, *(number.size for number in members), 1])
         parent = np.full(start[-1], -1)
-        whole = [*distinct, np.zeros_like(distinct[0])]
-        for at, (fine, coarse) in enumerate(itertools.pairwise(whole)):
+        for at, (fine, coarse) in enumerate(itertools.pairwise([*whole, root])):
             parent[start[at] + fine] = start[at + 1] + coarse
         numbers = [np.arange(a, b) for a, b in itertools.pairwise(start)]
-        looks = []
+        looks, places = [], {}
         for name in names:
-            at, order = level_of[name]
+            at, order = asked[level_of[name][0]], level_of[name][1]
             looks.append(Look(numbers[at][order], noise_of(f"tables[{name!r}]", releases[name])))
-        places = {name: (len(distinct) - level_of[name][0], level_of[name][1]) for name in releases}
+            places[name] = len(whole) - at, order
+        places = {name: places[name] for name in releases}
         size = next((one.size for one in releases.values() if one.size is not None), None)
-        return cls(parent, tuple(numbers[::-1]), places, tuple(looks), size)
+        return cls(
+            parent, tuple(numbers[::-1]), places, tuple(looks), size, np.concatenate(members)
+        )
 
     @property
     def level(self) -> Integers:
@@ -90,6 +102,27 @@ class NestedTables:
             beyond = _BEYOND * noisy.noise.scale * np.sqrt(drawn.size) + _BEYOND
             most.append(int(np.maximum(drawn, 0).sum() + beyond) if noisy.is_complete else 0)
         return max(most)
+
+
+def halves(fine: Integers, coarse: Integers) -> list[tuple[Integers, Floats]]:
+    """Partitions between two, finest first, each with how many of the finer parts each of its own
+    has: families are halved again and again, in the order of the cells. None where the parts of one
+    family are not neighbours.
+
+    Shapes `(cells,)` of partitions.
+    """
+    run, family = (np.cumsum(np.diff(each, prepend=each[0]) != 0) for each in (fine, coarse))
+    if run[-1] != fine.max() or family[-1] != coarse.max():
+        return []
+    first = run[np.searchsorted(family, np.arange(family[-1] + 1))]
+    sizes = np.diff(first, append=run[-1] + 1)
+    one_of_each = np.flatnonzero(np.diff(run, prepend=-1))
+    found = []
+    for depth in range(int(sizes.max() - 1).bit_length() - 1, 0, -1):
+        piece = (run - first[family]) * 2**depth // sizes[family]
+        part = np.unique(family * 2**depth + piece, return_inverse=True)[1]
+        found.append((part, np.bincount(part[one_of_each]).astype(np.float64)))
+    return found
 
 
 def check_sums(releases: Mapping[str, ReleasedData], parts: Mapping[str, Integers]) -> None:

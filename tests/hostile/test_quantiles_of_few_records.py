@@ -1,0 +1,89 @@
+"""Quantiles of levels of few records: groups are not taken for uniform, and where noise hides what
+is in them a warning says so.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.inference.levels import nested_tables
+from opendp_bayes.inference.levels.nested_tables import halves
+
+GROUP = 10
+#: Steep flanks in the first and the last group, and as many records in every bin between.
+EDGE = [0] * 6 + [5, 10, 15, 20]
+STEEP = np.array([*EDGE, *[40] * 20, *EDGE[::-1]])
+TRUTH = 8.2  # of the quantile .02, 16 of 900 records
+
+
+def levels(counts: Any, scale: float, group: int = GROUP) -> Any:
+    """The posterior of bins and of groups of neighbours, of which the true counts were drawn under
+    Laplace noise.
+    """
+    bins = list(range(len(counts)))
+    merge = {f"from {a}": bins[a : a + group] for a in range(0, len(bins), group)}
+    made: Any = {"noise": "discrete_laplace", "scale": scale}
+    sums = counts.reshape(-1, group).sum(axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of counts that look clamped
+        releases = {
+            "bin": ob.noisy_counts(counts.tolist(), bins, **made),
+            "group": ob.noisy_counts(sums.tolist(), bins, merge=merge, **made),
+        }
+    return ob.combine(releases, records="same")
+
+
+def outer_quantile() -> tuple[float, float]:
+    """The interval of 95 % of a quantile in a flank."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = levels(STEEP, 3.0)["bin"].quantile(0.02, edges=np.arange(41.0))
+        low, high = found.value.interval(0.95)
+    return low, high
+
+
+def test_a_steep_flank_is_not_taken_for_uniform() -> None:
+    low, high = outer_quantile()
+    assert low < TRUTH < high
+
+
+def test_groups_of_equal_shares_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: without halves groups share one concentration, that of flat ones."""
+    monkeypatch.setattr(nested_tables, "halves", lambda *_: [])
+    assert outer_quantile()[1] < TRUTH - 2
+
+
+def test_halves_nest_in_each_other_and_count_their_categories() -> None:
+    fine, coarse = np.arange(13), np.array([1] * 3 + [0] * 10)
+    found = halves(fine, coarse)
+    assert [part.max() + 1 for part, _ in found] == [11, 7, 4]
+    for (part, number), (above, _) in zip(found, [*found[1:], (coarse, None)], strict=True):
+        assert np.array_equal(number, np.bincount(part))
+        assert nested_tables.nests(part, above)
+        assert np.all(np.diff(part) >= 0)
+    sizes = found[-1][1]
+    assert sizes.tolist() == [2.0, 1.0, 5.0, 5.0]
+
+
+def test_parts_that_are_no_neighbours_are_not_halved() -> None:
+    assert halves(np.arange(8), np.array([0, 1, 0, 1, 0, 1, 0, 1])) == []
+    assert halves(np.arange(4), np.array([0, 0, 1, 1])) == []  # which leaves nothing between
+
+
+def test_quantiles_that_noise_hides_have_a_warning() -> None:
+    """The bin of the median has 40 records, and the noise a standard deviation of 42."""
+    hidden = levels(STEEP, 30.0)
+    with pytest.warns(UserWarning, match=r"levels 0.5 lie in groups whose .* have 0\.[89]\d* stan"):
+        hidden["bin"].quantile(0.5)
+
+
+@pytest.mark.parametrize(("scale", "group"), [(3.0, GROUP), (30.0, 4)])
+def test_clear_counts_and_small_groups_have_none(scale: float, group: int) -> None:
+    clear = levels(STEEP, scale, group)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clear["bin"].quantile(0.5)
+        clear["group"].merged({"first": clear["group"].categories[:2]}).quantile(0.5)
