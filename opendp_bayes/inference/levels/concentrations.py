@@ -125,7 +125,7 @@ def _slopes(counts: NestedCounts, parent: Integers, level: Integers, own: Floats
     Those of `ln Γ(A) - ln Γ(s + A) + sum_c (ln Γ(s_c + a_c) - ln Γ(a_c))` over the counts s that
     have parts, on average.
     """
-    whole = np.bincount(parent[:-1], own, parent.size)
+    whole: Floats = np.bincount(parent[:-1], own, parent.size).astype(np.float64)
     has, of = np.flatnonzero(whole), np.arange(parent.size - 1)
     below = np.empty(parent.size, dtype=np.int64)
     below[parent[:-1]] = level

@@ -12,12 +12,14 @@ from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.answers.ordered import Quantiles
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
+from opendp_bayes.inference.engines.engine import Engine
 from opendp_bayes.inference.levels.concentrations import with_learned_concentrations
 from opendp_bayes.inference.levels.level_counts import LevelCounts
 from opendp_bayes.inference.levels.nested_tables import NestedTables
 from opendp_bayes.inference.levels.resolution import resolution, warn_of_blurred
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level
-from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.release_format.combination import Combination
+from opendp_bayes.release_format.data import Label, ReleasedData
 from opendp_bayes.release_format.labels import ByLabel
 
 _INDENT = "\u2003"  # kept by HTML
@@ -33,8 +35,17 @@ class LevelPosterior(NoiseAwarePosterior):
     the other levels: their rows add up.
     """
 
-    #: Makes the `resolution` of the categories; those that others made of them have none.
-    _resolution: Callable[[], Floats] | None = None
+    def __init__(
+        self,
+        release: ReleasedData | Combination,
+        engine: Engine,
+        categories: tuple[Label, ...] | None = None,
+        axes: tuple[str, ...] = (),
+        resolution: Callable[[], Floats] | None = None,
+    ) -> None:
+        super().__init__(release, engine, categories, axes)
+        #: Makes the `resolution` of the categories of a release; those made of others have none.
+        self._resolution = resolution
 
     def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
         """Several quantiles at once, as of every posterior; warns of those that lie in groups whose
@@ -97,9 +108,8 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
         levels = []
         for name, (level, order) in tables.places.items():
             known = LevelCounts(self._whole, tables.parent, tables.levels[: level + 1], order)
-            one = LevelPosterior(releases[name], known)
-            one._resolution = partial(resolution, tables, self._whole, name)
-            levels.append((name, one))
+            clear = partial(resolution, tables, self._whole, name)
+            levels.append((name, LevelPosterior(releases[name], known, resolution=clear)))
         super().__init__(levels, ("level", "levels"))
 
     @property

@@ -63,7 +63,8 @@ class NestedTables:
                 order = np.arange(k)
             level_of[name] = (len(distinct) - 1, order)
         root, asked = np.zeros_like(distinct[0]), []
-        whole, members = [], []
+        whole: list[Integers] = []
+        members: list[Floats] = []
         for fine, coarse in itertools.pairwise([*distinct, root]):
             asked.append(len(whole))
             for part, number in [(fine, np.ones(int(fine.max()) + 1)), *halves(fine, coarse)]:
@@ -74,12 +75,11 @@ class NestedTables:
         for at, (fine, coarse) in enumerate(itertools.pairwise([*whole, root])):
             parent[start[at] + fine] = start[at + 1] + coarse
         numbers = [np.arange(a, b) for a, b in itertools.pairwise(start)]
-        looks, places = [], {}
+        looks, places = [], dict.fromkeys(releases, (0, root))
         for name in names:
             at, order = asked[level_of[name][0]], level_of[name][1]
             looks.append(Look(numbers[at][order], noise_of(f"tables[{name!r}]", releases[name])))
             places[name] = len(whole) - at, order
-        places = {name: places[name] for name in releases}
         size = next((one.size for one in releases.values() if one.size is not None), None)
         return cls(
             parent, tuple(numbers[::-1]), places, tuple(looks), size, np.concatenate(members)
