@@ -1,6 +1,7 @@
 """Programs that are started with a temporary folder of their own, and ended."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -24,12 +25,18 @@ def started(temporary: Path, *program: object) -> Iterator[subprocess.Popen[byte
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        preexec_fn=_heard if sys.platform != "win32" else None,
     )
     try:
         yield process
     finally:
         process.kill()
         process.communicate()
+
+
+def _heard() -> None:
+    """Let the program hear SIGHUP also where tests run behind `nohup`."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @contextmanager

@@ -71,6 +71,7 @@ def first() -> None:
 
 def again_and_again() -> None:
     """Make and remove files all the time."""
+    tempfile.gettempdir()  # for which Python tries the folder, by a file of its own
     say("ready")
     while True:
         with TemporaryFile() as path:
@@ -226,10 +227,13 @@ def forks() -> None:
 def orphaned() -> None:
     """Be killed, and leave a child that was forked behind."""
     keep_one()
+    forked, told = os.pipe()
     child = os.fork()
     if not child:
+        os.write(told, b".")
         time.sleep(60.0)
         os._exit(9)
+    os.read(forked, 1)
     say("ready")
     say(child)
     os.kill(os.getpid(), signal.SIGKILL)
