@@ -6,6 +6,7 @@ to what the owner allows. All else that a question says must be what the owner s
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -14,6 +15,7 @@ from opendp_bayes.accounting.account import Loss
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.registry import BUILT_IN
 from opendp_bayes.release_format.labels import are_same, distinct, place_of
+from opendp_bayes.report.encodings import as_encoding
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.specification import (
     Number,
@@ -110,6 +112,10 @@ def answered(document: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:
     privacy, columns = made["privacy"], dict(document.get("columns", {}))
     for name in ("epsilon", "rho", "delta"):
         _check_at_most(name, privacy.get(name), getattr(owner, f"{name}_at_most"))
+    if made.get("encoding") and owner.encoding:
+        with suppress(ValueError):  # of another name for the same, such as latin1 for latin-1
+            if as_encoding(made["encoding"]) == as_encoding(owner.encoding):
+                made["encoding"] = owner.encoding
     for name in ("separator", "encoding"):
         _agree(made, (name,), getattr(owner, name))
     for name in ("unit", "contributions", "identifier", "size"):

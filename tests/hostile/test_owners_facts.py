@@ -79,6 +79,13 @@ def test_a_question_that_states_a_fact_of_the_data_is_refused_unread(
     assert not Path("votes.ledger").exists()
 
 
+@pytest.mark.parametrize(("named", "code"), [("latin1", 0), ("ISO-8859-1", 0), ("cp1252", 2)])
+def test_an_encoding_has_any_of_its_names(owner: Path, named: str, code: int) -> None:
+    Path("data.toml").write_text(f'encoding = "latin-1"\n{OWNER}')
+    said = run("run", asked(top=f'encoding = "{named}"'), "data.toml", "--json", code=code)
+    assert ("owner of the data" in said) == (code != 0)
+
+
 def test_the_size_is_an_oracle_where_the_caller_owns_the_data(owner: Path) -> None:
     """Negative control: of a bare file whoever runs the question may state its facts, so the same
     question tells whether there are 60 records, at no cost.
